@@ -1,0 +1,33 @@
+# Flags every target of the project is built with; they never reach a user's own targets.
+add_library(heddle_flags INTERFACE)
+target_compile_features(heddle_flags INTERFACE cxx_std_20)
+target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(HEDDLE_SANITIZE)
+  # frame pointers make the reports readable
+  target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
+endif()
+
+# heddle_room(NAME SOURCES ... HEADERS ... [USES rooms and public libraries] [PRIVATE_USES libraries])
+# One room, one library: heddle_NAME here, heddle::NAME for users.
+function(heddle_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;USES;PRIVATE_USES" ${ARGN})
+  set(target heddle_${name})
+  add_library(${target} ${ROOM_SOURCES})
+  add_library(heddle::${name} ALIAS ${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${ROOM_HEADERS})
+  target_include_directories(${target} PRIVATE src)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${ROOM_USES} PRIVATE $<BUILD_INTERFACE:heddle_flags> ${ROOM_PRIVATE_USES})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  install(TARGETS ${target} EXPORT heddleTargets FILE_SET HEADERS)
+endfunction()
+
+# heddle_program(NAME SOURCES ... USES ...): an example, a benchmark or a tool.
+function(heddle_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE heddle_flags ${PROGRAM_USES})
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()

@@ -1,0 +1,130 @@
+// The engine: push an op with the vars it reads and the vars it mutates; the engine alone decides when it runs.
+//
+//   heddle::Engine engine;
+//   heddle::Var a = engine.new_var(), b = engine.new_var();
+//   engine.push([&] { x = 2; }, {.mutate = {a}});
+//   engine.push([&] { y = x + 1; }, {.read = {a}, .mutate = {b}});
+//   engine.wait(b);
+//
+// Ops that touch a var run as if one at a time in push order, except that consecutive reads run together.
+#pragma once
+
+#include <cstdint>
+#include <new>
+#include <source_location>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/error.h>
+#include <heddle/op.h>
+#include <heddle/var.h>
+
+namespace heddle {
+
+enum class Scheduler {
+  threaded,  // worker threads
+  naive,     // every op runs inside its push: the oracle
+  fuzz,      // one thread picks any ready op, by seed: finds missing dependencies, replays exactly
+};
+
+struct EngineOptions {
+  Scheduler scheduler = Scheduler::threaded;
+  int workers = 0;         // worker threads; 0: one a core. Only for threaded.
+  std::uint64_t seed = 0;  // only for fuzz
+
+  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED) and HEDDLE_WORKERS. Throws InvalidArgument.
+  static EngineOptions from_environment();
+};
+
+// Thread-safe. Destroying an engine waits for all its ops and logs every error that nobody has seen.
+class Engine {
+ public:
+  explicit Engine(EngineOptions options = EngineOptions::from_environment());
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Var new_var();
+
+  // Queues fn, callable as fn() or fn(RunContext&), and returns. The first form of failure is an exception out
+  // of fn: it poisons the vars that the op mutates. Throws InvalidArgument for an empty var or another engine's.
+  template <class F>
+  void push(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+    emplace<detail::SyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
+  }
+
+  // Queues fn(RunContext&, Completion); the op is done when its Completion says so, on any thread.
+  template <class F>
+  void push_async(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+    emplace<detail::AsyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
+  }
+
+  // An op to push again and again without copying its closure or checking its access list again.
+  template <class F>
+  PreparedOp prepare(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+    using Op = detail::SyncOp<std::decay_t<F>>;
+    return PreparedOp(make_prepared(&Op::table, new Op{std::forward<F>(fn)}, access, where));
+  }
+  void push(const PreparedOp& op);
+
+  // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
+  // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op.
+  void wait(const Var& var);
+
+  // Blocks until every op pushed so far is done. Throws AggregateError with all errors that still poison a var or
+  // that nobody has seen. Throws WouldDeadlock inside an op.
+  void wait_all();
+
+  // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen.
+  ErrorReport error_of(const Var& var) const;
+
+  // Removes the poison of var, in push order: ops pushed later see it clean.
+  void clear_error(const Var& var);
+
+  int workers() const;  // 1 for naive and fuzz
+  EngineOptions options() const;
+  detail::EngineCore& core() const { return *core_; }
+
+ private:
+  template <class Op, class F>
+  void emplace(F&& fn, const Access& access, std::source_location where) {
+    static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
+    detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
+    try {
+      ::new (op.closure) Op{std::forward<F>(fn)};
+    } catch (...) {
+      abandon_push(op);
+      throw;
+    }
+    commit_push(op);
+  }
+  detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&, std::source_location);
+  void commit_push(detail::NewOp);
+  void abandon_push(detail::NewOp) noexcept;
+  detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&, std::source_location);
+
+  detail::EngineCore* core_;
+};
+
+// The process's engine, made at first use and finished at exit.
+Engine& default_engine();
+
+// Options for the default engine; throws Error once it exists.
+void set_default_engine_options(EngineOptions options);
+
+// The engine that new arrays of this thread belong to: the innermost EngineScope's, else the default engine.
+Engine& current_engine();
+
+class EngineScope {
+ public:
+  explicit EngineScope(Engine& engine);
+  ~EngineScope();
+  EngineScope(const EngineScope&) = delete;
+  EngineScope& operator=(const EngineScope&) = delete;
+
+ private:
+  Engine* previous_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,56 @@
+// What can go wrong in an engine, and how an error that travelled with data is described.
+#pragma once
+
+#include <exception>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+// Base of every error that Heddle itself throws.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A bad argument, found at the call: says what came and what is wanted.
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+// An asynchronous op's Completion was destroyed before done() or fail().
+class DroppedCompletion : public Error {
+ public:
+  using Error::Error;
+};
+
+// A wait inside an op that could only end after that op itself.
+class WouldDeadlock : public Error {
+ public:
+  using Error::Error;
+};
+
+// One failed op, as seen from a var that it poisoned.
+struct ErrorReport {
+  std::exception_ptr exception;      // what the op threw, type intact
+  std::string op;                    // name of the op that failed
+  std::source_location where;        // where that op was pushed
+  std::vector<std::string> path;     // ops skipped because of it, nearest the failure first: "name at file:line"
+  std::string message() const;       // what() of the exception, or its type's name if it is no std::exception
+  std::string to_string() const;     // all of the above in a few lines
+};
+
+// Thrown by Engine::wait_all: every error that still poisons a var or that nobody has seen yet.
+class AggregateError : public Error {
+ public:
+  explicit AggregateError(std::vector<ErrorReport> reports);
+  const std::vector<ErrorReport>& reports() const { return reports_; }
+
+ private:
+  std::vector<ErrorReport> reports_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,136 @@
+// What an op is made of: its access list, what its function is given, and how an asynchronous one reports back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/var.h>
+
+namespace heddle {
+
+// The vars an op touches. Repeats are legal; a var in both lists is mutated, and its old value counts as read:
+// list a var in both when the op needs what is there (x += 1), in mutate alone when it overwrites all of it.
+struct Access {
+  VarList read{};
+  VarList mutate{};
+  const char* name = "op";  // must outlive the op: a literal
+};
+
+// What a running op is told.
+struct RunContext {
+  const char* name;        // of this op
+  int worker;              // 0 .. workers-1; -1 on a thread that is no worker
+  std::uint64_t sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
+};
+
+namespace detail {
+struct OpNode;
+struct EngineCore;
+struct PreparedState;
+void complete(OpNode* op, std::exception_ptr error) noexcept;
+void drop(OpNode* op) noexcept;
+void release(PreparedState* state) noexcept;
+void retain(PreparedState* state) noexcept;
+}  // namespace detail
+
+// The other half of an asynchronous op. Exactly one of done and fail, from any thread; destroying it without
+// either fails the op with DroppedCompletion. Move-only.
+class Completion {
+ public:
+  explicit Completion(detail::OpNode* op) : op_(op) {}
+  Completion(Completion&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+  Completion& operator=(Completion&& other) noexcept {
+    if (this != &other) {
+      if (op_) detail::drop(op_);
+      op_ = std::exchange(other.op_, nullptr);
+    }
+    return *this;
+  }
+  ~Completion() {
+    if (op_) detail::drop(op_);
+  }
+  // A second call on the same Completion does nothing.
+  void done() noexcept {
+    if (op_) detail::complete(std::exchange(op_, nullptr), nullptr);
+  }
+  void fail(std::exception_ptr error) noexcept {
+    if (op_) detail::complete(std::exchange(op_, nullptr), std::move(error));
+  }
+
+ private:
+  detail::OpNode* op_;
+};
+
+// A shared handle on an op made by Engine::prepare; the closure lives until the last handle and push are gone.
+class PreparedOp {
+ public:
+  explicit PreparedOp(detail::PreparedState* state) : state_(state) {}
+  PreparedOp(const PreparedOp& other) : state_(other.state_) {
+    if (state_) detail::retain(state_);
+  }
+  PreparedOp(PreparedOp&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  PreparedOp& operator=(PreparedOp other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~PreparedOp() {
+    if (state_) detail::release(state_);
+  }
+  detail::PreparedState* state() const { return state_; }
+
+ private:
+  detail::PreparedState* state_;
+};
+
+namespace detail {
+
+inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
+
+// How the engine runs and destroys a closure whose type it does not know.
+struct OpTable {
+  bool async;
+  void (*run)(void* closure, RunContext& context, OpNode* op);
+  void (*destroy)(void* closure) noexcept;        // in place
+  void (*destroy_heap)(void* closure) noexcept;   // and frees it
+};
+
+struct NewOp {
+  OpNode* node;
+  void* closure;
+};
+
+template <class F>
+struct SyncOp {
+  F fn;
+  static void run(void* self, RunContext& context, OpNode*) {
+    F& fn = static_cast<SyncOp*>(self)->fn;
+    if constexpr (std::is_invocable_v<F&, RunContext&>) {
+      fn(context);
+    } else {
+      static_assert(std::is_invocable_v<F&>, "an op is callable as fn() or fn(RunContext&)");
+      fn();
+    }
+  }
+  static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
+  static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
+  static constexpr OpTable table{false, run, destroy, destroy_heap};
+};
+
+template <class F>
+struct AsyncOp {
+  F fn;
+  static void run(void* self, RunContext& context, OpNode* op) {
+    static_assert(std::is_invocable_v<F&, RunContext&, Completion>,
+                  "an asynchronous op is callable as fn(RunContext&, Completion)");
+    static_cast<AsyncOp*>(self)->fn(context, Completion(op));
+  }
+  static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
+  static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
+  static constexpr OpTable table{true, run, destroy, destroy_heap};
+};
+
+}  // namespace detail
+}  // namespace heddle

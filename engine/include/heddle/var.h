@@ -1,0 +1,85 @@
+// Var: the name under which the engine knows a piece of data. Lists of vars an op reads and mutates.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace heddle {
+
+namespace detail {
+struct VarState;
+void retain(VarState* state) noexcept;
+void release(VarState* state) noexcept;
+}  // namespace detail
+
+// A reference-counted handle; copying it names the same data. Made by Engine::new_var. Copies may be used from
+// any thread and may outlive the engine. A dead handle's var lives on until the last op pushed on it is done.
+class Var {
+ public:
+  Var() = default;  // names nothing
+  Var(const Var& other) noexcept : state_(other.state_) {
+    if (state_) detail::retain(state_);
+  }
+  Var(Var&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Var& operator=(Var other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Var() {
+    if (state_) detail::release(state_);
+  }
+
+  explicit operator bool() const { return state_ != nullptr; }
+  bool operator==(const Var& other) const { return state_ == other.state_; }
+  detail::VarState* state() const { return state_; }  // for the engine
+  static Var adopt(detail::VarState* state) {         // takes over one reference; for the engine
+    Var var;
+    var.state_ = state;
+    return var;
+  }
+
+ private:
+  detail::VarState* state_ = nullptr;
+};
+
+// What a VarList is written with: { a, b.var() } makes these.
+struct VarRef {
+  VarRef(const Var& var) : state(var.state()) {}
+  detail::VarState* state;
+};
+
+// The vars of one side of an access list. Holds plain pointers, eight of them without allocating: the handles
+// it was made from must live until the push that it is given to returns.
+class VarList {
+ public:
+  VarList() = default;
+  VarList(std::initializer_list<VarRef> vars) {
+    for (VarRef var : vars) add(var);
+  }
+  VarList(const std::vector<Var>& vars) {
+    for (const Var& var : vars) add(var);
+  }
+  void add(VarRef var) {
+    if (size_ < kInline) {
+      inline_[size_++] = var.state;
+    } else {
+      if (more_.empty()) more_.assign(inline_.begin(), inline_.end());
+      more_.push_back(var.state);
+      ++size_;
+    }
+  }
+  std::size_t size() const { return size_; }
+  detail::VarState* const* begin() const { return size_ > kInline ? more_.data() : inline_.data(); }
+  detail::VarState* const* end() const { return begin() + size_; }
+
+ private:
+  static constexpr std::size_t kInline = 8;
+  std::array<detail::VarState*, kInline> inline_;
+  std::size_t size_ = 0;
+  std::vector<detail::VarState*> more_;
+};
+
+}  // namespace heddle

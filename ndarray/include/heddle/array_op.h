@@ -1,0 +1,28 @@
+// Pushing an op on arrays: access lists worked out from the arrays, bodies that see plain memory.
+#pragma once
+
+#include <initializer_list>
+#include <source_location>
+#include <span>
+#include <utility>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// The access list of an op that reads and writes these arrays. A written array that does not cover its whole
+// storage keeps the rest of it, so its var is listed as read too (an error there is not overwritten). Also
+// bumps the versions of the written storages. Throws InvalidArgument if the arrays belong to several engines.
+Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes);
+
+// array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
+// fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive.
+template <class F>
+void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes, F&& fn,
+                std::source_location where = std::source_location::current()) {
+  Engine& engine = writes.size() ? writes.begin()->engine() : reads.begin()->engine();
+  engine.push(std::forward<F>(fn), array_access(name, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}),
+              where);
+}
+
+}  // namespace heddle

@@ -1,0 +1,104 @@
+// NDArray: an n-dimensional array whose values are computed by the engine. Every call returns at once; wait(),
+// item(), to_vector() and printing block until the values are there, and rethrow what went wrong on the way.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <heddle/device.h>
+#include <heddle/dtype.h>
+#include <heddle/shape.h>
+#include <heddle/storage.h>
+
+namespace heddle {
+
+struct GradMeta;  // what autograd keeps of an array; defined in the operators room
+
+// begin, end, step of one axis with Python's meaning; steps may be negative.
+struct Slice {
+  std::optional<std::int64_t> begin{}, end{};
+  std::int64_t step = 1;
+};
+
+// A handle: copies share storage, var and values. Handles are not thread-safe themselves, the data is. All shape
+// errors throw InvalidArgument at the call.
+class NDArray {
+ public:
+  NDArray() = default;  // undefined: only defined() and assignment may be used
+  explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
+
+  bool defined() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  const Strides& strides() const { return strides_; }  // in elements
+  std::int64_t offset() const { return offset_; }      // in elements, into the storage
+  DType dtype() const { return dtype_; }
+  int ndim() const { return shape_.size(); }
+  std::int64_t size() const { return element_count(shape_); }
+  Device device() const { return storage_->device(); }
+  Engine& engine() const { return storage_->engine(); }
+  const Var& var() const { return storage_->var(); }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  bool is_contiguous() const;          // row-major without gaps
+  bool covers_storage() const;         // writing this array overwrites every byte of its storage
+
+  // Views: no data moves, var and storage are shared. None records a gradient (operators/shape_ops.h does).
+  NDArray view(Shape shape, Strides strides, std::int64_t offset) const;  // checked against the storage's bytes
+  NDArray operator[](std::int64_t index) const;                           // along axis 0; negative from the end
+  NDArray slice(int axis, Slice range) const;
+  NDArray view_as(Shape shape) const;  // contiguous arrays only; one dimension may be -1
+  NDArray permuted(Dims axes) const;
+  NDArray broadcast_view(const Shape& shape) const;  // stride 0 where broadcast
+  NDArray detach() const;                            // the same data, outside any autograd tape
+
+  // Ops.
+  NDArray copy() const;                        // a new contiguous array
+  NDArray copy_to(Device device) const;        // a new contiguous array there
+  NDArray contiguous() const;                  // itself if it is, else a copy
+  NDArray astype(DType dtype) const;           // a copy; float to integer truncates, to bool tests != 0
+  void assign(const NDArray& source) const;    // source is broadcast and converted; overlap behaves as if copied first
+  void fill(double value) const;
+
+  // Blocking.
+  void wait() const;
+  std::string to_string() const;               // as NumPy prints it
+  template <class T> T item() const;           // of an array with one element; T must match the dtype
+  template <class T> std::vector<T> to_vector() const;  // row-major
+
+  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype.
+  template <class T> T* data() const {
+    check_dtype(dtype_of<T>);
+    return reinterpret_cast<T*>(storage_->data()) + offset_;
+  }
+
+  const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }        // for autograd
+  void set_grad_meta(std::shared_ptr<GradMeta> meta) { grad_meta_ = std::move(meta); }
+
+ private:
+  void check_dtype(DType wanted) const;
+  std::shared_ptr<Storage> storage_;
+  Shape shape_;
+  Strides strides_;
+  std::int64_t offset_ = 0;
+  DType dtype_ = DType::f32;
+  std::shared_ptr<GradMeta> grad_meta_;
+};
+
+NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu());
+NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu());
+NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu());
+NDArray zeros_like(const NDArray& other);
+NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f32, Device device = cpu());
+NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu());
+
+// Copies `values` (row-major, as many as the shape holds) in. T is float, double, int32/64_t, uint8_t or bool.
+template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
+template <class T> NDArray array(std::initializer_list<T> values, Device device = cpu());  // one-dimensional
+
+std::ostream& operator<<(std::ostream& out, const NDArray& array);
+
+}  // namespace heddle

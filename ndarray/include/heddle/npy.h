@@ -1,0 +1,16 @@
+// NumPy's .npy files (format 1.0 to 3.0; NEP 1).
+#pragma once
+
+#include <string>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// Blocks. Writes to a temporary file beside `path` and renames it. Throws Error with the path and the system's words.
+void save_npy(const std::string& path, const NDArray& array);
+
+// Throws Error naming the file and what is wrong with it; never trusts a length in it. Fortran order is converted.
+NDArray load_npy(const std::string& path, Device device = cpu());
+
+}  // namespace heddle

@@ -1,0 +1,39 @@
+// Random numbers that depend on the seed and the order of calls alone: never on workers, threads or vector width.
+// Counter-based: Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3").
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// Ten rounds of Philox4x32: four uniform 32-bit words for a counter and a key.
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
+
+// A seed and how many numbers have been drawn. Each draw of n elements takes its own range of the counter when it
+// is called, so that the ops may run in any order. Not thread-safe: one a thread, or one a purpose.
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
+  NDArray uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32, Device device = cpu());
+  NDArray normal(Shape shape, double mean = 0, double stddev = 1, DType dtype = DType::f32, Device device = cpu());
+  NDArray bernoulli(Shape shape, double probability, DType dtype = DType::f32, Device device = cpu());
+  NDArray integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64, Device device = cpu());
+  NDArray permutation(std::int64_t n, Device device = cpu());  // i64, of 0 .. n-1
+
+  std::uint64_t seed() const { return seed_; }
+  std::uint64_t position() const { return position_; }  // in blocks of four words; save both to resume
+  void set_position(std::uint64_t position) { position_ = position; }
+
+ private:
+  std::uint64_t take(std::int64_t elements, int words_per_element);
+  std::uint64_t seed_;
+  std::uint64_t position_ = 0;
+};
+
+Generator& default_generator();           // of this thread; seed 0 at first
+void manual_seed(std::uint64_t seed);     // reseeds it
+
+}  // namespace heddle

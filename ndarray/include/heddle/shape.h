@@ -1,0 +1,46 @@
+// Shapes and strides: up to eight 64-bit numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <span>
+#include <string>
+
+namespace heddle {
+
+inline constexpr int kMaxDims = 8;
+
+// A short list of 64-bit numbers: a shape (all >= 0; no dimension: a scalar), strides in elements, axes, indices.
+class Dims {
+ public:
+  Dims() = default;
+  Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument past kMaxDims
+  explicit Dims(std::span<const std::int64_t> values);
+  static Dims filled(int count, std::int64_t value);
+
+  int size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+  std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
+  const std::int64_t* begin() const { return values_.data(); }
+  const std::int64_t* end() const { return values_.data() + size_; }
+  void push_back(std::int64_t value);  // throws InvalidArgument past kMaxDims
+  bool operator==(const Dims& other) const;
+  std::string to_string() const;  // "(2, 3)"; one number: "(2,)"
+
+ private:
+  std::array<std::int64_t, kMaxDims> values_{};
+  int size_ = 0;
+};
+using Shape = Dims;
+using Strides = Dims;
+
+std::int64_t element_count(const Shape& shape);             // throws InvalidArgument past 2^63-1 or below 0
+Strides contiguous_strides(const Shape& shape);             // row-major
+Shape broadcast_shapes(const Shape& a, const Shape& b);     // NumPy's rule; throws InvalidArgument naming both
+int normalize_axis(std::int64_t axis, int ndim);            // -1 is the last; throws InvalidArgument
+std::ostream& operator<<(std::ostream& out, const Dims& dims);
+
+}  // namespace heddle

@@ -1,0 +1,51 @@
+// The memory behind arrays: one allocation, one var. Views share both.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <heddle/device.h>
+#include <heddle/engine.h>
+
+namespace heddle {
+
+class Storage {
+ public:
+  // Memory is taken from the device's caching allocator at the first data(), and given back when the last
+  // array and the last op that hold this storage are gone.
+  Storage(Engine& engine, Device device, std::size_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  const Var& var() const { return var_; }
+  Engine& engine() const { return *engine_; }
+  Device device() const { return device_; }
+  std::size_t bytes() const { return bytes_; }
+  std::byte* data();  // 64-byte aligned. Only inside an op that declared var(), or after a wait. Throws std::bad_alloc
+
+  // Counts the ops pushed that change this storage; autograd compares it to find saved values overwritten.
+  std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Engine* engine_;
+  Var var_;
+  Device device_;
+  std::size_t bytes_;
+  std::atomic<std::byte*> data_{nullptr};
+  std::atomic<std::uint64_t> version_{0};
+};
+
+// What the caching CPU allocator holds. Thread-safe.
+struct AllocatorStats {
+  std::size_t in_use;  // bytes handed out
+  std::size_t cached;  // bytes kept for reuse
+  std::size_t peak;    // most bytes handed out so far
+};
+AllocatorStats cpu_allocator_stats();
+void cpu_allocator_trim();  // gives cached memory back to the system
+
+}  // namespace heddle

@@ -1,0 +1,50 @@
+// Reverse-mode differentiation over a tape. An operator records itself when one of its inputs needs a gradient;
+// backward() walks the tape in reverse and pushes the gradient ops, the last layer's first.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// Makes `array` a leaf whose gradient backward() accumulates. Floating dtypes only; throws InvalidArgument.
+void set_requires_grad(NDArray& array, bool on = true);
+bool requires_grad(const NDArray& array);  // a leaf, or computed from one
+
+// The accumulated gradient: undefined before the first backward(). Same shape, dtype and device as the array.
+NDArray grad(const NDArray& array);
+void clear_grad(const NDArray& array);
+
+// Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
+// root's shape; by default root must have one element and seed is 1. Returns when all ops are pushed. The tape is
+// freed on the way unless `keep_tape`; a second backward over a freed tape throws Error. Throws Error if an
+// array saved for the gradient was changed after it was recorded.
+void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false);
+
+// While one lives, operators called on this thread record nothing.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool previous_;
+};
+
+// For operators: gradients of the inputs (an undefined array where none is needed) from that of the output. Runs
+// on the thread that calls backward(), under NoGrad.
+using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
+
+// True if an operator with these inputs has to record itself now.
+bool recording(std::initializer_list<const NDArray*> inputs);
+
+// Puts an operator on the tape: `output` was computed from `inputs`; `saved` are the arrays that `backward` captured
+// (detached), checked for changes before it runs.
+void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
+            Backward backward);
+
+}  // namespace heddle
