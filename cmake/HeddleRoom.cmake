@@ -6,11 +6,37 @@ if(HEDDLE_SANITIZE)
   # frame pointers make the reports readable
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
                                                 -fno-omit-frame-pointer)
+  target_compile_definitions(heddle_flags INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()
 
+# The CMake package that an imported target comes from: its namespace, where the two are called the same.
+function(heddle_package_of library result)
+  string(REGEX MATCH "^([A-Za-z0-9_]+)::" _ "${library}")
+  set(package "${CMAKE_MATCH_1}")
+  if(package STREQUAL "DNNL")
+    set(package dnnl)
+  endif()
+  set(${result} "${package}" PARENT_SCOPE)
+endfunction()
+
+# Remembers what heddleConfig.cmake has to know: the rooms, and the rooms and packages each one needs.
+function(heddle_remember_room name)
+  set_property(GLOBAL APPEND PROPERTY HEDDLE_ROOMS ${name})
+  foreach(library ${ARGN})
+    heddle_package_of("${library}" package)
+    if(package STREQUAL "heddle")
+      string(REPLACE "heddle::" "" used ${library})
+      set_property(GLOBAL APPEND PROPERTY HEDDLE_${name}_ROOMS ${used})
+    elseif(package)
+      set_property(GLOBAL APPEND PROPERTY HEDDLE_${name}_PACKAGES ${package})
+    endif()
+  endforeach()
+endfunction()
+
 # heddle_room(NAME SOURCES ... HEADERS ... [USES rooms and public libraries] [PRIVATE_USES libraries])
-# One room, one library: heddle_NAME here, heddle::NAME for users.
+# One room, one library: heddle_NAME here, heddle::NAME for users. Name libraries by their imported targets
+# (TBB::tbb), so that users of an installed Heddle get the packages that these come from.
 function(heddle_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;USES;PRIVATE_USES" ${ARGN})
   set(target heddle_${name})
@@ -20,8 +46,10 @@ function(heddle_room name)
   target_include_directories(${target} PRIVATE src)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${ROOM_USES} PRIVATE $<BUILD_INTERFACE:heddle_flags> ${ROOM_PRIVATE_USES})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-  install(TARGETS ${target} EXPORT heddleTargets FILE_SET HEADERS)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
+                                             VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  heddle_remember_room(${name} ${ROOM_USES} ${ROOM_PRIVATE_USES})
+  install(TARGETS ${target} EXPORT heddle_${name} FILE_SET HEADERS)
 endfunction()
 
 # heddle_program(NAME SOURCES ... USES ...): an example, a benchmark or a tool.
