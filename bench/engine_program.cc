@@ -1,0 +1,85 @@
+#include "engine_program.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+
+#include "support.h"
+
+namespace heddle::bench {
+
+void Program::add(std::uint32_t mutate, std::span<const std::uint32_t> reads) {
+  ops.push_back(
+      {mutate, static_cast<std::uint32_t>(read_cells.size()), static_cast<std::uint32_t>(reads.size())});
+  read_cells.insert(read_cells.end(), reads.begin(), reads.end());
+  cells = std::max(cells, mutate + 1);
+  for (std::uint32_t read : reads) cells = std::max(cells, read + 1);
+}
+
+Program chain(std::uint32_t ops) {
+  Program program;
+  for (std::uint32_t i = 0; i < ops; ++i) program.add(0, {});
+  return program;
+}
+
+Program independent(std::uint32_t ops) {
+  Program program;
+  for (std::uint32_t i = 0; i < ops; ++i) program.add(i % 1024, {});
+  return program;
+}
+
+Program fan(std::uint32_t ops) {
+  constexpr std::uint32_t kWidth = 64;
+  const std::array<std::uint32_t, 1> source{0};
+  std::array<std::uint32_t, kWidth> leaves;
+  std::iota(leaves.begin(), leaves.end(), 1);
+  Program program;
+  while (program.ops.size() + kWidth + 1 <= ops) {
+    for (std::uint32_t leaf : leaves) program.add(leaf, source);
+    program.add(0, leaves);
+  }
+  return program;
+}
+
+Program dag(std::uint32_t ops) {
+  constexpr std::uint32_t kCells = 1000;
+  std::mt19937 random(42);
+  Program program;
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const std::uint32_t mutate = random() % kCells;
+    std::vector<std::uint32_t> reads;
+    for (std::uint32_t left = random() % 5; left > 0; --left) {
+      const std::uint32_t read = random() % kCells;
+      if (read != mutate && std::find(reads.begin(), reads.end(), read) == reads.end()) reads.push_back(read);
+    }
+    program.add(mutate, reads);
+  }
+  return program;
+}
+
+std::uint64_t spin_steps(double seconds) {
+  constexpr std::uint64_t kSteps = 1'000'000;
+  volatile std::uint64_t value = 1;
+  double best = 1;
+  for (int i = 0; i < 10; ++i) {
+    const double start = now();
+    value = spin(value, kSteps);
+    best = std::min(best, now() - start);
+  }
+  return static_cast<std::uint64_t>(seconds / best * kSteps);
+}
+
+std::uint64_t checksum(std::span<const Cell> cells) {
+  std::uint64_t sum = 0;
+  for (const Cell& cell : cells) sum = sum * 31 + cell.value;
+  return sum;
+}
+
+std::uint64_t serial_checksum(const Program& program) {
+  std::vector<Cell> cells(program.cells);
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) run_op(program, cells.data(), i);
+  return checksum(cells);
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,66 @@
+// The work of engine_bench: a list of ops on numbered cells, the same for every subject.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace heddle::bench {
+
+// One var's data, alone on its cache line.
+struct alignas(64) Cell {
+  std::uint64_t value = 0;
+};
+
+struct ProgramOp {
+  std::uint32_t mutate;
+  std::uint32_t first_read, read_count;  // in Program::read_cells
+};
+
+struct Program {
+  std::uint32_t cells = 0;
+  std::uint64_t spin = 0;  // steps of busy work in each op
+  std::vector<ProgramOp> ops;
+  std::vector<std::uint32_t> read_cells;
+
+  std::span<const std::uint32_t> reads(const ProgramOp& op) const {
+    return std::span(read_cells).subspan(op.first_read, op.read_count);
+  }
+  void add(std::uint32_t mutate, std::span<const std::uint32_t> reads);
+};
+
+Program chain(std::uint32_t ops);        // every op mutates the same cell
+Program independent(std::uint32_t ops);  // 1024 cells in turn
+Program fan(std::uint32_t ops);          // 64 ops read one cell, then one op reads their 64 and mutates it
+Program dag(std::uint32_t ops);          // 1000 cells, each op mutates one and reads 0 to 4 others, at random
+
+// Steps of busy work that take this long on an idle core.
+std::uint64_t spin_steps(double seconds);
+
+// Busy work whose result depends on every step.
+inline std::uint64_t spin(std::uint64_t value, std::uint64_t steps) {
+  for (std::uint64_t i = 0; i < steps; ++i) value = value * 6364136223846793005U + 1442695040888963407U;
+  return value;
+}
+
+// The body of op number `index`. No two orders of conflicting ops give the same values, no lost op goes unseen.
+inline void run_op(const Program& program, Cell* cells, std::uint32_t index) {
+  const ProgramOp& op = program.ops[index];
+  std::uint64_t value = cells[op.mutate].value * 0x9e3779b97f4a7c15U + index + 1;
+  for (std::uint32_t read : program.reads(op)) value = value * 31 + cells[read].value;
+  cells[op.mutate].value = spin(value, program.spin);
+}
+
+// Of all cells. What running the ops one by one gives is what every subject must give.
+std::uint64_t checksum(std::span<const Cell> cells);
+std::uint64_t serial_checksum(const Program& program);
+
+// Each returns a function that runs the whole program on `cells`, from the first push until all is done. The
+// program and the cells must outlive it; what is made before the first push is made here.
+using Runner = std::function<void()>;
+Runner heddle_runner(const Program& program, Cell* cells, int workers);
+Runner openmp_runner(const Program& program, Cell* cells, int workers);
+Runner flow_graph_runner(const Program& program, Cell* cells, int workers);
+
+}  // namespace heddle::bench

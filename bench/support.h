@@ -1,0 +1,61 @@
+// What every benchmark shares: options, interleaved runs, medians, a table and JSON lines.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::bench {
+
+struct Options {
+  std::string filter;  // only cases whose name contains it
+  std::string json;    // file to append one object a result to; empty: none
+  int workers = 2;     // threads that every subject may use
+  int runs = 7;        // measured ones; one more before them warms up
+  bool quick = false;  // fewer ops, the same runs: under 30 seconds
+};
+
+// --filter --workers --runs --quick --json
+void add_options(CLI::App& app, Options& options);
+
+// A library that does the case's work; `run` does it once and returns what was measured, in the case's unit.
+struct Subject {
+  std::string name;
+  std::function<double()> run;
+};
+
+struct Case {
+  std::string bench, name, unit;
+  std::vector<Subject> subjects;  // heddle first, its peers after it
+};
+
+struct Result {
+  std::string bench, case_name, subject;
+  int workers;
+  std::string unit;
+  double median, min, max;
+  int runs;
+};
+
+// Runs the subjects in turn (A B A B ...), first once each unmeasured. Between two runs it waits until threads that
+// spin after their work have gone to sleep.
+std::vector<Result> measure(const Case& the_case, const Options& options);
+
+// The results of one case, with the ratio of the first subject's median to each. `note` stands in a last column.
+void print_table(const std::vector<Result>& results,
+                 const std::function<std::string(const Result&)>& note = nullptr);
+
+// Appends to options.json, if it is set. Throws std::runtime_error if the file cannot be written.
+void append_json(const std::vector<Result>& results, const Options& options);
+
+// Seconds on a clock that never jumps.
+double now();
+
+// Nanoseconds that a cache line takes from one core to another and back; 0 where there is only one core.
+double cache_line_round_trip();
+
+}  // namespace heddle::bench
