@@ -1,0 +1,17 @@
+// All of Heddle.
+#pragma once
+
+#include <heddle/array_op.h>
+#include <heddle/checkpoint.h>
+#include <heddle/engine.h>
+#include <heddle/kvstore.h>
+#include <heddle/ndarray.h>
+#include <heddle/npy.h>
+#include <heddle/ops.h>
+#include <heddle/optimizer.h>
+#include <heddle/parallel.h>
+#include <heddle/random.h>
+#include <heddle/safetensors.h>
+#include <heddle/schedule.h>
+#include <heddle/sequential.h>
+#include <heddle/trainer.h>

@@ -1,0 +1,65 @@
+// A key-value store of weights: push gradients, pull weights. Every call pushes engine ops and returns at once.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/ndarray.h>
+#include <heddle/optimizer.h>
+
+namespace heddle {
+
+// Not thread-safe. All arrays of a key have the shape and dtype it was initialised with; a key that is unknown or
+// initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call.
+class KVStore {
+ public:
+  using Key = std::int64_t;
+
+  // "local": in this process, for any number of cpu(i) devices. Throws InvalidArgument saying what exists.
+  static std::unique_ptr<KVStore> create(const std::string& type = "local");
+
+  virtual ~KVStore() = default;
+  virtual std::string type() const = 0;
+
+  // Stores a copy of value, on value's device.
+  virtual void init(Key key, const NDArray& value) = 0;
+
+  // Sums the values, one a device, in the order given. With an optimizer the sum is a gradient that updates what
+  // is stored; without one the sum replaces it.
+  virtual void push(Key key, std::span<const NDArray> values, const UpdateOptions& options = {}) = 0;
+
+  // Copies what is stored into each of `out`, on their own devices.
+  virtual void pull(Key key, std::span<const NDArray> out) = 0;
+
+  // Overwrites what is stored, whatever the optimizer.
+  virtual void assign(Key key, const NDArray& value) = 0;
+
+  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh.
+  virtual void set_optimizer(const std::string& name, const OptimizerParams& params = {}) = 0;
+
+  // Of the optimizer, for a checkpoint; empty without one.
+  virtual std::map<std::string, NDArray> optimizer_state() const = 0;
+  virtual void set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
+
+  // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.
+  virtual void barrier() = 0;
+
+  // push, then pull.
+  void push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                 const UpdateOptions& options = {});
+  // init, then pull: every `out` starts from one value.
+  void broadcast(Key key, const NDArray& value, std::span<const NDArray> out);
+
+  // For lists written in place, and for one array.
+  void push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options = {});
+  void push(Key key, const NDArray& value, const UpdateOptions& options = {});
+  void pull(Key key, std::initializer_list<NDArray> out);
+  void pull(Key key, const NDArray& out);
+};
+
+}  // namespace heddle

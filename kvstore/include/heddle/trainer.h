@@ -1,0 +1,58 @@
+// Trainer: parameters, an optimizer in a store, and a learning rate for every step.
+//
+//   Trainer trainer(net.parameters(), {.optimizer = "sgd", .params = {{"lr", 0.1}, {"momentum", 0.9}}});
+//   backward(cross_entropy(net(images), labels));
+//   trainer.step();
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <heddle/kvstore.h>
+#include <heddle/layers.h>
+#include <heddle/schedule.h>
+
+namespace heddle {
+
+struct TrainerOptions {
+  std::string optimizer = "sgd";
+  OptimizerParams params{};
+  Schedule schedule{};               // empty: the optimizer's lr at every step
+  std::shared_ptr<KVStore> store{};  // with no key in use; null: a "local" one
+};
+
+// Not thread-safe. Changes the parameters in place, by ops; never blocks but for its state.
+class Trainer {
+ public:
+  // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse.
+  explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {});
+  // One list a device, of one model: gradients are summed, and all devices start from the first one's values.
+  explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {});
+
+  // Updates every parameter in order by its gradient times grad_scale (1 / devices for the mean over replicas), and
+  // clears the gradients. Throws InvalidArgument, before any update, naming a parameter without a gradient.
+  void step(double grad_scale = 1);
+
+  std::int64_t steps() const { return steps_; }  // done so far
+  double learning_rate() const;                  // of the next step
+  const std::vector<Parameter>& parameters() const { return replicas_[0]; }
+
+  // For checkpoints: the optimizer's arrays and the count of steps. Setting it also takes the parameters' current
+  // values over into the store; blocks for the counts. Throws InvalidArgument.
+  std::map<std::string, NDArray> state() const;
+  void set_state(const std::map<std::string, NDArray>& state);
+
+ private:
+  void init_store();
+  void check_replicas() const;
+  std::vector<NDArray> gradients(std::size_t index) const;
+  std::vector<NDArray> values(std::size_t index) const;
+  std::vector<std::vector<Parameter>> replicas_;
+  TrainerOptions options_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace heddle

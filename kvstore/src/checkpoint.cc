@@ -1,0 +1,124 @@
+#include <charconv>
+#include <utility>
+
+#include <heddle/checkpoint.h>
+#include <heddle/safetensors.h>
+
+namespace heddle {
+namespace {
+
+const std::string kParameter = "parameter.", kTrainer = "trainer.", kArray = "array.";
+const std::string kCounter = "counter.", kSeed = "seed.", kPosition = "position.", kNote = "note.";
+constexpr const char* kFormat = "format";
+constexpr const char* kFormatName = "heddle checkpoint 1";
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), content_(load_safetensors(path)) {
+    auto format = content_.metadata.find(kFormat);
+    if (format == content_.metadata.end()) fail("is no checkpoint: its metadata have no 'format'");
+    if (format->second != kFormatName) fail("has format '" + format->second + "', not '" + kFormatName + "'");
+  }
+
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error("checkpoint '" + path_ + "' " + problem);
+  }
+
+  // All arrays whose names begin with prefix, which is taken off.
+  std::map<std::string, NDArray> arrays(const std::string& prefix) const {
+    std::map<std::string, NDArray> all;
+    for (const auto& [name, array] : content_.arrays) {
+      if (name.starts_with(prefix)) all[name.substr(prefix.size())] = array;
+    }
+    return all;
+  }
+
+  template <class T> T number(const std::string& name) const {
+    auto found = content_.metadata.find(name);
+    if (found == content_.metadata.end()) fail("has no '" + name + "'");
+    const std::string& text = found->second;
+    T value{};
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      fail("has '" + text + "' as '" + name + "'");
+    return value;
+  }
+
+ private:
+  std::string path_;
+  Safetensors content_;
+};
+
+std::map<std::string, NDArray> matching_parameters(const Reader& reader,
+                                                   const std::vector<Parameter>& parameters) {
+  std::map<std::string, NDArray> saved = reader.arrays(kParameter);
+  for (const auto& [name, value] : parameters) {
+    auto found = saved.find(name);
+    if (found == saved.end()) reader.fail("has no parameter '" + name + "': it is of another model");
+    const NDArray& other = found->second;
+    if (other.shape() == value.shape() && other.dtype() == value.dtype()) continue;
+    reader.fail("has parameter '" + name + "' as " + name_of(other.dtype()) + " " +
+                other.shape().to_string() + ", the model as " + name_of(value.dtype()) + " " +
+                value.shape().to_string());
+  }
+  if (saved.size() != parameters.size()) {
+    reader.fail("has " + std::to_string(saved.size()) + " parameters, the model " +
+                std::to_string(parameters.size()));
+  }
+  return saved;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  Safetensors content;
+  content.metadata[kFormat] = kFormatName;
+  for (const auto& [name, value] : checkpoint.parameters) content.arrays[kParameter + name] = value;
+  if (checkpoint.trainer) {
+    for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
+  }
+  for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
+  for (const auto& [name, generator] : checkpoint.generators) {
+    content.metadata[kSeed + name] = std::to_string(generator->seed());
+    content.metadata[kPosition + name] = std::to_string(generator->position());
+  }
+  for (const auto& [name, value] : checkpoint.counters)
+    content.metadata[kCounter + name] = std::to_string(value);
+  for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
+  save_safetensors(path, content);
+}
+
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+  Reader reader(path);
+  std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);
+  std::map<std::string, Generator> generators;
+  for (const auto& [name, generator] : checkpoint.generators) {
+    Generator& loaded =
+        generators.insert_or_assign(name, Generator(reader.number<std::uint64_t>(kSeed + name)))
+            .first->second;
+    loaded.set_position(reader.number<std::uint64_t>(kPosition + name));
+  }
+  std::map<std::string, std::int64_t> counters;
+  for (const auto& [name, value] : checkpoint.counters) {
+    counters[name] = reader.number<std::int64_t>(kCounter + name);
+  }
+  std::map<std::string, NDArray> trainer = reader.arrays(kTrainer);
+  if (checkpoint.trainer) {
+    // The trainer checks all names before it changes anything, and takes over the parameters assigned below.
+    try {
+      checkpoint.trainer->set_state(trainer);
+    } catch (const InvalidArgument& error) {
+      reader.fail(std::string("does not fit: ") + error.what());
+    }
+  }
+  for (const auto& [name, value] : checkpoint.parameters) value.detach().assign(saved.at(name));
+  if (checkpoint.trainer) checkpoint.trainer->set_state(trainer);
+  for (const auto& [name, generator] : checkpoint.generators) *generator = generators.at(name);
+  checkpoint.counters = std::move(counters);
+  checkpoint.arrays = reader.arrays(kArray);
+  checkpoint.notes = reader.notes();
+}
+
+std::map<std::string, std::string> checkpoint_notes(const std::string& path) { return Reader(path).notes(); }
+
+}  // namespace heddle

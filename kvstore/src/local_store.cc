@@ -1,0 +1,102 @@
+#include "local_store.h"
+
+#include <heddle/array_op.h>
+#include <heddle/parallel.h>
+
+namespace heddle {
+namespace {
+
+constexpr std::int64_t kGrain = 16384;
+
+template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDArray& sum) {
+  std::vector<const T*> from;
+  for (const NDArray& value : values) from.push_back(value.data<T>());
+  T* to = sum.data<T>();
+  // The order of the additions is that of the list for every element, whoever computes the chunk.
+  parallel_for(sum.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = from[0][i];
+    for (std::size_t k = 1; k < from.size(); ++k) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(to[i] + from[k][i]);
+    }
+  });
+}
+
+// One op that reads the values of all devices.
+NDArray push_sum(std::span<const NDArray> values, Device device) {
+  if (values.size() == 1)
+    return values[0].device() == device ? values[0].detach() : values[0].copy_to(device);
+  std::vector<NDArray> terms;
+  for (const NDArray& value : values) {
+    NDArray here = value.device().kind == device.kind ? value.detach() : value.copy_to(device);
+    terms.push_back(here.contiguous());
+  }
+  EngineScope scope(terms[0].engine());
+  NDArray sum(values[0].shape(), values[0].dtype(), device);
+  Access access = array_access("kvstore_sum", terms, {&sum, 1});
+  sum.engine().push([terms, sum] { visit_dtype(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); },
+                    access);
+  return sum;
+}
+
+std::string describe(const NDArray& array) {
+  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
+}
+
+}  // namespace
+
+const NDArray& LocalStore::stored(const char* call, Key key, std::span<const NDArray> arrays) const {
+  std::string who = "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
+  auto found = values_.find(key);
+  if (found == values_.end()) throw InvalidArgument(who + "the key is unknown; init it first");
+  if (arrays.empty()) throw InvalidArgument(who + "the list of arrays is empty");
+  const NDArray& value = found->second;
+  for (const NDArray& array : arrays) {
+    if (array.defined() && array.shape() == value.shape() && array.dtype() == value.dtype()) continue;
+    throw InvalidArgument(who + "got " + describe(array) + ", stored is " + describe(value));
+  }
+  return value;
+}
+
+void LocalStore::init(Key key, const NDArray& value) {
+  std::string who = "KVStore::init, key " + std::to_string(key) + ": ";
+  if (!value.defined()) throw InvalidArgument(who + "the value is undefined");
+  if (values_.contains(key)) throw InvalidArgument(who + "the key exists already");
+  values_[key] = value.detach().copy();
+}
+
+void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+  const NDArray& value = stored("push", key, values);
+  NDArray sum = push_sum(values, value.device());
+  if (optimizer_) {
+    optimizer_->update(key, value, sum, options);
+  } else {
+    value.assign(sum);
+  }
+}
+
+void LocalStore::pull(Key key, std::span<const NDArray> out) {
+  const NDArray& value = stored("pull", key, out);
+  for (const NDArray& array : out) {
+    array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
+  }
+}
+
+void LocalStore::assign(Key key, const NDArray& value) {
+  const NDArray& here = stored("assign", key, {&value, 1});
+  here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
+}
+
+void LocalStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+  optimizer_ = create_optimizer(name, params);
+}
+
+std::map<std::string, NDArray> LocalStore::optimizer_state() const {
+  return optimizer_ ? optimizer_->state() : std::map<std::string, NDArray>{};
+}
+
+void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
+  optimizer_->set_state(state);
+}
+
+}  // namespace heddle

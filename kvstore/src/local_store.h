@@ -1,0 +1,29 @@
+// The key-value store of one process.
+#pragma once
+
+#include <heddle/kvstore.h>
+
+namespace heddle {
+
+class LocalStore : public KVStore {
+ public:
+  using KVStore::pull;
+  using KVStore::push;
+  std::string type() const override { return "local"; }
+  void init(Key key, const NDArray& value) override;
+  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
+  void pull(Key key, std::span<const NDArray> out) override;
+  void assign(Key key, const NDArray& value) override;
+  void set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  std::map<std::string, NDArray> optimizer_state() const override;
+  void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  // One process has one order of pushes, so there is nobody to wait for.
+  void barrier() override {}
+
+ private:
+  const NDArray& stored(const char* call, Key key, std::span<const NDArray> arrays) const;
+  std::map<Key, NDArray> values_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+}  // namespace heddle

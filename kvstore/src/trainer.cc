@@ -1,0 +1,111 @@
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/trainer.h>
+
+namespace heddle {
+namespace {
+
+constexpr const char* kSteps = "steps";
+const std::string kOptimizer = "optimizer.";
+
+}  // namespace
+
+Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options)
+    : Trainer(std::vector<std::vector<Parameter>>{std::move(parameters)}, std::move(options)) {}
+
+Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options)
+    : replicas_(std::move(replicas)), options_(std::move(options)) {
+  check_replicas();
+  if (!options_.store) options_.store = KVStore::create("local");
+  if (!options_.schedule) {
+    options_.schedule =
+        constant_schedule(create_optimizer(options_.optimizer, options_.params)->params().at("lr"));
+  }
+  init_store();
+}
+
+void Trainer::check_replicas() const {
+  if (replicas_.empty() || replicas_[0].empty()) throw InvalidArgument("Trainer: there are no parameters");
+  for (const auto& replica : replicas_) {
+    if (replica.size() != replicas_[0].size()) {
+      throw InvalidArgument("Trainer: a replica has " + std::to_string(replica.size()) +
+                            " parameters, the first one " + std::to_string(replicas_[0].size()));
+    }
+    for (const Parameter& parameter : replica) {
+      if (!parameter.value.defined() || !requires_grad(parameter.value)) {
+        throw InvalidArgument("Trainer: parameter '" + parameter.name + "' requires no gradient");
+      }
+    }
+  }
+}
+
+void Trainer::init_store() {
+  options_.store->set_optimizer(options_.optimizer, options_.params);
+  for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
+    auto key = static_cast<KVStore::Key>(i);
+    if (replicas_.size() == 1) {
+      options_.store->init(key, replicas_[0][i].value);
+    } else {
+      options_.store->broadcast(key, replicas_[0][i].value, values(i));
+    }
+  }
+}
+
+std::vector<NDArray> Trainer::gradients(std::size_t index) const {
+  std::vector<NDArray> all;
+  for (const auto& replica : replicas_) {
+    all.push_back(grad(replica[index].value));
+    if (all.back().defined()) continue;
+    throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
+                          "' has no gradient; call backward() on a loss that depends on it first");
+  }
+  return all;
+}
+
+std::vector<NDArray> Trainer::values(std::size_t index) const {
+  std::vector<NDArray> all;
+  for (const auto& replica : replicas_) all.push_back(replica[index].value);
+  return all;
+}
+
+double Trainer::learning_rate() const { return options_.schedule(steps_); }
+
+void Trainer::step(double grad_scale) {
+  UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
+  std::vector<std::vector<NDArray>> all;
+  for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    options_.store->push_pull(static_cast<KVStore::Key>(i), all[i], values(i), update);
+    for (const auto& replica : replicas_) clear_grad(replica[i].value);
+  }
+  ++steps_;
+}
+
+std::map<std::string, NDArray> Trainer::state() const {
+  std::map<std::string, NDArray> all{{kSteps, array({steps_})}};
+  for (const auto& [name, value] : options_.store->optimizer_state()) all[kOptimizer + name] = value;
+  return all;
+}
+
+void Trainer::set_state(const std::map<std::string, NDArray>& state) {
+  auto steps = state.find(kSteps);
+  if (steps == state.end()) throw InvalidArgument("Trainer::set_state: 'steps' is missing");
+  std::map<std::string, NDArray> optimizer;
+  for (const auto& [name, value] : state) {
+    if (name == kSteps) continue;
+    if (!name.starts_with(kOptimizer)) throw InvalidArgument("Trainer::set_state: what is '" + name + "'?");
+    optimizer[name.substr(kOptimizer.size())] = value;
+  }
+  auto count = steps->second.item<std::int64_t>();
+  if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
+  options_.store->set_optimizer_state(optimizer);
+  steps_ = count;
+  for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
+    auto key = static_cast<KVStore::Key>(i);
+    options_.store->assign(key, replicas_[0][i].value);
+    if (replicas_.size() > 1) options_.store->pull(key, values(i));
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+// The safetensors format: named arrays and text in one file (https://github.com/huggingface/safetensors).
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+struct Safetensors {
+  std::map<std::string, NDArray> arrays;
+  std::map<std::string, std::string> metadata;  // UTF-8
+};
+
+// Blocks. The same content gives the same bytes. Writes a temporary file beside `path`, syncs and renames it, so
+// that a crash leaves the old file or the new one. Throws Error with the path and the system's words, and
+// rethrows what poisons an array.
+void save_safetensors(const std::string& path, const Safetensors& content);
+
+// Throws Error naming the file and what is wrong with it; never trusts a length in it.
+Safetensors load_safetensors(const std::string& path, Device device = cpu());
+
+}  // namespace heddle

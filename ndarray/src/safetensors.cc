@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <heddle/array_op.h>
+#include <heddle/safetensors.h>
+
+#include "atomic_file.h"
+
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kAlign = 8;
+constexpr const char* kMetadata = "__metadata__";
+
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw Error("safetensors file '" + path + "': " + problem);
+}
+
+const char* format_name(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "F64";
+    case DType::i32:
+      return "I32";
+    case DType::i64:
+      return "I64";
+    case DType::u8:
+      return "U8";
+    case DType::boolean:
+      return "BOOL";
+    default:
+      return "F32";
+  }
+}
+
+std::optional<DType> dtype_from_format(const std::string& name) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
+    if (name == format_name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t byte_count(const NDArray& array) {
+  return static_cast<std::uint64_t>(array.size()) * size_of(array.dtype());
+}
+
+// Largest elements first, so that every array starts at a multiple of its element size.
+std::vector<std::pair<std::string, NDArray>> in_file_order(const std::string& path,
+                                                           const Safetensors& content) {
+  std::vector<std::pair<std::string, NDArray>> arrays;
+  for (const auto& [name, array] : content.arrays) {
+    if (name == kMetadata) fail(path, "no array can be called __metadata__");
+    if (!array.defined()) fail(path, "array '" + name + "' is undefined");
+    arrays.emplace_back(name, array.detach().contiguous());
+  }
+  std::stable_sort(arrays.begin(), arrays.end(), [](const auto& a, const auto& b) {
+    return size_of(a.second.dtype()) > size_of(b.second.dtype());
+  });
+  return arrays;
+}
+
+std::string header_of(const std::string& path, const Safetensors& content,
+                      const std::vector<std::pair<std::string, NDArray>>& arrays) {
+  json header = json::object();
+  if (!content.metadata.empty()) header[kMetadata] = content.metadata;
+  std::uint64_t offset = 0;
+  for (const auto& [name, array] : arrays) {
+    std::uint64_t end = offset + byte_count(array);
+    header[name] = {{"dtype", format_name(array.dtype())},
+                    {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception&) {
+    fail(path, "names and metadata must be UTF-8");
+  }
+  text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
+  if (text.size() > kMaxHeader) fail(path, "names and metadata take more than 100 MB");
+  return text;
+}
+
+struct Entry {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  std::uint64_t begin, end;
+};
+
+// Every number in a header passes here: json's own conversions would wrap negative and huge ones.
+std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
+  if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
+    fail(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
+  }
+  auto value = number.get<std::uint64_t>();
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    fail(path, "array '" + name + "': " + std::to_string(value) + " is too large");
+  }
+  return value;
+}
+
+const json& field(const std::string& path, const std::string& name, const json& entry, const char* key) {
+  auto found = entry.find(key);
+  if (found == entry.end()) fail(path, "array '" + name + "' has no " + key);
+  return *found;
+}
+
+Entry parse_entry(const std::string& path, const std::string& name, const json& value) {
+  if (!value.is_object()) fail(path, "array '" + name + "' is described by no JSON object");
+  Entry entry{.name = name, .dtype = DType::f32, .shape = {}, .begin = 0, .end = 0};
+  const json& dtype = field(path, name, value, "dtype");
+  std::string dtype_name = dtype.is_string() ? dtype.get<std::string>() : dtype.dump().substr(0, 40);
+  std::optional<DType> known = dtype_from_format(dtype_name);
+  if (!known) {
+    fail(path,
+         "array '" + name + "' has dtype " + dtype_name + "; known are F32, F64, I32, I64, U8 and BOOL");
+  }
+  entry.dtype = *known;
+
+  const json& shape = field(path, name, value, "shape");
+  if (!shape.is_array() || shape.size() > kMaxDims) {
+    fail(path,
+         "array '" + name + "': its shape is no list of at most " + std::to_string(kMaxDims) + " numbers");
+  }
+  std::uint64_t bytes = size_of(entry.dtype);
+  for (const json& number : shape) {
+    std::uint64_t extent = natural(path, name, number);
+    if (__builtin_mul_overflow(bytes, extent, &bytes))
+      fail(path, "array '" + name + "': its size overflows 64 bits");
+    entry.shape.push_back(static_cast<std::int64_t>(extent));
+  }
+
+  const json& offsets = field(path, name, value, "data_offsets");
+  if (!offsets.is_array() || offsets.size() != 2) fail(path, "array '" + name + "': data_offsets is no pair");
+  entry.begin = natural(path, name, offsets[0]);
+  entry.end = natural(path, name, offsets[1]);
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+    fail(path, "array '" + name + "': " + name_of(entry.dtype) + " " + entry.shape.to_string() + " takes " +
+                   std::to_string(bytes) + " bytes, its offsets are [" + std::to_string(entry.begin) + ", " +
+                   std::to_string(entry.end) + ")");
+  }
+  return entry;
+}
+
+json parse_header(const std::string& path, const std::string& text) {
+  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
+  std::set<std::string> names;
+  std::string repeated;
+  auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth == 1 && event == json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
+      repeated = value.get<std::string>();
+    }
+    // Nothing that the format knows nests deeper; dropping the rest bounds the memory a hostile header takes.
+    return depth <= 4;
+  };
+  json header;
+  try {
+    header = json::parse(text, watch);
+  } catch (const json::exception& error) {
+    fail(path, std::string("the header is no JSON: ") + error.what());
+  }
+  if (!header.is_object()) fail(path, "the header is no JSON object");
+  if (!repeated.empty()) fail(path, "the name '" + repeated + "' appears twice");
+  return header;
+}
+
+std::map<std::string, std::string> parse_metadata(const std::string& path, const json& value) {
+  std::map<std::string, std::string> metadata;
+  if (!value.is_object()) fail(path, "__metadata__ is no JSON object");
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) fail(path, "__metadata__: the value of '" + key + "' is no string");
+    metadata[key] = text.get<std::string>();
+  }
+  return metadata;
+}
+
+// The format asks that the arrays cover the data exactly, in any order.
+void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t offset = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < offset) fail(path, "array '" + entry.name + "' overlaps the one before it");
+    if (entry.begin > offset) fail(path, "there is a hole before array '" + entry.name + "'");
+    offset = entry.end;
+  }
+  if (offset != data_bytes) {
+    fail(path,
+         "its arrays take " + std::to_string(offset) + " bytes, the file has " + std::to_string(data_bytes));
+  }
+}
+
+void read_exactly(const std::string& path, std::ifstream& in, void* to, std::uint64_t bytes) {
+  if (!in.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes))) fail(path, "reading failed");
+}
+
+NDArray read_array(const std::string& path, std::ifstream& in, const Entry& entry, Device device) {
+  NDArray array(entry.shape, entry.dtype, device);
+  std::vector<std::byte> bytes(entry.end - entry.begin);
+  read_exactly(path, in, bytes.data(), bytes.size());
+  if (entry.dtype == DType::boolean) {
+    // A bool that is neither 0 nor 1 would be undefined behaviour to read.
+    auto bad = [](std::byte b) { return b > std::byte{1}; };
+    if (std::any_of(bytes.begin(), bytes.end(), bad))
+      fail(path, "array '" + entry.name + "' holds a bool above 1");
+  }
+  array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
+    if (!bytes.empty()) std::memcpy(array.storage()->data(), bytes.data(), bytes.size());
+  });
+  return array;
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const Safetensors& content) {
+  auto arrays = in_file_order(path, content);
+  std::string header = header_of(path, content, arrays);
+  for (const auto& [name, array] : arrays) array.wait();
+  AtomicFile file(path);
+  std::uint64_t length = header.size();
+  file.write(&length, sizeof length);
+  file.write(header.data(), header.size());
+  for (const auto& [name, array] : arrays) {
+    std::byte* data =
+        array.storage()->data() + static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
+    file.write(data, byte_count(array));
+  }
+  file.commit();
+}
+
+Safetensors load_safetensors(const std::string& path, Device device) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) fail(path, std::string("cannot be opened: ") + std::strerror(errno));
+  std::streamoff at_end = in.tellg();
+  if (at_end < 0) fail(path, "is no regular file");
+  auto file_bytes = static_cast<std::uint64_t>(at_end);
+  in.seekg(0);
+  std::uint64_t header_bytes = 0;
+  if (file_bytes < sizeof header_bytes) fail(path, "ends within the first 8 bytes");
+  read_exactly(path, in, &header_bytes, sizeof header_bytes);
+  if (header_bytes > kMaxHeader) {
+    fail(path,
+         "claims a header of " + std::to_string(header_bytes) + " bytes; the format's limit is 100000000");
+  }
+  if (header_bytes > file_bytes - sizeof header_bytes) fail(path, "ends within its header");
+  std::string text(header_bytes, '\0');
+  read_exactly(path, in, text.data(), header_bytes);
+
+  Safetensors content;
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : parse_header(path, text).items()) {
+    if (name == kMetadata) {
+      content.metadata = parse_metadata(path, value);
+    } else {
+      entries.push_back(parse_entry(path, name, value));
+    }
+  }
+  check_cover(path, entries, file_bytes - sizeof header_bytes - header_bytes);
+  for (const Entry& entry : entries) content.arrays[entry.name] = read_array(path, in, entry, device);
+  return content;
+}
+
+}  // namespace heddle

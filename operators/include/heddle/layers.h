@@ -1,0 +1,149 @@
+// Layers: functions on arrays with parameters of their own.
+//
+//   Sequential net{Conv2d(1, 32, 3, {.padding = 1, .relu = true}), MaxPool2d(2), Flatten(), Dense(6272, 10)};
+//   NDArray logits = net(images);
+//
+// Written with braces, the layers draw their initial values from left to right. Copies of a layer share its parameters.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <heddle/ndarray.h>
+#include <heddle/random.h>
+
+namespace heddle {
+
+struct Parameter {
+  std::string name;  // a path: "0.weight"
+  NDArray value;     // a leaf that requires a gradient
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  // Batches come first: (batch, features) or (batch, channels, height, width). Throws InvalidArgument naming the
+  // layer and the shapes.
+  virtual NDArray forward(const NDArray& x) = 0;
+  NDArray operator()(const NDArray& x) { return forward(x); }
+
+  virtual std::vector<Parameter> parameters() const { return {}; }
+  virtual void train(bool on = true) { static_cast<void>(on); }  // training or inference; training at first
+  virtual std::string to_string() const = 0;                     // "Dense(784, 128)"
+};
+
+// How weights start, uniform in +-limit; biases start at 0.
+enum class Init {
+  he,      // limit sqrt(6 / fan_in): for relu (He et al., ICCV'15)
+  xavier,  // limit sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid, none (Glorot and Bengio, AISTATS'10)
+};
+
+// A weight of shape (out, in, ...) as an Init says, f32, requiring a gradient.
+NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu());
+
+struct DenseOptions {
+  bool bias = true, relu = false;  // relu: max(0, .) of the result
+  Init init = Init::he;
+  Device device{};
+};
+
+// x (batch, in) -> x * weight^T + bias (batch, out). Parameters: weight (out, in), bias (out).
+class Dense : public Layer {
+ public:
+  Dense(std::int64_t in, std::int64_t out, DenseOptions options = {},
+        Generator& generator = default_generator());
+  NDArray forward(const NDArray& x) override;
+  std::vector<Parameter> parameters() const override;
+  std::string to_string() const override;
+
+ private:
+  std::int64_t in_, out_;
+  DenseOptions options_;
+  NDArray weight_, bias_;
+};
+
+struct Conv2dLayerOptions {
+  std::int64_t stride = 1, padding = 0;
+  bool bias = true, relu = false;
+  Init init = Init::he;
+  Device device{};
+};
+
+// x (batch, in, h, w) -> (batch, out, h', w'). Parameters: weight (out, in, kernel, kernel), bias (out).
+class Conv2d : public Layer {
+ public:
+  Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options = {},
+         Generator& generator = default_generator());
+  NDArray forward(const NDArray& x) override;
+  std::vector<Parameter> parameters() const override;
+  std::string to_string() const override;
+
+ private:
+  std::int64_t in_, out_, kernel_;
+  Conv2dLayerOptions options_;
+  NDArray weight_, bias_;
+};
+
+// The largest of each kernel x kernel window; stride 0 means kernel.
+class MaxPool2d : public Layer {
+ public:
+  explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override;
+
+ private:
+  std::int64_t kernel_, stride_, padding_;
+};
+
+// The mean of each kernel x kernel window; stride 0 means kernel.
+class AvgPool2d : public Layer {
+ public:
+  explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override;
+
+ private:
+  std::int64_t kernel_, stride_, padding_;
+};
+
+// max(x, 0), tanh(x) and 1 / (1 + exp(-x)) of each element.
+class Relu : public Layer {
+ public:
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override { return "Relu"; }
+};
+class Tanh : public Layer {
+ public:
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override { return "Tanh"; }
+};
+class Sigmoid : public Layer {
+ public:
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override { return "Sigmoid"; }
+};
+
+// (batch, a, b, ...) -> (batch, a * b * ...)
+class Flatten : public Layer {
+ public:
+  NDArray forward(const NDArray& x) override;
+  std::string to_string() const override { return "Flatten"; }
+};
+
+// In training zeroes each element with this probability and scales the rest up by 1 / (1 - probability); the
+// identity in inference. The generator must outlive the layer.
+class Dropout : public Layer {
+ public:
+  explicit Dropout(double probability, Generator& generator = default_generator());
+  NDArray forward(const NDArray& x) override;
+  void train(bool on = true) override { training_ = on; }
+  std::string to_string() const override;
+
+ private:
+  double probability_;
+  Generator* generator_;
+  bool training_ = true;
+};
+
+}  // namespace heddle

@@ -1,0 +1,63 @@
+// Optimizers: one fused op an update, which reads the gradient and mutates the weight and the optimizer's state.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+using OptimizerParams = std::map<std::string, double>;  // switches such as nesterov are 0 or 1
+
+struct UpdateOptions {
+  std::optional<double> lr{};  // of this update; the optimizer's own "lr" if absent
+  double grad_scale = 1;       // the gradient is multiplied by it first: 1 / batch for gradients of a sum
+};
+
+// Keeps the state (momenta, counts) of any number of weights, told apart by key. Not thread-safe; the updates
+// are ordered with everything else by the vars of the arrays.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  const std::string& name() const { return name_; }
+  const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
+
+  // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
+  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {});
+
+  // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
+  std::map<std::string, NDArray> state() const;
+
+  // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument.
+  void set_state(const std::map<std::string, NDArray>& state);
+
+ protected:
+  struct Slot {
+    std::vector<NDArray> arrays;  // as state_names() lists them
+    std::int64_t updates = 0;     // so far, this one included
+  };
+  Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given);
+  double param(const std::string& key) const { return params_.at(key); }
+  virtual std::vector<std::string> state_names() const = 0;
+  virtual void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
+                           double grad_scale) const = 0;
+
+ private:
+  Slot& slot_of(std::int64_t key, const NDArray& weight);
+  std::string name_;
+  OptimizerParams params_;
+  std::map<std::int64_t, Slot> slots_;
+};
+
+// By name, with the parameters that differ from the defaults. Throws InvalidArgument saying what exists.
+//   sgd    lr 0.01, momentum 0, nesterov 0, weight_decay 0 (added to the gradient)
+//   adam   lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (Kingma and Ba, ICLR'15)
+//   adamw  as adam, weight_decay 0.01 taken from the weight itself (Loshchilov and Hutter, ICLR'19)
+std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params = {});
+
+}  // namespace heddle

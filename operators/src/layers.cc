@@ -1,0 +1,167 @@
+#include <cmath>
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/conv.h>
+#include <heddle/dropout.h>
+#include <heddle/elementwise.h>
+#include <heddle/layers.h>
+#include <heddle/matmul.h>
+#include <heddle/pooling.h>
+#include <heddle/shape_ops.h>
+
+namespace heddle {
+namespace {
+
+void check_positive(const char* layer, const char* what, std::int64_t value) {
+  if (value >= 1) return;
+  throw InvalidArgument(std::string(layer) + ": " + what + " must be at least 1, not " +
+                        std::to_string(value));
+}
+
+// `wanted` speaks of the input: "(batch, 784)".
+[[noreturn]] void bad_input(const Layer& layer, const NDArray& x, const std::string& wanted) {
+  throw InvalidArgument(layer.to_string() + ": the input is " + x.shape().to_string() + ", wanted is " +
+                        wanted);
+}
+
+NDArray zero_bias(std::int64_t size, Device device) {
+  NDArray bias = zeros({size}, DType::f32, device);
+  set_requires_grad(bias);
+  return bias;
+}
+
+std::vector<Parameter> weight_and_bias(const NDArray& weight, const NDArray& bias) {
+  std::vector<Parameter> all{{"weight", weight}};
+  if (bias.defined()) all.push_back({"bias", bias});
+  return all;
+}
+
+void check_image(const Layer& layer, const NDArray& x) {
+  if (x.ndim() != 4) bad_input(layer, x, "(batch, channels, height, width)");
+}
+
+Pool2dOptions square_window(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  return {.kernel = {kernel, kernel}, .stride = {stride, stride}, .padding = {padding, padding}};
+}
+
+std::string pool_to_string(const char* name, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  std::string text = std::string(name) + "(" + std::to_string(kernel);
+  if (stride != kernel) text += ", stride " + std::to_string(stride);
+  if (padding != 0) text += ", padding " + std::to_string(padding);
+  return text + ")";
+}
+
+}  // namespace
+
+NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device) {
+  if (shape.size() < 2) {
+    throw InvalidArgument("init_weight: a weight is (out, in, ...), not " + shape.to_string());
+  }
+  std::int64_t window = 1;
+  for (int i = 2; i < shape.size(); ++i) window *= shape[i];
+  double fan_in = static_cast<double>(shape[1] * window), fan_out = static_cast<double>(shape[0] * window);
+  double limit = std::sqrt(6 / (init == Init::he ? fan_in : fan_in + fan_out));
+  NDArray weight = generator.uniform(shape, -limit, limit, DType::f32, device);
+  set_requires_grad(weight);
+  return weight;
+}
+
+Dense::Dense(std::int64_t in, std::int64_t out, DenseOptions options, Generator& generator)
+    : in_(in), out_(out), options_(options) {
+  check_positive("Dense", "in", in);
+  check_positive("Dense", "out", out);
+  weight_ = init_weight({out, in}, options.init, generator, options.device);
+  if (options.bias) bias_ = zero_bias(out, options.device);
+}
+
+NDArray Dense::forward(const NDArray& x) {
+  if (x.ndim() != 2 || x.shape()[1] != in_) bad_input(*this, x, "(batch, " + std::to_string(in_) + ")");
+  return linear(x, weight_, bias_, {.relu = options_.relu});
+}
+
+std::vector<Parameter> Dense::parameters() const { return weight_and_bias(weight_, bias_); }
+
+std::string Dense::to_string() const {
+  return "Dense(" + std::to_string(in_) + ", " + std::to_string(out_) + (options_.relu ? ", relu)" : ")");
+}
+
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options,
+               Generator& generator)
+    : in_(in), out_(out), kernel_(kernel), options_(options) {
+  check_positive("Conv2d", "in", in);
+  check_positive("Conv2d", "out", out);
+  check_positive("Conv2d", "kernel", kernel);
+  check_positive("Conv2d", "stride", options.stride);
+  weight_ = init_weight({out, in, kernel, kernel}, options.init, generator, options.device);
+  if (options.bias) bias_ = zero_bias(out, options.device);
+}
+
+NDArray Conv2d::forward(const NDArray& x) {
+  if (x.ndim() != 4 || x.shape()[1] != in_) {
+    bad_input(*this, x, "(batch, " + std::to_string(in_) + ", height, width)");
+  }
+  auto [stride, padding] = std::pair(options_.stride, options_.padding);
+  return conv2d(x, weight_, bias_,
+                {.stride = {stride, stride}, .padding = {padding, padding}, .relu = options_.relu});
+}
+
+std::vector<Parameter> Conv2d::parameters() const { return weight_and_bias(weight_, bias_); }
+
+std::string Conv2d::to_string() const {
+  std::string text =
+      "Conv2d(" + std::to_string(in_) + ", " + std::to_string(out_) + ", " + std::to_string(kernel_);
+  if (options_.stride != 1) text += ", stride " + std::to_string(options_.stride);
+  if (options_.padding != 0) text += ", padding " + std::to_string(options_.padding);
+  return text + (options_.relu ? ", relu)" : ")");
+}
+
+MaxPool2d::MaxPool2d(std::int64_t kernel, std::int64_t stride, std::int64_t padding)
+    : kernel_(kernel), stride_(stride == 0 ? kernel : stride), padding_(padding) {
+  check_positive("MaxPool2d", "kernel", kernel);
+  check_positive("MaxPool2d", "stride", stride_);
+}
+
+NDArray MaxPool2d::forward(const NDArray& x) {
+  check_image(*this, x);
+  return max_pool2d(x, square_window(kernel_, stride_, padding_));
+}
+
+std::string MaxPool2d::to_string() const { return pool_to_string("MaxPool2d", kernel_, stride_, padding_); }
+
+AvgPool2d::AvgPool2d(std::int64_t kernel, std::int64_t stride, std::int64_t padding)
+    : kernel_(kernel), stride_(stride == 0 ? kernel : stride), padding_(padding) {
+  check_positive("AvgPool2d", "kernel", kernel);
+  check_positive("AvgPool2d", "stride", stride_);
+}
+
+NDArray AvgPool2d::forward(const NDArray& x) {
+  check_image(*this, x);
+  return avg_pool2d(x, square_window(kernel_, stride_, padding_));
+}
+
+std::string AvgPool2d::to_string() const { return pool_to_string("AvgPool2d", kernel_, stride_, padding_); }
+
+NDArray Relu::forward(const NDArray& x) { return relu(x); }
+NDArray Tanh::forward(const NDArray& x) { return tanh(x); }
+NDArray Sigmoid::forward(const NDArray& x) { return sigmoid(x); }
+
+NDArray Flatten::forward(const NDArray& x) {
+  if (x.ndim() < 2) bad_input(*this, x, "(batch, ...)");
+  return reshape(x, {x.shape()[0], -1});
+}
+
+Dropout::Dropout(double probability, Generator& generator)
+    : probability_(probability), generator_(&generator) {
+  if (probability >= 0 && probability < 1) return;
+  throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + std::to_string(probability));
+}
+
+NDArray Dropout::forward(const NDArray& x) { return dropout(x, probability_, *generator_, training_); }
+
+std::string Dropout::to_string() const {
+  std::string number = std::to_string(probability_);
+  return "Dropout(" + number.substr(0, number.find_last_not_of('0') + 1) + ")";
+}
+
+}  // namespace heddle

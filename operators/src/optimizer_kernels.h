@@ -1,0 +1,26 @@
+// What the optimizers ask of a device.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+struct SgdStep {
+  double lr, grad_scale, momentum, weight_decay;
+  bool nesterov;
+};
+
+// velocity is undefined without momentum. All arrays are contiguous and of one shape and dtype.
+using SgdKernel = void(const NDArray& weight, const NDArray& velocity, const NDArray& grad,
+                       const SgdStep& step);
+
+struct AdamStep {
+  double lr, grad_scale, beta1, beta2, epsilon, weight_decay;
+  bool decoupled;                       // the decay acts on the weight, not on the gradient
+  double mean_unbias, variance_unbias;  // 1 / (1 - beta^updates)
+};
+
+using AdamKernel = void(const NDArray& weight, const NDArray& mean, const NDArray& variance,
+                        const NDArray& grad, const AdamStep& step);
+
+}  // namespace heddle

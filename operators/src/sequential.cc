@@ -1,0 +1,42 @@
+#include <heddle/sequential.h>
+
+namespace heddle {
+
+void Sequential::add(std::shared_ptr<Layer> layer) {
+  if (!layer) throw InvalidArgument("Sequential::add: the layer is null");
+  layers_.push_back(std::move(layer));
+}
+
+NDArray Sequential::forward(const NDArray& x) {
+  NDArray y = x;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    try {
+      y = layers_[i]->forward(y);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument("layer " + std::to_string(i) + ": " + error.what());
+    }
+  }
+  return y;
+}
+
+std::vector<Parameter> Sequential::parameters() const {
+  std::vector<Parameter> all;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    for (Parameter& parameter : layers_[i]->parameters()) {
+      all.push_back({std::to_string(i) + "." + parameter.name, parameter.value});
+    }
+  }
+  return all;
+}
+
+void Sequential::train(bool on) {
+  for (const auto& layer : layers_) layer->train(on);
+}
+
+std::string Sequential::to_string() const {
+  std::string text = "Sequential{";
+  for (const auto& layer : layers_) text += "\n  " + layer->to_string();
+  return text + "\n}";
+}
+
+}  // namespace heddle
