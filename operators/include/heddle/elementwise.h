@@ -1,0 +1,100 @@
+// Operators on each element, with NumPy's broadcasting and promotion of dtypes.
+//
+// Comparisons give bool. Arguments that no dtype of the operator fits, shapes that do not broadcast and arrays on
+// several devices throw InvalidArgument at the call. Gradients flow to floating inputs.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// A number beside arrays. It takes the array's dtype where its kind allows (NumPy's weak scalars): f32 * 2.5 is f32,
+// i32 * 2 is i32, but i32 * 2.5 is f64 and bool + 1 is i64.
+class Scalar {
+ public:
+  template <std::integral T> Scalar(T value) : integer_(static_cast<std::int64_t>(value)), integral_(true) {}
+  template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), integral_(false) {}
+
+  bool is_integral() const { return integral_; }
+  double real() const { return integral_ ? static_cast<double>(integer_) : real_; }
+  template <class T> T as() const { return integral_ ? static_cast<T>(integer_) : static_cast<T>(real_); }
+
+ private:
+  union {
+    std::int64_t integer_;
+    double real_;
+  };
+  bool integral_;
+};
+
+// An array or a number: the argument of operators that take either.
+struct Operand {
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(T value) : scalar(value) {}
+  Operand(Scalar value) : scalar(value) {}
+  Operand(const NDArray& value) : array(value), scalar(0), is_array(true) {}
+
+  NDArray array;
+  Scalar scalar;
+  bool is_array = false;
+};
+
+// Two operands, one of them an array. divide gives f64 for integers; add and multiply of bools are or and and;
+// subtract refuses bools. power of integers wraps around, a negative integer exponent is an op error.
+NDArray add(const Operand& a, const Operand& b);
+NDArray subtract(const Operand& a, const Operand& b);
+NDArray multiply(const Operand& a, const Operand& b);
+NDArray divide(const Operand& a, const Operand& b);
+NDArray power(const Operand& base, const Operand& exponent);
+NDArray maximum(const Operand& a,
+                const Operand& b);  // NaN if either is; a tie gives each half of the gradient
+NDArray minimum(const Operand& a, const Operand& b);  // likewise
+
+NDArray negative(const NDArray& x);
+NDArray abs(const NDArray& x);     // gradient 0 at 0
+NDArray square(const NDArray& x);  // x * x
+NDArray relu(const NDArray& x);    // max(x, 0); gradient 0 at 0
+
+// In floating point: f64 for an integer or bool x.
+NDArray exp(const NDArray& x);
+NDArray log(const NDArray& x);  // natural
+NDArray sqrt(const NDArray& x);
+NDArray tanh(const NDArray& x);
+NDArray sigmoid(const NDArray& x);  // 1 / (1 + exp(-x))
+
+// low where x < low, high where x > high. The gradient is that of x within [low, high], 0 outside.
+NDArray clip(const NDArray& x, Scalar low, Scalar high);
+
+NDArray equal(const Operand& a, const Operand& b);
+NDArray not_equal(const Operand& a, const Operand& b);
+NDArray less(const Operand& a, const Operand& b);
+NDArray less_equal(const Operand& a, const Operand& b);
+NDArray greater(const Operand& a, const Operand& b);
+NDArray greater_equal(const Operand& a, const Operand& b);
+NDArray logical_not(const NDArray& x);  // x == 0, as bool
+
+// a where condition (bool) is true, else b; all three broadcast.
+NDArray where(const NDArray& condition, const Operand& a, const Operand& b);
+
+inline NDArray operator+(const Operand& a, const Operand& b) { return add(a, b); }
+inline NDArray operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
+inline NDArray operator*(const Operand& a, const Operand& b) { return multiply(a, b); }
+inline NDArray operator/(const Operand& a, const Operand& b) { return divide(a, b); }
+inline NDArray operator-(const NDArray& x) { return negative(x); }
+inline NDArray operator<(const Operand& a, const Operand& b) { return less(a, b); }
+inline NDArray operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
+inline NDArray operator>(const Operand& a, const Operand& b) { return greater(a, b); }
+inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
+
+// In place: written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if
+// the result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.
+NDArray& operator+=(NDArray& x, const Operand& b);
+NDArray& operator-=(NDArray& x, const Operand& b);
+NDArray& operator*=(NDArray& x, const Operand& b);
+NDArray& operator/=(NDArray& x, const Operand& b);
+
+}  // namespace heddle

@@ -1,0 +1,27 @@
+// Operators that take axes away.
+//
+// `axes` may be negative and in any order; none given means all of them. With keepdims the reduced axes stay, with
+// size 1. Axes out of range or given twice throw InvalidArgument at the call. Sums are made in a fixed order, f32
+// ones with f64 inside, so that they do not depend on the number of workers.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// i64 for integers and bool, else x's dtype. Of nothing: 0.
+NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false);
+
+// f64 for integers and bool, else x's dtype. Of nothing: NaN.
+NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false);
+
+// x's dtype; NaN if any is. The gradient is shared equally by all elements that are the maximum (minimum). Of
+// nothing: throws InvalidArgument at the call.
+NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false);
+NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false);
+
+// The first index of the largest (smallest) element along `axis`, which goes away; i64. The first NaN counts as it.
+NDArray argmax(const NDArray& x, int axis = -1);
+NDArray argmin(const NDArray& x, int axis = -1);
+
+}  // namespace heddle

@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <heddle/array_op.h>
+#include <heddle/autograd.h>
+#include <heddle/elementwise.h>
+#include <heddle/error.h>
+
+namespace heddle {
+
+namespace {
+
+thread_local bool grad_mode = true;
+std::atomic<std::uint64_t> next_sequence{0};
+
+struct Node;
+
+}  // namespace
+
+// Shared by all copies of a handle. A leaf has no producer; an array that needs no gradient has no GradMeta or
+// one with neither.
+struct GradMeta {
+  bool leaf = false;
+  NDArray grad;
+  std::shared_ptr<Node> producer;
+};
+
+namespace {
+
+struct Input {
+  std::shared_ptr<GradMeta> meta;  // null: needs no gradient
+  Shape shape;
+  DType dtype;
+};
+
+struct Saved {
+  std::shared_ptr<Storage> storage;
+  std::uint64_t version;
+};
+
+// One recorded operator. Sequence numbers grow, so that inputs always come before the nodes that use them.
+struct Node {
+  const char* name;
+  std::uint64_t sequence;
+  Shape shape;  // of the output
+  DType dtype;
+  std::vector<Input> inputs;
+  std::vector<Saved> saved;
+  Backward backward;
+  bool freed = false;
+
+  ~Node();
+};
+
+// What nodes hold, to be destroyed outside their destructors.
+struct Remains {
+  std::vector<Input> inputs;
+  std::vector<Saved> saved;
+  Backward backward;
+};
+
+// A chain of nodes would be destroyed recursively, a stack frame a node: the outermost destructor takes what the
+// inner ones leave behind instead. A plain pointer, because thread-local objects die before some arrays do.
+thread_local std::vector<Remains>* graveyard = nullptr;
+
+void bury(Remains first) {
+  if (graveyard) {
+    graveyard->push_back(std::move(first));
+    return;
+  }
+  std::vector<Remains> waiting;
+  graveyard = &waiting;
+  waiting.push_back(std::move(first));
+  while (!waiting.empty()) {
+    Remains next = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  graveyard = nullptr;
+}
+
+Node::~Node() { bury({std::move(inputs), std::move(saved), std::move(backward)}); }
+
+void free_node(Node& node) {
+  node.freed = true;
+  bury(
+      {std::exchange(node.inputs, {}), std::exchange(node.saved, {}), std::exchange(node.backward, nullptr)});
+}
+
+bool needs_gradient(const GradMeta* meta) { return meta && (meta->leaf || meta->producer); }
+
+// The gradient of one node's output, as far as it has arrived.
+struct Arrival {
+  std::shared_ptr<Node> node;
+  NDArray gradient;
+  bool owned = false;  // nobody else sees gradient's memory, so that more can be added in place
+};
+
+// By falling sequence number: every node comes after all nodes that use its output.
+using Walk = std::map<std::uint64_t, Arrival, std::greater<>>;
+
+void check_ready(const Node& node) {
+  if (node.freed) {
+    throw Error(std::string("backward: the tape of ") + node.name +
+                " was freed by an earlier backward(); give that one keep_tape = true");
+  }
+  for (const Saved& saved : node.saved) {
+    if (saved.storage->version() != saved.version) {
+      throw Error(std::string(node.name) +
+                  ": an array saved for its gradient was changed in place after it was recorded");
+    }
+  }
+}
+
+// All nodes that root was computed from. Checked before the first gradient is pushed: an error changes nothing.
+Walk plan(const std::shared_ptr<Node>& root) {
+  Walk walk;
+  std::vector<std::shared_ptr<Node>> unseen{root};
+  while (!unseen.empty()) {
+    const std::shared_ptr<Node> node = std::move(unseen.back());
+    unseen.pop_back();
+    if (!walk.try_emplace(node->sequence, Arrival{node, {}, false}).second) continue;
+    check_ready(*node);
+    for (const Input& input : node->inputs) {
+      if (input.meta && input.meta->producer) unseen.push_back(input.meta->producer);
+    }
+  }
+  return walk;
+}
+
+// A leaf keeps its gradient's memory for good and adds to it in place, so it must be the only one to see it.
+void arrive_at_leaf(GradMeta& leaf, const NDArray& gradient, bool shared) {
+  if (leaf.grad.defined()) {
+    leaf.grad += gradient;
+  } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
+    leaf.grad = gradient.detach().copy();
+  } else {
+    leaf.grad = gradient.detach();
+  }
+}
+
+void arrive_at_node(Arrival& arrival, const NDArray& gradient) {
+  if (!arrival.gradient.defined()) {
+    arrival.gradient = gradient;
+  } else if (arrival.owned) {
+    arrival.gradient += gradient;
+  } else {
+    arrival.gradient = arrival.gradient + gradient;
+    arrival.owned = true;
+  }
+}
+
+// True if memory of gradients[index] is also that of grad_output, of a saved array or of another input's gradient.
+bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<NDArray>& gradients,
+               std::size_t index) {
+  const std::shared_ptr<Storage>& storage = gradients[index].storage();
+  if (grad_output.storage() == storage) return true;
+  for (const Saved& saved : node.saved) {
+    if (saved.storage == storage) return true;
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (i != index && gradients[i].defined() && gradients[i].storage() == storage) return true;
+  }
+  return false;
+}
+
+void check_gradient(const Node& node, const Input& input, const NDArray& gradient) {
+  if (gradient.shape() == input.shape && gradient.dtype() == input.dtype) return;
+  throw Error(std::string(node.name) + ": its gradient is " + name_of(gradient.dtype()) +
+              gradient.shape().to_string() + " where the input is " + name_of(input.dtype) +
+              input.shape.to_string());
+}
+
+void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
+             const std::vector<NDArray>& gradients) {
+  if (gradients.size() != node.inputs.size()) {
+    throw Error(std::string(node.name) + ": " + std::to_string(gradients.size()) + " gradients for " +
+                std::to_string(node.inputs.size()) + " inputs");
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Input& input = node.inputs[i];
+    if (!input.meta || !gradients[i].defined()) continue;
+    check_gradient(node, input, gradients[i]);
+    if (input.meta->producer) {
+      arrive_at_node(walk.at(input.meta->producer->sequence), gradients[i]);
+    } else if (input.meta->leaf) {
+      arrive_at_leaf(*input.meta, gradients[i], is_shared(node, grad_output, gradients, i));
+    }
+  }
+}
+
+NDArray checked_seed(const NDArray& root, const NDArray& seed) {
+  if (!seed.defined()) {
+    if (root.size() == 1) return full(root.shape(), 1, root.dtype(), root.device());
+    throw InvalidArgument("backward: root has shape " + root.shape().to_string() +
+                          "; give a seed of that shape or a root with one element");
+  }
+  if (seed.shape() != root.shape() || seed.dtype() != root.dtype()) {
+    throw InvalidArgument(std::string("backward: seed is ") + name_of(seed.dtype()) +
+                          seed.shape().to_string() + " where root is " + name_of(root.dtype()) +
+                          root.shape().to_string());
+  }
+  return seed.detach();
+}
+
+}  // namespace
+
+NoGrad::NoGrad() : previous_(std::exchange(grad_mode, false)) {}
+NoGrad::~NoGrad() { grad_mode = previous_; }
+
+void set_requires_grad(NDArray& array, bool on) {
+  if (!array.defined()) throw InvalidArgument("set_requires_grad: the array is undefined");
+  if (on && !is_floating(array.dtype())) {
+    throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
+                          "; only floating arrays have gradients");
+  }
+  const std::shared_ptr<GradMeta>& meta = array.grad_meta();
+  if (meta && meta->producer) {
+    if (on) return;
+    throw InvalidArgument("set_requires_grad: the array was computed from others; detach() it instead");
+  }
+  if (!meta) array.set_grad_meta(std::make_shared<GradMeta>());
+  array.grad_meta()->leaf = on;
+}
+
+bool requires_grad(const NDArray& array) { return needs_gradient(array.grad_meta().get()); }
+
+NDArray grad(const NDArray& array) { return array.grad_meta() ? array.grad_meta()->grad : NDArray(); }
+
+void clear_grad(const NDArray& array) {
+  if (array.grad_meta()) array.grad_meta()->grad = NDArray();
+}
+
+bool recording(std::initializer_list<const NDArray*> inputs) {
+  return grad_mode &&
+         std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return requires_grad(*input); });
+}
+
+void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
+            Backward backward) {
+  auto node = std::make_shared<Node>();
+  node->name = name;
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->inputs.reserve(inputs.size());
+  for (const NDArray& input : inputs) {
+    node->inputs.push_back(
+        {requires_grad(input) ? input.grad_meta() : nullptr, input.shape(), input.dtype()});
+  }
+  for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
+  node->backward = std::move(backward);
+  auto meta = std::make_shared<GradMeta>();
+  meta->producer = std::move(node);
+  output.set_grad_meta(std::move(meta));
+}
+
+void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
+  if (!root.defined() || !requires_grad(root)) {
+    throw InvalidArgument("backward: root was not computed from an array that requires a gradient");
+  }
+  NoGrad no_grad;
+  EngineScope scope(root.engine());
+  const NDArray first = checked_seed(root, seed);
+  const std::shared_ptr<Node> producer = root.grad_meta()->producer;
+  if (!producer) return arrive_at_leaf(*root.grad_meta(), first, seed.defined());
+  Walk walk = plan(producer);
+  walk.begin()->second.gradient = first;
+  while (!walk.empty()) {
+    const Arrival arrival = std::move(walk.begin()->second);
+    if (arrival.gradient.defined()) {
+      pass_on(walk, *arrival.node, arrival.gradient, arrival.node->backward(arrival.gradient));
+    }
+    if (!keep_tape) free_node(*arrival.node);
+    walk.erase(walk.begin());
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,122 @@
+#include <cmath>
+#include <type_traits>
+
+#include <heddle/error.h>
+
+#include "../elementwise_kernels.h"
+#include "map.h"
+#include "register.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+template <class T> inline constexpr bool is_real = std::is_floating_point_v<T>;
+template <class T> inline constexpr bool is_bool = std::is_same_v<T, bool>;
+
+struct Add {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_real<T>)
+      return a + b;
+    else if constexpr (is_bool<T>)
+      return a || b;
+    else
+      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Subtract {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_real<T>)
+      return a - b;
+    else
+      return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Multiply {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_real<T>)
+      return a * b;
+    else if constexpr (is_bool<T>)
+      return a && b;
+    else
+      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Divide {
+  template <class T> T operator()(T a, T b) const { return a / b; }
+};
+
+template <class T> T integer_power(T base, T exponent) {
+  if (exponent < T{0}) throw Error("power: an integer to a negative integer power");
+  T result{1};
+  for (auto rest = static_cast<Wrapping<T>>(exponent); rest; rest >>= 1) {
+    if (rest & 1) result = Multiply{}(result, base);
+    base = Multiply{}(base, base);
+  }
+  return result;
+}
+
+struct Power {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_real<T>)
+      return std::pow(a, b);
+    else if constexpr (is_bool<T>)
+      return a || !b;
+    else
+      return integer_power(a, b);
+  }
+};
+
+// A NaN on either side wins: a != a picks a, and a comparison with a NaN b is false, which picks b.
+struct Maximum {
+  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+
+struct AbsGradient {
+  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : T{0}; }
+};
+struct SquareGradient {
+  template <class T> T operator()(T g, T x) const { return 2 * g * x; }
+};
+struct ReluGradient {
+  template <class T> T operator()(T g, T y) const { return y > 0 ? g : T{0}; }
+};
+struct SqrtGradient {
+  template <class T> T operator()(T g, T y) const { return g / (2 * y); }
+};
+struct TanhGradient {
+  template <class T> T operator()(T g, T y) const { return g * (1 - y * y); }
+};
+struct SigmoidGradient {
+  template <class T> T operator()(T g, T y) const { return g * y * (1 - y); }
+};
+struct LargerShare {
+  template <class T> T operator()(T a, T b) const { return a > b ? T{1} : a == b ? T{0.5} : T{0}; }
+};
+
+}  // namespace
+
+void register_binary(KernelTable& table) {
+  table.add<BinaryKernel>("add", DeviceKind::cpu, binary_kernel<Add>);
+  table.add<BinaryKernel>("subtract", DeviceKind::cpu, binary_kernel<Subtract>);
+  table.add<BinaryKernel>("multiply", DeviceKind::cpu, binary_kernel<Multiply>);
+  table.add<BinaryKernel>("divide", DeviceKind::cpu, binary_floating_kernel<Divide>);
+  table.add<BinaryKernel>("power", DeviceKind::cpu, binary_kernel<Power>);
+  table.add<BinaryKernel>("maximum", DeviceKind::cpu, binary_kernel<Maximum>);
+  table.add<BinaryKernel>("minimum", DeviceKind::cpu, binary_kernel<Minimum>);
+  table.add<BinaryKernel>("abs_gradient", DeviceKind::cpu, binary_floating_kernel<AbsGradient>);
+  table.add<BinaryKernel>("square_gradient", DeviceKind::cpu, binary_floating_kernel<SquareGradient>);
+  table.add<BinaryKernel>("relu_gradient", DeviceKind::cpu, binary_floating_kernel<ReluGradient>);
+  table.add<BinaryKernel>("sqrt_gradient", DeviceKind::cpu, binary_floating_kernel<SqrtGradient>);
+  table.add<BinaryKernel>("tanh_gradient", DeviceKind::cpu, binary_floating_kernel<TanhGradient>);
+  table.add<BinaryKernel>("sigmoid_gradient", DeviceKind::cpu, binary_floating_kernel<SigmoidGradient>);
+  table.add<BinaryKernel>("larger_share", DeviceKind::cpu, binary_floating_kernel<LargerShare>);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,27 @@
+#include <functional>
+
+#include "../elementwise_kernels.h"
+#include "map.h"
+#include "register.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+// y is bool, so the element type is that of whichever operand is an array.
+template <template <class> class Comparison>
+void compare_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  const DType dtype = (a.is_array ? a : b).array.dtype();
+  visit_dtype(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, Comparison<T>{}); });
+}
+
+}  // namespace
+
+void register_compare(KernelTable& table) {
+  table.add<BinaryKernel>("equal", DeviceKind::cpu, compare_kernel<std::equal_to>);
+  table.add<BinaryKernel>("not_equal", DeviceKind::cpu, compare_kernel<std::not_equal_to>);
+  table.add<BinaryKernel>("less", DeviceKind::cpu, compare_kernel<std::less>);
+  table.add<BinaryKernel>("less_equal", DeviceKind::cpu, compare_kernel<std::less_equal>);
+}
+
+}  // namespace heddle::cpu_kernels

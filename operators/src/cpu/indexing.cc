@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <heddle/error.h>
+
+#include "../indexing_kernels.h"
+#include "register.h"
+#include "strided_loop.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+[[noreturn]] void out_of_range(const char* op, std::int64_t index, std::int64_t bound) {
+  throw Error(std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
+              std::to_string(bound));
+}
+
+// All indices in row-major order, checked; negative ones from the end if the operator allows them.
+std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
+                                          bool from_end) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(indices.size()));
+  const StridedLoop<2> loop(indices.shape(), {indices.strides(), contiguous_strides(indices.shape())});
+  const std::int64_t step = loop.inner_steps()[0], to_step = loop.inner_steps()[1];
+  const auto collect = [&]<class T>(const T* from) {
+    loop.run([&](const auto& at, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto given = static_cast<std::int64_t>(from[at[0] + i * step]);
+        const std::int64_t index = given < 0 && from_end ? given + bound : given;
+        if (index < 0 || index >= bound) out_of_range(op, given, bound);
+        result[static_cast<std::size_t>(at[1] + i * to_step)] = index;
+      }
+    });
+  };
+  if (indices.dtype() == DType::i32)
+    collect(indices.data<std::int32_t>());
+  else
+    collect(indices.data<std::int64_t>());
+  return result;
+}
+
+// x seen as (outer, bound, inner) around the axis.
+struct Blocks {
+  Blocks(const Shape& shape, int axis) : bound(shape[axis]) {
+    for (int d = 0; d < axis; ++d) outer *= shape[d];
+    for (int d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
+  }
+  std::int64_t outer = 1, bound, inner = 1;
+};
+
+void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
+  const Blocks blocks(x.shape(), axis);
+  const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
+  const auto number = static_cast<std::int64_t>(at.size());
+  const std::size_t bytes = size_of(x.dtype());
+  const auto* from =
+      reinterpret_cast<const std::byte*>(x.storage()->data()) + x.offset() * std::int64_t(bytes);
+  auto* to = reinterpret_cast<std::byte*>(y.storage()->data()) + y.offset() * std::int64_t(bytes);
+  const std::size_t run = static_cast<std::size_t>(blocks.inner) * bytes;
+  if (run == 0) return;
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / blocks.inner);
+  parallel_chunks(blocks.outer * number, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t entry = begin; entry < end; ++entry) {
+      const std::int64_t source =
+          entry / number * blocks.bound + at[static_cast<std::size_t>(entry % number)];
+      std::memcpy(to + static_cast<std::size_t>(entry) * run, from + static_cast<std::size_t>(source) * run,
+                  run);
+    }
+  });
+}
+
+// Each chunk owns some columns of x, so that two entries with one index are never added at the same time.
+template <class T>
+void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std::int64_t>& at, T* x) {
+  constexpr std::int64_t kColumns = 64;
+  const std::int64_t tiles = (blocks.inner + kColumns - 1) / kColumns, number = std::int64_t(at.size());
+  const std::int64_t work =
+      std::max<std::int64_t>(1, (number + blocks.bound) * std::min(blocks.inner, kColumns));
+  parallel_chunks(blocks.outer * tiles, std::max<std::int64_t>(1, kElementGrain / work),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t unit = begin; unit < end; ++unit) {
+                      const std::int64_t outer = unit / tiles, column = unit % tiles * kColumns;
+                      const std::int64_t width = std::min(kColumns, blocks.inner - column);
+                      T* into = x + outer * blocks.bound * blocks.inner + column;
+                      const T* from = gradient + outer * number * blocks.inner + column;
+                      for (std::int64_t i = 0; i < blocks.bound; ++i) {
+                        std::fill_n(into + i * blocks.inner, width, T{0});
+                      }
+                      for (std::int64_t i = 0; i < number; ++i) {
+                        T* row = into + at[static_cast<std::size_t>(i)] * blocks.inner;
+                        for (std::int64_t j = 0; j < width; ++j) row[j] += from[i * blocks.inner + j];
+                      }
+                    }
+                  });
+}
+
+void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis) {
+  const Blocks blocks(x.shape(), axis);
+  const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
+  if (x.dtype() == DType::f64) return scatter_add(blocks, gradient.data<double>(), at, x.data<double>());
+  scatter_add(blocks, gradient.data<float>(), at, x.data<float>());
+}
+
+void one_hot_kernel(const NDArray& labels, const NDArray& y) {
+  const std::int64_t n = y.shape()[y.ndim() - 1];
+  const std::vector<std::int64_t> at = checked_indices("one_hot", labels, n, false);
+  visit_dtype(y.dtype(), [&]<class T> {
+    T* to = y.data<T>();
+    std::fill_n(to, y.size(), T{0});
+    for (std::size_t i = 0; i < at.size(); ++i) to[static_cast<std::int64_t>(i) * n + at[i]] = T{1};
+  });
+}
+
+}  // namespace
+
+void register_indexing(KernelTable& table) {
+  table.add<TakeKernel>("take", DeviceKind::cpu, take_kernel);
+  table.add<TakeGradientKernel>("take_gradient", DeviceKind::cpu, take_gradient_kernel);
+  table.add<OneHotKernel>("one_hot", DeviceKind::cpu, one_hot_kernel);
+}
+
+}  // namespace heddle::cpu_kernels

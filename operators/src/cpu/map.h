@@ -1,0 +1,103 @@
+// Applies a function object to each element of one or two arrays: the loop of most elementwise kernels.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <heddle/elementwise.h>
+
+#include "strided_loop.h"
+
+namespace heddle::cpu_kernels {
+
+// At least 32 bits and unsigned: NumPy's integers wrap around, which is undefined for C++'s signed ones, and for
+// small unsigned ones too once they were promoted to int.
+template <class T>
+using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>>;
+
+// An operand as a kernel reads it: a scalar is one value that every index sees.
+template <class T> struct Source {
+  explicit Source(const Operand& operand, const Shape& shape)
+      : value(operand.is_array ? T{} : operand.scalar.as<T>()),
+        data(operand.is_array ? operand.array.data<T>() : nullptr),
+        strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
+
+  const T* at(std::int64_t offset) const { return data ? data + offset : &value; }
+
+  T value;
+  const T* data;
+  Strides strides;
+};
+
+// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know.
+template <class T, class R, class F>
+void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::int64_t n, F f) {
+  if (x_step == 1 && y_step == 1) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(x[i * x_step]);
+  }
+}
+
+// y[i] = f(a[i], b[i]), with loops of their own where one side stands still.
+template <class T, class R, class F>
+void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R* y, std::int64_t y_step,
+             std::int64_t n, F f) {
+  if (y_step == 1 && a_step == 1 && b_step == 1) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else if (y_step == 1 && a_step == 1 && b_step == 0) {
+    const T fixed = *b;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], fixed);
+  } else if (y_step == 1 && a_step == 0 && b_step == 1) {
+    const T fixed = *a;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(fixed, b[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(a[i * a_step], b[i * b_step]);
+  }
+}
+
+template <class T, class R, class F> void map_unary(const NDArray& x, const NDArray& y, F f) {
+  const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});
+  const auto [x_step, y_step] = loop.inner_steps();
+  const T* from = x.data<T>();
+  R* to = y.data<R>();
+  loop.run([&, x_step = x_step, y_step = y_step](const auto& at, std::int64_t n) {
+    map_run(from + at[0], x_step, to + at[1], y_step, n, f);
+  });
+}
+
+template <class T, class R, class F>
+void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
+  const Source<T> left(a, y.shape()), right(b, y.shape());
+  const StridedLoop<3> loop(y.shape(), {left.strides, right.strides, y.strides()});
+  const auto steps = loop.inner_steps();
+  R* to = y.data<R>();
+  loop.run([&](const auto& at, std::int64_t n) {
+    map_run(left.at(at[0]), steps[0], right.at(at[1]), steps[1], to + at[2], steps[2], n, f);
+  });
+}
+
+// Kernels made of a function object that is callable with any element type, or with floating ones alone.
+template <class F> void unary_kernel(const NDArray& x, const NDArray& y) {
+  visit_dtype(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
+}
+
+template <class F> void unary_floating_kernel(const NDArray& x, const NDArray& y) {
+  if (y.dtype() == DType::f64) return map_unary<double, double>(x, y, F{});
+  map_unary<float, float>(x, y, F{});
+}
+
+template <class F> void binary_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  visit_dtype(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
+}
+
+template <class F> void binary_floating_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  if (y.dtype() == DType::f64) return map_binary<double, double>(a, b, y, F{});
+  map_binary<float, float>(a, b, y, F{});
+}
+
+}  // namespace heddle::cpu_kernels

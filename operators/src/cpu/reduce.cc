@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "../reduce_kernels.h"
+#include "reduce_plan.h"
+#include "register.h"
+#include "strided_loop.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+constexpr std::int64_t kLanes = 16;       // independent partial results, for vector registers
+constexpr std::int64_t kTile = 256;       // results that are summed up together
+constexpr std::int64_t kChunk = 65536;    // input elements that one partial result takes in
+constexpr std::int64_t kMostChunks = 64;  // partial results of one result
+
+// What is summed up in: f64 for floats; unsigned for integers, which may wrap around.
+template <class T> using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+
+struct Sum {
+  template <class T> using Partial = SumOf<T>;
+  template <class T> static Partial<T> start() { return 0; }
+  template <class P> static P join(P a, P b) { return a + b; }
+  template <class R, class P> static R finish(P total, std::int64_t) { return static_cast<R>(total); }
+};
+
+struct Mean : Sum {
+  template <class R, class P> static R finish(P total, std::int64_t count) {
+    return static_cast<R>(total / static_cast<P>(count));
+  }
+};
+
+// NaN wins on either side.
+struct Max {
+  template <class T>
+  using Partial = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;  // no vector<bool>
+  template <class T> static T start() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  }
+  template <class T> static T join(T a, T b) { return b > a || b != b ? b : a; }
+  template <class R, class P> static R finish(P best, std::int64_t) { return best; }
+};
+
+struct Min : Max {
+  template <class T> static T start() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+  template <class T> static T join(T a, T b) { return b < a || b != b ? b : a; }
+};
+
+// n elements that lie `step` apart, in kLanes interleaved parts that are joined as a tree.
+template <class F, class T, class P> P reduce_run(const T* x, std::int64_t step, std::int64_t n) {
+  std::array<P, kLanes> lanes;
+  lanes.fill(F::template start<T>());
+  std::int64_t i = 0;
+  if (step == 1) {
+    for (; i + kLanes <= n; i += kLanes) {
+      for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], static_cast<P>(x[i + l]));
+    }
+  } else {
+    for (; i + kLanes <= n; i += kLanes) {
+      for (std::int64_t l = 0; l < kLanes; ++l)
+        lanes[l] = F::join(lanes[l], static_cast<P>(x[(i + l) * step]));
+    }
+  }
+  for (std::int64_t l = 0; i < n; ++i, ++l) lanes[l] = F::join(lanes[l], static_cast<P>(x[i * step]));
+  for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (std::int64_t l = 0; l < width; ++l) lanes[l] = F::join(lanes[l], lanes[l + width]);
+  }
+  return lanes[0];
+}
+
+// Elements [begin, end) of the reduced axes, for one result.
+template <class F, class T, class P>
+P reduce_range(const AxisGroup& axes, const T* x, std::int64_t begin, std::int64_t end) {
+  P total = F::template start<T>();
+  const std::int64_t inner = axes.inner_size();
+  while (begin < end) {
+    const std::int64_t n = std::min(end - begin, inner - begin % inner);
+    total = F::join(total, reduce_run<F, T, P>(x + axes.offsets(begin)[0], axes.inner_step(), n));
+    begin += n;
+  }
+  return total;
+}
+
+// How the reduced axes are cut so that one big result can be worked out by several workers. Depends on shapes alone.
+struct Cuts {
+  Cuts(std::int64_t count, std::int64_t smallest)
+      : size(std::max(smallest, (count + kMostChunks - 1) / kMostChunks)),
+        number(std::max<std::int64_t>(1, (count + size - 1) / size)) {}
+  std::int64_t size, number;
+};
+
+template <class F, class T, class R> void reduce_rows(const ReducePlan& plan, const T* x, R* y) {
+  using P = typename F::template Partial<T>;
+  const std::int64_t results = plan.kept.count(), count = plan.reduced.count();
+  const Cuts cuts(count, kChunk);
+  std::vector<P> partial(cuts.number > 1 ? static_cast<std::size_t>(results * cuts.number) : 0);
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kChunk / std::max<std::int64_t>(1, std::min(count, kChunk)));
+  parallel_chunks(results * cuts.number, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const auto [from, to] = plan.kept.offsets(unit / cuts.number);
+      const std::int64_t first = unit % cuts.number * cuts.size, last = std::min(count, first + cuts.size);
+      const P total = reduce_range<F, T, P>(plan.reduced, x + from, first, last);
+      if (cuts.number == 1)
+        y[to] = F::template finish<R>(total, count);
+      else
+        partial[static_cast<std::size_t>(unit)] = total;
+    }
+  });
+  if (cuts.number == 1) return;
+  for (std::int64_t result = 0; result < results; ++result) {
+    const P* parts = partial.data() + result * cuts.number;
+    P total = parts[0];
+    for (std::int64_t c = 1; c < cuts.number; ++c) total = F::join(total, parts[c]);
+    y[plan.kept.offsets(result)[1]] = F::template finish<R>(total, count);
+  }
+}
+
+// Rows [begin, end) of the reduced axes into `width` neighbouring partial results.
+template <class F, class T, class P>
+void reduce_tile(const ReducePlan& plan, const T* x, std::int64_t begin, std::int64_t end, P* partial,
+                 std::int64_t width) {
+  const std::int64_t step = plan.kept.inner_step();
+  std::fill(partial, partial + width, F::template start<T>());
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* from = x + plan.reduced.offsets(row)[0];
+    if (step == 1) {
+      for (std::int64_t j = 0; j < width; ++j) partial[j] = F::join(partial[j], static_cast<P>(from[j]));
+    } else {
+      for (std::int64_t j = 0; j < width; ++j)
+        partial[j] = F::join(partial[j], static_cast<P>(from[j * step]));
+    }
+  }
+}
+
+// One tile of neighbouring results and where it lies.
+struct Tile {
+  std::int64_t from, to, width;
+};
+
+Tile tile_at(const AxisGroup& kept, std::int64_t tile) {
+  const std::int64_t across = (kept.inner_size() + kTile - 1) / kTile;
+  const std::int64_t column = tile % across * kTile;
+  const auto [from, to] = kept.offsets(tile / across * kept.inner_size() + column);
+  return {from, to, std::min(kTile, kept.inner_size() - column)};
+}
+
+template <class F, class R, class P>
+void finish_tile(const P* partial, R* y, std::int64_t step, std::int64_t width, std::int64_t count) {
+  for (std::int64_t j = 0; j < width; ++j) y[j * step] = F::template finish<R>(partial[j], count);
+}
+
+template <class F, class T, class R> void reduce_columns(const ReducePlan& plan, const T* x, R* y) {
+  using P = typename F::template Partial<T>;
+  const std::int64_t inner = plan.kept.inner_size(), count = plan.reduced.count();
+  const std::int64_t width = std::min(inner, kTile), step = plan.kept.result_steps[plan.kept.dims - 1];
+  const std::int64_t tiles = plan.kept.count() / inner * ((inner + kTile - 1) / kTile);
+  const Cuts cuts(count, std::max<std::int64_t>(1, kChunk / width));
+  std::vector<P> partial(cuts.number > 1 ? static_cast<std::size_t>(tiles * cuts.number * kTile) : 0);
+  const std::int64_t grain = std::max<std::int64_t>(1, kChunk / (width * std::min(count, cuts.size)));
+  parallel_chunks(tiles * cuts.number, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::array<P, kTile> local;
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const Tile tile = tile_at(plan.kept, unit / cuts.number);
+      const std::int64_t first = unit % cuts.number * cuts.size, last = std::min(count, first + cuts.size);
+      P* into = cuts.number > 1 ? partial.data() + unit * kTile : local.data();
+      reduce_tile<F, T, P>(plan, x + tile.from, first, last, into, tile.width);
+      if (cuts.number == 1) finish_tile<F, R>(into, y + tile.to, step, tile.width, count);
+    }
+  });
+  if (cuts.number == 1) return;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const Tile tile = tile_at(plan.kept, t);
+    P* total = partial.data() + t * cuts.number * kTile;
+    for (std::int64_t c = 1; c < cuts.number; ++c) {
+      const P* part = total + c * kTile;
+      for (std::int64_t j = 0; j < tile.width; ++j) total[j] = F::join(total[j], part[j]);
+    }
+    finish_tile<F, R>(total, y + tile.to, step, tile.width, count);
+  }
+}
+
+template <class F, class T, class R> void reduce(const NDArray& x, const NDArray& y, const Dims& axes) {
+  const ReducePlan plan(x, y, axes);
+  if (y.size() == 0) return;
+  if (plan.by_columns() && plan.reduced.count() > 0) return reduce_columns<F>(plan, x.data<T>(), y.data<R>());
+  reduce_rows<F>(plan, x.data<T>(), y.data<R>());
+}
+
+void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_dtype(x.dtype(), [&]<class T> {
+    reduce<Sum, T, std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>>(x, y, axes);
+  });
+}
+
+void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  if (x.dtype() == DType::f64) return reduce<Mean, double, double>(x, y, axes);
+  reduce<Mean, float, float>(x, y, axes);
+}
+
+template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_dtype(x.dtype(), [&]<class T> { reduce<F, T, T>(x, y, axes); });
+}
+
+}  // namespace
+
+void register_reduce(KernelTable& table) {
+  table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel);
+  table.add<ReduceKernel>("mean", DeviceKind::cpu, mean_kernel);
+  table.add<ReduceKernel>("max", DeviceKind::cpu, extreme_kernel<Max>);
+  table.add<ReduceKernel>("min", DeviceKind::cpu, extreme_kernel<Min>);
+}
+
+}  // namespace heddle::cpu_kernels

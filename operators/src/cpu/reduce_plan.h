@@ -1,0 +1,34 @@
+// How a reduction walks its input: axes that are kept and axes that are summed, each merged as far as they go.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <heddle/ndarray.h>
+
+namespace heddle::cpu_kernels {
+
+// Axes of one array (a second set of steps for the result), outermost first; without those of size 1.
+struct AxisGroup {
+  int dims = 0;
+  std::array<std::int64_t, kMaxDims> sizes{}, steps{}, result_steps{};
+
+  void add(std::int64_t size, std::int64_t step, std::int64_t result_step);
+  void merge();
+  std::int64_t count() const;
+  std::int64_t inner_size() const { return dims ? sizes[dims - 1] : 1; }
+  std::int64_t inner_step() const { return dims ? steps[dims - 1] : 0; }
+  // Offsets of the index-th element into the array and into the result.
+  std::array<std::int64_t, 2> offsets(std::int64_t index) const;
+};
+
+struct ReducePlan {
+  ReducePlan(const NDArray& x, const NDArray& y, const Dims& axes);
+
+  // True if the input's memory runs along a kept axis: then a row of results is summed up at a time.
+  bool by_columns() const;
+
+  AxisGroup kept, reduced;
+};
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,17 @@
+#include "register.h"
+
+namespace heddle {
+
+void register_cpu_kernels(KernelTable& table) {
+  using namespace cpu_kernels;
+  register_argreduce(table);
+  register_binary(table);
+  register_compare(table);
+  register_indexing(table);
+  register_optimizer(table);
+  register_reduce(table);
+  register_select(table);
+  register_unary(table);
+}
+
+}  // namespace heddle

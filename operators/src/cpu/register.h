@@ -1,0 +1,17 @@
+// One function a file of CPU kernels, each adding that file's kernels. Alphabetical, one a line.
+#pragma once
+
+#include "../kernel_table.h"
+
+namespace heddle::cpu_kernels {
+
+void register_argreduce(KernelTable& table);
+void register_binary(KernelTable& table);
+void register_compare(KernelTable& table);
+void register_indexing(KernelTable& table);
+void register_optimizer(KernelTable& table);
+void register_reduce(KernelTable& table);
+void register_select(KernelTable& table);
+void register_unary(KernelTable& table);
+
+}  // namespace heddle::cpu_kernels

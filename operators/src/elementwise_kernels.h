@@ -1,0 +1,20 @@
+// Kernel types of the elementwise operators. Arrays come broadcast to y's shape; y may be one of them (in place).
+#pragma once
+
+#include <heddle/elementwise.h>
+
+namespace heddle {
+
+// x has y's dtype, but for logical_not, whose y is bool.
+using UnaryKernel = void(const NDArray& x, const NDArray& y);
+
+// a and b have one dtype (a scalar takes the other's), y has it too, but for comparisons, whose y is bool.
+using BinaryKernel = void(const Operand& a, const Operand& b, const NDArray& y);
+
+// x and y have one dtype; bounds beyond it do not bind.
+using ClipKernel = void(const NDArray& x, Scalar low, Scalar high, const NDArray& y);
+
+// condition is bool; a and b have y's dtype.
+using WhereKernel = void(const NDArray& condition, const Operand& a, const Operand& b, const NDArray& y);
+
+}  // namespace heddle

@@ -1,0 +1,18 @@
+// Kernel types of the operators that look elements up. indices are i32 or i64 of any strides.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. take.
+using TakeKernel = void(const NDArray& x, const NDArray& indices, const NDArray& y, int axis);
+
+// The gradient of take: x (contiguous) becomes 0 with each entry of gradient (contiguous) added at its index, in
+// the order of the indices. take_gradient.
+using TakeGradientKernel = void(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis);
+
+// y is contiguous: labels' shape and one axis more. one_hot.
+using OneHotKernel = void(const NDArray& labels, const NDArray& y);
+
+}  // namespace heddle
