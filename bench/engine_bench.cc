@@ -1,4 +1,5 @@
 // What an op costs: Heddle beside OpenMP tasks and a oneTBB flow graph, on the same ops.
+#include <cmath>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -61,7 +62,7 @@ void run_workload(const Workload& workload, std::uint32_t ops, const Options& op
   print_table(results, [&](const Result& result) -> std::string {
     if (workload.spin_seconds == 0) return "";
     const double ideal = workload.spin_seconds * 1e9 / options.workers;
-    return "efficiency " + std::to_string(static_cast<int>(100 * ideal / result.median + 0.5)) + " %";
+    return "efficiency " + std::to_string(std::lround(100 * ideal / result.median)) + " %";
   });
   append_json(results, options);
 }

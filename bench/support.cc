@@ -58,12 +58,13 @@ double ping_pong(int first_core, int second_core, int rounds) {
       ball.store(2 * i + 2, std::memory_order_release);
     }
   });
+  const int warm_up = rounds / 10;
   double seconds = 0;
   std::thread asking([&] {
     pin_this_thread(first_core);
     double start = 0;
     for (int i = 0; i < rounds; ++i) {
-      if (i == rounds / 10) start = now();
+      if (i == warm_up) start = now();
       ball.store(2 * i + 1, std::memory_order_release);
       while (ball.load(std::memory_order_acquire) != 2 * i + 2) {
       }
@@ -72,7 +73,7 @@ double ping_pong(int first_core, int second_core, int rounds) {
   });
   asking.join();
   answering.join();
-  return seconds * 1e9 / (rounds - rounds / 10);
+  return seconds * 1e9 / (rounds - warm_up);
 }
 
 }  // namespace

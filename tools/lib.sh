@@ -1,7 +1,8 @@
-# Shared by the commands in tools/; sourced, never run.
+# shellcheck shell=bash disable=SC2034,SC2046,SC2086
+# Shared by the commands in tools/; sourced, never run. Lists of packages are split at blanks on purpose.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cd "$root"
+cd "$root" || exit 1
 SECONDS=0
 
 if [ -t 1 ]; then bold=$'\e[1m' red=$'\e[31m' plain=$'\e[0m'; else bold='' red='' plain=''; fi
@@ -47,7 +48,7 @@ need_packages() {
   apt-get update && apt-get install -y --no-install-recommends" $missing
     sudo=(sudo)
   fi
-  "${sudo[@]}" apt-get update -q
+  "${sudo[@]}" apt-get update -q || step "apt-get update failed; trying with the lists that are there"
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing ||
     die "apt-get could not install:" $missing
 }
