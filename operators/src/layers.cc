@@ -148,7 +148,7 @@ NDArray Sigmoid::forward(const NDArray& x) { return sigmoid(x); }
 
 NDArray Flatten::forward(const NDArray& x) {
   if (x.ndim() < 2) bad_input(*this, x, "(batch, ...)");
-  return reshape(x, {x.shape()[0], -1});
+  return flatten(x);
 }
 
 Dropout::Dropout(double probability, Generator& generator)

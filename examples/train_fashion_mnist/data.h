@@ -1,0 +1,50 @@
+// Fashion-MNIST: 28 x 28 pictures of clothes in ten classes (Xiao, Rasul, Vollgraf, arXiv:1708.07747).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include <heddle/heddle.h>
+
+// A file that is missing or broken: says which one and what is wrong with it.
+class DataError : public heddle::Error {
+ public:
+  using Error::Error;
+};
+
+struct Dataset {
+  heddle::NDArray images;  // u8 (n, 28, 28)
+  heddle::NDArray labels;  // u8 (n), 0 .. 9
+  std::int64_t size() const { return labels.size(); }
+  void wait() const;  // until both are there; throws DataError
+};
+
+// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and its labels at once; one op a file decompresses and
+// checks the rest. PART is "train" or "t10k". Keeps the first `limit` pictures; 0: all. Throws DataError.
+Dataset load_dataset(const std::string& directory, const std::string& part, std::int64_t limit);
+
+struct Batch {
+  heddle::NDArray images;  // f32 (n, 1, 28, 28), mean 0 and deviation 1 over the training set
+  heddle::NDArray labels;  // u8 (n)
+};
+
+// Gathers batches in ops of their own, a few batches ahead of the one asked for.
+class BatchLoader {
+ public:
+  BatchLoader(Dataset data, std::int64_t batch_size, std::size_t ahead = 4);
+  std::int64_t batches() const;  // an epoch; the last one may be smaller
+
+  // The order of this epoch (i64 (n), undefined: that of the files), and the batch to begin with.
+  void start(heddle::NDArray order, std::int64_t first_batch = 0);
+  Batch next();
+
+ private:
+  void push_gather();
+  Dataset data_;
+  std::int64_t batch_size_;
+  std::size_t ahead_;
+  heddle::NDArray order_;
+  std::int64_t gathered_ = 0;  // batches pushed so far in this epoch
+  std::deque<Batch> ready_;
+};

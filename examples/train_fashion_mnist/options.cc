@@ -1,0 +1,109 @@
+#include "options.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include <heddle/heddle.h>
+
+namespace {
+
+constexpr const char* kFooter = R"(
+Examples:
+  train_fashion_mnist                                 five epochs with the defaults
+  train_fashion_mnist --epochs 10 --save run.ckpt     a checkpoint after every epoch, and at Ctrl-C
+  train_fashion_mnist --resume run.ckpt --save run.ckpt   goes on where it stopped, to the last bit
+  HEDDLE_SCHEDULER=fuzz:7 train_fashion_mnist --limit 500 another order of ops, the same result
+
+Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
+
+void add_options(CLI::App& app, Options& options) {
+  app.footer(kFooter);
+  app.add_option("--epochs", options.epochs, "passes over the training pictures")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--batch", options.batch, "pictures a step; the last step of an epoch may have fewer")
+      ->check(CLI::Range(1, 60000));
+  app.add_option("--lr", options.lr, "peak learning rate [0.1 with sgd, 0.002 with adam and adamw]")
+      ->check(CLI::Range(0.0, 1e3));
+  app.add_option("--optimizer", options.optimizer, "sgd (momentum 0.9, weight decay 5e-4), adam or adamw")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
+  app.add_option("--schedule", options.schedule, "learning rate: cosine or constant, both warmed up; or step")
+      ->check(CLI::IsMember({"cosine", "constant", "step"}));
+  app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result");
+  app.add_option("--limit", options.limit, "use only the first N training and test pictures; 0: all")
+      ->check(CLI::Range(0, 60000));
+  app.add_option("--workers", options.workers, "worker threads; 0: HEDDLE_WORKERS, or one a core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not");
+  app.add_option("--save", options.save, "write a checkpoint to this file after every epoch and at Ctrl-C");
+  app.add_option("--resume", options.resume, "go on from this checkpoint, with the settings of its run");
+  app.add_option("--plot", options.plot, "write curves of loss and accuracy to this SVG; empty: none");
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_name() != "--help" && option->get_name() != "--lr") option->capture_default_str();
+  }
+}
+
+std::string exact(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+// Settings that the user gave win where they may differ from the checkpoint's, and are refused where they may not.
+void take_over_notes(CLI::App& app, Options& options) {
+  std::map<std::string, std::string> given = options.to_notes();
+  for (const auto& [name, saved] : heddle::checkpoint_notes(options.resume)) {
+    CLI::Option* option = app.get_option_no_throw("--" + name);
+    if (!option)
+      throw heddle::Error("checkpoint '" + options.resume + "' is of another program: it notes " + name);
+    bool free = name == "epochs" || name == "lr" || name == "schedule";
+    if (option->count() > 0) {
+      if (free || given[name] == saved) continue;
+      throw heddle::Error("--" + name + " " + given[name] + ": the run in '" + options.resume + "' has " +
+                          saved + "; leave the flag out");
+    }
+    option->add_result(saved);
+    option->run_callback();
+  }
+}
+
+}  // namespace
+
+double Options::learning_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 0.002); }
+
+std::map<std::string, std::string> Options::to_notes() const {
+  return {
+      {"epochs", std::to_string(epochs)}, {"batch", std::to_string(batch)}, {"lr", exact(learning_rate())},
+      {"optimizer", optimizer},           {"schedule", schedule},           {"seed", std::to_string(seed)},
+      {"limit", std::to_string(limit)}};
+}
+
+ParsedOptions parse_options(int argc, char** argv) {
+  CLI::App app{
+      "Trains a small convolutional network on Fashion-MNIST (60,000 pictures of clothes in ten classes)."};
+  Options options;
+  add_options(app, options);
+  try {
+    app.parse(argc, argv);
+    if (!options.resume.empty()) take_over_notes(app, options);
+  } catch (const CLI::ParseError& error) {
+    return {std::nullopt, app.exit(error) == 0 ? 0 : 2};
+  }
+  return {options, 0};
+}
+
+void check_writable(const std::string& flag, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw heddle::Error(flag + " '" + path + "' is a directory");
+  std::string probe = path + ".probe";
+  if (std::ofstream file(probe); !file || !(file << ' ') || !file.flush()) {
+    throw heddle::Error(flag + " '" + path + "' cannot be written: " + std::strerror(errno));
+  }
+  std::filesystem::remove(probe, ignored);
+}

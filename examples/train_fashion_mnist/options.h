@@ -1,0 +1,39 @@
+// The command line of train_fashion_mnist.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+struct Options {
+  std::int64_t epochs = 5;
+  std::int64_t batch = 128;
+  std::optional<double> lr;  // default: by optimizer
+  std::string optimizer = "sgd";
+  std::string schedule = "cosine";
+  std::uint64_t seed = 1;
+  std::int64_t limit = 0;  // training and test pictures used; 0: all
+  int workers = 0;         // 0: HEDDLE_WORKERS, or one a core
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string save, resume;
+  std::string plot = "fashion_mnist.svg";
+
+  double learning_rate() const;
+
+  // What a resumed run must share with the one that was saved, as text for a checkpoint's notes.
+  std::map<std::string, std::string> to_notes() const;
+};
+
+struct ParsedOptions {
+  std::optional<Options> options;
+  int exit_status = 0;  // without options: 0 after --help, 2 after bad flags; the message is printed
+};
+
+// With --resume, the settings of the checkpoint's run hold where no flag is given. Throws heddle::Error if the
+// checkpoint cannot be read.
+ParsedOptions parse_options(int argc, char** argv);
+
+// Creates and removes a file beside `path`. Throws heddle::Error naming `flag` if that is impossible: better before
+// an hour of training than after.
+void check_writable(const std::string& flag, const std::string& path);

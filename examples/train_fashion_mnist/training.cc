@@ -1,0 +1,232 @@
+#include "training.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+using namespace heddle;
+
+namespace {
+
+// How many steps the program may be ahead of the numbers it has read back: enough to keep the workers busy, few
+// enough that memory stays flat.
+constexpr std::size_t kStepsInFlight = 6;
+constexpr std::int64_t kTestBatch = 500;
+constexpr std::int64_t kPointsAnEpoch = 20;
+
+Sequential make_net(Generator& initial, Generator& noise) {
+  return Sequential{Conv2d(1, 32, 3, {.padding = 1, .relu = true}, initial),
+                    MaxPool2d(2),
+                    Conv2d(32, 64, 3, {.padding = 1, .relu = true}, initial),
+                    MaxPool2d(2),
+                    Flatten(),
+                    Dense(64 * 7 * 7, 128, {.relu = true}, initial),
+                    Dropout(0.25, noise),
+                    Dense(128, 10, {.init = Init::xavier}, initial)};
+}
+
+Schedule make_schedule(const Options& options, std::int64_t steps_an_epoch) {
+  std::int64_t steps = options.epochs * steps_an_epoch;
+  double lr = options.learning_rate();
+  Schedule schedule = constant_schedule(lr);
+  if (options.schedule == "cosine") schedule = cosine_schedule(lr, steps);
+  if (options.schedule == "step") schedule = step_schedule(lr, std::max<std::int64_t>(1, steps / 3), 0.2);
+  return warm_up(std::clamp<std::int64_t>(steps / 10, 1, 200), std::move(schedule));
+}
+
+OptimizerParams optimizer_params(const Options& options) {
+  if (options.optimizer != "sgd") return {{"lr", options.learning_rate()}};
+  return {{"lr", options.learning_rate()}, {"momentum", 0.9}, {"weight_decay", 5e-4}};
+}
+
+// How many rows of logits (n, 10) are largest at their label: an i64 scalar, by an op of this program's own.
+NDArray count_correct(const NDArray& logits, const NDArray& labels) {
+  NDArray count(Shape{}, DType::i64);
+  array_push("count_correct", {logits, labels}, {count}, [logits = logits.detach(), labels, count] {
+    std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const float* row = logits.data<float>() + i * classes;
+      correct += std::max_element(row, row + classes) - row == labels.data<std::uint8_t>()[i];
+    }
+    *count.data<std::int64_t>() = correct;
+  });
+  return count;
+}
+
+void add(Totals& totals, double loss, std::int64_t correct, std::int64_t images) {
+  totals.loss += loss * static_cast<double>(images);
+  totals.correct += static_cast<double>(correct);
+  totals.images += static_cast<double>(images);
+}
+
+NDArray to_array(const std::vector<Point>& points) {
+  std::vector<double> values;
+  for (const Point& point : points) values.insert(values.end(), point.begin(), point.end());
+  return array(values, {static_cast<std::int64_t>(points.size()), 3});
+}
+
+std::vector<Point> to_points(const Checkpoint& checkpoint, const std::string& name) {
+  auto found = checkpoint.arrays.find(name);
+  if (found == checkpoint.arrays.end()) throw Error("the checkpoint has no '" + name + "'");
+  std::vector<double> values = found->second.to_vector<double>();
+  std::vector<Point> points(values.size() / 3);
+  for (std::size_t i = 0; i < points.size() * 3; ++i) points[i / 3][i % 3] = values[i];
+  return points;
+}
+
+Point to_point(const Totals& totals) { return {totals.loss, totals.correct, totals.images}; }
+Totals to_totals(const Point& point) { return {point[0], point[1], point[2]}; }
+
+}  // namespace
+
+// Independent streams of one seed: drawing more of one moves no other.
+Training::Training(const Options& options, Dataset train, Dataset test)
+    : options_(options),
+      train_(train, options.batch),
+      test_batches_(test, kTestBatch),
+      train_size_(train.size()),
+      initial_(3 * options.seed),
+      shuffle_(3 * options.seed + 1),
+      dropout_(3 * options.seed + 2),
+      net_(make_net(initial_, dropout_)),
+      trainer_(net_.parameters(), {.optimizer = options.optimizer,
+                                   .params = optimizer_params(options),
+                                   .schedule = make_schedule(options, train_.batches())}) {}
+
+std::string Training::describe() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : net_.parameters()) count += parameter.value.size();
+  return net_.to_string() + "\n" + std::to_string(count) + " parameters, " + options_.optimizer + ", " +
+         std::to_string(train_size_) + " pictures, batches of " + std::to_string(options_.batch);
+}
+
+bool Training::run(Progress& progress, const std::function<bool()>& stop) {
+  if (epoch_ >= options_.epochs) evaluate();  // resumed from the end: the answer is still wanted
+  while (epoch_ < options_.epochs) {
+    if (!run_epoch(progress, stop)) return false;
+    evaluate();
+    last_epoch_ = std::exchange(epoch_totals_, Totals{});
+    step_ = 0;
+    ++epoch_;
+    test_curve_.push_back({static_cast<double>(epoch_), test_.mean_loss(), test_.accuracy()});
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "epoch %lld  train loss %.4f accuracy %.4f  test loss %.4f accuracy %.4f",
+                  static_cast<long long>(epoch_), last_epoch_.mean_loss(), last_epoch_.accuracy(),
+                  test_.mean_loss(), test_.accuracy());
+    progress.line(text);
+    if (!options_.save.empty()) save(shuffle_);
+  }
+  return true;
+}
+
+bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) {
+  // A checkpoint within the epoch holds the generator as it is now: resuming draws the same order again.
+  Generator before = shuffle_;
+  train_.start(shuffle_.permutation(train_size_), step_);
+  for (std::int64_t step = step_; step < train_.batches(); ++step) {
+    if (stop()) {
+      read_back(progress, 0);
+      if (!options_.save.empty()) save(before);
+      return false;
+    }
+    pending_.push_back(push_step(step));
+    read_back(progress, kStepsInFlight);
+  }
+  read_back(progress, 0);
+  return true;
+}
+
+Training::Pending Training::push_step(std::int64_t step) {
+  Batch batch = train_.next();
+  NDArray logits = net_(batch.images);
+  NDArray loss = cross_entropy(logits, batch.labels);
+  NDArray correct = count_correct(logits, batch.labels);
+  backward(loss);
+  trainer_.step();
+  return {loss.detach(), correct, batch.labels.size(), step};
+}
+
+void Training::read_back(Progress& progress, std::size_t leave) {
+  std::int64_t window_steps = std::max<std::int64_t>(1, train_.batches() / kPointsAnEpoch);
+  for (; pending_.size() > leave; pending_.pop_front()) {
+    const Pending& done = pending_.front();
+    double loss = done.loss.item<float>();
+    auto correct = done.correct.item<std::int64_t>();
+    add(epoch_totals_, loss, correct, done.images);
+    add(window_, loss, correct, done.images);
+    step_ = done.step + 1;
+    if (step_ % window_steps == 0 || step_ == train_.batches()) {
+      double x =
+          static_cast<double>(epoch_) + static_cast<double>(step_) / static_cast<double>(train_.batches());
+      train_curve_.push_back({x, window_.mean_loss(), window_.accuracy()});
+      window_ = {};
+    }
+    progress.step({.epoch = epoch_ + 1,
+                   .epochs = options_.epochs,
+                   .step = step_,
+                   .steps = train_.batches(),
+                   .images = done.images,
+                   .loss = epoch_totals_.mean_loss(),
+                   .accuracy = epoch_totals_.accuracy()});
+  }
+}
+
+// Draws no random number and changes no parameter, so that training goes on as if it had not happened.
+void Training::evaluate() {
+  NoGrad no_grad;
+  net_.train(false);
+  test_ = {};
+  std::deque<Pending> pending;
+  auto read = [&](std::size_t leave) {
+    for (; pending.size() > leave; pending.pop_front()) {
+      const Pending& done = pending.front();
+      add(test_, done.loss.item<float>(), done.correct.item<std::int64_t>(), done.images);
+    }
+  };
+  test_batches_.start({});
+  for (std::int64_t step = 0; step < test_batches_.batches(); ++step) {
+    Batch batch = test_batches_.next();
+    NDArray logits = net_(batch.images);
+    pending.push_back({cross_entropy(logits, batch.labels), count_correct(logits, batch.labels),
+                       batch.labels.size(), step});
+    read(1);
+  }
+  read(0);
+  net_.train(true);
+}
+
+Checkpoint Training::checkpoint(Generator& shuffle) {
+  return {
+      .parameters = net_.parameters(),
+      .trainer = &trainer_,
+      .generators = {{"shuffle", &shuffle}, {"dropout", &dropout_}},
+      .counters = {{"epoch", epoch_}, {"step", step_}},
+      .arrays = {{"train_curve", to_array(train_curve_)},
+                 {"test_curve", to_array(test_curve_)},
+                 {"totals", to_array({to_point(epoch_totals_), to_point(window_), to_point(last_epoch_)})}},
+      .notes = options_.to_notes()};
+}
+
+void Training::save(const Generator& shuffle) {
+  Generator position = shuffle;
+  save_checkpoint(options_.save, checkpoint(position));
+}
+
+void Training::resume() {
+  Checkpoint loaded = checkpoint(shuffle_);
+  load_checkpoint(options_.resume, loaded);
+  epoch_ = loaded.counters.at("epoch");
+  step_ = loaded.counters.at("step");
+  if (epoch_ < 0 || step_ < 0 || step_ >= std::max<std::int64_t>(1, train_.batches())) {
+    throw Error("checkpoint '" + options_.resume + "': epoch " + std::to_string(epoch_) + ", step " +
+                std::to_string(step_) + " of " + std::to_string(train_.batches()) + " cannot be");
+  }
+  train_curve_ = to_points(loaded, "train_curve");
+  test_curve_ = to_points(loaded, "test_curve");
+  std::vector<Point> totals = to_points(loaded, "totals");
+  if (totals.size() != 3) throw Error("checkpoint '" + options_.resume + "': its totals are incomplete");
+  epoch_totals_ = to_totals(totals[0]);
+  window_ = to_totals(totals[1]);
+  last_epoch_ = to_totals(totals[2]);
+}

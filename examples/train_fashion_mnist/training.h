@@ -1,0 +1,69 @@
+// The network, its training loop, and what is kept of a run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <heddle/heddle.h>
+
+#include "data.h"
+#include "options.h"
+#include "progress.h"
+
+// Sums over pictures, read back a few steps after they were computed.
+struct Totals {
+  double loss = 0, correct = 0, images = 0;
+  double mean_loss() const { return loss / images; }
+  double accuracy() const { return correct / images; }
+};
+
+// Epochs since the start (fractions too), loss, accuracy.
+using Point = std::array<double, 3>;
+
+class Training {
+ public:
+  // Returns at once; the data may still be on their way.
+  Training(const Options& options, Dataset train, Dataset test);
+  Training(const Training&) = delete;  // the network holds on to the generator in here
+  Training& operator=(const Training&) = delete;
+
+  // Takes over everything from options.resume. Throws heddle::Error.
+  void resume();
+
+  // Trains to the last epoch, or until `stop` says so. Saves to options.save after each epoch and when stopped.
+  // Returns false if it was stopped.
+  bool run(Progress& progress, const std::function<bool()>& stop);
+
+  std::string describe() const;
+  double final_loss() const { return last_epoch_.mean_loss(); }  // mean over the last epoch
+  const Totals& test() const { return test_; }
+  const std::vector<Point>& train_curve() const { return train_curve_; }
+  const std::vector<Point>& test_curve() const { return test_curve_; }
+
+ private:
+  struct Pending {
+    heddle::NDArray loss, correct;
+    std::int64_t images, step;
+  };
+  bool run_epoch(Progress& progress, const std::function<bool()>& stop);
+  Pending push_step(std::int64_t step);
+  void read_back(Progress& progress, std::size_t leave);
+  void evaluate();
+  void save(const heddle::Generator& shuffle);
+  heddle::Checkpoint checkpoint(heddle::Generator& shuffle);
+
+  Options options_;
+  BatchLoader train_, test_batches_;
+  std::int64_t train_size_;
+  heddle::Generator initial_, shuffle_, dropout_;
+  heddle::Sequential net_;
+  heddle::Trainer trainer_;
+  std::deque<Pending> pending_;
+  std::int64_t epoch_ = 0, step_ = 0;  // done: epochs, and steps of the next one
+  Totals epoch_totals_, window_, last_epoch_, test_;
+  std::vector<Point> train_curve_, test_curve_;
+};

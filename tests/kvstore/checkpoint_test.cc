@@ -1,0 +1,170 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/heddle.h>
+
+using namespace heddle;
+
+namespace {
+
+// A directory of this test's own, removed at its end.
+struct TemporaryDirectory {
+  std::filesystem::path path;
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+// A run with everything that has a state: dropout, shuffling, momentum, a schedule.
+struct Run {
+  Generator initial{1}, shuffle{2}, noise{3};
+  NDArray x = Generator(4).normal({96, 6}), labels = Generator(5).integers({96}, 0, 3);
+  Sequential net;
+  Trainer trainer;
+  std::int64_t epoch = 0;
+  std::vector<float> losses;
+
+  explicit Run(const std::string& optimizer, OptimizerParams params)
+      : net{Dense(6, 12, {.relu = true}, initial), Dropout(0.3, noise), Dense(12, 3, {}, initial)},
+        trainer(net.parameters(),
+                {.optimizer = optimizer, .params = params, .schedule = cosine_schedule(0.1, 24)}) {}
+
+  void run_epoch() {
+    std::vector<std::int64_t> order = shuffle.permutation(96).to_vector<std::int64_t>();
+    for (std::size_t begin = 0; begin < order.size(); begin += 8) {
+      std::vector<float> rows;
+      std::vector<std::int64_t> row_labels;
+      for (std::size_t i = begin; i < begin + 8; ++i) {
+        std::vector<float> row = x[order[i]].to_vector<float>();
+        rows.insert(rows.end(), row.begin(), row.end());
+        row_labels.push_back(labels[order[i]].item<std::int64_t>());
+      }
+      NDArray loss = cross_entropy(net(array(rows, {8, 6})), array(row_labels, {8}));
+      backward(loss);
+      trainer.step();
+      losses.push_back(loss.item<float>());
+    }
+    ++epoch;
+  }
+
+  Checkpoint checkpoint() {
+    return {.parameters = net.parameters(),
+            .trainer = &trainer,
+            .generators = {{"shuffle", &shuffle}, {"noise", &noise}},
+            .counters = {{"epoch", epoch}},
+            .arrays = {{"curve", array(losses, {static_cast<std::int64_t>(losses.size())})}},
+            .notes = {{"batch", "8"}}};
+  }
+};
+
+std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a resumed run gives the losses of one that never stopped, to the last bit") {
+  TemporaryDirectory directory;
+  for (const char* optimizer : {"sgd", "adam"}) {
+    OptimizerParams params;
+    if (std::string(optimizer) == "sgd") params = {{"momentum", 0.9}, {"weight_decay", 1e-3}};
+    std::string path = directory.file(optimizer);
+    Run straight(optimizer, params), first(optimizer, params), second(optimizer, params);
+    straight.run_epoch();
+    straight.run_epoch();
+    first.run_epoch();
+    save_checkpoint(path, first.checkpoint());
+
+    second.initial.set_position(1000);
+    second.net.parameters()[0].value.detach().fill(7);  // whatever was there is gone
+    Checkpoint loaded = second.checkpoint();
+    load_checkpoint(path, loaded);
+    CHECK(loaded.counters.at("epoch") == 1);
+    CHECK(loaded.arrays.at("curve").to_vector<float>() == first.losses);
+    CHECK(loaded.notes == std::map<std::string, std::string>{{"batch", "8"}});
+    CHECK(checkpoint_notes(path) == loaded.notes);
+    CHECK(second.trainer.steps() == 12);
+    second.losses = first.losses;
+    second.run_epoch();
+    CHECK(second.losses == straight.losses);
+  }
+}
+
+TEST_CASE("a checkpoint of something else is refused and changes nothing") {
+  TemporaryDirectory directory;
+  std::string path = directory.file("run.ckpt");
+  Run saved("sgd", {});
+  saved.run_epoch();
+  save_checkpoint(path, saved.checkpoint());
+
+  Run other("adam", {});
+  std::vector<float> before = other.net.parameters()[0].value.to_vector<float>();
+  std::uint64_t position = other.shuffle.position();
+  auto refuse = [&](Checkpoint checkpoint, const std::string& reason) {
+    std::string message = message_of([&] { load_checkpoint(path, checkpoint); });
+    CAPTURE(message);
+    CHECK(contains(message, path));
+    CHECK(contains(message, reason));
+    CHECK(other.net.parameters()[0].value.to_vector<float>() == before);
+    CHECK(other.shuffle.position() == position);
+    CHECK(other.trainer.steps() == 0);
+  };
+  refuse(other.checkpoint(), "does not fit");  // sgd's state is no adam's
+
+  Checkpoint renamed = other.checkpoint();
+  renamed.trainer = nullptr;
+  renamed.parameters[0].name = "elsewhere";
+  refuse(renamed, "no parameter 'elsewhere'");
+
+  Checkpoint reshaped = other.checkpoint();
+  reshaped.parameters[0].value = zeros({2, 2});
+  refuse(reshaped, "(12, 6)");
+
+  Checkpoint fewer = other.checkpoint();
+  fewer.parameters.pop_back();
+  refuse(fewer, "has 4 parameters, the model 3");
+
+  Checkpoint counted = other.checkpoint();
+  counted.trainer = nullptr;
+  counted.counters["lap"] = 0;
+  refuse(counted, "no 'counter.lap'");
+
+  Generator extra;
+  Checkpoint generated = other.checkpoint();
+  generated.trainer = nullptr;
+  generated.generators["extra"] = &extra;
+  refuse(generated, "no 'seed.extra'");
+}
+
+TEST_CASE("files that are no checkpoints are refused") {
+  TemporaryDirectory directory;
+  Run run("sgd", {});
+  Checkpoint checkpoint = run.checkpoint();
+  CHECK(
+      contains(message_of([&] { load_checkpoint(directory.file("none"), checkpoint); }), "cannot be opened"));
+  std::string path = directory.file("plain");
+  save_safetensors(path, {.arrays = {{"x", ones({2})}}, .metadata = {}});
+  CHECK(contains(message_of([&] { load_checkpoint(path, checkpoint); }), "no checkpoint"));
+  save_safetensors(path, {.arrays = {{"x", ones({2})}}, .metadata = {{"format", "pt"}}});
+  CHECK(contains(message_of([&] { load_checkpoint(path, checkpoint); }), "format 'pt'"));
+  CHECK(contains(message_of([&] { save_checkpoint(directory.file("no/such/place"), checkpoint); }),
+                 "no/such/place"));
+}

@@ -1,0 +1,111 @@
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/heddle.h>
+
+using namespace heddle;
+
+namespace {
+
+Sequential make_net(Device device = cpu()) {
+  Generator generator(1);
+  return Sequential{Dense(4, 16, {.relu = true, .device = device}, generator),
+                    Dense(16, 3, {.device = device}, generator)};
+}
+
+struct Data {
+  NDArray x, labels;
+};
+
+// Three classes that a plane can separate: the largest of the first three features.
+Data make_data(std::int64_t count) {
+  Generator generator(2);
+  NDArray x = generator.normal({count, 4});
+  std::vector<float> values = x.to_vector<float>();
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto row = values.begin() + i * 4;
+    labels.push_back(std::max_element(row, row + 3) - row);
+  }
+  return {x, array(labels, {count})};
+}
+
+}  // namespace
+
+TEST_CASE("a trainer lowers the loss") {
+  for (const char* optimizer : {"sgd", "adam"}) {
+    Sequential net = make_net();
+    Trainer trainer(net.parameters(), {.optimizer = optimizer, .params = {{"lr", 0.05}}});
+    Data data = make_data(128);
+    NDArray first, last;
+    for (int step = 0; step < 100; ++step) {
+      NDArray loss = cross_entropy(net(data.x), data.labels);
+      backward(loss);
+      trainer.step();
+      if (step == 0) first = loss;
+      last = loss;
+    }
+    CHECK(trainer.steps() == 100);
+    CHECK(last.item<float>() < 0.8f * first.item<float>());
+  }
+}
+
+TEST_CASE("a step clears gradients and follows the schedule") {
+  NDArray weight = ones({2});
+  set_requires_grad(weight);
+  Trainer trainer({{"w", weight}}, {.params = {{"lr", 1}}, .schedule = step_schedule(1, 1, 0.5)});
+  CHECK(trainer.learning_rate() == 1);
+  backward(weight * 1, ones({2}));
+  trainer.step();
+  CHECK_FALSE(grad(weight).defined());
+  CHECK(trainer.learning_rate() == 0.5);
+  CHECK(weight.to_vector<float>() == std::vector<float>{0, 0});
+  backward(weight * 1, ones({2}));
+  trainer.step(0.5);
+  CHECK(weight.to_vector<float>() == std::vector<float>{-0.25f, -0.25f});
+}
+
+TEST_CASE("replicas on several devices stay equal and agree with one device") {
+  constexpr std::int64_t kHalf = 32;
+  Data data = make_data(2 * kHalf);
+  Sequential single = make_net(), first = make_net(cpu(0)), second = make_net(cpu(1));
+  second.parameters()[0].value.detach().fill(0.5);  // overwritten by the first one's values
+  TrainerOptions options{.params = {{"lr", 0.1}, {"momentum", 0.9}}};
+  Trainer one(single.parameters(), options), two({first.parameters(), second.parameters()}, options);
+  NDArray x0 = data.x.slice(0, {.end = kHalf}), x1 = data.x.slice(0, {.begin = kHalf}).copy_to(cpu(1));
+  NDArray y0 = data.labels.slice(0, {.end = kHalf}),
+          y1 = data.labels.slice(0, {.begin = kHalf}).copy_to(cpu(1));
+  for (int step = 0; step < 10; ++step) {
+    backward(cross_entropy(single(data.x), data.labels));
+    one.step();
+    backward(cross_entropy(first(x0), y0));
+    backward(cross_entropy(second(x1), y1));
+    two.step(0.5);
+  }
+  for (std::size_t i = 0; i < single.parameters().size(); ++i) {
+    std::vector<float> a = first.parameters()[i].value.to_vector<float>();
+    CHECK(a == second.parameters()[i].value.to_vector<float>());
+    std::vector<float> expected = single.parameters()[i].value.to_vector<float>();
+    for (std::size_t k = 0; k < a.size(); ++k) CHECK(a[k] == doctest::Approx(expected[k]).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("a trainer says what is wrong at the call") {
+  NDArray weight = ones({2}), other = ones({2});
+  set_requires_grad(weight);
+  CHECK_THROWS_AS(Trainer(std::vector<Parameter>{}), InvalidArgument);
+  CHECK_THROWS_WITH_AS(Trainer({{"w", other}}, {}), "Trainer: parameter 'w' requires no gradient",
+                       InvalidArgument);
+  CHECK_THROWS_AS(Trainer({{"w", weight}}, {.optimizer = "magic"}), InvalidArgument);
+  Trainer trainer({{"w", weight}}, {});
+  CHECK_THROWS_WITH_AS(
+      trainer.step(),
+      "Trainer::step: parameter 'w' has no gradient; call backward() on a loss that depends on it first",
+      InvalidArgument);
+  CHECK(trainer.steps() == 0);
+  CHECK_THROWS_AS(trainer.set_state({}), InvalidArgument);
+  CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({-1})}}), InvalidArgument);
+  CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({1})}, {"odd", weight}}), InvalidArgument);
+}

@@ -1,0 +1,144 @@
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/autograd.h>
+#include <heddle/sequential.h>
+
+using namespace heddle;
+
+namespace {
+
+std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a dense layer is x times weight transposed plus bias") {
+  Generator generator(1);
+  Dense dense(2, 3, {}, generator);
+  std::vector<Parameter> parameters = dense.parameters();
+  REQUIRE(parameters.size() == 2);
+  CHECK(parameters[0].name == "weight");
+  CHECK(parameters[0].value.shape() == Shape{3, 2});
+  CHECK(requires_grad(parameters[0].value));
+  CHECK(parameters[1].name == "bias");
+  parameters[0].value.detach().assign(array<float>({1, 2, 3, 4, 5, -6}, {3, 2}));
+  parameters[1].value.detach().assign(array<float>({10, 20, 0}));
+  NDArray x = array<float>({1, 1, 0, 2}, {2, 2});
+  CHECK(dense(x).to_vector<float>() == std::vector<float>{13, 27, -1, 14, 28, -12});
+  CHECK(Dense(2, 3, {.bias = false}, generator).parameters().size() == 1);
+}
+
+TEST_CASE("relu as an option is relu as a layer") {
+  Generator one(1), two(1);
+  Sequential fused{Conv2d(1, 4, 3, {.padding = 1, .relu = true}, one), Flatten(),
+                   Dense(64, 5, {.relu = true}, one)};
+  Sequential apart{Conv2d(1, 4, 3, {.padding = 1}, two), Relu(), Flatten(), Dense(64, 5, {}, two), Relu()};
+  NDArray x = Generator(2).normal({3, 1, 4, 4});
+  std::vector<float> a = fused(x).to_vector<float>(), b = apart(x).to_vector<float>();
+  REQUIRE(a.size() == 15);
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]));
+}
+
+TEST_CASE("initial values stay within their limits and depend on the generator alone") {
+  Generator generator(9), again(9);
+  NDArray he = init_weight({50, 20, 3, 3}, Init::he, generator);
+  double limit = std::sqrt(6.0 / (20 * 9)), largest = 0, sum = 0;
+  for (float w : he.to_vector<float>()) {
+    largest = std::max(largest, std::abs(static_cast<double>(w)));
+    sum += w;
+  }
+  CHECK(largest <= limit * (1 + 1e-6));
+  CHECK(largest > limit * 0.99);
+  CHECK(std::abs(sum / 9000) < 0.01);
+  CHECK(init_weight({50, 20, 3, 3}, Init::he, again).to_vector<float>() == he.to_vector<float>());
+
+  limit = std::sqrt(6.0 / (40 + 60));
+  for (float w : init_weight({40, 60}, Init::xavier, generator).to_vector<float>()) {
+    CHECK(std::abs(w) <= limit * (1 + 1e-6));
+  }
+}
+
+TEST_CASE("pooling, activations and flatten have the shapes they promise") {
+  NDArray x = array<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, -16}, {1, 1, 4, 4});
+  CHECK(MaxPool2d(2)(x).to_vector<float>() == std::vector<float>{6, 8, 14, 15});
+  CHECK(AvgPool2d(2)(x).to_vector<float>() == std::vector<float>{3.5, 5.5, 11.5, 5.5});
+  CHECK(MaxPool2d(2, 1)(x).shape() == Shape{1, 1, 3, 3});
+  CHECK(Flatten()(x).shape() == Shape{1, 16});
+  NDArray y = array<float>({-1, 0, 2});
+  CHECK(Relu()(y).to_vector<float>() == std::vector<float>{0, 0, 2});
+  CHECK(Tanh()(y).to_vector<float>()[2] == doctest::Approx(std::tanh(2.0)));
+  CHECK(Sigmoid()(y).to_vector<float>()[0] == doctest::Approx(1 / (1 + std::exp(1.0))));
+}
+
+TEST_CASE("dropout acts in training alone") {
+  Generator generator(4);
+  Sequential net{Dropout(0.5, generator)};
+  NDArray x = ones({1000});
+  int zeros_seen = 0;
+  for (float value : net(x).to_vector<float>()) {
+    CHECK((value == 0 || value == 2));
+    zeros_seen += value == 0;
+  }
+  CHECK(zeros_seen > 400);
+  CHECK(zeros_seen < 600);
+  net.train(false);
+  std::uint64_t position = generator.position();
+  CHECK(net(x).to_vector<float>() == std::vector<float>(1000, 1.0f));
+  CHECK(generator.position() == position);
+}
+
+TEST_CASE("a sequential names parameters by path, nests, and trains") {
+  Generator generator(6);
+  Sequential inner{Dense(3, 4, {.relu = true}, generator), Dense(4, 4, {.bias = false}, generator)};
+  Sequential net{inner, Tanh(), Dense(4, 1, {}, generator)};
+  std::vector<std::string> names;
+  for (const Parameter& parameter : net.parameters()) names.push_back(parameter.name);
+  CHECK(names == std::vector<std::string>{"0.0.weight", "0.0.bias", "0.1.weight", "2.weight", "2.bias"});
+  CHECK(net.to_string().find("Dense(3, 4, relu)") != std::string::npos);
+  NDArray y = net(generator.normal({5, 3}));
+  backward(y, ones({5, 1}));
+  for (const Parameter& parameter : net.parameters()) {
+    REQUIRE(grad(parameter.value).defined());
+    CHECK(grad(parameter.value).shape() == parameter.value.shape());
+  }
+  Sequential copy = net;
+  CHECK(copy.size() == 3);
+  CHECK(copy.parameters()[0].value.var() == net.parameters()[0].value.var());
+  net.add(std::make_shared<Relu>());
+  CHECK(net.size() == 4);
+}
+
+TEST_CASE("layers say which layer and which shapes do not fit") {
+  Generator generator(6);
+  Sequential net{Flatten(), Dense(6, 2, {}, generator)};
+  CHECK(message_of([&] {
+          net(zeros({4, 5}));
+        }) == "layer 1: Dense(6, 2): the input is (4, 5), wanted is (batch, 6)");
+  Conv2d conv(3, 8, 5, {.stride = 2, .padding = 1}, generator);
+  CHECK(
+      message_of([&] {
+        conv(zeros({1, 1, 9, 9}));
+      }) ==
+      "Conv2d(3, 8, 5, stride 2, padding 1): the input is (1, 1, 9, 9), wanted is (batch, 3, height, width)");
+  CHECK(message_of([&] {
+          MaxPool2d(2)(zeros({4, 4}));
+        }) == "MaxPool2d(2): the input is (4, 4), wanted is (batch, channels, height, width)");
+  CHECK(message_of([&] { Flatten()(zeros({4})); }) == "Flatten: the input is (4,), wanted is (batch, ...)");
+  CHECK_THROWS_AS(Dense(0, 1), InvalidArgument);
+  CHECK_THROWS_AS(Conv2d(1, 1, 0), InvalidArgument);
+  CHECK_THROWS_AS(MaxPool2d(-2), InvalidArgument);
+  CHECK_THROWS_AS(Dropout(1.0), InvalidArgument);
+  CHECK_THROWS_AS(Sequential().add(std::shared_ptr<Layer>()), InvalidArgument);
+  CHECK_THROWS_AS(init_weight({4}, Init::he, generator), InvalidArgument);
+}
