@@ -1,0 +1,284 @@
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/error.h>
+#include <heddle/ops.h>
+
+namespace heddle {
+
+namespace {
+
+NDArray leaf(const std::vector<double>& values, Shape shape) {
+  NDArray x = array<double>(values, shape);
+  set_requires_grad(x);
+  return x;
+}
+
+NDArray leaf(double value) { return leaf({value}, {}); }
+
+double gradient_of(const NDArray& x) { return grad(x).item<double>(); }
+
+}  // namespace
+
+TEST_CASE("an array needs a gradient if it is a leaf or was computed from one") {
+  NDArray x = array<double>({1, 2}), y = array<double>({3, 4});
+  CHECK_FALSE(requires_grad(x));
+  set_requires_grad(x);
+  CHECK(requires_grad(x));
+  CHECK(requires_grad(x + y));
+  CHECK_FALSE(requires_grad(y + y));
+  CHECK_FALSE(requires_grad(x.detach() + y));
+  CHECK_FALSE(requires_grad(x < y));
+  CHECK_FALSE(requires_grad(argmax(x)));
+  CHECK_FALSE(requires_grad(cast(x, DType::i32)));
+  set_requires_grad(x, false);
+  CHECK_FALSE(requires_grad(x));
+  CHECK_FALSE(requires_grad(x + y));
+}
+
+TEST_CASE("set_requires_grad refuses arrays that have no gradient, and computed ones to be turned off") {
+  NDArray i = arange(0, 3, 1, DType::i32), none, x = leaf(1);
+  CHECK_THROWS_WITH_AS(set_requires_grad(i),
+                       "set_requires_grad: dtype i32; only floating arrays have gradients", InvalidArgument);
+  CHECK_THROWS_AS(set_requires_grad(none), InvalidArgument);
+  NDArray y = x * 2;
+  set_requires_grad(y);
+  CHECK_THROWS_WITH_AS(set_requires_grad(y, false),
+                       "set_requires_grad: the array was computed from others; detach() it instead",
+                       InvalidArgument);
+}
+
+TEST_CASE("uses of one array add up") {
+  NDArray x = leaf(3);
+  const NDArray y = x * x, z = y + y * x + x;
+  CHECK_FALSE(grad(x).defined());
+  backward(z);
+  CHECK(gradient_of(x) == doctest::Approx(2 * 3 + 3 * 9 + 1));
+}
+
+TEST_CASE("gradients of several backward passes add up, in the same memory, until cleared") {
+  NDArray x = leaf(2);
+  backward(square(x));
+  const NDArray first = grad(x);
+  backward(square(x) * 3);
+  CHECK(gradient_of(x) == 16);
+  CHECK(grad(x).storage() == first.storage());
+  clear_grad(x);
+  CHECK_FALSE(grad(x).defined());
+  backward(x * 5);
+  CHECK(gradient_of(x) == 5);
+  CHECK(first.item<double>() == 16);
+}
+
+TEST_CASE("copies of a handle share the gradient") {
+  NDArray x = leaf(2);
+  const NDArray same = x;
+  backward(same * x);
+  CHECK(gradient_of(same) == 4);
+  CHECK(gradient_of(x) == 4);
+}
+
+TEST_CASE("gradients of different leaves never share memory") {
+  NDArray a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2}), c = leaf({5, 6}, {2});
+  const NDArray seed = array<double>({1, 1});
+  backward(a + b - (-c), seed);
+  for (const NDArray& x : {a, b, c}) {
+    CHECK(grad(x).to_vector<double>() == std::vector<double>{1, 1});
+    CHECK(grad(x).storage() != seed.storage());
+  }
+  CHECK(grad(a).storage() != grad(b).storage());
+  CHECK(grad(a).storage() != grad(c).storage());
+  CHECK(grad(b).storage() != grad(c).storage());
+}
+
+TEST_CASE("backward from a leaf is its seed") {
+  NDArray x = leaf({1, 2, 3}, {3});
+  const NDArray seed = array<double>({4, 5, 6});
+  backward(x, seed);
+  backward(x, seed);
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{8, 10, 12});
+  CHECK(seed.to_vector<double>() == std::vector<double>{4, 5, 6});
+}
+
+TEST_CASE("backward checks root and seed at the call") {
+  NDArray x = leaf({1, 2}, {2});
+  CHECK_THROWS_WITH_AS(backward(x * 2),
+                       "backward: root has shape (2,); give a seed of that shape or a root with one element",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(backward(x * 2, zeros({3}, DType::f64)),
+                       "backward: seed is f64(3,) where root is f64(2,)", InvalidArgument);
+  CHECK_THROWS_AS(backward(x * 2, zeros({2}, DType::f32)), InvalidArgument);
+  CHECK_THROWS_WITH_AS(backward(x.detach()),
+                       "backward: root was not computed from an array that requires a gradient",
+                       InvalidArgument);
+  CHECK_THROWS_AS(backward(NDArray()), InvalidArgument);
+  CHECK_FALSE(grad(x).defined());
+}
+
+TEST_CASE("a tape is freed as it is walked, unless kept") {
+  NDArray x = leaf(3);
+  const NDArray y = square(x), z = y * 2;
+  backward(z, {}, true);
+  backward(z);
+  CHECK(gradient_of(x) == 24);
+  CHECK_THROWS_WITH_AS(
+      backward(z),
+      "backward: the tape of multiply was freed by an earlier backward(); give that one keep_tape = true",
+      Error);
+  CHECK_THROWS_AS(backward(y + x), Error);  // y's part is gone too
+  CHECK(gradient_of(x) == 24);              // and nothing was added before that was found
+}
+
+TEST_CASE("walking the tape gives back the memory of saved arrays") {
+  NDArray x = leaf({1, 2, 3}, {3});
+  std::weak_ptr<Storage> saved;
+  NDArray z;
+  {
+    const NDArray y = exp(x);
+    saved = y.storage();
+    z = sum(square(y));
+  }
+  x.engine().wait_all();
+  CHECK_FALSE(saved.expired());
+  backward(z);
+  x.engine().wait_all();
+  CHECK(saved.expired());
+}
+
+TEST_CASE("a saved array changed in place is found") {
+  NDArray x = leaf({1, -2}, {2});
+  NDArray y = relu(x);
+  const NDArray z = sum(y);
+  {
+    NoGrad no_grad;
+    y += 1;
+  }
+  CHECK_THROWS_WITH_AS(
+      backward(z), "relu: an array saved for its gradient was changed in place after it was recorded", Error);
+  NDArray w = leaf(2);
+  const NDArray twice = w * 2, squared = square(w);
+  w.fill(7);
+  backward(twice);  // multiplying by a number saves nothing
+  CHECK(gradient_of(w) == 2);
+  CHECK_THROWS_AS(backward(squared), Error);
+}
+
+TEST_CASE("a view's change is found through the storage") {
+  NDArray x = leaf({1, 2, 3}, {3});
+  const NDArray y = square(x);
+  x[1].fill(5);
+  CHECK_THROWS_AS(backward(sum(y)), Error);
+}
+
+TEST_CASE("changes in place of what requires a gradient are refused while recording") {
+  NDArray x = leaf(2), y = array<double>({1.0}, Shape{});
+  CHECK_THROWS_AS(x += 1, Error);
+  CHECK_THROWS_AS(y *= x, Error);
+  NDArray z = x * 2;
+  CHECK_THROWS_WITH_AS(
+      z -= y,
+      "subtract in place: an array requires a gradient, and the tape does not follow changes "
+      "in place; make a new array or use NoGrad",
+      Error);
+  NoGrad no_grad;
+  x += 1;
+  CHECK(x.item<double>() == 3);
+}
+
+TEST_CASE("NoGrad stops the recording on this thread while it lives") {
+  NDArray x = leaf(2);
+  {
+    NoGrad outer;
+    { NoGrad inner; }
+    CHECK_FALSE(recording({&x}));
+    CHECK_FALSE(requires_grad(x * 2));
+  }
+  CHECK(recording({&x}));
+  CHECK(requires_grad(x * 2));
+}
+
+TEST_CASE("the backward pass records nothing") {
+  NDArray x = leaf(2);
+  backward(x * x * x);
+  CHECK_FALSE(requires_grad(grad(x)));
+}
+
+TEST_CASE("views have gradients of their own") {
+  NDArray whole = zeros({4}, DType::f64);
+  NDArray part = whole.slice(0, {1, 3});
+  set_requires_grad(part);
+  CHECK_FALSE(requires_grad(whole));
+  backward(sum(part * 3));
+  CHECK(grad(part).to_vector<double>() == std::vector<double>{3, 3});
+}
+
+TEST_CASE("an array that needs no gradient gets none") {
+  NDArray x = leaf({1, 2}, {2}), y = array<double>({3, 4});
+  backward(sum(x * y));
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{3, 4});
+  CHECK_FALSE(grad(y).defined());
+}
+
+TEST_CASE("inputs of other dtypes get gradients of their own") {
+  NDArray narrow = array<float>({1, 2}), wide = leaf({3, 4}, {2});
+  set_requires_grad(narrow);
+  backward(sum(narrow * wide * arange(0, 2, 1, DType::i32)));
+  CHECK(grad(narrow).to_vector<float>() == std::vector<float>{0, 4});
+  CHECK(grad(wide).to_vector<double>() == std::vector<double>{0, 2});
+}
+
+TEST_CASE("a long chain is walked and destroyed without deep recursion") {
+  NDArray x = leaf(1);
+  constexpr int kLength = 100000;
+  {
+    NDArray dropped = x;
+    for (int i = 0; i < kLength; ++i) dropped = dropped + 1;
+    CHECK(dropped.item<double>() == kLength + 1);
+  }
+  NDArray y = x;
+  for (int i = 0; i < kLength; ++i) y = y * 1;
+  backward(y);
+  CHECK(gradient_of(x) == 1);
+}
+
+TEST_CASE("a ladder of shared values is walked once a rung") {
+  NDArray x = leaf(1);
+  NDArray y = x;
+  for (int i = 0; i < 60; ++i) y = (y + y) * 0.5;  // 2^60 paths
+  backward(y);
+  CHECK(gradient_of(x) == 1);
+}
+
+TEST_CASE("a gradient of the wrong shape names its operator") {
+  NDArray x = leaf({1, 2}, {2});
+  NDArray y = x.detach().copy();
+  record("broken", y, {x}, {}, [](const NDArray& g) { return std::vector{sum(g)}; });
+  CHECK_THROWS_WITH_AS(backward(sum(y)), "broken: its gradient is f64() where the input is f64(2,)", Error);
+  NDArray z = x.detach().copy();
+  record("missing", z, {x}, {}, [](const NDArray&) { return std::vector<NDArray>{}; });
+  CHECK_THROWS_WITH_AS(backward(sum(z)), "missing: 0 gradients for 1 inputs", Error);
+}
+
+TEST_CASE("gradients belong to the engine of the arrays, not to the thread's current one") {
+  Engine engine({.scheduler = Scheduler::naive});
+  NDArray x;
+  {
+    EngineScope scope(engine);
+    x = leaf({1, 2, 3}, {3});
+  }
+  backward(sum(maximum(x, 2) * x / 2 + where(x < 2, x, 0)));
+  CHECK(&grad(x).engine() == &engine);
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{2, 2, 3});
+  x = NDArray();
+}
+
+TEST_CASE("an op error in the forward pass reaches the gradient") {
+  NDArray x = leaf({1, 2}, {2});
+  const NDArray y = take(x, array<std::int32_t>({0, 2}));
+  backward(sum(square(y)));
+  CHECK_THROWS_WITH(grad(x).wait(), "take: index 2 is out of range for size 2");
+}
+
+}  // namespace heddle

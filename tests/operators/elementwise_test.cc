@@ -1,0 +1,161 @@
+#include <cmath>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/error.h>
+#include <heddle/ops.h>
+
+namespace heddle {
+
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<std::int32_t>;
+
+const NDArray kNone;
+
+}  // namespace
+
+TEST_CASE("operators of C++ are the functions") {
+  const NDArray a = array<float>({6, 8}), b = array<float>({2, 4});
+  CHECK((a + b).to_vector<float>() == Floats{8, 12});
+  CHECK((a - b).to_vector<float>() == Floats{4, 4});
+  CHECK((a * b).to_vector<float>() == Floats{12, 32});
+  CHECK((a / b).to_vector<float>() == Floats{3, 2});
+  CHECK((-a).to_vector<float>() == Floats{-6, -8});
+  CHECK((10 - a).to_vector<float>() == Floats{4, 2});
+  CHECK((1.0f / b).to_vector<float>() == Floats{0.5f, 0.25f});
+  CHECK((a < 7).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK((7 <= a).to_vector<bool>() == std::vector<bool>{false, true});
+  CHECK((a > 6).to_vector<bool>() == std::vector<bool>{false, true});
+  CHECK((a >= 6).to_vector<bool>() == std::vector<bool>{true, true});
+}
+
+TEST_CASE("a number beside an array takes its dtype where its kind allows") {
+  const NDArray f = zeros({2}), i = zeros({2}, DType::i32), u = zeros({2}, DType::u8),
+                b = zeros({2}, DType::boolean);
+  CHECK((f * 2.5).dtype() == DType::f32);
+  CHECK((i * 2).dtype() == DType::i32);
+  CHECK((i * 2.5).dtype() == DType::f64);
+  CHECK((i * 2.0).dtype() == DType::f64);
+  CHECK((i / 2).dtype() == DType::f64);
+  CHECK((u + 1).dtype() == DType::u8);
+  CHECK((b + 1).dtype() == DType::i64);
+  CHECK((b < 1).dtype() == DType::boolean);
+  CHECK(where(b, 1, 2).dtype() == DType::i64);
+  CHECK(where(b, 1, 2.5).dtype() == DType::f64);
+  CHECK(where(b, f, 2.5).dtype() == DType::f32);
+}
+
+TEST_CASE("bad operands are found at the call") {
+  const NDArray a = zeros({2, 3}), b = zeros({4});
+  CHECK_THROWS_AS(a + b, InvalidArgument);
+  CHECK_THROWS_WITH_AS(add(1, 2), "add: two scalars; wanted at least one array", InvalidArgument);
+  CHECK_THROWS_WITH_AS(add(a, kNone), "add: an array is undefined", InvalidArgument);
+  CHECK_THROWS_AS(add(kNone, 1), InvalidArgument);
+  CHECK_THROWS_AS(relu(kNone), InvalidArgument);
+  CHECK_THROWS_WITH_AS(a + zeros({2, 3}, DType::f32, cpu(1)),
+                       "add: arrays on cpu(0) and cpu(1); copy_to() one of them", InvalidArgument);
+  CHECK_THROWS_WITH_AS(zeros({2}, DType::u8) + 300, "add: 300 does not fit u8", InvalidArgument);
+  CHECK_THROWS_AS(zeros({2}, DType::i32) * (std::int64_t{1} << 40), InvalidArgument);
+  CHECK_THROWS_WITH_AS(negative(zeros({2}, DType::boolean)), "negative: dtype bool; wanted a number's",
+                       InvalidArgument);
+  CHECK_THROWS_AS(zeros({2}, DType::boolean) - zeros({2}, DType::boolean), InvalidArgument);
+  CHECK_THROWS_WITH_AS(where(a, a, a), "where: condition has dtype f32; wanted bool", InvalidArgument);
+  CHECK_THROWS_AS(clip(a, 2, 1), InvalidArgument);
+}
+
+TEST_CASE("shapes that do not broadcast are named with their operator") {
+  bool thrown = false;
+  try {
+    zeros({2, 3}) * zeros({4});
+  } catch (const InvalidArgument& error) {
+    thrown = true;
+    const std::string what = error.what();
+    CHECK(what.starts_with("multiply: "));
+    CHECK(what.find("(2, 3)") != std::string::npos);
+    CHECK(what.find("(4,)") != std::string::npos);
+  }
+  CHECK(thrown);
+}
+
+TEST_CASE("an integer to a negative power is an op error") {
+  const NDArray y = power(array<std::int32_t>({2, 3}), array<std::int32_t>({1, -1}));
+  CHECK_THROWS_WITH_AS(y.wait(), "power: an integer to a negative integer power", Error);
+}
+
+TEST_CASE("changes in place are seen through views and keep the dtype") {
+  NDArray x = zeros({2, 3});
+  const NDArray row = x[1];
+  x += 1;
+  x *= array<float>({1, 2, 3});
+  CHECK(row.to_vector<float>() == Floats{1, 2, 3});
+  NDArray part = x.slice(1, {0, 2});
+  part -= full({2, 1}, 0.5);
+  CHECK(x.to_vector<float>() == Floats{0.5, 1.5, 3, 0.5, 1.5, 3});
+  x /= array<double>({2.0}, Shape{});
+  CHECK(x.dtype() == DType::f32);
+  CHECK(x[0].to_vector<float>() == Floats{0.25, 0.75, 1.5});
+  NDArray i = arange(0, 3, 1, DType::i32);
+  i += arange(0, 3, 1, DType::i64);
+  CHECK(i.to_vector<std::int32_t>() == Ints{0, 2, 4});
+}
+
+TEST_CASE("changes in place read what they overwrite as it was") {
+  NDArray x = arange(0, 9).view_as({3, 3});
+  x += x.permuted({1, 0});
+  CHECK(x.to_vector<float>() == Floats{0, 4, 8, 4, 8, 12, 8, 12, 16});
+  NDArray y = arange(0, 5);
+  NDArray head = y.slice(0, {1, 5});
+  head += y.slice(0, {0, 4});
+  CHECK(y.to_vector<float>() == Floats{0, 1, 3, 5, 7});
+  NDArray z = arange(0, 3);
+  z *= z;
+  CHECK(z.to_vector<float>() == Floats{0, 1, 4});
+}
+
+TEST_CASE("a change in place that cannot be is found at the call") {
+  NDArray x = zeros({3}), i = zeros({3}, DType::i32), b = zeros({3}, DType::boolean);
+  CHECK_THROWS_WITH_AS(x += zeros({2, 3}), "add in place: (2, 3) does not broadcast to (3,)",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(i += 0.5, "add in place: a result of dtype f64 does not fit i32", InvalidArgument);
+  CHECK_THROWS_AS(i /= 2, InvalidArgument);
+  CHECK_THROWS_AS(b += i, InvalidArgument);
+  NDArray wide = zeros({1}).broadcast_view({4});
+  CHECK_THROWS_WITH_AS(wide += 1, "add in place: the array is a broadcast view", InvalidArgument);
+}
+
+TEST_CASE("an op's error poisons what is computed from it") {
+  NDArray x = zeros({3});
+  x.engine().push([] { throw Error("no value"); }, {.mutate = {x.var()}, .name = "fail"});
+  const NDArray y = relu(x + 1) * 2;
+  CHECK_THROWS_WITH(y.wait(), "no value");
+  x += 1;  // reads x, so the error stays
+  CHECK_THROWS_WITH(x.wait(), "no value");
+  x.fill(2);
+  CHECK((x + 1).to_vector<float>() == Floats{3, 3, 3});
+}
+
+TEST_CASE("many axes of broadcasting and odd strides") {
+  const NDArray a = arange(0, 2 * 3 * 2 * 3, 1, DType::i64).view_as({2, 1, 3, 1, 2, 1, 3, 1});
+  const NDArray b = arange(0, 16, 1, DType::i64).view_as({1, 2, 1, 2, 1, 2, 1, 2});
+  const std::vector<std::int64_t> sums = (a + b).to_vector<std::int64_t>();
+  REQUIRE(sums.size() == 36 * 16);
+  std::size_t at = 0;
+  for (int i = 0; i < 36 * 16; ++i) {
+    int rest = i, ai = 0, bi = 0, a_scale = 1, b_scale = 1;
+    for (int axis = 7; axis >= 0; --axis) {
+      const int size = axis % 2 ? 2 : (axis == 2 || axis == 6 ? 3 : 2);
+      const int digit = rest % size;
+      rest /= size;
+      if (axis % 2)
+        bi += digit * b_scale, b_scale *= 2;
+      else
+        ai += digit * a_scale, a_scale *= size;
+    }
+    REQUIRE(sums[at++] == ai + bi);
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,46 @@
+"""What the cases are made of."""
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+# Each makes a strided array of a plain one; the driver knows the same names.
+VIEWS = {
+    "transposed": lambda x: x.transpose(),
+    "reversed": lambda x: x[..., ::-1],
+    "strided": lambda x: x[::2],
+}
+DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
+FLOATS = [np.float32, np.float64]
+
+
+@dataclasses.dataclass
+class Case:
+    operator: str
+    inputs: list  # arrays, or (array, name of a view of it)
+    expected: Any
+    attributes: dict = dataclasses.field(default_factory=dict)
+    scale: float = 0.0  # size of the terms that may cancel in a sum; the tolerance of f32 and f64 is relative to it
+
+
+def seen(given):
+    """The array that an input stands for."""
+    return VIEWS[given[1]](given[0]) if isinstance(given, tuple) else given
+
+
+def random(rng, shape, dtype, low=-4.0, high=4.0):
+    if dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(0 if dtype == np.uint8 else -9, 10, shape).astype(dtype)
+    return rng.uniform(low, high, shape).astype(dtype)
+
+
+def strided(rng, shape, dtype, **limits):
+    """The same shape in every memory layout: plain arrays and (array, view) pairs."""
+    yield random(rng, shape, dtype, **limits)
+    if len(shape) > 1:
+        yield random(rng, shape[::-1], dtype, **limits), "transposed"
+    if len(shape) > 0:
+        yield random(rng, shape, dtype, **limits), "reversed"
+        yield random(rng, (2 * shape[0], *shape[1:]), dtype, **limits), "strided"

@@ -1,0 +1,94 @@
+// numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes its
+// result. Prints "ok" or "error: what" a line. VIEW makes an input strided: transposed, reversed or strided.
+#include "numpy_driver.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <heddle/error.h>
+#include <heddle/npy.h>
+
+namespace heddle::testing {
+
+const std::string& Attributes::text(const std::string& key) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) throw Error("no attribute " + key);
+  return found->second;
+}
+
+double Attributes::real(const std::string& key) const { return std::stod(text(key)); }
+std::int64_t Attributes::integer(const std::string& key) const { return std::stoll(text(key)); }
+bool Attributes::flag(const std::string& key) const { return has(key) && integer(key) != 0; }
+
+Dims Attributes::dims(const std::string& key) const {
+  Dims result;
+  if (!has(key)) return result;
+  std::istringstream words(text(key));
+  for (std::string word; std::getline(words, word, ',');) result.push_back(std::stoll(word));
+  return result;
+}
+
+namespace {
+
+NDArray viewed(const NDArray& array, const std::string& view) {
+  if (view.empty()) return array;
+  if (view == "transposed") {
+    Dims axes;
+    for (int axis = array.ndim() - 1; axis >= 0; --axis) axes.push_back(axis);
+    return array.permuted(axes);
+  }
+  if (view == "reversed") return array.slice(array.ndim() - 1, {.step = -1});
+  if (view == "strided") return array.slice(0, {.step = 2});
+  throw Error("no view " + view);
+}
+
+NDArray load_input(const std::string& word) {
+  const auto colon = word.rfind(':');
+  if (colon == std::string::npos) return load_npy(word);
+  return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
+}
+
+void run_case(const std::string& line) {
+  std::istringstream words(line);
+  std::string name, out;
+  words >> name;
+  Inputs inputs;
+  std::map<std::string, std::string> attributes;
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (key == "in")
+      inputs.push_back(load_input(value));
+    else if (key == "out")
+      out = value;
+    else
+      attributes[key] = value;
+  }
+  const auto found = operator_table().find(name);
+  if (found == operator_table().end()) throw Error("no operator " + name);
+  save_npy(out, found->second(inputs, Attributes(attributes)));
+}
+
+int run_all(const char* path) {
+  std::ifstream cases(path);
+  for (std::string line; std::getline(cases, line);) {
+    try {
+      run_case(line);
+      std::cout << "ok\n";
+    } catch (const std::exception& error) {
+      std::cout << "error: " << error.what() << '\n';
+    }
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace heddle::testing
+
+int main(int count, char** words) {
+  if (count == 2) return heddle::testing::run_all(words[1]);
+  std::cerr << "usage: numpy_driver CASES\n";
+  return EXIT_FAILURE;
+}
