@@ -1,2 +1,33 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
 #include <doctest/doctest.h>
+
+#include "arguments.h"
+
+namespace heddle::test {
+namespace {
+int count = 0;
+char** values = nullptr;
+}  // namespace
+
+long long argument(const char* name, long long otherwise) {
+  const std::string prefix = std::string("--") + name + "=";
+  for (int i = 1; i < count; ++i) {
+    if (std::strncmp(values[i], prefix.c_str(), prefix.size()) == 0) {
+      return std::atoll(values[i] + prefix.size());
+    }
+  }
+  return otherwise;
+}
+
+}  // namespace heddle::test
+
+int main(int argc, char** argv) {
+  heddle::test::count = argc;
+  heddle::test::values = argv;
+  doctest::Context context(argc, argv);
+  return context.run();
+}

@@ -50,7 +50,8 @@ class Engine {
   // Queues fn, callable as fn() or fn(RunContext&), and returns. The first form of failure is an exception out
   // of fn: it poisons the vars that the op mutates. Throws InvalidArgument for an empty var or another engine's.
   template <class F>
-  void push(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+  requires(!std::is_same_v<std::decay_t<F>, PreparedOp>) void push(
+      F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
     emplace<detail::SyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
@@ -62,7 +63,8 @@ class Engine {
 
   // An op to push again and again without copying its closure or checking its access list again.
   template <class F>
-  PreparedOp prepare(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+  PreparedOp prepare(F&& fn, Access access = {},
+                     std::source_location where = std::source_location::current()) {
     using Op = detail::SyncOp<std::decay_t<F>>;
     return PreparedOp(make_prepared(&Op::table, new Op{std::forward<F>(fn)}, access, where));
   }
@@ -87,8 +89,7 @@ class Engine {
   detail::EngineCore& core() const { return *core_; }
 
  private:
-  template <class Op, class F>
-  void emplace(F&& fn, const Access& access, std::source_location where) {
+  template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {
@@ -99,10 +100,12 @@ class Engine {
     }
     commit_push(op);
   }
-  detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&, std::source_location);
+  detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
+                           std::source_location);
   void commit_push(detail::NewOp);
   void abandon_push(detail::NewOp) noexcept;
-  detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&, std::source_location);
+  detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&,
+                                       std::source_location);
 
   detail::EngineCore* core_;
 };

@@ -35,12 +35,12 @@ class WouldDeadlock : public Error {
 
 // One failed op, as seen from a var that it poisoned.
 struct ErrorReport {
-  std::exception_ptr exception;      // what the op threw, type intact
-  std::string op;                    // name of the op that failed
-  std::source_location where;        // where that op was pushed
-  std::vector<std::string> path;     // ops skipped because of it, nearest the failure first: "name at file:line"
-  std::string message() const;       // what() of the exception, or its type's name if it is no std::exception
-  std::string to_string() const;     // all of the above in a few lines
+  std::exception_ptr exception;   // what the op threw, type intact
+  std::string op;                 // name of the op that failed
+  std::source_location where;     // where that op was pushed
+  std::vector<std::string> path;  // ops skipped because of it, nearest the failure first: "name at file:line"
+  std::string message() const;    // what() of the exception, or its type's name if it is no std::exception
+  std::string to_string() const;  // all of the above in a few lines
 };
 
 // Thrown by Engine::wait_all: every error that still poisons a var or that nobody has seen yet.

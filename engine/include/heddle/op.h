@@ -21,9 +21,10 @@ struct Access {
 
 // What a running op is told.
 struct RunContext {
-  const char* name;        // of this op
-  int worker;              // 0 .. workers-1; -1 on a thread that is no worker
-  std::uint64_t sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
+  const char* name;  // of this op
+  int worker;        // 0 .. workers-1; -1 on a thread that is no worker
+  std::uint64_t
+      sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
 };
 
 namespace detail {
@@ -93,8 +94,8 @@ inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
 struct OpTable {
   bool async;
   void (*run)(void* closure, RunContext& context, OpNode* op);
-  void (*destroy)(void* closure) noexcept;        // in place
-  void (*destroy_heap)(void* closure) noexcept;   // and frees it
+  void (*destroy)(void* closure) noexcept;       // in place
+  void (*destroy_heap)(void* closure) noexcept;  // and frees it
 };
 
 struct NewOp {
@@ -102,8 +103,7 @@ struct NewOp {
   void* closure;
 };
 
-template <class F>
-struct SyncOp {
+template <class F> struct SyncOp {
   F fn;
   static void run(void* self, RunContext& context, OpNode*) {
     F& fn = static_cast<SyncOp*>(self)->fn;
@@ -119,8 +119,7 @@ struct SyncOp {
   static constexpr OpTable table{false, run, destroy, destroy_heap};
 };
 
-template <class F>
-struct AsyncOp {
+template <class F> struct AsyncOp {
   F fn;
   static void run(void* self, RunContext& context, OpNode* op) {
     static_assert(std::is_invocable_v<F&, RunContext&, Completion>,

@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include <heddle/engine.h>
+#include <heddle/parallel.h>
+
+#include "core.h"
+#include "slab.h"
+
+namespace heddle {
+namespace detail {
+
+VarState::VarState(EngineCore* owner) : core(owner) { core->retain(); }
+VarState::~VarState() { core->release(); }
+
+void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(VarState* state) noexcept {
+  // acq_rel: the last one sees what all others did to the var before it deletes it.
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete state;
+}
+
+void retain(PreparedState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(PreparedState* state) noexcept {
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  state->table->destroy_heap(state->closure);
+  for (std::uint32_t i = 0; i < state->access_count; ++i) release(state->accesses[i].var);
+  state->core->release();
+  delete state;
+}
+
+namespace {
+
+void check_vars(const Access& access, const EngineCore* core) {
+  for (const VarList* list : {&access.read, &access.mutate}) {
+    for (const VarState* var : *list) {
+      const std::string op = std::string("op '") + access.name + "': ";
+      if (!var)
+        throw InvalidArgument(op + "an empty Var in its access list; vars are made by Engine::new_var");
+      if (var->core != core) throw InvalidArgument(op + "a var of another engine in its access list");
+    }
+  }
+}
+
+// Sorts by address and merges repeats; a var in both lists is mutated and read. Returns how many are left.
+std::uint32_t fill_accesses(AccessNode* nodes, const Access& access) {
+  AccessNode* end = nodes;
+  for (VarState* var : access.read) *end++ = {nullptr, var, nullptr, true, false, false};
+  for (VarState* var : access.mutate) *end++ = {nullptr, var, nullptr, false, true, false};
+  std::sort(nodes, end, [](const AccessNode& a, const AccessNode& b) { return a.var < b.var; });
+  AccessNode* last = nodes;
+  for (AccessNode* node = nodes; node != end; ++node) {
+    if (node == nodes) continue;
+    if (node->var == last->var) {
+      last->reads |= node->reads;
+      last->mutates |= node->mutates;
+    } else {
+      *++last = *node;
+    }
+  }
+  return nodes == end ? 0 : static_cast<std::uint32_t>(last - nodes + 1);
+}
+
+EngineCore* make_core(const EngineOptions& options) {
+  if (options.workers < 0 || options.workers > 1024) {
+    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
+                          ", want 0 (one a core) to 1024");
+  }
+  switch (options.scheduler) {
+    case Scheduler::naive:
+      return make_naive_core(options);
+    case Scheduler::fuzz:
+      return make_fuzz_core(options);
+    default:
+      return make_threaded_core(options);
+  }
+}
+
+}  // namespace
+}  // namespace detail
+
+using namespace detail;
+
+Engine::Engine(EngineOptions options) : core_(make_core(options)) {}
+
+Engine::~Engine() {
+  core_->wait_all();
+  core_->stop();
+  core_->errors.log_unseen();
+  core_->release();
+}
+
+Var Engine::new_var() { return Var::adopt(new VarState(core_)); }
+
+detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes, const Access& access,
+                                 std::source_location where) {
+  check_vars(access, core_);
+  OpNode* op = allocate_op(access.read.size() + access.mutate.size(), closure_bytes);
+  op->access_count = fill_accesses(op->accesses, access);
+  for (std::uint32_t i = 0; i < op->access_count; ++i) op->accesses[i].op = op;
+  op->table = table;
+  op->core = core_;
+  op->name = access.name;
+  op->where = where;
+  return {op, op->closure};
+}
+
+void Engine::commit_push(NewOp op) { core_->submit(op.node); }
+
+void Engine::abandon_push(NewOp op) noexcept { free_op(op.node); }
+
+detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure, const Access& access,
+                                             std::source_location where) {
+  auto state = std::make_unique<PreparedState>();
+  try {
+    check_vars(access, core_);
+    state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
+  } catch (...) {
+    table->destroy_heap(closure);
+    throw;
+  }
+  state->access_count = fill_accesses(state->accesses.get(), access);
+  for (std::uint32_t i = 0; i < state->access_count; ++i) retain(state->accesses[i].var);
+  state->table = table;
+  state->closure = closure;
+  state->core = core_;
+  state->name = access.name;
+  state->where = where;
+  core_->retain();
+  return state.release();
+}
+
+void Engine::push(const PreparedOp& prepared) {
+  PreparedState* state = prepared.state();
+  if (!state) throw InvalidArgument("push: an empty PreparedOp");
+  if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
+  OpNode* op = allocate_op(state->access_count, 0);
+  for (std::uint32_t i = 0; i < state->access_count; ++i) {
+    op->accesses[i] = state->accesses[i];
+    op->accesses[i].op = op;
+  }
+  retain(state);
+  op->prepared = state;
+  op->table = state->table;
+  op->closure = state->closure;
+  op->core = core_;
+  op->name = state->name;
+  op->where = state->where;
+  core_->submit(op);
+}
+
+namespace {
+
+OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* name) {
+  Access access{.name = name};
+  (kind == OpKind::clear ? access.mutate : access.read).add(var);
+  check_vars(access, core);
+  OpNode* op = allocate_op(1, 0);
+  fill_accesses(op->accesses, access);
+  op->accesses[0].op = op;
+  op->accesses[0].reads = false;  // a wait reports the error itself
+  op->kind = kind;
+  op->core = core;
+  op->name = name;
+  return op;
+}
+
+}  // namespace
+
+void Engine::wait(const Var& var) {
+  OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
+  auto state = std::make_shared<WaitState>();
+  op->wait = state;
+  core_->wait(op);
+  if (!state->poison) return;
+  state->poison->root->seen = true;
+  std::rethrow_exception(state->poison->root->exception);
+}
+
+void Engine::wait_all() {
+  core_->wait_all();
+  std::vector<ErrorReport> reports = core_->errors.take_reports();
+  if (!reports.empty()) throw AggregateError(std::move(reports));
+}
+
+ErrorReport Engine::error_of(const Var& var) const {
+  if (!var) throw InvalidArgument("error_of: an empty Var");
+  std::shared_ptr<const Failure> poison;
+  {
+    std::lock_guard guard(var.state()->lock);
+    poison = var.state()->poison;
+  }
+  return poison ? describe(*poison) : ErrorReport{};
+}
+
+void Engine::clear_error(const Var& var) {
+  core_->submit(internal_op(core_, OpKind::clear, var, "clear_error"));
+}
+
+int Engine::workers() const { return core_->workers(); }
+EngineOptions Engine::options() const { return core_->options; }
+
+void parallel_for(std::int64_t count, std::int64_t grain,
+                  const std::function<void(std::int64_t begin, std::int64_t end)>& body) {
+  if (grain < 1)
+    throw InvalidArgument("parallel_for: grain is " + std::to_string(grain) + ", want at least 1");
+  if (count <= 0) return;
+  EngineCore* core = this_thread_state().core;
+  if (core && count > grain) {
+    core->parallel(count, grain, body);
+    return;
+  }
+  for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+}
+
+namespace {
+
+template <class Number> Number parse_number(std::string_view text, const char* variable, const char* wanted) {
+  Number value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw InvalidArgument(std::string(variable) + ": got '" + std::string(text) + "', want " + wanted);
+  }
+  return value;
+}
+
+}  // namespace
+
+EngineOptions EngineOptions::from_environment() {
+  constexpr const char* kSchedulers = "threaded, naive, fuzz or fuzz:SEED";
+  EngineOptions options;
+  if (const char* value = std::getenv("HEDDLE_SCHEDULER"); value && *value) {
+    const std::string_view text = value;
+    if (text == "naive") {
+      options.scheduler = Scheduler::naive;
+    } else if (text == "fuzz" || text.starts_with("fuzz:")) {
+      options.scheduler = Scheduler::fuzz;
+      if (text != "fuzz")
+        options.seed = parse_number<std::uint64_t>(text.substr(5), "HEDDLE_SCHEDULER", kSchedulers);
+    } else if (text != "threaded") {
+      throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
+    }
+  }
+  if (const char* value = std::getenv("HEDDLE_WORKERS"); value && *value) {
+    constexpr const char* kWanted = "a number from 1 to 1024, or 0 for one a core";
+    options.workers = parse_number<int>(value, "HEDDLE_WORKERS", kWanted);
+    if (options.workers < 0 || options.workers > 1024) {
+      throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
+    }
+  }
+  return options;
+}
+
+}  // namespace heddle

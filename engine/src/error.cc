@@ -1,0 +1,55 @@
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
+#include <typeinfo>
+
+#include <heddle/error.h>
+
+namespace heddle {
+namespace {
+
+std::string join(const std::vector<ErrorReport>& reports) {
+  std::string text = std::to_string(reports.size()) + (reports.size() == 1 ? " op failed:" : " ops failed:");
+  constexpr std::size_t kShown = 10;
+  for (std::size_t i = 0; i < reports.size() && i < kShown; ++i)
+    text.append("\n").append(reports[i].to_string());
+  if (reports.size() > kShown) text += "\n... and " + std::to_string(reports.size() - kShown) + " more";
+  return text;
+}
+
+std::string current_type_name() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (!type) return "unknown exception";
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                              std::free);
+  return "an exception of type " + std::string(status == 0 ? name.get() : type->name());
+}
+
+}  // namespace
+
+std::string ErrorReport::message() const {
+  if (!exception) return "no error";
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return current_type_name();
+  }
+}
+
+std::string ErrorReport::to_string() const {
+  if (!exception) return "no error";
+  std::string text = "op '" + op + "' pushed at " + where.file_name() + ":" + std::to_string(where.line()) +
+                     " failed: " + message();
+  constexpr std::size_t kShown = 16;
+  for (std::size_t i = 0; i < path.size() && i < kShown; ++i) text += "\n  skipped because of it: " + path[i];
+  if (path.size() > kShown) text += "\n  ... and " + std::to_string(path.size() - kShown) + " more";
+  return text;
+}
+
+AggregateError::AggregateError(std::vector<ErrorReport> reports)
+    : Error(join(reports)), reports_(std::move(reports)) {}
+
+}  // namespace heddle

@@ -1,0 +1,62 @@
+// Errors that travel with data: what a poisoned var holds, and the engine's list of what went wrong.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <vector>
+
+#include <heddle/error.h>
+
+namespace heddle::detail {
+
+struct OpNode;
+
+// The op that failed. Shared by every var it poisoned, directly or on the way.
+struct FailureRoot {
+  std::exception_ptr exception;
+  const char* name;
+  std::source_location where;
+  std::uint64_t sequence;
+  std::atomic<bool> seen{false};  // somebody's wait threw it
+};
+
+// One step of an error's path: the failed op itself, or an op skipped because of `cause`.
+struct Failure {
+  Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure> because, const OpNode& op);
+  ~Failure();  // a path may be as long as the program: unwound without recursion
+  Failure(const Failure&) = delete;
+  Failure& operator=(const Failure&) = delete;
+
+  std::shared_ptr<FailureRoot> root;
+  std::shared_ptr<const Failure> cause;  // null for the failed op
+  const char* name;
+  std::source_location where;
+  std::uint64_t sequence;
+};
+
+ErrorReport describe(const Failure& failure);
+
+// The earliest error, in push order, on what op reads, by its shortest history; null if all is well. Only while op holds its grants.
+std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
+
+// Every error that somebody has still to see, or that still poisons a var. Thread-safe.
+class ErrorLog {
+ public:
+  std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception);
+  static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
+  std::vector<ErrorReport> take_reports();  // marks them seen
+  void log_unseen() noexcept;               // to stderr
+
+ private:
+  void forget_settled();
+  void log_oldest();
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<FailureRoot>> roots_;
+  std::size_t forget_at_ = 64;
+};
+
+}  // namespace heddle::detail

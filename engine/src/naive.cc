@@ -1,0 +1,132 @@
+// The oracle: every op runs inside its push, in push order. Nothing is queued on vars, nothing runs at once.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "core.h"
+
+namespace heddle::detail {
+namespace {
+
+// Threads that push are served one after the other. An op pushed inside an op runs when the outer one has ended,
+// as its push order says. An asynchronous op's push returns when its Completion was called: one that only a later
+// push would complete needs another scheduler.
+class NaiveCore final : public EngineCore {
+ public:
+  using EngineCore::EngineCore;
+
+  void submit(OpNode* op) override {
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses[i].var);
+    if (inside_op()) {
+      op->sequence = next_sequence();
+      nested_.push_back(op);
+      return;
+    }
+    std::lock_guard guard(mutex_);
+    op->sequence = next_sequence();
+    run(op);
+    while (!nested_.empty()) {
+      OpNode* next = nested_.front();
+      nested_.pop_front();
+      run(next);
+    }
+  }
+
+  void wait(OpNode* wait_op) override {
+    VarState* var = wait_op->accesses[0].var;
+    std::shared_ptr<WaitState> state = wait_op->wait;
+    free_op(wait_op);
+    if (inside_op()) {
+      run_nested_before(var);
+      state->poison = var->poison;
+    } else {
+      std::lock_guard guard(mutex_);
+      state->poison = var->poison;
+    }
+  }
+
+  void wait_all() override {
+    if (inside_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
+  }
+
+  void finish(OpNode* op, std::exception_ptr error) noexcept override {
+    const auto failure = outcome(*op, std::move(error));
+    destroy_closure(op);
+    for (std::uint32_t i = 0; i < op->access_count; ++i) {
+      VarState& var = *op->accesses[i].var;
+      std::lock_guard guard(var.lock);  // error_of reads it at any time
+      if (op->accesses[i].mutates) var.poison = failure;
+    }
+    std::lock_guard guard(ended_mutex_);
+    op->waiting = 0;
+    ended_.notify_all();
+  }
+
+  void stop() noexcept override {}
+
+ private:
+  void run(OpNode* op) {
+    op->waiting = 1;
+    running_.push_back(op);
+    if (op->kind == OpKind::clear) {
+      finish(op, nullptr);
+    } else {
+      execute(op, 0);
+    }
+    {
+      std::unique_lock lock(ended_mutex_);
+      ended_.wait(lock, [&] { return op->waiting == 0; });
+    }
+    running_.pop_back();
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses[i].var);
+    free_op(op);
+  }
+
+  static bool conflict(const OpNode& a, const OpNode& b) {
+    return std::any_of(a.accesses, a.accesses + a.access_count, [&](const AccessNode& x) {
+      return std::any_of(b.accesses, b.accesses + b.access_count,
+                         [&](const AccessNode& y) { return x.var == y.var && (x.mutates || y.mutates); });
+    });
+  }
+
+  static bool mutates(const OpNode& op, const VarState* var) {
+    return std::any_of(op.accesses, op.accesses + op.access_count,
+                       [&](const AccessNode& access) { return access.var == var && access.mutates; });
+  }
+
+  // Runs the nested ops that need not stay behind an op that is still running or behind one that must itself stay.
+  void run_nested_before(VarState* var) {
+    std::vector<OpNode*> before = running_;
+    for (auto at = nested_.begin(); at != nested_.end();) {
+      OpNode* op = *at;
+      if (std::any_of(before.begin(), before.end(), [&](OpNode* other) { return conflict(*op, *other); })) {
+        before.push_back(op);
+        ++at;
+      } else {
+        nested_.erase(at);
+        run(op);  // may change nested_
+        before = running_;
+        at = nested_.begin();
+      }
+    }
+    if (std::any_of(before.begin(), before.end(), [&](OpNode* op) { return mutates(*op, var); })) {
+      throw WouldDeadlock("op '" + std::string(running_.back()->name) +
+                          "' waits for a var that can only be ready after that op has ended");
+    }
+  }
+
+  std::mutex mutex_;              // held while any op runs; guards nested_ and running_
+  std::deque<OpNode*> nested_;    // pushed by the ops that are running
+  std::vector<OpNode*> running_;  // the innermost last
+  std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended
+  std::condition_variable ended_;
+};
+
+}  // namespace
+
+EngineCore* make_naive_core(const EngineOptions& options) { return new NaiveCore(options); }
+
+}  // namespace heddle::detail

@@ -1,0 +1,61 @@
+#include "region.h"
+
+#include <algorithm>
+
+namespace heddle::detail {
+
+void Region::work() noexcept {
+  for (;;) {
+    const std::int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
+    if (begin >= count_) return;
+    try {
+      body_(begin, std::min(begin + grain_, count_));
+    } catch (...) {
+      next_.store(count_, std::memory_order_relaxed);
+      std::lock_guard guard(error_lock_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+}
+
+void Region::finish() {
+  // A guest has at most one chunk to go: about as long as ours took, so look for a while before sleeping.
+  for (int spins = 0; spins < 2000 && guests_.load(std::memory_order_acquire) > 0; ++spins) cpu_relax();
+  // acquire: pairs with leave(); what the guests computed is seen.
+  while (const std::uint32_t guests = guests_.load(std::memory_order_acquire)) guests_.wait(guests);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Regions::open(const std::shared_ptr<Region>& region) {
+  std::lock_guard guard(lock_);
+  regions_.push_back(region);
+  open_.store(regions_.size(), std::memory_order_seq_cst);  // see Parking
+}
+
+void Regions::close(const Region* region) {
+  std::shared_ptr<Region> last;  // freed outside the lock
+  std::lock_guard guard(lock_);
+  const auto at =
+      std::find_if(regions_.begin(), regions_.end(), [&](const auto& one) { return one.get() == region; });
+  if (at == regions_.end()) return;
+  last = std::move(*at);
+  regions_.erase(at);
+  open_.store(regions_.size(), std::memory_order_seq_cst);
+}
+
+std::shared_ptr<Region> Regions::enter() {
+  if (empty()) return nullptr;
+  std::lock_guard guard(lock_);
+  if (regions_.empty()) return nullptr;
+  std::shared_ptr<Region> region = regions_.front();
+  region->guests_.fetch_add(
+      1, std::memory_order_relaxed);  // ordered by the lock: the owner closes before it waits
+  return region;
+}
+
+void Regions::leave(Region& region) {
+  region.guests_.fetch_sub(1, std::memory_order_release);
+  region.guests_.notify_all();
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,39 @@
+// A lock for sections of a few dozen instructions: eight bytes smaller and faster than std::mutex when it is free.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+namespace heddle::detail {
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class SpinLock {
+ public:
+  void lock() noexcept {
+    // acquire: what the last holder wrote is seen.
+    while (locked_.exchange(true, std::memory_order_acquire)) wait();
+  }
+  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+
+ private:
+  void wait() noexcept {
+    // The holder may have lost its core; after a while it needs ours.
+    for (int spins = 0; locked_.load(std::memory_order_relaxed); ++spins) {
+      if (spins < 100) {
+        cpu_relax();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace heddle::detail

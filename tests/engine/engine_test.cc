@@ -1,0 +1,301 @@
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+using namespace heddle;
+
+namespace {
+
+const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
+                                     {.scheduler = Scheduler::threaded, .workers = 1},
+                                     {.scheduler = Scheduler::threaded, .workers = 4},
+                                     {.scheduler = Scheduler::fuzz, .seed = 3}};
+
+template <class F> void on_every_scheduler(F&& test) {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    CAPTURE(options.workers);
+    Engine engine(options);
+    test(engine);
+  }
+}
+
+struct Environment {
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value, 1);
+  }
+  ~Environment() { old_.empty() ? unsetenv(name_) : setenv(name_, old_.c_str(), 1); }
+  const char* name_;
+  std::string old_;
+};
+
+}  // namespace
+
+TEST_CASE("the example of the lecture") {
+  on_every_scheduler([](Engine& engine) {
+    int a = 0, b = 0, d = 0;
+    Var va = engine.new_var(), vb = engine.new_var(), vd = engine.new_var();
+    engine.push([&] { a = 2; }, {.mutate = {va}});
+    engine.push([&] { b = a + 1; }, {.read = {va}, .mutate = {vb}});
+    engine.push([&] { d = a * b; }, {.read = {va, vb}, .mutate = {vd}});
+    engine.push([&] { a = 10; }, {.mutate = {va}});
+    engine.wait(vd);
+    CHECK(d == 6);
+    engine.wait_all();
+    CHECK(a == 10);
+  });
+}
+
+TEST_CASE("access lists: none, repeats, overlap, thousands") {
+  on_every_scheduler([](Engine& engine) {
+    int value = 1;
+    Var var = engine.new_var();
+    std::atomic<int> runs = 0;
+    engine.push([&] { ++runs; });
+    engine.push([&] { ++runs; }, {.read = {var, var, var}});
+    engine.push([&] { value *= 3; }, {.read = {var, var}, .mutate = {var, var}});
+    engine.push([&] { value += 4; }, {.read = {var}, .mutate = {var}});
+    std::vector<Var> many;
+    for (int i = 0; i < 3000; ++i) many.push_back(engine.new_var());
+    engine.push([&] { ++runs; }, {.read = many, .mutate = many});
+    engine.push([&] { ++runs; }, {.mutate = {many[17]}});
+    engine.wait_all();
+    CHECK(value == 7);
+    CHECK(runs == 4);
+  });
+}
+
+TEST_CASE("bad access lists are refused at the call and nothing is lost") {
+  on_every_scheduler([](Engine& engine) {
+    Engine other({.scheduler = Scheduler::naive});
+    Var mine = engine.new_var(), foreign = other.new_var();
+    bool ran = false;
+    CHECK_THROWS_AS(engine.push([&] { ran = true; }, {.read = {mine}, .mutate = {Var()}}), InvalidArgument);
+    CHECK_THROWS_AS(engine.push([&] { ran = true; }, {.mutate = {mine, foreign}}), InvalidArgument);
+    CHECK_THROWS_AS(engine.prepare([&] { ran = true; }, {.mutate = {foreign}}), InvalidArgument);
+    CHECK_THROWS_AS(engine.wait(Var()), InvalidArgument);
+    CHECK_THROWS_AS(engine.wait(foreign), InvalidArgument);
+    CHECK_THROWS_AS(other.push(engine.prepare([] {}, {.mutate = {mine}})), InvalidArgument);
+    engine.wait_all();
+    CHECK_FALSE(ran);
+  });
+}
+
+TEST_CASE("consecutive reads run together, writes alone") {
+  Engine engine({.workers = 4});
+  Var var = engine.new_var();
+  std::atomic<int> inside = 0;
+  // Each of two readers waits for the other: this ends only if they run at once.
+  for (int i = 0; i < 2; ++i) {
+    engine.push(
+        [&] {
+          inside.fetch_add(1);
+          while (inside.load() < 2) std::this_thread::yield();
+        },
+        {.read = {var}});
+  }
+  engine.wait_all();
+  int writers = 0;
+  bool alone = true;
+  for (int i = 0; i < 1000; ++i) {
+    engine.push([&] { alone = alone && ++writers == 1 && --writers == 0; }, {.mutate = {var}});
+  }
+  engine.wait(var);
+  CHECK(alone);
+}
+
+TEST_CASE("prepared ops run at every push, in order, and outlive their handle") {
+  on_every_scheduler([](Engine& engine) {
+    int value = 0;
+    Var var = engine.new_var();
+    auto alive = std::make_shared<int>(0);
+    {
+      PreparedOp twice = engine.prepare([&, alive] { value = 2 * value + 1; }, {.mutate = {var}});
+      PreparedOp copy = twice;
+      for (int i = 0; i < 5; ++i) engine.push(copy);
+    }
+    engine.wait_all();
+    CHECK(value == 31);
+    CHECK(alive.use_count() == 1);
+  });
+}
+
+TEST_CASE("asynchronous ops end when their completion says so") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    int value = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 10; ++i) {
+      engine.push_async(
+          [&](RunContext&, Completion completion) {
+            threads.emplace_back([&, done = std::move(completion)]() mutable {
+              ++value;
+              done.done();
+              done.done();  // the second call does nothing
+            });
+          },
+          {.mutate = {var}});
+    }
+    engine.wait(var);
+    CHECK(value == 10);
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST_CASE("a closure is destroyed before a wait on its vars returns") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    for (int i = 0; i < 100; ++i) {
+      auto held = std::make_shared<int>(i);
+      engine.push([held] {}, {.mutate = {var}});
+      engine.wait(var);
+      CHECK(held.use_count() == 1);
+    }
+  });
+}
+
+TEST_CASE("a copy of the closure that throws leaves nothing behind") {
+  struct Throws {
+    Throws() = default;
+    Throws(const Throws&) { throw std::runtime_error("copy"); }
+    void operator()() {}
+  };
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    Throws op;
+    CHECK_THROWS_AS(engine.push(op, {.mutate = {var}}), std::runtime_error);
+    engine.wait_all();
+  });
+}
+
+TEST_CASE("dropped handles do not disturb queued ops, and vars may outlive the engine") {
+  for (const EngineOptions& options : kSchedulers) {
+    Var survivor;
+    std::atomic<int> runs = 0;
+    {
+      Engine engine(options);
+      survivor = engine.new_var();
+      for (int i = 0; i < 100; ++i) {
+        Var temporary = engine.new_var();
+        engine.push([&] { ++runs; }, {.read = {survivor}, .mutate = {temporary}});
+      }
+      engine.push([&] { ++runs; }, {.mutate = {survivor}});
+    }
+    CHECK(runs == 101);
+    Var copy = survivor;
+    CHECK(copy == survivor);
+  }
+}
+
+TEST_CASE("the context names the op and counts in push order") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    std::string name;
+    std::vector<std::uint64_t> order;
+    int worker = -2;
+    for (int i = 0; i < 3; ++i) {
+      engine.push(
+          [&](RunContext& context) {
+            name = context.name;
+            worker = context.worker;
+            order.push_back(context.sequence);
+          },
+          {.mutate = {var}, .name = "named"});
+    }
+    engine.wait(var);
+    CHECK(name == "named");
+    CHECK(worker >= 0);
+    CHECK(worker < engine.workers());
+    REQUIRE(order.size() == 3);
+    CHECK(order[0] < order[1]);
+    CHECK(order[1] < order[2]);
+  });
+}
+
+TEST_CASE("many engines at once, made and destroyed under load") {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> runs = 0;
+    {
+      Engine first({.workers = 2}), second({.workers = 3});
+      Var a = first.new_var(), b = second.new_var();
+      for (int i = 0; i < 500; ++i) {
+        first.push([&] { ++runs; }, {.mutate = {a}});
+        second.push([&] { ++runs; }, {.read = {b}});
+      }
+    }
+    CHECK(runs == 1000);
+  }
+}
+
+TEST_CASE("options come from the environment, and bad ones are refused with the choices") {
+  {
+    Environment scheduler("HEDDLE_SCHEDULER", "fuzz:42"), workers("HEDDLE_WORKERS", "3");
+    const EngineOptions options = EngineOptions::from_environment();
+    CHECK(options.scheduler == Scheduler::fuzz);
+    CHECK(options.seed == 42);
+    CHECK(options.workers == 3);
+  }
+  for (const char* bad : {"fast", "fuzz:", "fuzz:x", "fuzz:-1", "Naive", "naive "}) {
+    CAPTURE(bad);
+    Environment scheduler("HEDDLE_SCHEDULER", bad);
+    CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
+  }
+  for (const char* bad : {"-1", "two", "2x", "99999", "99999999999999"}) {
+    CAPTURE(bad);
+    Environment workers("HEDDLE_WORKERS", bad);
+    CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
+  }
+  CHECK_THROWS_AS(Engine({.workers = -1}), InvalidArgument);
+}
+
+TEST_CASE("the default engine and scopes") {
+  CHECK(&current_engine() == &default_engine());
+  CHECK_THROWS_AS(set_default_engine_options({}), Error);
+  Engine mine({.scheduler = Scheduler::naive});
+  {
+    EngineScope scope(mine);
+    CHECK(&current_engine() == &mine);
+    {
+      EngineScope inner(default_engine());
+      CHECK(&current_engine() == &default_engine());
+    }
+    CHECK(&current_engine() == &mine);
+  }
+  CHECK(&current_engine() == &default_engine());
+}
+
+TEST_CASE("a fuzz seed replays its schedule, and seeds differ") {
+  auto schedule = [](std::uint64_t seed) {
+    Engine engine({.scheduler = Scheduler::fuzz, .seed = seed});
+    std::vector<int> order;
+    for (int i = 0; i < 50; ++i) engine.push([&, i] { order.push_back(i); });
+    engine.wait_all();
+    return order;
+  };
+  CHECK(schedule(1) == schedule(1));
+  CHECK(schedule(1) != schedule(2));
+}
+
+TEST_CASE("an idle worker takes over what a busy one made ready") {
+  Engine engine({.workers = 2});
+  Var gate = engine.new_var();
+  std::atomic<int> at_once = 0;
+  engine.push([] {}, {.mutate = {gate}});
+  for (int i = 0; i < 2; ++i) {
+    engine.push(
+        [&] {
+          at_once.fetch_add(1);
+          while (at_once.load() < 2) std::this_thread::yield();
+        },
+        {.read = {gate}});
+  }
+  engine.wait_all();
+  CHECK(at_once == 2);
+}

@@ -1,0 +1,208 @@
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+using namespace heddle;
+
+namespace {
+
+struct Custom {
+  int code;
+};
+
+const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
+                                     {.scheduler = Scheduler::threaded, .workers = 1},
+                                     {.scheduler = Scheduler::threaded, .workers = 4},
+                                     {.scheduler = Scheduler::fuzz, .seed = 5}};
+
+template <class F> void on_every_scheduler(F&& test) {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    CAPTURE(options.workers);
+    Engine engine(options);
+    test(engine);
+    try {
+      engine.wait_all();
+    } catch (const AggregateError&) {  // seen, so that the engine does not log it
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an error reaches every dependent with its type intact, and stays") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var(), free = engine.new_var();
+    bool ran = false, other = false;
+    engine.push([] { throw Custom{42}; }, {.mutate = {a}, .name = "load"});
+    const auto line = std::source_location::current().line() - 1;
+    engine.push([&] { ran = true; }, {.read = {a}, .mutate = {b}, .name = "scale"});
+    engine.push([&] { ran = true; }, {.read = {b}, .mutate = {c}, .name = "sum"});
+    engine.push([&] { other = true; }, {.mutate = {free}});
+    for (const Var& var : {a, b, c, a, c}) {
+      try {
+        engine.wait(var);
+        FAIL("no error");
+      } catch (const Custom& error) {
+        CHECK(error.code == 42);
+      }
+    }
+    engine.wait(free);
+    CHECK(other);
+    CHECK_FALSE(ran);
+    const ErrorReport report = engine.error_of(c);
+    CHECK(report.op == "load");
+    CHECK(report.where.line() == line);
+    REQUIRE(report.path.size() == 2);
+    CHECK(report.path[0].starts_with("scale at "));
+    CHECK(report.path[1].starts_with("sum at "));
+    CHECK(report.to_string().find("load") != std::string::npos);
+    CHECK(report.to_string().find("error_test.cc:" + std::to_string(line)) != std::string::npos);
+    CHECK(report.to_string().find("Custom") != std::string::npos);
+    CHECK_FALSE(engine.error_of(free).exception);
+  });
+}
+
+TEST_CASE("poison goes when the var is overwritten without being read, or cleared") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    int value = 0;
+    engine.push([] { throw std::runtime_error("first"); }, {.mutate = {var}});
+    engine.push([&] { value = 1; }, {.read = {var}, .mutate = {var}});
+    CHECK_THROWS_AS(engine.wait(var), std::runtime_error);
+    CHECK(value == 0);
+    engine.push([&] { value = 2; }, {.mutate = {var}});
+    engine.wait(var);
+    CHECK(value == 2);
+    engine.push([] { throw std::runtime_error("second"); }, {.mutate = {var}});
+    engine.clear_error(var);
+    engine.push([&] { value += 1; }, {.read = {var}, .mutate = {var}});
+    engine.wait(var);
+    CHECK(value == 3);
+  });
+}
+
+TEST_CASE("an overwrite that fails replaces the error; the earliest of several errors travels on") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
+    engine.push([] { throw std::runtime_error("one"); }, {.mutate = {a}});
+    engine.push([] { throw std::logic_error("two"); }, {.mutate = {b}});
+    engine.push([] {}, {.read = {b, a}, .mutate = {c}});
+    CHECK_THROWS_WITH(engine.wait(c), "one");
+    engine.push([] { throw std::logic_error("three"); }, {.mutate = {a}});
+    CHECK_THROWS_WITH(engine.wait(a), "three");
+    CHECK_THROWS_WITH(engine.wait(c), "one");
+  });
+}
+
+TEST_CASE("wait_all reports all errors, also those of ops without vars, and again while a var is poisoned") {
+  for (const EngineOptions& options : kSchedulers) {
+    Engine engine(options);
+    Var a = engine.new_var(), b = engine.new_var();
+    engine.push([] { throw std::runtime_error("on a"); }, {.mutate = {a}, .name = "op a"});
+    engine.push([] { throw Custom{1}; }, {.mutate = {b}});
+    engine.push([] { throw std::runtime_error("without vars"); });
+    try {
+      engine.wait_all();
+      FAIL("no error");
+    } catch (const AggregateError& errors) {
+      CHECK(errors.reports().size() == 3);
+      const std::string text = errors.what();
+      for (const char* part : {"on a", "op a", "without vars", "Custom", "3 ops failed"}) {
+        CAPTURE(part);
+        CHECK(text.find(part) != std::string::npos);
+      }
+    }
+    engine.push([] {}, {.mutate = {b}});
+    try {
+      engine.wait_all();
+      FAIL("no error");
+    } catch (const AggregateError& errors) {
+      REQUIRE(errors.reports().size() == 1);
+      CHECK(errors.reports()[0].message() == "on a");
+    }
+    engine.push([] {}, {.mutate = {a}});
+    engine.wait_all();
+  }
+}
+
+TEST_CASE("asynchronous errors: failed, dropped, thrown before and after the completion left") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var(), d = engine.new_var();
+    engine.push_async([](RunContext&, Completion done) { done.fail(std::make_exception_ptr(Custom{7})); },
+                      {.mutate = {a}});
+    CHECK_THROWS_AS(engine.wait(a), Custom);
+    engine.push_async([](RunContext&, Completion) {}, {.mutate = {b}, .name = "forgets"});
+    CHECK_THROWS_AS(engine.wait(b), DroppedCompletion);
+    CHECK(engine.error_of(b).message().find("forgets") != std::string::npos);
+    engine.push_async([](RunContext&, Completion) { throw Custom{8}; }, {.mutate = {c}});
+    CHECK_THROWS_AS(engine.wait(c), Custom);
+    std::thread finisher;
+    engine.push_async(
+        [&](RunContext&, Completion done) {
+          finisher = std::thread([moved = std::move(done)]() mutable { moved.done(); });
+          throw Custom{9};
+        },
+        {.mutate = {d}});
+    CHECK_THROWS_AS(engine.wait(d), Custom);
+    finisher.join();
+    bool ran = false;
+    engine.push_async(
+        [&](RunContext&, Completion done) {
+          ran = true;
+          done.done();
+        },
+        {.read = {a}, .mutate = {d}});
+    CHECK_THROWS_AS(engine.wait(d), Custom);
+    CHECK_FALSE(ran);
+  });
+}
+
+TEST_CASE("a prepared op that failed can be pushed again") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    int calls = 0;
+    PreparedOp op = engine.prepare(
+        [&] {
+          if (++calls % 2) throw Custom{calls};
+        },
+        {.mutate = {var}});
+    engine.push(op);
+    CHECK_THROWS_AS(engine.wait(var), Custom);
+    engine.push(op);
+    engine.wait(var);
+    CHECK(calls == 2);
+  });
+}
+
+TEST_CASE("an error's path may be very long") {
+  Engine engine({.workers = 2});
+  Var var = engine.new_var();
+  engine.push([] { throw Custom{1}; }, {.mutate = {var}});
+  for (int i = 0; i < 200000; ++i) engine.push([] {}, {.read = {var}, .mutate = {var}});
+  CHECK_THROWS_AS(engine.wait(var), Custom);
+  CHECK(engine.error_of(var).path.size() == 200000);
+  engine.clear_error(var);
+  engine.wait(var);
+}
+
+TEST_CASE("a failing op does not keep the exception's memory once its vars are clean") {
+  Engine engine({.workers = 2});
+  Var var = engine.new_var();
+  auto held = std::make_shared<int>(1);
+  struct Holds {
+    std::shared_ptr<int> what;
+  };
+  for (int i = 0; i < 1000; ++i) {
+    engine.push([held] { throw Holds{held}; }, {.mutate = {var}});
+    CHECK_THROWS_AS(engine.wait(var), Holds);
+  }
+  engine.clear_error(var);
+  engine.wait_all();
+  CHECK(held.use_count() < 10);
+}

@@ -1,0 +1,48 @@
+#include "random_program.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "arguments.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+// --programs=10000 --ops=10000 is the long run.
+TEST_CASE("random programs give the naive engine's result on every scheduler") {
+  const auto programs = argument("programs", 100);
+  const int ops = static_cast<int>(argument("ops", 10000));
+  for (long long seed = 0; seed < programs; ++seed) {
+    CAPTURE(seed);
+    const Program program = random_program(static_cast<std::uint64_t>(seed), ops, 100);
+    const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
+    for (int workers : {1, 2, 4, 16}) {
+      CAPTURE(workers);
+      REQUIRE(run_program(program, {.workers = workers}) == expected);
+    }
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = static_cast<std::uint64_t>(seed)}) ==
+            expected);
+  }
+}
+
+TEST_CASE("one program gives one result under 100 fuzzed schedules") {
+  const Program program = random_program(7, 2000, 30);
+  const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
+                    [](const auto& error) { return !error.empty(); }));
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}
+
+TEST_CASE("programs over two vars, where nearly all ops conflict") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const Program program = random_program(seed, 1000, 2);
+    const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
+    for (int workers : {1, 2, 4}) REQUIRE(run_program(program, {.workers = workers}) == expected);
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}

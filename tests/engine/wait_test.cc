@@ -1,0 +1,221 @@
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+using namespace heddle;
+
+namespace {
+
+const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
+                                     {.scheduler = Scheduler::threaded, .workers = 1},
+                                     {.scheduler = Scheduler::threaded, .workers = 3},
+                                     {.scheduler = Scheduler::fuzz, .seed = 11}};
+
+template <class F> void on_every_scheduler(F&& test) {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    CAPTURE(options.workers);
+    Engine engine(options);
+    test(engine);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an op may wait for what it pushes") {
+  on_every_scheduler([](Engine& engine) {
+    Var outer = engine.new_var(), inner = engine.new_var();
+    int value = 0, seen = 0;
+    engine.push(
+        [&] {
+          engine.push([&] { value = 5; }, {.mutate = {inner}});
+          engine.wait(inner);
+          seen = value;
+        },
+        {.mutate = {outer}});
+    engine.wait(outer);
+    CHECK(seen == 5);
+  });
+}
+
+TEST_CASE("waits nested a hundred deep end, with one worker too") {
+  on_every_scheduler([](Engine& engine) {
+    std::vector<Var> vars;
+    for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
+    std::vector<int> values(100, 0);
+    struct Level {
+      Engine& engine;
+      std::vector<Var>& vars;
+      std::vector<int>& values;
+      void push(std::size_t depth) const {
+        engine.push(
+            [self = *this, depth] {
+              if (depth + 1 == self.vars.size()) {
+                self.values[depth] = 1;
+                return;
+              }
+              self.push(depth + 1);
+              self.engine.wait(self.vars[depth + 1]);
+              self.values[depth] = self.values[depth + 1] + 1;
+            },
+            {.mutate = {vars[depth]}});
+      }
+    };
+    Level{engine, vars, values}.push(0);
+    engine.wait(vars[0]);
+    CHECK(values[0] == 100);
+  });
+}
+
+TEST_CASE("more waiting ops than workers, each for a common var that is produced last") {
+  for (int workers : {1, 2, 4}) {
+    Engine engine({.workers = workers});
+    Var late = engine.new_var();
+    std::atomic<int> seen = 0;
+    std::atomic<bool> go = false;
+    int value = 0;
+    engine.push_async(
+        [&](RunContext&, Completion done) {
+          std::thread([&, moved = std::move(done)]() mutable {
+            while (!go) std::this_thread::yield();
+            value = 3;
+            moved.done();
+          }).detach();
+        },
+        {.mutate = {late}});
+    for (int i = 0; i < 20; ++i) {
+      engine.push([&] {
+        engine.wait(late);
+        seen += value;
+      });
+    }
+    engine.push([&] { go = true; });  // runs though twenty ops wait
+    engine.wait_all();
+    CHECK(seen == 60);
+  }
+}
+
+TEST_CASE("a wait for the op itself throws") {
+  on_every_scheduler([](Engine& engine) {
+    Var mine = engine.new_var();
+    engine.push([&] { engine.wait(mine); }, {.mutate = {mine}});
+    CHECK_THROWS_AS(engine.wait(mine), WouldDeadlock);
+    engine.push([&] { engine.wait_all(); }, {.mutate = {mine}});
+    CHECK_THROWS_AS(engine.wait(mine), WouldDeadlock);
+  });
+}
+
+TEST_CASE("a wait for something that has to come after the op throws") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
+    engine.push(
+        [&] {
+          engine.push([] {}, {.read = {a}, .mutate = {b}});
+          engine.push([] {}, {.read = {b}, .mutate = {c}});
+          engine.wait(c);
+        },
+        {.mutate = {a}});
+    CHECK_THROWS_AS(engine.wait(a), WouldDeadlock);
+    CHECK_THROWS_AS(engine.wait(c), WouldDeadlock);
+    engine.clear_error(a);
+    engine.clear_error(b);
+    engine.clear_error(c);
+    engine.wait_all();
+  });
+}
+
+TEST_CASE("two ops that wait for each other: one of them throws") {
+  Engine engine({.workers = 2});
+  Var a = engine.new_var(), b = engine.new_var();
+  std::atomic<int> inside = 0, thrown = 0;
+  auto cross = [&](const Var& other) {
+    inside.fetch_add(1);
+    while (inside.load() < 2) std::this_thread::yield();
+    try {
+      engine.wait(other);
+    } catch (const WouldDeadlock&) {
+      ++thrown;
+      throw;
+    }
+  };
+  for (int round = 0; round < 50; ++round) {
+    inside = 0;
+    thrown = 0;
+    engine.push([&] { cross(b); }, {.mutate = {a}});
+    engine.push([&] { cross(a); }, {.mutate = {b}});
+    int poisoned = 0;
+    for (const Var& var : {a, b}) {
+      try {
+        engine.wait(var);
+      } catch (const WouldDeadlock&) {
+        ++poisoned;
+      }
+    }
+    CHECK(thrown >= 1);
+    CHECK(poisoned >= 1);
+    engine.clear_error(a);
+    engine.clear_error(b);
+    engine.wait_all();
+  }
+}
+
+TEST_CASE("an op of one engine may wait for another engine's var") {
+  Engine first({.workers = 1}), second({.workers = 1});
+  Var a = first.new_var(), b = second.new_var(), extra = first.new_var();
+  int value = 0, seen = 0;
+  bool other = false;
+  first.push(
+      [&] {
+        first.push([&] { other = true; }, {.mutate = {extra}});
+        second.push(
+            [&] {
+              first.wait(extra);  // needs the first engine's only worker, whose op waits for us
+              value = 4;
+            },
+            {.mutate = {b}});
+        second.wait(b);
+        seen = value;
+      },
+      {.mutate = {a}});
+  first.wait(a);
+  CHECK(seen == 4);
+  CHECK(other);
+}
+
+TEST_CASE("a wait sees what was pushed before it, not what comes after") {
+  on_every_scheduler([](Engine& engine) {
+    Var var = engine.new_var();
+    int value = 0;
+    for (int i = 1; i <= 100; ++i) {
+      engine.push([&, i] { value = i; }, {.mutate = {var}});
+      if (i % 10 == 0) {
+        engine.wait(var);
+        CHECK(value == i);
+      }
+    }
+  });
+}
+
+TEST_CASE("many threads wait at once") {
+  Engine engine({.workers = 2});
+  Var var = engine.new_var();
+  std::atomic<int> value = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        const int before = value;
+        engine.push([&] { ++value; }, {.read = {var}, .mutate = {var}});
+        if (i % 3 == 0) engine.wait_all();
+        engine.wait(var);
+        CHECK(value > before);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(value == 4000);
+}
