@@ -2,6 +2,11 @@
 #pragma once
 
 #include <heddle/autograd.h>
+#include <heddle/conv.h>
+#include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/matmul.h>
+#include <heddle/pooling.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
+#include <heddle/softmax.h>

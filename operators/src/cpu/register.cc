@@ -7,10 +7,15 @@ void register_cpu_kernels(KernelTable& table) {
   register_argreduce(table);
   register_binary(table);
   register_compare(table);
+  register_conv(table);
+  register_dropout(table);
   register_indexing(table);
+  register_matmul(table);
   register_optimizer(table);
+  register_pooling(table);
   register_reduce(table);
   register_select(table);
+  register_softmax(table);
   register_unary(table);
 }
 

@@ -8,10 +8,15 @@ namespace heddle::cpu_kernels {
 void register_argreduce(KernelTable& table);
 void register_binary(KernelTable& table);
 void register_compare(KernelTable& table);
+void register_conv(KernelTable& table);
+void register_dropout(KernelTable& table);
 void register_indexing(KernelTable& table);
+void register_matmul(KernelTable& table);
 void register_optimizer(KernelTable& table);
+void register_pooling(KernelTable& table);
 void register_reduce(KernelTable& table);
 void register_select(KernelTable& table);
+void register_softmax(KernelTable& table);
 void register_unary(KernelTable& table);
 
 }  // namespace heddle::cpu_kernels

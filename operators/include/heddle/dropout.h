@@ -1,0 +1,13 @@
+// Dropout (Srivastava et al., JMLR 2014), inverted: what is kept is scaled up while training.
+#pragma once
+
+#include <heddle/ndarray.h>
+#include <heddle/random.h>
+
+namespace heddle {
+
+// Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training`. The mask is
+// drawn from `generator` at the call. x floating, 0 <= p <= 1. Differentiable.
+NDArray dropout(const NDArray& x, double p, Generator& generator, bool training);
+
+}  // namespace heddle

@@ -1,0 +1,25 @@
+// Two-dimensional pooling.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+struct Pool2dOptions {
+  std::array<std::int64_t, 2> kernel{2, 2};   // height, width
+  std::array<std::int64_t, 2> stride{0, 0};   // {0, 0}: the kernel's size
+  std::array<std::int64_t, 2> padding{0, 0};  // at most half the kernel
+  bool count_include_pad = true;  // avg only: padded zeros count in the divisor, as PyTorch's default
+};
+
+// x (N, C, H, W), floating -> (N, C, OH, OW) with OH = (H + 2 padding - kernel) / stride + 1. The greatest value of
+// each window; padding never wins, NaN always does. The gradient goes to the first greatest in row-major order.
+NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options = {});
+
+// The mean of each window. Shapes as above.
+NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options = {});
+
+}  // namespace heddle

@@ -1,0 +1,330 @@
+// f32 convolutions by oneDNN. The batch is cut into chunks by the problem's shape alone; each chunk is brought into
+// the layout that oneDNN is fastest with, computed and brought back while it is in cache.
+#include <algorithm>
+#include <bit>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include <heddle/parallel.h>
+
+#include "conv.h"
+#include "library_threads.h"
+#include "onednn.h"
+#include "plan_cache.h"
+#include "scratch.h"
+
+namespace heddle::cpu_kernels {
+namespace {
+
+using dnnl::memory;
+using Pads = memory::dims;
+
+// The dimensions of one convolution as oneDNN wants them.
+struct Dimensions {
+  memory::dims x, weight, bias, y, stride, dilation, padding, padding_end;
+
+  explicit Dimensions(const ConvProblem& p)
+      : x{p.n, p.channels, p.in[0], p.in[1]},
+        weight{p.outputs, p.channels / p.groups, p.kernel[0], p.kernel[1]},
+        bias{p.outputs},
+        y{p.n, p.outputs, p.out[0], p.out[1]},
+        stride{p.stride[0], p.stride[1]},
+        dilation{p.dilation[0] - 1, p.dilation[1] - 1},
+        padding{p.padding[0], p.padding[1]},
+        padding_end{end_padding(p, 0), end_padding(p, 1)} {
+    if (p.groups > 1) {
+      weight = {p.groups, p.outputs / p.groups, p.channels / p.groups, p.kernel[0], p.kernel[1]};
+    }
+  }
+
+ private:
+  // oneDNN wants the sizes to come out even; rows that the stride leaves over are negative padding.
+  static memory::dim end_padding(const ConvProblem& p, int axis) {
+    return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
+           p.padding[axis];
+  }
+};
+
+memory::desc any_layout(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p, bool relu) {
+  const Dimensions d(p);
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  dnnl::primitive_attr attributes = caller_scratch();
+  if (relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attributes.set_post_ops(after);
+  }
+  using Desc = dnnl::convolution_forward::desc;
+  const memory::desc x = any_layout(d.x), weight = any_layout(d.weight), y = any_layout(d.y);
+  const Desc desc = p.bias
+                        ? Desc(kind, algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation,
+                               d.padding, d.padding_end)
+                        : Desc(kind, algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
+  return {desc, attributes, onednn_engine()};
+}
+
+dnnl::convolution_backward_data::primitive_desc describe_backward_data(const ConvProblem& p) {
+  const Dimensions d(p);
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_layout(d.x),
+                                                   any_layout(d.weight), any_layout(d.y), d.stride,
+                                                   d.dilation, d.padding, d.padding_end);
+  return {desc, caller_scratch(), onednn_engine(), describe_forward(p, false)};
+}
+
+dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(const ConvProblem& p) {
+  const Dimensions d(p);
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  using Desc = dnnl::convolution_backward_weights::desc;
+  const memory::desc x = any_layout(d.x), weight = any_layout(d.weight), y = any_layout(d.y);
+  const Desc desc = p.bias ? Desc(algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation, d.padding,
+                                  d.padding_end)
+                           : Desc(algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
+  return {desc, caller_scratch(), onednn_engine(), describe_forward(p, false)};
+}
+
+struct Argument {
+  int kind;
+  const memory::desc& desc;
+  const float* data;
+};
+
+// One chunk's primitive with the layouts that it chose. Immutable; executed on any thread.
+class Plan {
+ public:
+  template <class Primitive, class Description>
+  Plan(std::in_place_type_t<Primitive>, const Description& description)
+      : primitive_(Primitive(description)), scratch_(description.scratchpad_desc()) {}
+
+  void execute(std::initializer_list<Argument> arguments) const {
+    dnnl::engine& engine = onednn_engine();
+    const Scratch scratch(scratch_.get_size());
+    std::unordered_map<int, memory> bound;
+    for (const Argument& argument : arguments) {
+      if (argument.data)
+        bound.emplace(argument.kind, memory(argument.desc, engine, const_cast<float*>(argument.data)));
+    }
+    bound.emplace(DNNL_ARG_SCRATCHPAD, memory(scratch_, engine, scratch.data()));
+    primitive_.execute(onednn_stream(), bound);
+  }
+
+ private:
+  dnnl::primitive primitive_;
+  memory::desc scratch_;
+};
+
+struct ForwardPlan {
+  explicit ForwardPlan(const ConvProblem& p) : ForwardPlan(p, describe_forward(p, p.relu)) {}
+  ForwardPlan(const ConvProblem& p, const dnnl::convolution_forward::primitive_desc& chosen)
+      : plan(std::in_place_type<dnnl::convolution_forward>, chosen),
+        x(chosen.src_desc()),
+        weight(chosen.weights_desc()),
+        y(chosen.dst_desc()),
+        bias(row_major(Dimensions(p).bias)),
+        x_in(row_major(Dimensions(p).x), x),
+        weight_in(row_major(Dimensions(p).weight), weight),
+        y_out(y, row_major(Dimensions(p).y)) {}
+  Plan plan;
+  memory::desc x, weight, y, bias;
+  Reorder x_in, weight_in, y_out;
+};
+
+struct BackwardDataPlan {
+  explicit BackwardDataPlan(const ConvProblem& p) : BackwardDataPlan(p, describe_backward_data(p)) {}
+  BackwardDataPlan(const ConvProblem& p, const dnnl::convolution_backward_data::primitive_desc& chosen)
+      : plan(std::in_place_type<dnnl::convolution_backward_data>, chosen),
+        x(chosen.diff_src_desc()),
+        weight(chosen.weights_desc()),
+        y(chosen.diff_dst_desc()),
+        y_in(row_major(Dimensions(p).y), y),
+        weight_in(row_major(Dimensions(p).weight), weight),
+        x_out(x, row_major(Dimensions(p).x)) {}
+  Plan plan;
+  memory::desc x, weight, y;
+  Reorder y_in, weight_in, x_out;
+};
+
+struct BackwardWeightsPlan {
+  explicit BackwardWeightsPlan(const ConvProblem& p) : BackwardWeightsPlan(p, describe_backward_weights(p)) {}
+  BackwardWeightsPlan(const ConvProblem& p, const dnnl::convolution_backward_weights::primitive_desc& chosen)
+      : plan(std::in_place_type<dnnl::convolution_backward_weights>, chosen),
+        x(chosen.src_desc()),
+        weight(chosen.diff_weights_desc()),
+        y(chosen.diff_dst_desc()),
+        bias(row_major(Dimensions(p).bias)),
+        x_in(row_major(Dimensions(p).x), x),
+        y_in(row_major(Dimensions(p).y), y),
+        weight_out(weight, row_major(Dimensions(p).weight)) {}
+  Plan plan;
+  memory::desc x, weight, y, bias;
+  Reorder x_in, y_in, weight_out;
+};
+
+template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::int64_t images) {
+  static PlanCache<ConvProblem, P> cache;
+  problem.n = images;
+  return cache.get(problem);
+}
+
+// How many images a chunk has: about 16 chunks for the workers to share, each of 20 microseconds or more.
+std::int64_t images_per_chunk(const ConvProblem& p) {
+  const double flops = p.flops_per_image() * static_cast<double>(p.n);
+  const auto worth = static_cast<std::uint64_t>(std::clamp(flops / 4e6, 1.0, 16.0));
+  const auto chunks = static_cast<std::int64_t>(std::bit_ceil(worth));
+  return (p.n + chunks - 1) / chunks;
+}
+
+// The plans of the full chunks and of a shorter last one, and the weights in the layout of each.
+template <class P> struct Chunked {
+  Chunked(const ConvProblem& problem, const float* weights) : images(images_per_chunk(problem)) {
+    add(problem, images, weights);
+    if (problem.n % images != 0) add(problem, problem.n % images, weights);
+  }
+  struct Size {
+    std::shared_ptr<const P> plan;
+    Scratch room;
+    const float* weights;
+    Size(std::shared_ptr<const P> p, const float* plain)
+        : plan(std::move(p)),
+          room(plan->weight_in.to_bytes()),
+          weights(plan->weight_in.convert(plain, room.as<float>())) {}
+  };
+  const Size& of(std::int64_t count) const { return count == images ? *sizes[0] : *sizes[1]; }
+
+  std::int64_t images;
+  std::optional<Size> sizes[2];
+
+ private:
+  void add(const ConvProblem& problem, std::int64_t count, const float* weights) {
+    sizes[count == images ? 0 : 1].emplace(plan_for<P>(problem, count), weights);
+  }
+};
+
+// The gradient before the fused relu: `grad` itself if there is none (null y), else made in `room`.
+const float* before_relu(const float* __restrict grad, const float* __restrict y, std::int64_t count,
+                         float* __restrict room) {
+  if (!y) return grad;
+  for (std::int64_t i = 0; i < count; ++i) room[i] = y[i] > 0 ? grad[i] : 0.0f;
+  return room;
+}
+
+std::size_t mask_bytes(const ConvProblem& p, const float* y, std::int64_t images) {
+  return y ? sizeof(float) * static_cast<std::size_t>(images * p.out_image()) : 0;
+}
+
+}  // namespace
+
+void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weight, const float* bias,
+                         float* y) {
+  if (p.n == 0) return;
+  OneLibraryThread one;
+  const Chunked<ForwardPlan> chunks(p, weight);
+  parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
+    OneLibraryThread one_here;
+    const auto& size = chunks.of(end - begin);
+    const ForwardPlan& plan = *size.plan;
+    const Scratch x_room(plan.x_in.needed() ? plan.x.get_size() : 0);
+    const Scratch y_room(plan.y_out.needed() ? plan.y.get_size() : 0);
+    float* out = y + begin * p.out_image();
+    float* blocked = plan.y_out.needed() ? y_room.as<float>() : out;
+    plan.plan.execute(
+        {{DNNL_ARG_SRC, plan.x, plan.x_in.convert(x + begin * p.in_image(), x_room.as<float>())},
+         {DNNL_ARG_WEIGHTS, plan.weight, size.weights},
+         {DNNL_ARG_BIAS, plan.bias, bias},
+         {DNNL_ARG_DST, plan.y, blocked}});
+    if (plan.y_out.needed()) plan.y_out.run(blocked, out);
+  });
+}
+
+void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const float* y, const float* weight,
+                               float* x_grad) {
+  if (p.n == 0) return;
+  OneLibraryThread one;
+  const Chunked<BackwardDataPlan> chunks(p, weight);
+  parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
+    OneLibraryThread one_here;
+    const auto& size = chunks.of(end - begin);
+    const BackwardDataPlan& plan = *size.plan;
+    const std::int64_t from = begin * p.out_image();
+    const Scratch mask(mask_bytes(p, y, end - begin));
+    const Scratch y_room(plan.y_in.needed() ? plan.y.get_size() : 0);
+    const Scratch x_room(plan.x_out.needed() ? plan.x.get_size() : 0);
+    const float* g =
+        before_relu(grad + from, y ? y + from : nullptr, (end - begin) * p.out_image(), mask.as<float>());
+    float* out = x_grad + begin * p.in_image();
+    float* blocked = plan.x_out.needed() ? x_room.as<float>() : out;
+    plan.plan.execute({{DNNL_ARG_DIFF_DST, plan.y, plan.y_in.convert(g, y_room.as<float>())},
+                       {DNNL_ARG_WEIGHTS, plan.weight, size.weights},
+                       {DNNL_ARG_DIFF_SRC, plan.x, blocked}});
+    if (plan.x_out.needed()) plan.x_out.run(blocked, out);
+  });
+}
+
+namespace {
+
+// The gradients that one chunk of images contributes, row-major.
+void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const float* grad, const float* y,
+                           const float* x, float* weight_grad, float* bias_grad) {
+  OneLibraryThread one;
+  const auto plan = plan_for<BackwardWeightsPlan>(p, images);
+  const Scratch mask(mask_bytes(p, y, images));
+  const Scratch x_room(plan->x_in.needed() ? plan->x.get_size() : 0);
+  const Scratch y_room(plan->y_in.needed() ? plan->y.get_size() : 0);
+  const Scratch weight_room(plan->weight_out.needed() ? plan->weight.get_size() : 0);
+  const float* g = before_relu(grad, y, images * p.out_image(), mask.as<float>());
+  float* blocked = plan->weight_out.needed() ? weight_room.as<float>() : weight_grad;
+  plan->plan.execute({{DNNL_ARG_SRC, plan->x, plan->x_in.convert(x, x_room.as<float>())},
+                      {DNNL_ARG_DIFF_DST, plan->y, plan->y_in.convert(g, y_room.as<float>())},
+                      {DNNL_ARG_DIFF_WEIGHTS, plan->weight, blocked},
+                      {DNNL_ARG_DIFF_BIAS, plan->bias, bias_grad}});
+  if (plan->weight_out.needed()) plan->weight_out.run(blocked, weight_grad);
+}
+
+// sum[i] = rows[0][i] + rows[1][i] + ..., always in this order.
+void add_rows(const float* rows, std::int64_t count, std::int64_t width, std::int64_t stride, float* sum) {
+  constexpr std::int64_t kGrain = 8192;
+  parallel_for(width, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::copy(rows + begin, rows + end, sum + begin);
+    for (std::int64_t row = 1; row < count; ++row) {
+      const float* from = rows + row * stride;
+      for (std::int64_t i = begin; i < end; ++i) sum[i] += from[i];
+    }
+  });
+}
+
+}  // namespace
+
+void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const float* y, const float* x,
+                                  float* weight_grad, float* bias_grad) {
+  const std::int64_t weights = p.weights(), row = weights + p.outputs;
+  if (p.n == 0) {
+    std::fill_n(weight_grad, weights, 0.0f);
+    if (bias_grad) std::fill_n(bias_grad, p.outputs, 0.0f);
+    return;
+  }
+  // a chunk has gradients of its own, so that big weights allow only few chunks
+  constexpr std::int64_t kMostPartial = std::int64_t{1} << 22;
+  const std::int64_t most = std::max<std::int64_t>(1, kMostPartial / row);
+  const std::int64_t images = std::max(images_per_chunk(p), (p.n + most - 1) / most);
+  const std::int64_t chunks = (p.n + images - 1) / images;
+  if (chunks == 1) {
+    chunk_weight_gradient(p, p.n, grad, y, x, weight_grad, bias_grad);
+    return;
+  }
+  const Scratch partial(sizeof(float) * static_cast<std::size_t>(chunks * row));
+  parallel_for(p.n, images, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t from = begin * p.out_image();
+    float* own = partial.as<float>() + begin / images * row;
+    chunk_weight_gradient(p, end - begin, grad + from, y ? y + from : nullptr, x + begin * p.in_image(), own,
+                          bias_grad ? own + weights : nullptr);
+  });
+  add_rows(partial.as<float>(), chunks, weights, row, weight_grad);
+  if (bias_grad) add_rows(partial.as<float>() + weights, chunks, p.outputs, row, bias_grad);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,29 @@
+#include <cstdint>
+
+#include <heddle/parallel.h>
+
+#include "../dropout_kernels.h"
+#include "floating.h"
+#include "register.h"
+
+namespace heddle {
+namespace {
+
+void dropout_kernel(const NDArray& x, const NDArray& mask, double scale, const NDArray& y) {
+  constexpr std::int64_t kGrain = 32768;
+  cpu_kernels::visit_floating(x.dtype(), [&]<class T>() {
+    const T *from = x.data<T>(), *keep = mask.data<T>(), factor = static_cast<T>(scale);
+    T* to = y.data<T>();
+    parallel_for(x.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = keep[i] != T(0) ? from[i] * factor : T(0);
+    });
+  });
+}
+
+}  // namespace
+
+void cpu_kernels::register_dropout(KernelTable& table) {
+  table.add<DropoutKernel>("dropout", DeviceKind::cpu, dropout_kernel);
+}
+
+}  // namespace heddle

@@ -1,0 +1,112 @@
+// Matrix products, cut into tiles that the workers share.
+#include <algorithm>
+#include <cstdint>
+
+#include <heddle/parallel.h>
+
+#include "../matmul_kernels.h"
+#include "floating.h"
+#include "gemm_tiles.h"
+#include "register.h"
+
+namespace heddle {
+namespace {
+
+using namespace cpu_kernels;
+
+void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray& b, const NDArray& y) {
+  const GemmTiles tiles(problem.m, problem.n, problem.k);
+  if (tiles.count() == 0 || problem.steps.empty()) return;
+  const std::int64_t results = static_cast<std::int64_t>(problem.steps.size()) / problem.terms;
+  const double flops = std::max(1.0, tiles.flops() * static_cast<double>(problem.terms));
+  const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e6 / flops));
+  visit_dtype(y.dtype(), [&]<class T>() {
+    const T *a_data = a.data<T>(), *b_data = b.data<T>();
+    T* y_data = y.data<T>();
+    parallel_for(results * tiles.count(), grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        const std::int64_t result = task / tiles.count();
+        for (std::int64_t term = 0; term < problem.terms; ++term) {
+          const auto& step = problem.steps[static_cast<std::size_t>(result * problem.terms + term)];
+          gemm_tile<T>(tiles, tiles[task % tiles.count()],
+                       {a_data + step.a, problem.a.stride, problem.a.transposed},
+                       {b_data + step.b, problem.b.stride, problem.b.transposed},
+                       y_data + result * problem.m * problem.n, problem.n, term > 0);
+        }
+      }
+    });
+  });
+}
+
+template <class T>
+void add_bias(GemmTiles::Tile tile, const T* __restrict bias, T* __restrict y, std::int64_t stride,
+              bool relu) {
+  for (std::int64_t i = 0; i < tile.rows; ++i) {
+    T* __restrict row = y + (tile.row + i) * stride + tile.column;
+    if (bias) {
+      for (std::int64_t j = 0; j < tile.columns; ++j) row[j] += bias[tile.column + j];
+    }
+    if (relu) {
+      // written so that NaN stays
+      for (std::int64_t j = 0; j < tile.columns; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
+    }
+  }
+}
+
+void linear_kernel(const NDArray& x, const NDArray& weight, const NDArray& bias, const NDArray& y,
+                   bool relu) {
+  const std::int64_t in = x.shape()[1], out = y.shape()[1];
+  const GemmTiles tiles(y.shape()[0], out, in);
+  visit_floating(y.dtype(), [&]<class T>() {
+    const T *x_data = x.data<T>(), *w_data = weight.data<T>();
+    const T* b_data = bias.defined() ? bias.data<T>() : nullptr;
+    T* y_data = y.data<T>();
+    parallel_for(tiles.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        gemm_tile<T>(tiles, tiles[i], {x_data, std::max<std::int64_t>(in, 1), false},
+                     {w_data, std::max<std::int64_t>(in, 1), true}, y_data, out, false);
+        add_bias(tiles[i], b_data, y_data, out, relu);
+      }
+    });
+  });
+}
+
+void column_sums_kernel(const NDArray& g, const NDArray& sums) {
+  const std::int64_t rows = g.shape()[0], columns = g.shape()[1];
+  visit_floating(g.dtype(), [&]<class T>() {
+    const T* g_data = g.data<T>();
+    T* sums_data = sums.data<T>();
+    constexpr std::int64_t kColumns = 256;
+    parallel_for(columns, kColumns, [&](std::int64_t begin, std::int64_t end) {
+      T total[kColumns] = {};
+      const std::int64_t width = end - begin;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const T* row = g_data + i * columns + begin;
+        for (std::int64_t j = 0; j < width; ++j) total[j] += row[j];
+      }
+      std::copy_n(total, width, sums_data + begin);
+    });
+  });
+}
+
+void relu_mask_kernel(const NDArray& g, const NDArray& y, const NDArray& out) {
+  visit_floating(g.dtype(), [&]<class T>() {
+    const T *g_data = g.data<T>(), *y_data = y.data<T>();
+    T* out_data = out.data<T>();
+    constexpr std::int64_t kGrain = 32768;
+    parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] > T(0) ? g_data[i] : T(0);
+    });
+  });
+}
+
+}  // namespace
+
+void cpu_kernels::register_matmul(KernelTable& table) {
+  table.add<MatmulKernel>("matmul", DeviceKind::cpu, matmul_kernel);
+  table.add<LinearKernel>("linear", DeviceKind::cpu, linear_kernel);
+  table.add<ColumnSumsKernel>("column_sums", DeviceKind::cpu, column_sums_kernel);
+  table.add<ReluMaskKernel>("relu_mask", DeviceKind::cpu, relu_mask_kernel);
+}
+
+}  // namespace heddle

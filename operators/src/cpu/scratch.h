@@ -1,0 +1,25 @@
+// Memory that a kernel needs while it runs, kept by the thread for the next kernel.
+#pragma once
+
+#include <cstddef>
+
+namespace heddle::cpu_kernels {
+
+// A 64-byte aligned block of undetermined bytes. Freed blocks stay with the thread that freed them, so that
+// the next op finds memory that its core has in cache. Throws std::bad_alloc.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void* data() const { return data_; }
+  template <class T> T* as() const { return static_cast<T*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace heddle::cpu_kernels

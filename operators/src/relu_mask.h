@@ -1,0 +1,11 @@
+// The gradient through a relu that was computed inside another operator.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle::detail {
+
+// g where y > 0, else 0. Both contiguous, of one shape; `name` is the op's.
+NDArray relu_mask(const char* name, const NDArray& g, const NDArray& y);
+
+}  // namespace heddle::detail
