@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fork.h"
 #include "slab.h"
 #include "tracker.h"
 
@@ -12,7 +13,31 @@ ThreadState& this_thread_state() {
   return state;
 }
 
+EngineCore::EngineCore(const EngineOptions& engine_options)
+    : options(engine_options), generation_(fork_generation()) {}
+
+bool EngineCore::forked() const { return generation_ != fork_generation(); }
+
+void EngineCore::check_open() const {
+  if (forked()) {
+    throw Error(
+        "this engine was made before fork(): its threads are in the parent process. default_engine() makes a "
+        "new one here; arrays and vars made before the fork can be waited for, not computed with");
+  }
+  if (!open_.load(std::memory_order_relaxed)) throw Error("this engine has been shut down");
+}
+
+void EngineCore::shut_down() noexcept {
+  if (forked()) return;
+  wait_all();
+  open_.store(false, std::memory_order_relaxed);
+  stop();
+  errors.log_unseen();
+}
+
 void EngineCore::release() noexcept {
+  // In the child of a fork there are no threads to end, and what they held stays as it was.
+  if (forked()) return;
   // acq_rel: the last one sees what all others did to the core before it deletes it.
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include <heddle/engine.h>
 
@@ -24,7 +25,7 @@ ThreadState& this_thread_state();
 
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
-  explicit EngineCore(const EngineOptions& engine_options) : options(engine_options) {}
+  explicit EngineCore(const EngineOptions& engine_options);
   virtual ~EngineCore() = default;
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
@@ -47,8 +48,14 @@ struct EngineCore {
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 
+  // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
+  void shut_down() noexcept;
+  void check_open() const;  // throws Error after shut_down, and in the child of a fork
+  bool forked() const;      // this is the child of a fork, the core's threads are in the parent
+
   const EngineOptions options;
   ErrorLog errors;
+  std::mutex one_search;  // see depends()
 
  protected:
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
@@ -67,6 +74,8 @@ struct EngineCore {
   void leave_and_drain(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
   std::atomic<std::int64_t> refs_{1};
   std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<bool> open_{true};
+  const std::uint32_t generation_;
 };
 
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended

@@ -1,22 +1,34 @@
-#include <memory>
 #include <mutex>
 #include <optional>
 
 #include <heddle/engine.h>
 
+#include "core.h"
+#include "fork.h"
+
 namespace heddle {
 namespace {
 
 struct Default {
-  std::mutex mutex;  // guards options and the making of the engine
+  detail::ForkMutex mutex;  // guards all below
   std::optional<EngineOptions> options;
-  std::unique_ptr<Engine> engine;
+  Engine* engine = nullptr;  // shut down at exit, never freed: arrays may be destroyed, and waited for, later
 };
 
 Default& the_default() {
-  static Default instance;
-  return instance;
+  static Default& immortal = *new Default;
+  return immortal;
 }
+
+struct AtExit {
+  ~AtExit() {
+    Default& state = the_default();
+    std::unique_lock guard(state.mutex);
+    Engine* engine = state.engine;
+    guard.unlock();  // the last ops may call default_engine()
+    engine->core().shut_down();
+  }
+};
 
 thread_local Engine* scoped = nullptr;
 
@@ -25,9 +37,9 @@ thread_local Engine* scoped = nullptr;
 Engine& default_engine() {
   Default& state = the_default();
   std::lock_guard guard(state.mutex);
-  if (!state.engine) {
-    state.engine =
-        std::make_unique<Engine>(state.options ? *state.options : EngineOptions::from_environment());
+  if (!state.engine || state.engine->core().forked()) {
+    state.engine = new Engine(state.options ? *state.options : EngineOptions::from_environment());
+    static AtExit at_exit;
   }
   return *state.engine;
 }

@@ -89,16 +89,18 @@ using namespace detail;
 Engine::Engine(EngineOptions options) : core_(make_core(options)) {}
 
 Engine::~Engine() {
-  core_->wait_all();
-  core_->stop();
-  core_->errors.log_unseen();
+  core_->shut_down();
   core_->release();
 }
 
-Var Engine::new_var() { return Var::adopt(new VarState(core_)); }
+Var Engine::new_var() {
+  core_->check_open();
+  return Var::adopt(new VarState(core_));
+}
 
 detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes, const Access& access,
                                  std::source_location where) {
+  core_->check_open();
   check_vars(access, core_);
   OpNode* op = allocate_op(access.read.size() + access.mutate.size(), closure_bytes);
   op->access_count = fill_accesses(op->accesses, access);
@@ -139,6 +141,7 @@ void Engine::push(const PreparedOp& prepared) {
   PreparedState* state = prepared.state();
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
+  core_->check_open();
   OpNode* op = allocate_op(state->access_count, 0);
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
     op->accesses[i] = state->accesses[i];
@@ -172,17 +175,38 @@ OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* n
 
 }  // namespace
 
+namespace {
+
+void rethrow(const Failure& failure) {
+  failure.root->seen = true;
+  std::rethrow_exception(failure.root->exception);
+}
+
+// In the child of a fork: what was done before it is there, what was under way never ends.
+void wait_in_child(VarState& var) {
+  constexpr const char* kUnderWay =
+      "wait: ops on this var were under way in the parent when it called fork()";
+  if (!var.lock.try_lock()) throw Error(kUnderWay);
+  const bool done = !var.writer_running && !var.head;
+  std::shared_ptr<const Failure> poison = var.poison;
+  var.lock.unlock();
+  if (!done) throw Error(kUnderWay);
+  if (poison) rethrow(*poison);
+}
+
+}  // namespace
+
 void Engine::wait(const Var& var) {
+  if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
   OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
   auto state = std::make_shared<WaitState>();
   op->wait = state;
   core_->wait(op);
-  if (!state->poison) return;
-  state->poison->root->seen = true;
-  std::rethrow_exception(state->poison->root->exception);
+  if (state->poison) rethrow(*state->poison);
 }
 
 void Engine::wait_all() {
+  if (core_->forked()) core_->check_open();
   core_->wait_all();
   std::vector<ErrorReport> reports = core_->errors.take_reports();
   if (!reports.empty()) throw AggregateError(std::move(reports));

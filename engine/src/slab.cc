@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "fork.h"
+
 #include <sanitizer/asan_interface.h>
 
 namespace heddle::detail {
@@ -80,7 +82,7 @@ struct Pool {
 
 // Pools outlive their threads, since their blocks do; a new thread takes over one that was left.
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex;  // guards all below
   std::vector<Pool*> all;
   std::vector<Pool*> orphans;
 

@@ -20,6 +20,7 @@ class SpinLock {
     // acquire: what the last holder wrote is seen.
     while (locked_.exchange(true, std::memory_order_acquire)) wait();
   }
+  bool try_lock() noexcept { return !locked_.exchange(true, std::memory_order_acquire); }
   void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
  private:

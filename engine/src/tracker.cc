@@ -128,8 +128,7 @@ void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList&
 
 bool depends(const WaitState& target, OpNode& from, bool abandon) {
   // One search at a time: a waiter that gives up ends its op, and another search must not be about to visit that.
-  static std::mutex one_search;
-  std::lock_guard guard(one_search);
+  std::lock_guard guard(from.core->one_search);
   Search search;
   search.visit(&from);
   while (OpNode* op = search.next()) {

