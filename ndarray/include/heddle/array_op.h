@@ -16,13 +16,16 @@ namespace heddle {
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes);
 
 // array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
-// fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive.
+// fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive. The op belongs
+// to the arrays' engine; throws InvalidArgument as array_access does.
 template <class F>
-void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes, F&& fn,
-                std::source_location where = std::source_location::current()) {
-  Engine& engine = writes.size() ? writes.begin()->engine() : reads.begin()->engine();
-  engine.push(std::forward<F>(fn), array_access(name, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}),
-              where);
+void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
+                F&& fn, std::source_location where = std::source_location::current()) {
+  const Access access = array_access(name, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+  Engine& engine = writes.size()  ? writes.begin()->engine()
+                   : reads.size() ? reads.begin()->engine()
+                                  : current_engine();
+  engine.push(std::forward<F>(fn), access, where);
 }
 
 }  // namespace heddle

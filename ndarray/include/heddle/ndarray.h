@@ -43,12 +43,13 @@ class NDArray {
   Engine& engine() const { return storage_->engine(); }
   const Var& var() const { return storage_->var(); }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
-  bool is_contiguous() const;          // row-major without gaps
-  bool covers_storage() const;         // writing this array overwrites every byte of its storage
+  bool is_contiguous() const;   // row-major without gaps
+  bool covers_storage() const;  // writing this array overwrites every byte of its storage
 
   // Views: no data moves, var and storage are shared. None records a gradient (operators/shape_ops.h does).
-  NDArray view(Shape shape, Strides strides, std::int64_t offset) const;  // checked against the storage's bytes
-  NDArray operator[](std::int64_t index) const;                           // along axis 0; negative from the end
+  NDArray view(Shape shape, Strides strides,
+               std::int64_t offset) const;       // checked against the storage's bytes
+  NDArray operator[](std::int64_t index) const;  // along axis 0; negative from the end
   NDArray slice(int axis, Slice range) const;
   NDArray view_as(Shape shape) const;  // contiguous arrays only; one dimension may be -1
   NDArray permuted(Dims axes) const;
@@ -56,17 +57,18 @@ class NDArray {
   NDArray detach() const;                            // the same data, outside any autograd tape
 
   // Ops.
-  NDArray copy() const;                        // a new contiguous array
-  NDArray copy_to(Device device) const;        // a new contiguous array there
-  NDArray contiguous() const;                  // itself if it is, else a copy
-  NDArray astype(DType dtype) const;           // a copy; float to integer truncates, to bool tests != 0
-  void assign(const NDArray& source) const;    // source is broadcast and converted; overlap behaves as if copied first
+  NDArray copy() const;                  // a new contiguous array
+  NDArray copy_to(Device device) const;  // a new contiguous array there
+  NDArray contiguous() const;            // itself if it is, else a copy
+  NDArray astype(DType dtype) const;     // a copy; float to integer truncates, to bool tests != 0
+  void assign(
+      const NDArray& source) const;  // source is broadcast and converted; overlap behaves as if copied first
   void fill(double value) const;
 
   // Blocking.
   void wait() const;
-  std::string to_string() const;               // as NumPy prints it
-  template <class T> T item() const;           // of an array with one element; T must match the dtype
+  std::string to_string() const;      // as NumPy prints it
+  template <class T> T item() const;  // of an array with one element; T must match the dtype
   template <class T> std::vector<T> to_vector() const;  // row-major
 
   // The first element: only inside an op that declared var(), or after wait(). T must match the dtype.
@@ -75,7 +77,7 @@ class NDArray {
     return reinterpret_cast<T*>(storage_->data()) + offset_;
   }
 
-  const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }        // for autograd
+  const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }  // for autograd
   void set_grad_meta(std::shared_ptr<GradMeta> meta) { grad_meta_ = std::move(meta); }
 
  private:

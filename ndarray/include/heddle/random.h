@@ -17,10 +17,13 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::a
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
-  NDArray uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32, Device device = cpu());
-  NDArray normal(Shape shape, double mean = 0, double stddev = 1, DType dtype = DType::f32, Device device = cpu());
+  NDArray uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
+                  Device device = cpu());
+  NDArray normal(Shape shape, double mean = 0, double stddev = 1, DType dtype = DType::f32,
+                 Device device = cpu());
   NDArray bernoulli(Shape shape, double probability, DType dtype = DType::f32, Device device = cpu());
-  NDArray integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64, Device device = cpu());
+  NDArray integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64,
+                   Device device = cpu());
   NDArray permutation(std::int64_t n, Device device = cpu());  // i64, of 0 .. n-1
 
   std::uint64_t seed() const { return seed_; }
@@ -33,7 +36,7 @@ class Generator {
   std::uint64_t position_ = 0;
 };
 
-Generator& default_generator();           // of this thread; seed 0 at first
-void manual_seed(std::uint64_t seed);     // reseeds it
+Generator& default_generator();        // of this thread; seed 0 at first
+void manual_seed(std::uint64_t seed);  // reseeds it
 
 }  // namespace heddle

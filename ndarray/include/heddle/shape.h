@@ -37,10 +37,10 @@ class Dims {
 using Shape = Dims;
 using Strides = Dims;
 
-std::int64_t element_count(const Shape& shape);             // throws InvalidArgument past 2^63-1 or below 0
-Strides contiguous_strides(const Shape& shape);             // row-major
-Shape broadcast_shapes(const Shape& a, const Shape& b);     // NumPy's rule; throws InvalidArgument naming both
-int normalize_axis(std::int64_t axis, int ndim);            // -1 is the last; throws InvalidArgument
+std::int64_t element_count(const Shape& shape);          // throws InvalidArgument past 2^63-1 or below 0
+Strides contiguous_strides(const Shape& shape);          // row-major
+Shape broadcast_shapes(const Shape& a, const Shape& b);  // NumPy's rule; throws InvalidArgument naming both
+int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last; throws InvalidArgument
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 }  // namespace heddle

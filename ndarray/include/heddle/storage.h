@@ -24,7 +24,8 @@ class Storage {
   Engine& engine() const { return *engine_; }
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
-  std::byte* data();  // 64-byte aligned. Only inside an op that declared var(), or after a wait. Throws std::bad_alloc
+  std::byte*
+  data();  // 64-byte aligned. Only inside an op that declared var(), or after a wait. Throws std::bad_alloc
 
   // Counts the ops pushed that change this storage; autograd compares it to find saved values overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }

@@ -1,0 +1,34 @@
+#include <string>
+
+#include <heddle/array_op.h>
+
+namespace heddle {
+
+namespace {
+
+void check(const char* name, const NDArray& array, const Engine** engine) {
+  if (!array.defined()) throw InvalidArgument(std::string(name) + ": an argument is an undefined array");
+  if (!*engine) *engine = &array.engine();
+  if (*engine != &array.engine()) {
+    throw InvalidArgument(std::string(name) + ": the arrays belong to different engines");
+  }
+}
+
+}  // namespace
+
+Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {
+  const Engine* engine = nullptr;
+  for (const NDArray& array : reads) check(name, array, &engine);
+  for (const NDArray& array : writes) check(name, array, &engine);
+  Access access;
+  access.name = name;
+  for (const NDArray& array : reads) access.read.add(array.var());
+  for (const NDArray& array : writes) {
+    access.mutate.add(array.var());
+    if (!array.covers_storage()) access.read.add(array.var());
+    array.storage()->bump_version();
+  }
+  return access;
+}
+
+}  // namespace heddle

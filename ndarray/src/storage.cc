@@ -1,0 +1,29 @@
+#include <heddle/storage.h>
+
+#include "cpu_allocator.h"
+
+namespace heddle {
+
+Storage::Storage(Engine& engine, Device device, std::size_t bytes)
+    : engine_(&engine), device_(device), bytes_(bytes) {
+  if (device.kind != DeviceKind::cpu) {
+    throw InvalidArgument("this build has no memory on " + device.to_string() + "; it has cpu devices only");
+  }
+  var_ = engine.new_var();
+}
+
+Storage::~Storage() {
+  if (std::byte* block = data_.load(std::memory_order_acquire)) detail::cpu_deallocate(block, bytes_);
+}
+
+std::byte* Storage::data() {
+  std::byte* block = data_.load(std::memory_order_acquire);
+  if (block) return block;
+  // Ops that only read may get here together: the first to publish its block wins, the others take that one.
+  std::byte* fresh = detail::cpu_allocate(bytes_);
+  if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) return fresh;
+  detail::cpu_deallocate(fresh, bytes_);
+  return block;
+}
+
+}  // namespace heddle

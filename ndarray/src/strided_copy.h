@@ -1,0 +1,25 @@
+// Copying between any two layouts. Inside an op, or on memory nobody else touches.
+#pragma once
+
+#include <cstddef>
+
+#include <heddle/dtype.h>
+#include <heddle/ndarray.h>
+#include <heddle/shape.h>
+
+namespace heddle::detail {
+
+// One operand: its first element and its strides, in elements.
+struct Operand {
+  std::byte* data;
+  DType dtype;
+  Strides strides;
+};
+
+Operand operand_of(const NDArray& array);
+
+// target[i] = source[i] for all i of shape, converted (convert.h). The two must not overlap, and no two elements of
+// the target may share memory; source strides may be 0. Large copies use parallel_for.
+void strided_copy(const Shape& shape, const Operand& target, const Operand& source);
+
+}  // namespace heddle::detail
