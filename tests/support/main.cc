@@ -7,6 +7,11 @@
 
 #include "arguments.h"
 
+// Read by ThreadSanitizer's runtime, in builds with it: the tests of fork start threads in the child, which it allows
+// only when told so.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace heddle::test {
 namespace {
 int count = 0;
