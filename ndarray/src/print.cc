@@ -1,0 +1,259 @@
+// Printing as NumPy does with its default options: precision 8, lines of 75 characters, a summary above 1000
+// elements. Follows the rules of numpy.array2string.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <type_traits>
+
+#include "convert.h"
+#include "float_text.h"
+#include "read_now.h"
+
+namespace heddle {
+
+namespace {
+
+constexpr int kPrecision = 8;
+constexpr std::int64_t kSummaryAbove = 1000;
+constexpr std::int64_t kEdge = 3;
+constexpr std::size_t kLineWidth = 75;
+
+std::string padded_left(std::string text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+// The widest of several integer parts and fractions of numbers "int.frac".
+struct Widths {
+  std::size_t left = 0, right = 0;
+  void add(const std::string& text) {
+    const std::size_t point = text.find('.');
+    left = std::max(left, point);
+    right = std::max(right, text.size() - point - 1);
+  }
+};
+
+// How all floating-point elements of one array are written: chosen by the largest and the smallest of them.
+template <class T> class FloatFormat {
+ public:
+  explicit FloatFormat(const std::vector<T>& values) {
+    choose_form(values);
+    bool any_finite = false, any_other = false, negative_infinity = false;
+    for (T x : values) {
+      (std::isfinite(x) ? any_finite : any_other) = true;
+      negative_infinity |= std::isinf(x) && x < 0;
+    }
+    if (any_finite) scientific_ ? measure_scientific(values) : measure_plain(values);
+    if (any_other) {
+      const std::size_t widest = negative_infinity ? 4 : 3;  // "-inf", "nan"
+      if (widest > right_ + 1) left_ = std::max(left_, widest - right_ - 1);
+    }
+  }
+
+  std::string operator()(T x) const {
+    if (std::isnan(x)) return padded_left("nan", left_ + right_ + 1);
+    if (std::isinf(x)) return padded_left(x < 0 ? "-inf" : "inf", left_ + right_ + 1);
+    if (scientific_) {
+      const std::string text =
+          scientific_text(detail::rounded_scientific(x, places_), places_, exponent_digits_);
+      return padded_left("", left_ - text.find('.')) + text;
+    }
+    std::string text = plain(x);
+    text.resize(text.find('.') + 1 + right_, ' ');
+    return padded_left(text, left_ + right_ + 1);
+  }
+
+ private:
+  static std::string plain(T x) {
+    const detail::Decimal decimal = detail::shortest(x);
+    const bool fits = static_cast<int>(decimal.digits.size()) - decimal.point <= kPrecision;
+    return plain_text(fits ? decimal : detail::rounded_plain(x, kPrecision));
+  }
+
+  void choose_form(const std::vector<T>& values) {
+    T largest = 0, smallest = std::numeric_limits<T>::infinity();
+    for (T x : values) {
+      if (!std::isfinite(x) || x == 0) continue;
+      largest = std::max(largest, std::abs(x));
+      smallest = std::min(smallest, std::abs(x));
+    }
+    scientific_ =
+        largest > 0 && (largest >= T(1e8) || double{smallest} < 0.0001 || largest / smallest > T(1000));
+  }
+
+  void measure_plain(const std::vector<T>& values) {
+    Widths widths;
+    for (T x : values) {
+      if (std::isfinite(x)) widths.add(plain(x));
+    }
+    left_ = widths.left;
+    right_ = widths.right;
+  }
+
+  void measure_scientific(const std::vector<T>& values) {
+    Widths widths;
+    for (T x : values) {
+      if (!std::isfinite(x)) continue;
+      detail::Decimal decimal = detail::shortest(x);
+      if (decimal.digits.size() > kPrecision + 1) {
+        decimal = detail::rounded_scientific(x, kPrecision);
+        decimal.digits.erase(std::max<std::size_t>(decimal.digits.find_last_not_of('0') + 1, 1));
+      }
+      const std::string text = scientific_text(decimal, 0, 2);
+      const std::size_t e = text.find('e');
+      widths.add(text.substr(0, e));
+      exponent_digits_ = std::max(exponent_digits_, static_cast<int>(text.size() - e - 2));
+    }
+    left_ = widths.left;
+    places_ = static_cast<int>(widths.right);
+    right_ = static_cast<std::size_t>(exponent_digits_ + 2 + places_);
+  }
+
+  bool scientific_ = false;
+  std::size_t left_ = 0, right_ = 0;  // characters before and behind the decimal point
+  int places_ = 0, exponent_digits_ = 2;
+};
+
+std::string integer_text(std::int64_t x) { return std::to_string(x); }
+
+template <class T> std::function<std::string(T)> make_format(const std::vector<T>& values) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return FloatFormat<T>(values);
+  } else if constexpr (std::is_same_v<T, detail::BoolByte>) {
+    return [](T x) { return x.bits ? std::string(" True") : std::string("False"); };
+  } else {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const std::size_t width = std::max(integer_text(*least).size(), integer_text(*most).size());
+    return [width](T x) { return padded_left(integer_text(x), width); };
+  }
+}
+
+// A number by itself, as Python's str writes a NumPy scalar.
+template <class T> std::string scalar_text(T x) {
+  if constexpr (std::is_same_v<T, detail::BoolByte>) {
+    return x.bits ? "True" : "False";
+  } else if constexpr (std::is_integral_v<T>) {
+    return integer_text(x);
+  } else {
+    if (std::isnan(x)) return "nan";
+    if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+    const detail::Decimal decimal = detail::shortest(x);
+    if (x == 0 || (std::abs(x) >= T(1e-4L) && double{std::abs(x)} < 1e16)) {
+      const std::string text = plain_text(decimal);
+      return text.back() == '.' ? text + "0" : text;
+    }
+    std::string text = scientific_text(decimal, 0, 2);
+    const std::size_t point = text.find('.');
+    if (text[point + 1] == 'e') text.erase(point, 1);
+    return text;
+  }
+}
+
+// One array being printed; T is the type its elements are read as.
+template <class T> class Printer {
+ public:
+  explicit Printer(const NDArray& array) : shape_(array.shape()), strides_(array.strides()) {
+    data_ = reinterpret_cast<const T*>(array.storage()->data()) + array.offset();
+    summarised_ = array.size() > kSummaryAbove;
+  }
+
+  std::string text() {
+    if (element_count(shape_) == 0) return "[]";
+    if (shape_.empty()) return scalar_text(*data_);
+    std::vector<T> shown;
+    gather(0, data_, shown);
+    format_ = make_format(shown);
+    return axis_text(0, data_, " ", kLineWidth);
+  }
+
+ private:
+  bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * kEdge; }
+
+  // Calls visit(index) for the shown indices of an axis, and gap() where others are left out.
+  template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
+    for (std::int64_t i = 0; i < shape_[axis]; ++i) {
+      if (summarised(axis) && i == kEdge) {
+        gap();
+        i = shape_[axis] - kEdge;
+      }
+      visit(i);
+    }
+  }
+
+  void gather(int axis, const T* at, std::vector<T>& shown) const {
+    if (axis == shape_.size()) {
+      shown.push_back(*at);
+      return;
+    }
+    each_shown(
+        axis, [&](std::int64_t i) { gather(axis + 1, at + i * strides_[axis], shown); }, [] {});
+  }
+
+  std::string axis_text(int axis, const T* at, const std::string& indent, std::size_t width) const {
+    std::string text =
+        axis + 1 == shape_.size() ? row_text(at, indent, width) : rows_text(axis, at, indent, width);
+    return "[" + text.substr(indent.size()) + "]";
+  }
+
+  std::string row_text(const T* at, const std::string& indent, std::size_t width) const {
+    const int axis = shape_.size() - 1;
+    std::string text, line = indent;
+    const auto add = [&](const std::string& word) {
+      if (line.size() > indent.size() && line.size() + word.size() > width - 1) {
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        line = indent;
+      }
+      line += word;
+    };
+    each_shown(
+        axis,
+        [&](std::int64_t i) {
+          add(format_(at[i * strides_[axis]]));
+          if (i + 1 < shape_[axis]) line += " ";
+        },
+        [&] {
+          add("...");
+          line += " ";
+        });
+    return text + line;
+  }
+
+  std::string rows_text(int axis, const T* at, const std::string& indent, std::size_t width) const {
+    std::string text;
+    const std::string gap(static_cast<std::size_t>(shape_.size() - axis - 1), '\n');
+    each_shown(
+        axis,
+        [&](std::int64_t i) {
+          text += indent + axis_text(axis + 1, at + i * strides_[axis], indent + " ", width - 1);
+          if (i + 1 < shape_[axis]) text += gap;
+        },
+        [&] { text += indent + "..." + gap; });
+    return text;
+  }
+
+  Shape shape_;
+  Strides strides_;
+  const T* data_;
+  bool summarised_;
+  std::function<std::string(T)> format_;
+};
+
+std::string text_of(const NDArray& array) {
+  return visit_dtype(array.dtype(), [&]<class T>() {
+    using Element = std::conditional_t<std::is_same_v<T, bool>, detail::BoolByte, T>;
+    return Printer<Element>(array).text();
+  });
+}
+
+}  // namespace
+
+std::string NDArray::to_string() const {
+  if (!defined()) throw InvalidArgument("to_string: the array is undefined");
+  const auto text = std::make_shared<std::string>();
+  detail::read_now(*this, "to_string", [text, source = detach()] { *text = text_of(source); });
+  return std::move(*text);
+}
+
+std::ostream& operator<<(std::ostream& out, const NDArray& array) { return out << array.to_string(); }
+
+}  // namespace heddle

@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include <heddle/array_op.h>
+#include <heddle/parallel.h>
+#include <heddle/random.h>
+
+namespace heddle {
+
+namespace {
+
+constexpr std::int64_t kBlocksPerChunk = 8192;
+
+using Words = std::array<std::uint32_t, 4>;
+__extension__ using Wide = unsigned __int128;
+
+// The words of one generator, by the number of their block.
+struct Stream {
+  std::uint64_t seed, start;
+  Words operator()(std::int64_t block) const {
+    const std::uint64_t at = start + static_cast<std::uint64_t>(block);
+    return philox({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), 0, 0},
+                  {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  }
+};
+
+std::uint64_t word64(const Words& words, std::size_t i) {
+  return words[2 * i] | std::uint64_t{words[2 * i + 1]} << 32;
+}
+
+std::string describe(double a, double b) { return std::to_string(a) + " and " + std::to_string(b); }
+
+// values[i .. i+per_block) = make(words of block i / per_block)[0 .. per_block).
+template <std::size_t per_block, class T, class Make>
+void draw(T* values, std::int64_t count, const Stream& stream, const Make& make) {
+  constexpr auto per = static_cast<std::int64_t>(per_block);
+  parallel_for((count + per - 1) / per, kBlocksPerChunk, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t block = first; block < last; ++block) {
+      const std::array<T, per_block> made = make(stream(block));
+      std::copy_n(made.begin(), std::min(per, count - block * per), values + block * per);
+    }
+  });
+}
+
+// In [0, 1), as many bits as the type holds.
+float unit(const Words& words, std::size_t i, float) { return static_cast<float>(words[i] >> 8) * 0x1p-24f; }
+double unit(const Words& words, std::size_t i, double) {
+  return static_cast<double>(word64(words, i) >> 11) * 0x1p-53;
+}
+
+// In (0, 1], so that it has a logarithm. Small numbers keep all their bits: they make the far tail.
+float positive_unit(const Words& words, std::size_t i, float) {
+  return static_cast<float>((static_cast<double>(words[i]) + 1) * 0x1p-32);
+}
+double positive_unit(const Words& words, std::size_t i, double) { return 1 - unit(words, i, double{}); }
+
+template <class T> constexpr std::size_t kPerBlock = 16 / sizeof(T);
+
+template <class T> void draw_uniform(const NDArray& result, const Stream& stream, T low, T high) {
+  // rounding may reach `high`, which is excluded
+  const T last = low < high ? std::nextafter(high, low) : low;
+  draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
+    std::array<T, kPerBlock<T>> made;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const T u = unit(words, i, T{});
+      made[i] = std::clamp((1 - u) * low + u * high, low, last);
+    }
+    return made;
+  });
+}
+
+// Box and Muller (1958): two uniform numbers make two independent normal ones.
+template <class T> void draw_normal(const NDArray& result, const Stream& stream, T mean, T stddev) {
+  draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
+    std::array<T, kPerBlock<T>> made;
+    for (std::size_t i = 0; i < made.size(); i += 2) {
+      const T radius = std::sqrt(-2 * std::log(positive_unit(words, i, T{})));
+      const T angle = 2 * std::numbers::pi_v<T> * unit(words, i + 1, T{});
+      made[i] = mean + stddev * (radius * std::cos(angle));
+      made[i + 1] = mean + stddev * (radius * std::sin(angle));
+    }
+    return made;
+  });
+}
+
+// The high half of word * count: uniform over [0, count) but for a bias below count / 2^64.
+std::uint64_t below(std::uint64_t word, std::uint64_t count) {
+  return static_cast<std::uint64_t>(Wide{word} * count >> 64);
+}
+
+template <class T>
+void draw_integers(const NDArray& result, const Stream& stream, std::int64_t low, std::uint64_t count) {
+  draw<2>(result.data<T>(), result.size(), stream, [=](const Words& words) {
+    std::array<T, 2> made;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      // unsigned sums wrap: the range may be wider than an int64
+      made[i] = static_cast<T>(
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + below(word64(words, i), count)));
+    }
+    return made;
+  });
+}
+
+void check_fits(std::int64_t low, std::int64_t high, DType dtype) {
+  visit_dtype(dtype, [=]<class T>() {
+    if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
+      throw InvalidArgument(std::string("integers: makes i32, i64 and u8, not ") + name_of(dtype));
+    } else if (low < static_cast<std::int64_t>(std::numeric_limits<T>::min()) ||
+               high - 1 > static_cast<std::int64_t>(std::numeric_limits<T>::max())) {
+      throw InvalidArgument("integers: " + std::to_string(low) + " up to " + std::to_string(high) +
+                            " does not fit " + name_of(dtype));
+    }
+  });
+}
+
+void check_floating(const char* name, DType dtype) {
+  if (!is_floating(dtype)) {
+    throw InvalidArgument(std::string(name) + ": makes f32 and f64, not " + name_of(dtype));
+  }
+}
+
+int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
+  const auto per_block = static_cast<std::uint64_t>(4 / words_per_element);
+  const std::uint64_t start = position_;
+  position_ += (static_cast<std::uint64_t>(elements) + per_block - 1) / per_block;
+  return start;
+}
+
+NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device) {
+  check_floating("uniform", dtype);
+  if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high)) {
+    throw InvalidArgument("uniform: wants finite low <= high, not " + describe(low, high));
+  }
+  NDArray result(shape, dtype, device);
+  const Stream stream{seed_, take(result.size(), words_of(dtype))};
+  array_push("uniform", {}, {result}, [=] {
+    dtype == DType::f64
+        ? draw_uniform<double>(result, stream, low, high)
+        : draw_uniform<float>(result, stream, static_cast<float>(low), static_cast<float>(high));
+  });
+  return result;
+}
+
+NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device) {
+  check_floating("normal", dtype);
+  if (!(stddev >= 0) || !std::isfinite(mean) || !std::isfinite(stddev)) {
+    throw InvalidArgument("normal: wants a finite mean and a finite stddev >= 0, not " +
+                          describe(mean, stddev));
+  }
+  NDArray result(shape, dtype, device);
+  const Stream stream{seed_, take(result.size(), words_of(dtype))};
+  array_push("normal", {}, {result}, [=] {
+    dtype == DType::f64
+        ? draw_normal<double>(result, stream, mean, stddev)
+        : draw_normal<float>(result, stream, static_cast<float>(mean), static_cast<float>(stddev));
+  });
+  return result;
+}
+
+NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device) {
+  if (!(probability >= 0 && probability <= 1)) {
+    throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
+  }
+  NDArray result(shape, dtype, device);
+  const Stream stream{seed_, take(result.size(), 1)};
+  const auto threshold = static_cast<std::uint64_t>(std::llround(probability * 0x1p32));
+  array_push("bernoulli", {}, {result}, [=] {
+    visit_dtype(dtype, [&]<class T>() {
+      draw<4>(result.data<T>(), result.size(), stream, [=](const Words& words) {
+        std::array<T, 4> made;
+        for (std::size_t i = 0; i < 4; ++i) made[i] = static_cast<T>(words[i] < threshold);
+        return made;
+      });
+    });
+  });
+  return result;
+}
+
+NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype, Device device) {
+  if (low >= high) {
+    throw InvalidArgument("integers: wants low < high, not " + std::to_string(low) + " and " +
+                          std::to_string(high));
+  }
+  check_fits(low, high, dtype);
+  NDArray result(shape, dtype, device);
+  const Stream stream{seed_, take(result.size(), 2)};
+  const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  array_push("integers", {}, {result}, [=] {
+    visit_dtype(dtype, [&]<class T>() {
+      if constexpr (!std::is_same_v<T, bool>) draw_integers<T>(result, stream, low, count);
+    });
+  });
+  return result;
+}
+
+NDArray Generator::permutation(std::int64_t n, Device device) {
+  NDArray result({n}, DType::i64, device);
+  const Stream stream{seed_, take(n, 2)};
+  // Fisher and Yates's shuffle, in Durstenfeld's order.
+  array_push("permutation", {}, {result}, [=] {
+    std::int64_t* values = result.data<std::int64_t>();
+    std::iota(values, values + n, std::int64_t{0});
+    for (std::int64_t i = n - 1; i > 0; --i) {
+      const std::uint64_t word = word64(stream(i / 2), static_cast<std::size_t>(i % 2));
+      std::swap(values[i], values[below(word, static_cast<std::uint64_t>(i) + 1)]);
+    }
+  });
+  return result;
+}
+
+Generator& default_generator() {
+  thread_local Generator generator;
+  return generator;
+}
+
+void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
+
+}  // namespace heddle
