@@ -11,7 +11,7 @@ using namespace heddle::test;
 
 // --programs=10000 --ops=10000 is the long run.
 TEST_CASE("random programs give the naive engine's result on every scheduler") {
-  const auto programs = argument("programs", 100);
+  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
   const int ops = static_cast<int>(argument("ops", 10000));
   for (long long seed = 0; seed < programs; ++seed) {
     CAPTURE(seed);
