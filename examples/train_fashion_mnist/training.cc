@@ -11,7 +11,7 @@ namespace {
 // How many steps the program may be ahead of the numbers it has read back: enough to keep the workers busy, few
 // enough that memory stays flat.
 constexpr std::size_t kStepsInFlight = 6;
-constexpr std::int64_t kTestBatch = 500;
+constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kPointsAnEpoch = 20;
 
 Sequential make_net(Generator& initial, Generator& noise) {

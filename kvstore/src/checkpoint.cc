@@ -33,6 +33,14 @@ class Reader {
     return all;
   }
 
+  std::map<std::string, std::string> notes() const {
+    std::map<std::string, std::string> all;
+    for (const auto& [name, text] : content_.metadata) {
+      if (name.starts_with(kNote)) all[name.substr(kNote.size())] = text;
+    }
+    return all;
+  }
+
   template <class T> T number(const std::string& name) const {
     auto found = content_.metadata.find(name);
     if (found == content_.metadata.end()) fail("has no '" + name + "'");

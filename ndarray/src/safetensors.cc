@@ -265,7 +265,8 @@ Safetensors load_safetensors(const std::string& path, Device device) {
 
   Safetensors content;
   std::vector<Entry> entries;
-  for (const auto& [name, value] : parse_header(path, text).items()) {
+  const json header = parse_header(path, text);
+  for (const auto& [name, value] : header.items()) {
     if (name == kMetadata) {
       content.metadata = parse_metadata(path, value);
     } else {
