@@ -66,8 +66,9 @@ void run_case(const std::string& line) {
     else
       attributes[key] = value;
   }
-  const auto found = operator_table().find(name);
-  if (found == operator_table().end()) throw Error("no operator " + name);
+  const auto& table = network_table().contains(name) ? network_table() : operator_table();
+  const auto found = table.find(name);
+  if (found == table.end()) throw Error("no operator " + name);
   save_npy(out, found->second(inputs, Attributes(attributes)));
 }
 

@@ -30,5 +30,6 @@ using Operator = std::function<NDArray(const Inputs& in, const Attributes& attri
 
 // One entry an operator, by the name that the cases use.
 const std::map<std::string, Operator>& operator_table();
+const std::map<std::string, Operator>& network_table();  // those of networks
 
 }  // namespace heddle::testing
