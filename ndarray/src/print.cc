@@ -138,7 +138,7 @@ template <class T> std::string scalar_text(T x) {
     if (std::isnan(x)) return "nan";
     if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
     const detail::Decimal decimal = detail::shortest(x);
-    if (x == 0 || (std::abs(x) >= T(1e-4L) && double{std::abs(x)} < 1e16)) {
+    if (x == 0 || (std::abs(x) >= 1e-4L && std::abs(x) < 1e16L)) {
       const std::string text = plain_text(decimal);
       return text.back() == '.' ? text + "0" : text;
     }

@@ -207,25 +207,70 @@ void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint
   }
 }
 
-void read_exactly(const std::string& path, std::ifstream& in, void* to, std::uint64_t bytes) {
-  if (!in.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes))) fail(path, "reading failed");
-}
-
-NDArray read_array(const std::string& path, std::ifstream& in, const Entry& entry, Device device) {
-  NDArray array(entry.shape, entry.dtype, device);
-  std::vector<std::byte> bytes(entry.end - entry.begin);
-  read_exactly(path, in, bytes.data(), bytes.size());
-  if (entry.dtype == DType::boolean) {
-    // A bool that is neither 0 nor 1 would be undefined behaviour to read.
-    auto bad = [](std::byte b) { return b > std::byte{1}; };
-    if (std::any_of(bytes.begin(), bytes.end(), bad))
-      fail(path, "array '" + entry.name + "' holds a bool above 1");
+// An open file whose header has been read and checked.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), in_(path, std::ios::binary | std::ios::ate) {
+    if (!in_) fail(path_, std::string("cannot be opened: ") + std::strerror(errno));
+    std::streamoff at_end = in_.tellg();
+    if (at_end < 0) fail(path_, "is no regular file");
+    std::string text = read_header(static_cast<std::uint64_t>(at_end));
+    const json header = parse_header(path_, text);
+    for (const auto& [name, value] : header.items()) {
+      if (name == kMetadata) {
+        metadata_ = parse_metadata(path_, value);
+      } else {
+        entries_.push_back(parse_entry(path_, name, value));
+      }
+    }
+    check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - sizeof(std::uint64_t) - text.size());
   }
-  array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
-    if (!bytes.empty()) std::memcpy(array.storage()->data(), bytes.data(), bytes.size());
-  });
-  return array;
-}
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
+
+  // The entries must be asked for in their order.
+  NDArray read_array(const Entry& entry, Device device) {
+    NDArray array(entry.shape, entry.dtype, device);
+    std::vector<std::byte> bytes(entry.end - entry.begin);
+    read(bytes.data(), bytes.size());
+    if (entry.dtype == DType::boolean) {
+      // A bool that is neither 0 nor 1 would be undefined behaviour to read.
+      auto bad = [](std::byte b) { return b > std::byte{1}; };
+      if (std::any_of(bytes.begin(), bytes.end(), bad)) {
+        fail(path_, "array '" + entry.name + "' holds a bool above 1");
+      }
+    }
+    array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
+      if (!bytes.empty()) std::memcpy(array.storage()->data(), bytes.data(), bytes.size());
+    });
+    return array;
+  }
+
+ private:
+  std::string read_header(std::uint64_t file_bytes) {
+    in_.seekg(0);
+    std::uint64_t length = 0;
+    if (file_bytes < sizeof length) fail(path_, "ends within the first 8 bytes");
+    read(&length, sizeof length);
+    if (length > kMaxHeader) {
+      fail(path_, "claims a header of " + std::to_string(length) + " bytes; the format's limit is 100000000");
+    }
+    if (length > file_bytes - sizeof length) fail(path_, "ends within its header");
+    std::string text(length, '\0');
+    read(text.data(), length);
+    return text;
+  }
+
+  void read(void* to, std::uint64_t bytes) {
+    if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes))) fail(path_, "reading failed");
+  }
+
+  std::string path_;
+  std::ifstream in_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<Entry> entries_;
+};
 
 }  // namespace
 
@@ -246,36 +291,14 @@ void save_safetensors(const std::string& path, const Safetensors& content) {
 }
 
 Safetensors load_safetensors(const std::string& path, Device device) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) fail(path, std::string("cannot be opened: ") + std::strerror(errno));
-  std::streamoff at_end = in.tellg();
-  if (at_end < 0) fail(path, "is no regular file");
-  auto file_bytes = static_cast<std::uint64_t>(at_end);
-  in.seekg(0);
-  std::uint64_t header_bytes = 0;
-  if (file_bytes < sizeof header_bytes) fail(path, "ends within the first 8 bytes");
-  read_exactly(path, in, &header_bytes, sizeof header_bytes);
-  if (header_bytes > kMaxHeader) {
-    fail(path,
-         "claims a header of " + std::to_string(header_bytes) + " bytes; the format's limit is 100000000");
-  }
-  if (header_bytes > file_bytes - sizeof header_bytes) fail(path, "ends within its header");
-  std::string text(header_bytes, '\0');
-  read_exactly(path, in, text.data(), header_bytes);
-
-  Safetensors content;
-  std::vector<Entry> entries;
-  const json header = parse_header(path, text);
-  for (const auto& [name, value] : header.items()) {
-    if (name == kMetadata) {
-      content.metadata = parse_metadata(path, value);
-    } else {
-      entries.push_back(parse_entry(path, name, value));
-    }
-  }
-  check_cover(path, entries, file_bytes - sizeof header_bytes - header_bytes);
-  for (const Entry& entry : entries) content.arrays[entry.name] = read_array(path, in, entry, device);
+  Reader reader(path);
+  Safetensors content{.arrays = {}, .metadata = reader.metadata()};
+  for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
   return content;
+}
+
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
+  return Reader(path).metadata();
 }
 
 }  // namespace heddle

@@ -21,4 +21,7 @@ void save_safetensors(const std::string& path, const Safetensors& content);
 // Throws Error naming the file and what is wrong with it; never trusts a length in it.
 Safetensors load_safetensors(const std::string& path, Device device = cpu());
 
+// Its text alone: reads no array, makes none, and needs no engine.
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
+
 }  // namespace heddle

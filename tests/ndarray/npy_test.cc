@@ -1,0 +1,169 @@
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/array_op.h>
+#include <heddle/npy.h>
+
+using namespace heddle;
+
+namespace {
+
+struct TemporaryFile {
+  std::filesystem::path directory;
+  std::string path;
+  TemporaryFile() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    directory = pattern;
+    path = (directory / "array.npy").string();
+  }
+  ~TemporaryFile() { std::filesystem::remove_all(directory); }
+  std::string read() const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& bytes) const {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  std::string problem() const {
+    try {
+      load_npy(path);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+std::string file_of(const std::string& header, std::size_t data_bytes, char version = 1) {
+  std::string bytes = "\x93NUMPY";
+  bytes += version;
+  bytes += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+    bytes += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return bytes + header + std::string(data_bytes, '\1');
+}
+
+std::string dictionary(const std::string& descr, const std::string& fortran, const std::string& shape) {
+  return "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
+}
+
+}  // namespace
+
+TEST_CASE("what is saved is loaded") {
+  const TemporaryFile file;
+  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
+    for (const Shape& shape :
+         {Shape{}, Shape{5}, Shape{2, 3}, Shape{0}, Shape{3, 0, 2}, Dims::filled(8, 2)}) {
+      const NDArray a = arange(0, static_cast<double>(element_count(shape)), 1, dtype).view_as(shape);
+      save_npy(file.path, a);
+      const NDArray b = load_npy(file.path, cpu(1));
+      CHECK(b.dtype() == dtype);
+      CHECK(b.shape() == shape);
+      CHECK(b.device() == cpu(1));
+      CHECK(b.astype(DType::f64).to_vector<double>() == a.astype(DType::f64).to_vector<double>());
+      CHECK((file.read().size() - a.storage()->bytes()) % 64 == 0);
+    }
+  }
+}
+
+TEST_CASE("views are saved as what they show") {
+  const TemporaryFile file;
+  const NDArray a = arange(0, 6).view_as({2, 3}).permuted({1, 0}).slice(0, {.step = -1});
+  save_npy(file.path, a);
+  CHECK(load_npy(file.path).to_vector<float>() == std::vector<float>{2, 5, 1, 4, 0, 3});
+}
+
+TEST_CASE("Fortran order is converted, versions 1 to 3 are read") {
+  const TemporaryFile file;
+  for (char version : {'\1', '\2', '\3'}) {
+    std::string bytes = file_of(dictionary("|u1", "True", "(2, 3)"), 0, version);
+    file.write(bytes + std::string("\1\2\3\4\5\6", 6));
+    CHECK(load_npy(file.path).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 3, 5, 2, 4, 6});
+  }
+}
+
+TEST_CASE("a bool in a file is true when its byte is not 0") {
+  const TemporaryFile file;
+  file.write(file_of(dictionary("|b1", "False", "(3,)"), 0) + std::string("\0\1\xff", 3));
+  CHECK(load_npy(file.path).to_vector<bool>() == std::vector<bool>{false, true, true});
+}
+
+TEST_CASE("bad files are named with what is wrong") {
+  const TemporaryFile file;
+  const auto problem = [&](const std::string& bytes) {
+    file.write(bytes);
+    return file.problem();
+  };
+  const std::string good = dictionary("<f4", "False", "(2,)");
+  CHECK(problem(file_of(good, 8)) == "no error");
+  CHECK(problem(file_of(good, 7)).find("7 bytes of data") != std::string::npos);
+  CHECK(problem(file_of(good, 12)).find("12 bytes of data") != std::string::npos);
+  CHECK(problem(file_of(good, 8, 4)).find("version 4.0") != std::string::npos);
+  CHECK(problem(file_of(dictionary(">f4", "False", "(2,)"), 8)).find(">f4") != std::string::npos);
+  CHECK(problem(file_of(dictionary("<f4", "Maybe", "(2,)"), 8)).find("header") != std::string::npos);
+  CHECK(problem(file_of(dictionary("<f4", "False", "(2)"), 8)).find("header") != std::string::npos);
+  CHECK(problem(file_of(dictionary("<f4", "False", "(-2,)"), 8)).find("header") != std::string::npos);
+  CHECK(problem(file_of(dictionary("<f4", "False", "(4611686018427387904, 4611686018427387904)"), 8)) !=
+        "no error");
+  CHECK(problem(file_of(dictionary("<f4", "False", "(99999999999999999999,)"), 8)) != "no error");
+  CHECK(problem(file_of(dictionary("<f4", "False", "(4611686018427387904,)"), 0)) != "no error");
+  CHECK(problem(file_of(dictionary("<f4", "False", "(1,1,1,1,1,1,1,1,1)"), 4)) != "no error");
+  CHECK(problem(file_of("{'descr': '<f4', 'shape': (2,)}", 8)).find("missing") != std::string::npos);
+  CHECK(problem(file_of("{'shape': (2,), 'shape': (2,)}", 8)).find("twice") != std::string::npos);
+  CHECK(problem(file_of("{'color': (2,)}", 8)).find("color") != std::string::npos);
+  CHECK(problem(file_of(good + "x", 8)).find("behind") != std::string::npos);
+  CHECK(problem("PK\3\4 something else").find("no npy file") != std::string::npos);
+  CHECK(problem("").find("cut short") != std::string::npos);
+  CHECK(file.problem().find(file.path) != std::string::npos);
+  std::string huge = file_of(good, 8, 2);
+  huge[11] = '\x7f';
+  CHECK(problem(huge).find("more than allowed") != std::string::npos);
+}
+
+TEST_CASE("no truncation and no changed byte does worse than throw Error") {
+  const TemporaryFile file;
+  save_npy(file.path, arange(0, 6, 1, DType::i32).view_as({2, 3}));
+  const std::string whole = file.read();
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    file.write(whole.substr(0, n));
+    CHECK(file.problem() != "no error");
+  }
+  int loaded = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (unsigned flip : {0x01u, 0x08u, 0x20u, 0x80u, 0xffu}) {
+      std::string bytes = whole;
+      bytes[i] = static_cast<char>(static_cast<unsigned char>(bytes[i]) ^ flip);
+      file.write(bytes);
+      try {
+        load_npy(file.path).wait();
+        ++loaded;
+      } catch (const Error&) {
+      }
+    }
+  }
+  CHECK(loaded >= 24 * 5);  // data bytes have no redundancy
+}
+
+TEST_CASE("saving says what went wrong and leaves the old file") {
+  const TemporaryFile file;
+  CHECK_THROWS_AS(save_npy(file.path + "/no/such/place.npy", zeros({1})), Error);
+  CHECK_THROWS_AS(load_npy(file.path), Error);
+  CHECK_THROWS_AS(load_npy(file.directory.string()), Error);
+  CHECK_THROWS_AS(save_npy(file.path, NDArray()), InvalidArgument);
+  save_npy(file.path, full({1}, 3));
+  const NDArray broken({1});
+  array_push("broken", {}, {broken}, [] { throw std::domain_error("as told"); });
+  CHECK_THROWS_AS(save_npy(file.path, broken), std::domain_error);
+  CHECK(load_npy(file.path).item<float>() == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator(file.directory), {}) == 1);
+}

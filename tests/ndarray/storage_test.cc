@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ndarray.h>
+
+using namespace heddle;
+
+namespace {
+
+std::size_t block_size_for(std::size_t bytes) {
+  Storage storage(current_engine(), cpu(), bytes);
+  const std::size_t before = cpu_allocator_stats().in_use;
+  storage.data();
+  return cpu_allocator_stats().in_use - before;
+}
+
+}  // namespace
+
+TEST_CASE("memory is taken at first use, aligned, and given back to the cache") {
+  default_engine().wait_all();
+  const AllocatorStats before = cpu_allocator_stats();
+  std::byte* first = nullptr;
+  {
+    Storage storage(current_engine(), cpu(), 5000);
+    CHECK(cpu_allocator_stats().in_use == before.in_use);
+    first = storage.data();
+    CHECK(reinterpret_cast<std::uintptr_t>(first) % 64 == 0);
+    CHECK(storage.data() == first);
+    CHECK(cpu_allocator_stats().in_use >= before.in_use + 5000);
+    std::memset(first, 1, 5000);
+  }
+  CHECK(cpu_allocator_stats().in_use == before.in_use);
+  CHECK(cpu_allocator_stats().cached >= 5000);
+  Storage again(current_engine(), cpu(), 4999);
+  CHECK(again.data() == first);
+}
+
+TEST_CASE("trimming empties the cache") {
+  for (std::size_t bytes : {1u, 100u, 70000u, 5000000u}) Storage(current_engine(), cpu(), bytes).data();
+  CHECK(cpu_allocator_stats().cached > 5000000);
+  cpu_allocator_trim();
+  CHECK(cpu_allocator_stats().cached == 0);
+}
+
+TEST_CASE("blocks waste less than a quarter") {
+  for (std::size_t bytes = 65; bytes < 40'000'000; bytes = bytes * 9 / 8 + 1) {
+    const std::size_t block = block_size_for(bytes);
+    CHECK(block >= bytes);
+    CHECK(block % 64 == 0);
+    CHECK((block < bytes + bytes / 4 + 1 || block - bytes < 64));
+  }
+  cpu_allocator_trim();
+}
+
+TEST_CASE("no bytes at all are a storage too") {
+  Storage storage(current_engine(), cpu(), 0);
+  CHECK(storage.data() != nullptr);
+  CHECK(storage.bytes() == 0);
+}
+
+TEST_CASE("too much memory is bad_alloc, and nothing is counted") {
+  const std::size_t before = cpu_allocator_stats().in_use;
+  Storage storage(current_engine(), cpu(), std::numeric_limits<std::size_t>::max() / 2);
+  CHECK_THROWS_AS(storage.data(), std::bad_alloc);
+  CHECK(cpu_allocator_stats().in_use == before);
+}
+
+TEST_CASE("threads that touch a storage first together get one block") {
+  for (int round = 0; round < 200; ++round) {
+    Storage storage(current_engine(), cpu(), 64);
+    std::atomic<int> ready{0};
+    std::vector<std::byte*> seen(4);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      threads.emplace_back([&, i] {
+        ready.fetch_add(1);
+        while (ready.load() < 4) std::this_thread::yield();
+        seen[i] = storage.data();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(std::count(seen.begin(), seen.end(), seen[0]) == 4);
+  }
+}
+
+TEST_CASE("threads may allocate and free together without sharing a block") {
+  std::vector<std::thread> threads;
+  std::atomic<int> torn{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&torn, t] {
+      std::vector<std::unique_ptr<Storage>> held(8);
+      for (std::size_t i = 0; i < 2000; ++i) {
+        auto& slot = held[i * 7 % held.size()];
+        if (slot) {
+          const std::byte* data = slot->data();
+          for (std::size_t k = 0; k < slot->bytes(); k += 61) torn += data[k] != static_cast<std::byte>(t);
+        }
+        slot = std::make_unique<Storage>(current_engine(), cpu(), 1 + i * 37 % 3000);
+        std::memset(slot->data(), t, slot->bytes());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(torn == 0);
+}
+
+TEST_CASE("versions count the ops that change a storage") {
+  NDArray a = zeros({3});
+  const std::uint64_t before = a.storage()->version();
+  a.fill(1);
+  CHECK(a.storage()->version() == before + 1);
+  a[0].fill(2);
+  CHECK(a.storage()->version() == before + 2);
+  a.copy();
+  a.to_vector<float>();
+  CHECK(a.storage()->version() == before + 2);
+}
+
+TEST_CASE("a device without memory in this build is refused at the call") {
+  CHECK_THROWS_AS(NDArray({2}, DType::f32, Device{DeviceKind::cuda, 0}), InvalidArgument);
+}
