@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include <heddle/parallel.h>
 
@@ -58,45 +60,101 @@ bool is_two_by_two(const PoolProblem& p) {
          p.padding[1] == 0;
 }
 
-// A later place wins only if it is greater, or the first NaN: !(later <= best) is both, given best is no NaN.
-template <class T> void take_greater(T value, std::uint8_t place, T& best, std::uint8_t& at) {
-  const bool wins = !(value <= best) & (best == best);
-  best = wins ? value : best;
-  at = wins ? place : at;
+// Lanes values of T that the compiler keeps in vector registers, if the machine has some as wide.
+template <class T, int Lanes> struct Vector {
+  typedef T Values __attribute__((vector_size(Lanes * sizeof(T))));
+  typedef std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> Integer;
+  typedef Integer Places __attribute__((vector_size(Lanes * sizeof(T))));
+  typedef std::uint8_t Bytes __attribute__((vector_size(Lanes)));
+
+  template <class V, class E> static V load(const E* from) {
+    V value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  // Every second of the 2 * Lanes values at `from`, beginning with the first (0) or the second (1).
+  template <int First> static Values every_second(const T* from) {
+    const auto low = load<Values>(from), high = load<Values>(from + Lanes);
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shufflevector(low, high, (2 * I + First)...);
+    }
+    (std::make_integer_sequence<int, Lanes>());
+  }
+  // even[0], odd[0], even[1], odd[1], ...
+  static void store_alternating(Values even, Values odd, T* to) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      const Values low = __builtin_shufflevector(even, odd, (I / 2 + I % 2 * Lanes)...);
+      const Values high = __builtin_shufflevector(even, odd, ((I + Lanes) / 2 + (I + Lanes) % 2 * Lanes)...);
+      std::memcpy(to, &low, sizeof low);
+      std::memcpy(to + Lanes, &high, sizeof high);
+    }
+    (std::make_integer_sequence<int, Lanes>());
+  }
+};
+
+// The maxima of Lanes windows side by side.
+template <int Lanes, class T> void max_block(const T* top, const T* bottom, T* y, std::uint8_t* where) {
+  using V = Vector<T, Lanes>;
+  typename V::Values best = V::template every_second<0>(top);
+  typename V::Places at{};
+  const auto take_greater = [&](typename V::Values value, int place) {
+    // greater, or the first NaN
+    const typename V::Places wins = ~(value <= best) & (best == best);
+    best = wins ? value : best;
+    at = wins ? typename V::Places{} + place : at;
+  };
+  take_greater(V::template every_second<1>(top), 1);
+  take_greater(V::template every_second<0>(bottom), 2);
+  take_greater(V::template every_second<1>(bottom), 3);
+  std::memcpy(y, &best, sizeof best);
+  if (!where) return;
+  const auto bytes = __builtin_convertvector(at, typename V::Bytes);
+  std::memcpy(where, &bytes, sizeof bytes);
 }
 
-template <class T>
-void max_two_by_two(const PoolProblem& p, const T* __restrict x, T* __restrict y,
-                    std::uint8_t* __restrict where) {
+template <int Lanes, class T>
+void max_block_backward(const T* grad, const std::uint8_t* where, T* top, T* bottom) {
+  using V = Vector<T, Lanes>;
+  const auto g = V::template load<typename V::Values>(grad);
+  const auto at = __builtin_convertvector(V::template load<typename V::Bytes>(where), typename V::Places);
+  const auto share = [&](int place) { return at == place ? g : typename V::Values{}; };
+  V::store_alternating(share(0), share(1), top);
+  V::store_alternating(share(2), share(3), bottom);
+}
+
+// Covers [0, count) with blocks of the widest kind that fits; the last one overlaps its neighbour, which is computed
+// to the same values again. Calls body.operator()<Lanes>(begin).
+template <int Lanes, class F> void for_each_block(std::int64_t count, F&& body) {
+  if constexpr (Lanes > 1) {
+    if (count < Lanes) {
+      for_each_block<(Lanes > 4 ? Lanes / 2 : 1)>(count, body);
+      return;
+    }
+  }
+  for (std::int64_t begin = 0; begin + Lanes < count; begin += Lanes) body.template operator()<Lanes>(begin);
+  body.template operator()<Lanes>(count - Lanes);
+}
+
+template <class T> constexpr int kWidest = 64 / sizeof(T);
+
+template <class T> void max_two_by_two(const PoolProblem& p, const T* x, T* y, std::uint8_t* where) {
   for (std::int64_t i = 0; i < p.out[0]; ++i) {
     const T *top = x + 2 * i * p.in[1], *bottom = top + p.in[1];
-    T* out = y + i * p.out[1];
-    std::uint8_t* place = where + i * p.out[1];
-    for (std::int64_t j = 0; j < p.out[1]; ++j) {
-      T best = top[2 * j];
-      std::uint8_t at = 0;
-      take_greater(top[2 * j + 1], 1, best, at);
-      take_greater(bottom[2 * j], 2, best, at);
-      take_greater(bottom[2 * j + 1], 3, best, at);
-      out[j] = best;
-      place[j] = at;
-    }
+    const std::int64_t row = i * p.out[1];
+    for_each_block<kWidest<T>>(p.out[1], [&]<int Lanes>(std::int64_t j) {
+      max_block<Lanes>(top + 2 * j, bottom + 2 * j, y + row + j, where ? where + row + j : nullptr);
+    });
   }
 }
 
 template <class T>
-void max_two_by_two_backward(const PoolProblem& p, const T* __restrict grad,
-                             const std::uint8_t* __restrict where, T* __restrict x_grad) {
+void max_two_by_two_backward(const PoolProblem& p, const T* grad, const std::uint8_t* where, T* x_grad) {
   for (std::int64_t i = 0; i < p.out[0]; ++i) {
     T *top = x_grad + 2 * i * p.in[1], *bottom = top + p.in[1];
-    const T* g = grad + i * p.out[1];
-    const std::uint8_t* place = where + i * p.out[1];
-    for (std::int64_t j = 0; j < p.out[1]; ++j) {
-      top[2 * j] = place[j] == 0 ? g[j] : T(0);
-      top[2 * j + 1] = place[j] == 1 ? g[j] : T(0);
-      bottom[2 * j] = place[j] == 2 ? g[j] : T(0);
-      bottom[2 * j + 1] = place[j] == 3 ? g[j] : T(0);
-    }
+    const std::int64_t row = i * p.out[1];
+    for_each_block<kWidest<T>>(p.out[1], [&]<int Lanes>(std::int64_t j) {
+      max_block_backward<Lanes>(grad + row + j, where + row + j, top + 2 * j, bottom + 2 * j);
+    });
     if (p.in[1] % 2) top[p.in[1] - 1] = bottom[p.in[1] - 1] = T(0);
   }
   if (p.in[0] % 2) std::fill_n(x_grad + (p.in[0] - 1) * p.in[1], p.in[1], T(0));
@@ -136,14 +194,14 @@ template <class F> void visit_pool(DType values, DType places, F&& fn) {
 
 void max_pool(const PoolProblem& p, const NDArray& x, const NDArray& y, const NDArray& where) {
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
-  visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::i32, [&]<class T, class Where>() {
+  visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::u8, [&]<class T, class Where>() {
     const T* from = x.data<T>();
     T* to = y.data<T>();
     Where* place = where.defined() ? where.data<Where>() : nullptr;
     for_each_plane(p, [&](std::int64_t plane) {
       if constexpr (std::is_same_v<Where, std::uint8_t>) {
         if (is_two_by_two(p)) {
-          max_two_by_two(p, from + plane * in, to + plane * out, place + plane * out);
+          max_two_by_two(p, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
           return;
         }
       }
