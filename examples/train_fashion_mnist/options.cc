@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,34 +16,52 @@ namespace {
 
 constexpr const char* kFooter = R"(
 Examples:
-  train_fashion_mnist                                 five epochs with the defaults
-  train_fashion_mnist --epochs 10 --save run.ckpt     a checkpoint after every epoch, and at Ctrl-C
-  train_fashion_mnist --resume run.ckpt --save run.ckpt   goes on where it stopped, to the last bit
-  HEDDLE_SCHEDULER=fuzz:7 train_fashion_mnist --limit 500 another order of ops, the same result
+  train_fashion_mnist                                      five epochs with the defaults
+  train_fashion_mnist --epochs 10 --save run.ckpt          a checkpoint after every epoch, and at Ctrl-C
+  train_fashion_mnist --resume run.ckpt --save run.ckpt    goes on where it stopped, to the last bit
+  HEDDLE_SCHEDULER=fuzz:7 train_fashion_mnist --limit 500  another order of ops, the same result
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
+// CLI::Range lets NaN through.
+std::string problem_with_rate(const std::string& text) {
+  char* end = nullptr;
+  double rate = std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0' && rate >= 0 && rate <= 1000 ? ""
+                                                                          : text + " is not in [0 - 1000]";
+}
+
 void add_options(CLI::App& app, Options& options) {
   app.footer(kFooter);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--epochs", options.epochs, "passes over the training pictures")
-      ->check(CLI::Range(1, 100000));
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000).description(""));
   app.add_option("--batch", options.batch, "pictures a step; the last step of an epoch may have fewer")
-      ->check(CLI::Range(1, 60000));
+      ->type_name("N")
+      ->check(CLI::Range(1, 60000).description(""));
   app.add_option("--lr", options.lr, "peak learning rate [0.1 with sgd, 0.002 with adam and adamw]")
-      ->check(CLI::Range(0.0, 1e3));
+      ->type_name("RATE")
+      ->check(CLI::Validator(problem_with_rate, ""));
   app.add_option("--optimizer", options.optimizer, "sgd (momentum 0.9, weight decay 5e-4), adam or adamw")
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
-  app.add_option("--schedule", options.schedule, "learning rate: cosine or constant, both warmed up; or step")
+  app.add_option("--schedule", options.schedule, "how the learning rate falls, after a warm-up")
       ->check(CLI::IsMember({"cosine", "constant", "step"}));
-  app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result");
+  app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
+      ->type_name("N");
   app.add_option("--limit", options.limit, "use only the first N training and test pictures; 0: all")
-      ->check(CLI::Range(0, 60000));
+      ->type_name("N")
+      ->check(CLI::Range(0, 60000).description(""));
   app.add_option("--workers", options.workers, "worker threads; 0: HEDDLE_WORKERS, or one a core")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not");
-  app.add_option("--save", options.save, "write a checkpoint to this file after every epoch and at Ctrl-C");
-  app.add_option("--resume", options.resume, "go on from this checkpoint, with the settings of its run");
-  app.add_option("--plot", options.plot, "write curves of loss and accuracy to this SVG; empty: none");
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""));
+  app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not")->type_name("DIR");
+  app.add_option("--save", options.save, "write a checkpoint to this file after every epoch and at Ctrl-C")
+      ->type_name("FILE");
+  app.add_option("--resume", options.resume, "go on from this checkpoint, with the settings of its run")
+      ->type_name("FILE");
+  app.add_option("--plot", options.plot, "write curves of loss and accuracy to this SVG; empty: none")
+      ->type_name("FILE");
   for (CLI::Option* option : app.get_options()) {
     if (option->get_name() != "--help" && option->get_name() != "--lr") option->capture_default_str();
   }

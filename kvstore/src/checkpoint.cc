@@ -12,31 +12,41 @@ const std::string kCounter = "counter.", kSeed = "seed.", kPosition = "position.
 constexpr const char* kFormat = "format";
 constexpr const char* kFormatName = "heddle checkpoint 1";
 
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw Error("checkpoint '" + path + "' " + problem);
+}
+
+using Metadata = std::map<std::string, std::string>;
+
+void check_format(const std::string& path, const Metadata& metadata) {
+  auto format = metadata.find(kFormat);
+  if (format == metadata.end()) fail(path, "is no checkpoint: its metadata have no 'format'");
+  if (format->second != kFormatName)
+    fail(path, "has format '" + format->second + "', not '" + kFormatName + "'");
+}
+
+Metadata notes_in(const Metadata& metadata) {
+  Metadata notes;
+  for (const auto& [name, text] : metadata) {
+    if (name.starts_with(kNote)) notes[name.substr(kNote.size())] = text;
+  }
+  return notes;
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), content_(load_safetensors(path)) {
-    auto format = content_.metadata.find(kFormat);
-    if (format == content_.metadata.end()) fail("is no checkpoint: its metadata have no 'format'");
-    if (format->second != kFormatName) fail("has format '" + format->second + "', not '" + kFormatName + "'");
+    check_format(path_, content_.metadata);
   }
 
-  [[noreturn]] void fail(const std::string& problem) const {
-    throw Error("checkpoint '" + path_ + "' " + problem);
-  }
+  [[noreturn]] void fail(const std::string& problem) const { heddle::fail(path_, problem); }
+  const Metadata& metadata() const { return content_.metadata; }
 
   // All arrays whose names begin with prefix, which is taken off.
   std::map<std::string, NDArray> arrays(const std::string& prefix) const {
     std::map<std::string, NDArray> all;
     for (const auto& [name, array] : content_.arrays) {
       if (name.starts_with(prefix)) all[name.substr(prefix.size())] = array;
-    }
-    return all;
-  }
-
-  std::map<std::string, std::string> notes() const {
-    std::map<std::string, std::string> all;
-    for (const auto& [name, text] : content_.metadata) {
-      if (name.starts_with(kNote)) all[name.substr(kNote.size())] = text;
     }
     return all;
   }
@@ -124,9 +134,13 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
   for (const auto& [name, generator] : checkpoint.generators) *generator = generators.at(name);
   checkpoint.counters = std::move(counters);
   checkpoint.arrays = reader.arrays(kArray);
-  checkpoint.notes = reader.notes();
+  checkpoint.notes = notes_in(reader.metadata());
 }
 
-std::map<std::string, std::string> checkpoint_notes(const std::string& path) { return Reader(path).notes(); }
+std::map<std::string, std::string> checkpoint_notes(const std::string& path) {
+  Metadata metadata = load_safetensors_metadata(path);
+  check_format(path, metadata);
+  return notes_in(metadata);
+}
 
 }  // namespace heddle

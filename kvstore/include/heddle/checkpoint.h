@@ -30,6 +30,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint);
 
 // The notes of a checkpoint: what one must know to build the model that load_checkpoint fills.
+// Needs no engine.
 std::map<std::string, std::string> checkpoint_notes(const std::string& path);
 
 }  // namespace heddle
