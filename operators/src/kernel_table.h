@@ -14,13 +14,11 @@ namespace heddle {
 // int axis)); every device's kernels of that operator are functions of that type. A kernel runs inside the op.
 class KernelTable {
  public:
-  template <class Fn>
-  void add(const std::string& op, DeviceKind device, Fn* kernel) {
+  template <class Fn> void add(const std::string& op, DeviceKind device, Fn* kernel) {
     insert(op, device, typeid(Fn), reinterpret_cast<void (*)()>(kernel));
   }
   // Throws Error "softmax has no cuda kernel in this build".
-  template <class Fn>
-  Fn* find(const std::string& op, DeviceKind device) const {
+  template <class Fn> Fn* find(const std::string& op, DeviceKind device) const {
     return reinterpret_cast<Fn*>(lookup(op, device, typeid(Fn)));
   }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "../reduce_kernels.h"
 #include "reduce_plan.h"
@@ -9,12 +10,15 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// Whether x takes the place of `best`: ties keep the first, the first NaN stays.
+constexpr std::int64_t kTile = 256;  // columns that are searched together
+
+// Whether x takes the place of `best`: ties keep the first, the first NaN stays. Without
+// branches, for vector code.
 struct Larger {
-  template <class T> bool operator()(T x, T best) const { return x > best || (x != x && best == best); }
+  template <class T> bool operator()(T x, T best) const { return (x > best) | ((x != x) & (best == best)); }
 };
 struct Smaller {
-  template <class T> bool operator()(T x, T best) const { return x < best || (x != x && best == best); }
+  template <class T> bool operator()(T x, T best) const { return (x < best) | ((x != x) & (best == best)); }
 };
 
 template <class F, class T> std::int64_t best_index(const T* x, std::int64_t step, std::int64_t n) {
@@ -27,19 +31,60 @@ template <class F, class T> std::int64_t best_index(const T* x, std::int64_t ste
   return at;
 }
 
+// The same for `width` neighbouring columns, row after row.
+template <class F, class T>
+void best_indices(const T* x, std::int64_t step, std::int64_t n, std::int64_t* at, std::int64_t width) {
+  std::array<T, kTile> best;
+  std::copy(x, x + width, best.begin());
+  std::fill(at, at + width, 0);
+  for (std::int64_t i = 1; i < n; ++i) {
+    const T* row = x + i * step;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < width; ++j) {
+      const bool better = F{}(row[j], best[j]);
+      best[j] = better ? row[j] : best[j];
+      at[j] = better ? i : at[j];
+    }
+  }
+}
+
+template <class F, class T>
+void by_rows(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t n, std::int64_t* y) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / n);
+  parallel_chunks(plan.kept.count(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t result = begin; result < end; ++result) {
+      const auto [from, to] = plan.kept.offsets(result);
+      y[to] = best_index<F>(x + from, step, n);
+    }
+  });
+}
+
+// For a kept axis whose elements are neighbours in x and in y.
+template <class F, class T>
+void by_columns(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t n, std::int64_t* y) {
+  const std::int64_t inner = plan.kept.inner_size(), across = (inner + kTile - 1) / kTile;
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / (n * std::min(inner, kTile)));
+  parallel_chunks(plan.kept.count() / inner * across, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      const std::int64_t column = tile % across * kTile;
+      const auto [from, to] = plan.kept.offsets(tile / across * inner + column);
+      best_indices<F>(x + from, step, n, y + to, std::min(kTile, inner - column));
+    }
+  });
+}
+
 template <class F> void arg_kernel(const NDArray& x, const NDArray& y, int axis) {
+  if (y.size() == 0) return;
   const ReducePlan plan(x, y, {axis});
   const std::int64_t n = x.shape()[axis], step = x.strides()[axis];
+  const int inner = plan.kept.dims - 1;
+  const bool neighbours = inner >= 0 && plan.kept.steps[inner] == 1 && plan.kept.result_steps[inner] == 1;
   visit_dtype(x.dtype(), [&]<class T> {
-    const T* from = x.data<T>();
     auto* to = y.data<std::int64_t>();
-    parallel_chunks(y.size(), std::max<std::int64_t>(1, kElementGrain / n),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t result = begin; result < end; ++result) {
-                        const auto [source, target] = plan.kept.offsets(result);
-                        to[target] = best_index<F>(from + source, step, n);
-                      }
-                    });
+    if (neighbours)
+      by_columns<F>(plan, x.data<T>(), step, n, to);
+    else
+      by_rows<F>(plan, x.data<T>(), step, n, to);
   });
 }
 

@@ -6,20 +6,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <heddle/parallel.h>
 #include <heddle/shape.h>
 
+#include "chunks.h"
+
 namespace heddle::cpu_kernels {
-
-// Elements a chunk of an elementwise loop: enough to pay for handing it to another worker.
-inline constexpr std::int64_t kElementGrain = 32768;
-
-// parallel_for that costs nothing when one chunk is all there is.
-template <class Body> void parallel_chunks(std::int64_t count, std::int64_t grain, const Body& body) {
-  if (count <= 0) return;
-  if (count <= grain) return body(std::int64_t{0}, count);
-  parallel_for(count, grain, body);
-}
 
 // The iteration space of a kernel on N arrays. Axes are ordered by the last array's strides (the one written) and
 // merged where no array sees a difference, so that inner runs are as long as they can be.
@@ -29,10 +20,12 @@ template <std::size_t N> class StridedLoop {
 
   StridedLoop(const Shape& shape, const std::array<Strides, N>& strides) {
     for (int axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis] != 1) insert(shape[axis], at_axis(strides, axis));
+      Offsets steps;
+      for (std::size_t k = 0; k < N; ++k) steps[k] = strides[k][axis];
+      if (shape[axis] != 1) insert(shape[axis], steps);
     }
     merge();
-    if (dims_ == 0) dims_ = 1, sizes_[0] = 1, steps_[0] = {};
+    if (dims_ == 0) sizes_[dims_++] = 1;
     for (int d = 0; d < dims_; ++d) count_ *= sizes_[d];
   }
 
@@ -41,15 +34,14 @@ template <std::size_t N> class StridedLoop {
 
   // Calls body(offsets, n): n elements from `offsets` on (of each array, in elements), inner_steps() apart.
   template <class Body> void run(const Body& body) const {
+    if (transposed()) return run_tiles(body);
     parallel_chunks(count_, kElementGrain,
                     [&](std::int64_t begin, std::int64_t end) { run_range(begin, end, body); });
   }
 
  private:
-  static Offsets at_axis(const std::array<Strides, N>& strides, int axis) {
-    Offsets steps;
-    for (std::size_t k = 0; k < N; ++k) steps[k] = strides[k][axis];
-    return steps;
+  static void shift(Offsets& offsets, const Offsets& steps, std::int64_t n) {
+    for (std::size_t k = 0; k < N; ++k) offsets[k] += n * steps[k];
   }
 
   void insert(std::int64_t size, const Offsets& steps) {
@@ -73,27 +65,59 @@ template <std::size_t N> class StridedLoop {
   void merge() {
     int last = 0;
     for (int d = 1; d < dims_; ++d) {
-      if (mergeable(last, d)) {
-        sizes_[last] *= sizes_[d];
-        steps_[last] = steps_[d];
-      } else {
-        ++last;
-        sizes_[last] = sizes_[d];
-        steps_[last] = steps_[d];
-      }
+      const bool fits = mergeable(last, d);
+      if (!fits) ++last;
+      sizes_[last] = fits ? sizes_[last] * sizes_[d] : sizes_[d];
+      steps_[last] = steps_[d];
     }
     dims_ = std::min(dims_, last + 1);
   }
 
+  // True if an array's memory runs along the last axis but one: rows would touch a cache line an element.
+  bool transposed() const {
+    if (dims_ < 2 || sizes_[dims_ - 1] < kTile || sizes_[dims_ - 2] < kTile) return false;
+    for (std::size_t k = 0; k < N; ++k) {
+      if (std::abs(steps_[dims_ - 1][k]) >= kTile && std::abs(steps_[dims_ - 2][k]) == 1) return true;
+    }
+    return false;
+  }
+
+  // The last two axes in squares, whose cache lines are used up before they are dropped. Chunks are strips of rows.
+  template <class Body> void run_tiles(const Body& body) const {
+    const std::int64_t rows = sizes_[dims_ - 2], columns = sizes_[dims_ - 1];
+    const std::int64_t strips = (rows + kTile - 1) / kTile;
+    const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / (kTile * columns));
+    parallel_chunks(count_ / rows / columns * strips, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t strip = begin; strip < end; ++strip) {
+        const std::int64_t first = strip % strips * kTile, high = std::min(kTile, rows - first);
+        run_strip(offsets_of(strip / strips * rows + first, dims_ - 2), high, columns, body);
+      }
+    });
+  }
+
+  template <class Body>
+  void run_strip(Offsets corner, std::int64_t rows, std::int64_t columns, const Body& body) const {
+    for (std::int64_t column = 0; column < columns; column += kTile) {
+      Offsets at = corner;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        body(at, std::min(kTile, columns - column));
+        shift(at, steps_[dims_ - 2], 1);
+      }
+      shift(corner, steps_[dims_ - 1], kTile);
+    }
+  }
+
+  // Of the index-th element of axes 0 .. last.
+  Offsets offsets_of(std::int64_t index, int last) const {
+    Offsets offsets{};
+    for (int d = last; d >= 0; index /= sizes_[d--]) shift(offsets, steps_[d], index % sizes_[d]);
+    return offsets;
+  }
+
   template <class Body> void run_range(std::int64_t begin, std::int64_t end, const Body& body) const {
     std::array<std::int64_t, kMaxDims> index{};
-    Offsets offsets{};
-    std::int64_t rest = begin;
-    for (int d = dims_ - 1; d >= 0; --d) {
-      index[d] = rest % sizes_[d];
-      rest /= sizes_[d];
-      for (std::size_t k = 0; k < N; ++k) offsets[k] += index[d] * steps_[d][k];
-    }
+    Offsets offsets = offsets_of(begin, dims_ - 1);
+    for (std::int64_t d = dims_ - 1, rest = begin; d >= 0; rest /= sizes_[d--]) index[d] = rest % sizes_[d];
     const int inner = dims_ - 1;
     while (begin < end) {
       const std::int64_t n = std::min(end - begin, sizes_[inner] - index[inner]);
@@ -106,13 +130,16 @@ template <std::size_t N> class StridedLoop {
   void advance(std::array<std::int64_t, kMaxDims>& index, Offsets& offsets, std::int64_t n) const {
     int d = dims_ - 1;
     index[d] += n;
-    for (std::size_t k = 0; k < N; ++k) offsets[k] += n * steps_[d][k];
+    shift(offsets, steps_[d], n);
     while (d > 0 && index[d] == sizes_[d]) {
-      for (std::size_t k = 0; k < N; ++k) offsets[k] += steps_[d - 1][k] - sizes_[d] * steps_[d][k];
+      shift(offsets, steps_[d], -sizes_[d]);
+      shift(offsets, steps_[d - 1], 1);
       index[d] = 0;
       ++index[--d];
     }
   }
+
+  static constexpr std::int64_t kTile = 16;
 
   int dims_ = 0;
   std::int64_t count_ = 1;
