@@ -1,6 +1,6 @@
-// Blocks come in size classes, four an octave, and each class keeps the blocks it got back in a list that runs
-// through the blocks themselves. Cached blocks and the slack behind a request are poisoned for AddressSanitizer,
-// so that caching hides neither a use after free nor an overrun.
+// Blocks come in size classes, four an octave, and each class keeps a list of the blocks it got back. Cached blocks
+// and the slack behind a request are poisoned for AddressSanitizer, so that caching hides neither a use after free
+// nor an overrun; the lists stand outside the blocks because all of a block is poisoned.
 #include "cpu_allocator.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <new>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 #include <sanitizer/asan_interface.h>
 
@@ -27,13 +28,9 @@ constexpr std::size_t kAlign = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLargest = std::numeric_limits<std::size_t>::max() / 4;
 
-struct FreeBlock {
-  FreeBlock* next;
-};
-
 struct Bin {
   std::mutex mutex;  // guards free; never held while another is taken
-  FreeBlock* free = nullptr;
+  std::vector<std::byte*> free;
 };
 
 std::size_t bin_of(std::size_t block_size) {
@@ -64,21 +61,17 @@ class CpuAllocator {
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
     const std::size_t size = detail::cpu_block_size(bytes);
     in_use_.fetch_sub(size, std::memory_order_relaxed);
+    const bool room = cached_.fetch_add(size, std::memory_order_relaxed) + size <= cache_limit_;
+    if (room && keep(block, size)) return;
+    cached_.fetch_sub(size, std::memory_order_relaxed);
     ASAN_UNPOISON_MEMORY_REGION(block, size);
-    if (cached_.fetch_add(size, std::memory_order_relaxed) + size > cache_limit_) {
-      cached_.fetch_sub(size, std::memory_order_relaxed);
-      std::free(block);
-      return;
-    }
-    Bin& bin = bins_[bin_of(size)];
-    std::lock_guard lock(bin.mutex);
-    bin.free = ::new (block) FreeBlock{bin.free};
-    ASAN_POISON_MEMORY_REGION(block, size);
+    std::free(block);
   }
 
   void trim() noexcept {
     for (std::size_t i = 0; i < bins_.size(); ++i) {
-      while (std::byte* block = pop(bins_[i], size_of_bin(i))) {
+      while (std::byte* block = pop(bins_[i])) {
+        ASAN_UNPOISON_MEMORY_REGION(block, size_of_bin(i));
         cached_.fetch_sub(size_of_bin(i), std::memory_order_relaxed);
         std::free(block);
       }
@@ -93,17 +86,28 @@ class CpuAllocator {
  private:
   static std::size_t size_of_bin(std::size_t bin) { return (std::size_t{4} + bin % 4) << (bin / 4) >> 2; }
 
-  static std::byte* pop(Bin& bin, std::size_t size) noexcept {
+  bool keep(std::byte* block, std::size_t size) noexcept {
+    Bin& bin = bins_[bin_of(size)];
     std::lock_guard lock(bin.mutex);
-    FreeBlock* block = bin.free;
-    if (!block) return nullptr;
-    ASAN_UNPOISON_MEMORY_REGION(block, size);
-    bin.free = block->next;
-    return reinterpret_cast<std::byte*>(block);
+    try {
+      bin.free.push_back(block);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    ASAN_POISON_MEMORY_REGION(block, size);
+    return true;
+  }
+
+  static std::byte* pop(Bin& bin) noexcept {
+    std::lock_guard lock(bin.mutex);
+    if (bin.free.empty()) return nullptr;
+    std::byte* block = bin.free.back();
+    bin.free.pop_back();
+    return block;
   }
 
   std::byte* take_cached(std::size_t size) noexcept {
-    std::byte* block = pop(bins_[bin_of(size)], size);
+    std::byte* block = pop(bins_[bin_of(size)]);
     if (block) cached_.fetch_sub(size, std::memory_order_relaxed);
     return block;
   }
