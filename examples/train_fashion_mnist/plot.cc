@@ -59,16 +59,25 @@ struct Axis {
   }
 };
 
+// The range of all but a few extreme points of a long curve, which would squeeze the rest flat.
+std::pair<double, double> typical_range(const Series& series) {
+  std::vector<double> values;
+  for (auto [x, y] : series.points) values.push_back(y);
+  std::sort(values.begin(), values.end());
+  std::size_t skipped = series.markers ? 0 : values.size() / 20;
+  return {values[skipped], values[values.size() - 1 - skipped]};
+}
+
 class PanelDrawing {
  public:
   PanelDrawing(const Panel& panel, double left) : panel_(panel), left_(left + kLeft) {
     double x_low = 0, x_high = 0, y_low = HUGE_VAL, y_high = -HUGE_VAL;
     for (const Series& series : panel.series) {
-      for (auto [x, y] : series.points) {
-        x_high = std::max(x_high, x);
-        y_low = std::min(y_low, y);
-        y_high = std::max(y_high, y);
-      }
+      if (series.points.empty()) continue;
+      x_high = std::max(x_high, series.points.back().first);
+      auto [low, high] = typical_range(series);
+      y_low = std::min(y_low, low);
+      y_high = std::max(y_high, high);
     }
     if (y_low > y_high) y_low = 0, y_high = 1;
     x_ = Axis::around(x_low, x_high);
@@ -77,9 +86,12 @@ class PanelDrawing {
   }
 
   std::string draw() const {
-    std::string svg = axes();
+    std::string name = "inside" + number(left_);
+    std::string svg = axes() + "<clipPath id=\"" + name + "\"><rect x=\"" + number(left_) + "\" y=\"" +
+                      number(kTop - 5) + "\" width=\"" + number(kPlotWidth + 5) + "\" height=\"" +
+                      number(kPlotHeight + 5) + "\"/></clipPath>\n<g clip-path=\"url(#" + name + ")\">\n";
     for (const Series& series : panel_.series) svg += curve(series);
-    return svg + legend();
+    return svg + "</g>\n" + legend();
   }
 
  private:
