@@ -10,6 +10,7 @@
 
 #include "conv.h"
 #include "library_threads.h"
+#include "masked_blocks.h"
 #include "onednn.h"
 #include "plan_cache.h"
 #include "scratch.h"
@@ -18,7 +19,6 @@ namespace heddle::cpu_kernels {
 namespace {
 
 using dnnl::memory;
-using Pads = memory::dims;
 
 // The dimensions of one convolution as oneDNN wants them.
 struct Dimensions {
@@ -88,6 +88,12 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(con
   return {desc, caller_scratch(), onednn_engine(), describe_forward(p, false)};
 }
 
+// True if images of this layout are what mask_into_blocks makes.
+bool is_blocked(const ConvProblem& p, const memory::desc& y) {
+  return p.outputs % kChannelBlock == 0 && p.out[0] * p.out[1] >= kChannelBlock &&
+         y == memory::desc(Dimensions(p).y, memory::data_type::f32, memory::format_tag::nChw16c);
+}
+
 struct Argument {
   int kind;
   const memory::desc& desc;
@@ -143,10 +149,12 @@ struct BackwardDataPlan {
         y(chosen.diff_dst_desc()),
         y_in(row_major(Dimensions(p).y), y),
         weight_in(row_major(Dimensions(p).weight), weight),
-        x_out(x, row_major(Dimensions(p).x)) {}
+        x_out(x, row_major(Dimensions(p).x)),
+        in_blocks(is_blocked(p, y)) {}
   Plan plan;
   memory::desc x, weight, y;
   Reorder y_in, weight_in, x_out;
+  bool in_blocks;  // y is what mask_into_blocks makes
 };
 
 struct BackwardWeightsPlan {
@@ -159,10 +167,12 @@ struct BackwardWeightsPlan {
         bias(row_major(Dimensions(p).bias)),
         x_in(row_major(Dimensions(p).x), x),
         y_in(row_major(Dimensions(p).y), y),
-        weight_out(weight, row_major(Dimensions(p).weight)) {}
+        weight_out(weight, row_major(Dimensions(p).weight)),
+        in_blocks(is_blocked(p, y)) {}
   Plan plan;
   memory::desc x, weight, y, bias;
   Reorder x_in, y_in, weight_out;
+  bool in_blocks;  // y is what mask_into_blocks makes
 };
 
 template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::int64_t images) {
@@ -205,17 +215,34 @@ template <class P> struct Chunked {
   }
 };
 
-// The gradient before the fused relu: `grad` itself if there is none (null y), else made in `room`.
-const float* before_relu(const float* __restrict grad, const float* __restrict y, std::int64_t count,
-                         float* __restrict room) {
-  if (!y) return grad;
-  for (std::int64_t i = 0; i < count; ++i) room[i] = y[i] > 0 ? grad[i] : 0.0f;
-  return room;
-}
+// One chunk's gradient of the result, before the fused relu if there is one (y is not null), in the layout that the plan
+// wants.
+class ChunkGradient {
+ public:
+  ChunkGradient(const ConvProblem& p, std::int64_t images, const Reorder& y_in, bool in_blocks,
+                const float* grad, const float* y)
+      : masked_(y && !in_blocks ? sizeof(float) * static_cast<std::size_t>(images * p.out_image()) : 0),
+        blocked_(y_in.needed() ? y_in.to_bytes() : 0),
+        data_(grad) {
+    if (y && in_blocks) {
+      mask_into_blocks(grad, y, images, p.outputs, p.out[0] * p.out[1], blocked_.as<float>());
+      data_ = blocked_.as<float>();
+      return;
+    }
+    if (y) data_ = mask(grad, y, images * p.out_image(), masked_.as<float>());
+    data_ = y_in.convert(data_, blocked_.as<float>());
+  }
+  const float* data() const { return data_; }
 
-std::size_t mask_bytes(const ConvProblem& p, const float* y, std::int64_t images) {
-  return y ? sizeof(float) * static_cast<std::size_t>(images * p.out_image()) : 0;
-}
+ private:
+  static const float* mask(const float* __restrict grad, const float* __restrict y, std::int64_t count,
+                           float* __restrict to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] > 0 ? grad[i] : 0.0f;
+    return to;
+  }
+  Scratch masked_, blocked_;
+  const float* data_;
+};
 
 }  // namespace
 
@@ -251,14 +278,12 @@ void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const fl
     const auto& size = chunks.of(end - begin);
     const BackwardDataPlan& plan = *size.plan;
     const std::int64_t from = begin * p.out_image();
-    const Scratch mask(mask_bytes(p, y, end - begin));
-    const Scratch y_room(plan.y_in.needed() ? plan.y.get_size() : 0);
+    const ChunkGradient gradient(p, end - begin, plan.y_in, plan.in_blocks, grad + from,
+                                 y ? y + from : nullptr);
     const Scratch x_room(plan.x_out.needed() ? plan.x.get_size() : 0);
-    const float* g =
-        before_relu(grad + from, y ? y + from : nullptr, (end - begin) * p.out_image(), mask.as<float>());
     float* out = x_grad + begin * p.in_image();
     float* blocked = plan.x_out.needed() ? x_room.as<float>() : out;
-    plan.plan.execute({{DNNL_ARG_DIFF_DST, plan.y, plan.y_in.convert(g, y_room.as<float>())},
+    plan.plan.execute({{DNNL_ARG_DIFF_DST, plan.y, gradient.data()},
                        {DNNL_ARG_WEIGHTS, plan.weight, size.weights},
                        {DNNL_ARG_DIFF_SRC, plan.x, blocked}});
     if (plan.x_out.needed()) plan.x_out.run(blocked, out);
@@ -272,14 +297,12 @@ void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const floa
                            const float* x, float* weight_grad, float* bias_grad) {
   OneLibraryThread one;
   const auto plan = plan_for<BackwardWeightsPlan>(p, images);
-  const Scratch mask(mask_bytes(p, y, images));
+  const ChunkGradient gradient(p, images, plan->y_in, plan->in_blocks, grad, y);
   const Scratch x_room(plan->x_in.needed() ? plan->x.get_size() : 0);
-  const Scratch y_room(plan->y_in.needed() ? plan->y.get_size() : 0);
   const Scratch weight_room(plan->weight_out.needed() ? plan->weight.get_size() : 0);
-  const float* g = before_relu(grad, y, images * p.out_image(), mask.as<float>());
   float* blocked = plan->weight_out.needed() ? weight_room.as<float>() : weight_grad;
   plan->plan.execute({{DNNL_ARG_SRC, plan->x, plan->x_in.convert(x, x_room.as<float>())},
-                      {DNNL_ARG_DIFF_DST, plan->y, plan->y_in.convert(g, y_room.as<float>())},
+                      {DNNL_ARG_DIFF_DST, plan->y, gradient.data()},
                       {DNNL_ARG_DIFF_WEIGHTS, plan->weight, blocked},
                       {DNNL_ARG_DIFF_BIAS, plan->bias, bias_grad}});
   if (plan->weight_out.needed()) plan->weight_out.run(blocked, weight_grad);
@@ -308,7 +331,7 @@ void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const
     return;
   }
   // a chunk has gradients of its own, so that big weights allow only few chunks
-  constexpr std::int64_t kMostPartial = std::int64_t{1} << 22;
+  constexpr std::int64_t kMostPartial = std::int64_t{1} << 24;
   const std::int64_t most = std::max<std::int64_t>(1, kMostPartial / row);
   const std::int64_t images = std::max(images_per_chunk(p), (p.n + most - 1) / most);
   const std::int64_t chunks = (p.n + images - 1) / images;

@@ -1,0 +1,69 @@
+#include "masked_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace heddle::cpu_kernels {
+namespace {
+
+constexpr int kLanes = 16;
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+
+Lanes load(const float* from) {
+  Lanes value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// Swaps the off-diagonal quarters of all Step x Step blocks on the rows first and first + Step.
+template <int Step> void swap_blocks(Lanes& first, Lanes& second) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    const Lanes low = __builtin_shufflevector(first, second, (I & Step ? kLanes + I - Step : I)...);
+    const Lanes high = __builtin_shufflevector(first, second, (I & Step ? kLanes + I : I + Step)...);
+    first = low;
+    second = high;
+  }
+  (std::make_integer_sequence<int, kLanes>());
+}
+
+template <int Step> void transpose_step(Lanes* rows) {
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & Step) == 0) swap_blocks<Step>(rows[i], rows[i + Step]);
+  }
+}
+
+// A 16 x 16 matrix in registers: blocks of 1, 2, 4 and 8 change sides (Eklundh, IEEE Trans. Computers 1972).
+void transpose(Lanes* rows) {
+  transpose_step<1>(rows);
+  transpose_step<2>(rows);
+  transpose_step<4>(rows);
+  transpose_step<8>(rows);
+}
+
+// 16 channels of 16 pixels.
+void mask_block(const float* grad, const float* y, std::int64_t pixels, float* blocked) {
+  Lanes rows[kLanes];
+  for (int channel = 0; channel < kLanes; ++channel) {
+    const std::int64_t at = channel * pixels;
+    rows[channel] = load(y + at) > 0 ? load(grad + at) : Lanes{};
+  }
+  transpose(rows);
+  std::memcpy(blocked, rows, sizeof rows);
+}
+
+}  // namespace
+
+void mask_into_blocks(const float* grad, const float* y, std::int64_t images, std::int64_t channels,
+                      std::int64_t pixels, float* blocked) {
+  for (std::int64_t block = 0; block < images * channels / kChannelBlock; ++block) {
+    const std::int64_t base = block * kChannelBlock * pixels;
+    for (std::int64_t pixel = 0; pixel < pixels; pixel += kLanes) {
+      // the last square overlaps its neighbour, whose values come out the same again
+      const std::int64_t at = std::min(pixel, pixels - kLanes);
+      mask_block(grad + base + at, y + base + at, pixels, blocked + base + at * kChannelBlock);
+    }
+  }
+}
+
+}  // namespace heddle::cpu_kernels
