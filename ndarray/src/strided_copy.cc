@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 32 * 1024;     // elements a parallel chunk
 constexpr std::int64_t kParallel = 64 * 1024;  // fewer are not worth waking anyone
-constexpr std::int64_t kTile = 16;  // one cache line of f32
+constexpr std::int64_t kTile = 16;             // one cache line of f32
 
 // One loop: its length and how far a step moves in the target and in the source, in elements.
 struct Loop {
