@@ -75,30 +75,32 @@ TEST_CASE("too much memory is bad_alloc, and nothing is counted") {
 }
 
 TEST_CASE("threads that touch a storage first together get one block") {
-  constexpr std::size_t kCount = 20000, kThreads = 3;
-  const std::size_t before = cpu_allocator_stats().in_use;
-  std::vector<std::unique_ptr<Storage>> storages;
-  for (std::size_t i = 0; i < kCount; ++i)
-    storages.push_back(std::make_unique<Storage>(current_engine(), cpu(), 64));
-  std::vector<std::vector<std::byte*>> seen(kThreads, std::vector<std::byte*>(kCount));
-  std::vector<std::thread> threads;
-  std::atomic<std::size_t> arrived{0};
-  for (auto& mine : seen) {
-    threads.emplace_back([&] {
-      for (std::size_t i = 0; i < kCount; ++i) {
-        // all meet again every few storages, so that none runs ahead
-        if (i % 8 == 0) {
+  constexpr std::size_t kCount = 500, kThreads = 3;
+  constexpr std::size_t kBytes = std::size_t{1} << 20;  // fresh from the system: slow enough to be overtaken
+  for (int round = 0; round < 10; ++round) {
+    cpu_allocator_trim();
+    const std::size_t before = cpu_allocator_stats().in_use;
+    std::vector<std::unique_ptr<Storage>> storages;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      storages.push_back(std::make_unique<Storage>(current_engine(), cpu(), kBytes));
+    }
+    std::vector<std::vector<std::byte*>> seen(kThreads, std::vector<std::byte*>(kCount));
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> arrived{0};
+    for (auto& mine : seen) {
+      threads.emplace_back([&] {
+        for (std::size_t i = 0; i < kCount; ++i) {
           arrived.fetch_add(1);
-          while (arrived.load() < (i / 8 + 1) * kThreads) std::this_thread::yield();
+          while (arrived.load() < (i + 1) * kThreads) std::this_thread::yield();
+          mine[i] = storages[i]->data();
         }
-        mine[i] = storages[i]->data();
-      }
-    });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(seen[0] == seen[1]);
+    CHECK(seen[0] == seen[2]);
+    CHECK(cpu_allocator_stats().in_use == before + kCount * kBytes);  // the losers' blocks went back
   }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(seen[0] == seen[1]);
-  CHECK(seen[0] == seen[2]);
-  CHECK(cpu_allocator_stats().in_use == before + kCount * 64);  // the losers' blocks went back
 }
 
 TEST_CASE("threads may allocate and free together without sharing a block") {
