@@ -94,56 +94,41 @@ bool is_blocked(const ConvProblem& p, const memory::desc& y) {
          y == memory::desc(Dimensions(p).y, memory::data_type::f32, memory::format_tag::nChw16c);
 }
 
-struct Argument {
-  int kind;
-  const memory::desc& desc;
-  const float* data;
-};
-
-// One chunk's primitive with the layouts that it chose. Immutable; executed on any thread.
-class Plan {
- public:
-  template <class Primitive, class Description>
-  Plan(std::in_place_type_t<Primitive>, const Description& description)
-      : primitive_(Primitive(description)), scratch_(description.scratchpad_desc()) {}
-
-  void execute(std::initializer_list<Argument> arguments) const {
-    dnnl::engine& engine = onednn_engine();
-    const Scratch scratch(scratch_.get_size());
-    std::unordered_map<int, memory> bound;
-    for (const Argument& argument : arguments) {
-      if (argument.data)
-        bound.emplace(argument.kind, memory(argument.desc, engine, const_cast<float*>(argument.data)));
-    }
-    bound.emplace(DNNL_ARG_SCRATCHPAD, memory(scratch_, engine, scratch.data()));
-    primitive_.execute(onednn_stream(), bound);
-  }
-
- private:
-  dnnl::primitive primitive_;
-  memory::desc scratch_;
-};
+// The primitive that `description` describes, for arguments in the order given; a bias only if the problem has one.
+template <class Primitive, class Description>
+Executable executable(const ConvProblem& p, const Description& description,
+                      std::vector<Executable::Argument> arguments, int bias) {
+  if (p.bias && bias != 0) arguments.push_back({bias, row_major(Dimensions(p).bias)});
+  return Executable(Primitive(description), std::move(arguments), description.scratchpad_desc());
+}
 
 struct ForwardPlan {
   explicit ForwardPlan(const ConvProblem& p) : ForwardPlan(p, describe_forward(p, p.relu)) {}
   ForwardPlan(const ConvProblem& p, const dnnl::convolution_forward::primitive_desc& chosen)
-      : plan(std::in_place_type<dnnl::convolution_forward>, chosen),
+      : convolution(executable<dnnl::convolution_forward>(p, chosen,
+                                                          {{DNNL_ARG_SRC, chosen.src_desc()},
+                                                           {DNNL_ARG_WEIGHTS, chosen.weights_desc()},
+                                                           {DNNL_ARG_DST, chosen.dst_desc()}},
+                                                          DNNL_ARG_BIAS)),
         x(chosen.src_desc()),
         weight(chosen.weights_desc()),
         y(chosen.dst_desc()),
-        bias(row_major(Dimensions(p).bias)),
         x_in(row_major(Dimensions(p).x), x),
         weight_in(row_major(Dimensions(p).weight), weight),
         y_out(y, row_major(Dimensions(p).y)) {}
-  Plan plan;
-  memory::desc x, weight, y, bias;
+  Executable convolution;
+  memory::desc x, weight, y;
   Reorder x_in, weight_in, y_out;
 };
 
 struct BackwardDataPlan {
   explicit BackwardDataPlan(const ConvProblem& p) : BackwardDataPlan(p, describe_backward_data(p)) {}
   BackwardDataPlan(const ConvProblem& p, const dnnl::convolution_backward_data::primitive_desc& chosen)
-      : plan(std::in_place_type<dnnl::convolution_backward_data>, chosen),
+      : convolution(executable<dnnl::convolution_backward_data>(p, chosen,
+                                                                {{DNNL_ARG_DIFF_DST, chosen.diff_dst_desc()},
+                                                                 {DNNL_ARG_WEIGHTS, chosen.weights_desc()},
+                                                                 {DNNL_ARG_DIFF_SRC, chosen.diff_src_desc()}},
+                                                                0)),
         x(chosen.diff_src_desc()),
         weight(chosen.weights_desc()),
         y(chosen.diff_dst_desc()),
@@ -151,7 +136,7 @@ struct BackwardDataPlan {
         weight_in(row_major(Dimensions(p).weight), weight),
         x_out(x, row_major(Dimensions(p).x)),
         in_blocks(is_blocked(p, y)) {}
-  Plan plan;
+  Executable convolution;
   memory::desc x, weight, y;
   Reorder y_in, weight_in, x_out;
   bool in_blocks;  // y is what mask_into_blocks makes
@@ -160,17 +145,21 @@ struct BackwardDataPlan {
 struct BackwardWeightsPlan {
   explicit BackwardWeightsPlan(const ConvProblem& p) : BackwardWeightsPlan(p, describe_backward_weights(p)) {}
   BackwardWeightsPlan(const ConvProblem& p, const dnnl::convolution_backward_weights::primitive_desc& chosen)
-      : plan(std::in_place_type<dnnl::convolution_backward_weights>, chosen),
+      : convolution(executable<dnnl::convolution_backward_weights>(
+            p, chosen,
+            {{DNNL_ARG_SRC, chosen.src_desc()},
+             {DNNL_ARG_DIFF_DST, chosen.diff_dst_desc()},
+             {DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc()}},
+            DNNL_ARG_DIFF_BIAS)),
         x(chosen.src_desc()),
         weight(chosen.diff_weights_desc()),
         y(chosen.diff_dst_desc()),
-        bias(row_major(Dimensions(p).bias)),
         x_in(row_major(Dimensions(p).x), x),
         y_in(row_major(Dimensions(p).y), y),
         weight_out(weight, row_major(Dimensions(p).weight)),
         in_blocks(is_blocked(p, y)) {}
-  Plan plan;
-  memory::desc x, weight, y, bias;
+  Executable convolution;
+  memory::desc x, weight, y;
   Reorder x_in, y_in, weight_out;
   bool in_blocks;  // y is what mask_into_blocks makes
 };
@@ -259,11 +248,12 @@ void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weig
     const Scratch y_room(plan.y_out.needed() ? plan.y.get_size() : 0);
     float* out = y + begin * p.out_image();
     float* blocked = plan.y_out.needed() ? y_room.as<float>() : out;
-    plan.plan.execute(
-        {{DNNL_ARG_SRC, plan.x, plan.x_in.convert(x + begin * p.in_image(), x_room.as<float>())},
-         {DNNL_ARG_WEIGHTS, plan.weight, size.weights},
-         {DNNL_ARG_BIAS, plan.bias, bias},
-         {DNNL_ARG_DST, plan.y, blocked}});
+    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_room.as<float>());
+    if (bias) {
+      plan.convolution.run({in, size.weights, blocked, bias});
+    } else {
+      plan.convolution.run({in, size.weights, blocked});
+    }
     if (plan.y_out.needed()) plan.y_out.run(blocked, out);
   });
 }
@@ -283,9 +273,7 @@ void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const fl
     const Scratch x_room(plan.x_out.needed() ? plan.x.get_size() : 0);
     float* out = x_grad + begin * p.in_image();
     float* blocked = plan.x_out.needed() ? x_room.as<float>() : out;
-    plan.plan.execute({{DNNL_ARG_DIFF_DST, plan.y, gradient.data()},
-                       {DNNL_ARG_WEIGHTS, plan.weight, size.weights},
-                       {DNNL_ARG_DIFF_SRC, plan.x, blocked}});
+    plan.convolution.run({gradient.data(), size.weights, blocked});
     if (plan.x_out.needed()) plan.x_out.run(blocked, out);
   });
 }
@@ -301,10 +289,12 @@ void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const floa
   const Scratch x_room(plan->x_in.needed() ? plan->x.get_size() : 0);
   const Scratch weight_room(plan->weight_out.needed() ? plan->weight.get_size() : 0);
   float* blocked = plan->weight_out.needed() ? weight_room.as<float>() : weight_grad;
-  plan->plan.execute({{DNNL_ARG_SRC, plan->x, plan->x_in.convert(x, x_room.as<float>())},
-                      {DNNL_ARG_DIFF_DST, plan->y, gradient.data()},
-                      {DNNL_ARG_DIFF_WEIGHTS, plan->weight, blocked},
-                      {DNNL_ARG_DIFF_BIAS, plan->bias, bias_grad}});
+  const float* in = plan->x_in.convert(x, x_room.as<float>());
+  if (bias_grad) {
+    plan->convolution.run({in, gradient.data(), blocked, bias_grad});
+  } else {
+    plan->convolution.run({in, gradient.data(), blocked});
+  }
   if (plan->weight_out.needed()) plan->weight_out.run(blocked, weight_grad);
 }
 

@@ -1,5 +1,12 @@
 #include "onednn.h"
 
+#include <atomic>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include <heddle/error.h>
+
 #include "scratch.h"
 
 namespace heddle::cpu_kernels {
@@ -30,26 +37,60 @@ dnnl::primitive_attr caller_scratch() {
   return attributes;
 }
 
+// Memory objects cost more to make than many a primitive takes to run, so each thread keeps its own for each
+// executable and only points them elsewhere.
+struct Executable::Bound {
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> arguments;
+};
+
+struct Executable::BoundByThread {
+  static constexpr std::size_t kMost = 1024;
+  std::unordered_map<std::uint64_t, Bound> by_id;
+};
+
+Executable::Executable(dnnl::primitive primitive, std::vector<Argument> arguments,
+                       const dnnl::memory::desc& scratch)
+    : primitive_(std::move(primitive)), arguments_(std::move(arguments)), scratch_bytes_(scratch.get_size()) {
+  static std::atomic<std::uint64_t> executables{0};
+  id_ = ++executables;
+  arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch});
+}
+
+Executable::Bound& Executable::bound() const {
+  thread_local BoundByThread mine;
+  const auto found = mine.by_id.find(id_);
+  if (found != mine.by_id.end()) return found->second;
+  if (mine.by_id.size() >= BoundByThread::kMost) mine.by_id.clear();
+  Bound& made = mine.by_id[id_];
+  for (const Argument& argument : arguments_) {
+    made.memories.emplace_back(argument.desc, onednn_engine(), nullptr);
+    made.arguments.push_back({argument.kind, made.memories.back().get()});
+  }
+  return made;
+}
+
+void Executable::run(std::initializer_list<const float*> pointers) const {
+  Bound& now = bound();
+  const Scratch scratch(scratch_bytes_);
+  std::size_t next = 0;
+  for (const float* pointer : pointers) now.memories[next++].set_data_handle(const_cast<float*>(pointer));
+  now.memories[next].set_data_handle(scratch.data());
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), onednn_stream().get(), static_cast<int>(now.arguments.size()), now.arguments.data());
+  if (status != dnnl_success) throw Error("oneDNN failed with status " + std::to_string(status));
+}
+
 Reorder::Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
     : from_(from), to_(to), needed_(from != to) {
   if (!needed_) return;
   const dnnl::reorder::primitive_desc description(onednn_engine(), from, onednn_engine(), to,
                                                   caller_scratch());
-  scratch_bytes_ = description.scratchpad_desc().get_size();
-  primitive_ = dnnl::reorder(description);
+  executable_ = Executable(dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+                           description.scratchpad_desc());
 }
 
-void Reorder::run(const float* from, float* to) const {
-  dnnl::engine& engine = onednn_engine();
-  const Scratch scratch(scratch_bytes_);
-  // oneDNN has one memory type for what is read and what is written
-  dnnl::memory source(from_, engine, const_cast<float*>(from)), target(to_, engine, to);
-  const dnnl::memory::desc pad({static_cast<dnnl::memory::dim>(scratch_bytes_)}, dnnl::memory::data_type::u8,
-                               dnnl::memory::format_tag::x);
-  primitive_.execute(onednn_stream(), {{DNNL_ARG_FROM, source},
-                                       {DNNL_ARG_TO, target},
-                                       {DNNL_ARG_SCRATCHPAD, dnnl::memory(pad, engine, scratch.data())}});
-}
+void Reorder::run(const float* from, float* to) const { executable_.run({from, to}); }
 
 const float* Reorder::convert(const float* plain, float* room) const {
   if (!needed_) return plain;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
 
 #include <dnnl.hpp>
 
@@ -18,6 +21,29 @@ dnnl::memory::desc row_major(const dnnl::memory::dims& dims);
 // Attributes that leave scratch memory to the caller, which is what makes a primitive usable from several threads.
 dnnl::primitive_attr caller_scratch();
 
+// A primitive with the layouts of its arguments. Immutable: run() may be called on any thread.
+class Executable {
+ public:
+  struct Argument {
+    int kind;  // DNNL_ARG_SRC, ...
+    dnnl::memory::desc desc;
+  };
+  Executable() = default;  // runs nothing
+  Executable(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl::memory::desc& scratch);
+
+  // One pointer an argument, in order. oneDNN does not tell what is read from what is written by type.
+  void run(std::initializer_list<const float*> pointers) const;
+
+ private:
+  struct Bound;
+  struct BoundByThread;
+  Bound& bound() const;
+  std::uint64_t id_ = 0;
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;  // the scratch memory is the last
+  std::size_t scratch_bytes_ = 0;
+};
+
 // A change of layout, or nothing if the two are equal. Immutable: run() may be called on any thread.
 class Reorder {
  public:
@@ -32,8 +58,7 @@ class Reorder {
  private:
   dnnl::memory::desc from_, to_;
   bool needed_;
-  dnnl::reorder primitive_;
-  std::size_t scratch_bytes_ = 0;
+  Executable executable_;
 };
 
 }  // namespace heddle::cpu_kernels
