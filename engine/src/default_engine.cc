@@ -1,5 +1,7 @@
 #include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include <heddle/engine.h>
 
@@ -30,6 +32,24 @@ struct AtExit {
   }
 };
 
+// The last ops may use statics that a library made after AtExit was, and that die before it. What belongs to the
+// thread that calls exit() dies before all statics; and some of it has died already, so that a scheduler which runs
+// ops inside a wait must do so on another thread.
+struct DrainFirst {
+  ~DrainFirst() {
+    Default& state = the_default();
+    std::unique_lock guard(state.mutex);
+    Engine* engine = state.engine;
+    guard.unlock();
+    if (engine->core().forked()) return;
+    try {
+      std::thread([engine] { engine->core().wait_all(); }).join();
+    } catch (const std::system_error&) {
+      engine->core().wait_all();  // there is no thread to be had
+    }
+  }
+};
+
 thread_local Engine* scoped = nullptr;
 
 }  // namespace
@@ -40,6 +60,7 @@ Engine& default_engine() {
   if (!state.engine || state.engine->core().forked()) {
     state.engine = new Engine(state.options ? *state.options : EngineOptions::from_environment());
     static AtExit at_exit;
+    thread_local DrainFirst drain_first;
   }
   return *state.engine;
 }
