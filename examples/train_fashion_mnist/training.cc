@@ -93,14 +93,6 @@ Training::Training(const Options& options, Dataset train, Dataset test)
                                    .params = optimizer_params(options),
                                    .schedule = make_schedule(options, train_.batches())}) {}
 
-Training::~Training() {
-  try {
-    default_engine().wait_all();
-  } catch (const std::exception&) {
-    // whoever destroys a training has its result or its error already
-  }
-}
-
 std::string Training::describe() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : net_.parameters()) count += parameter.value.size();

@@ -28,8 +28,6 @@ class Training {
  public:
   // Returns at once; the data may still be on their way.
   Training(const Options& options, Dataset train, Dataset test);
-  // Waits for every op: none may still run when exit() destroys what it works with.
-  ~Training();
   Training(const Training&) = delete;  // the network holds on to the generator in here
   Training& operator=(const Training&) = delete;
 
