@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "scratch.h"
+
 namespace heddle::cpu_kernels {
 namespace {
 
@@ -41,27 +43,33 @@ void transpose(Lanes* rows) {
   transpose_step<8>(rows);
 }
 
-// 16 channels of 16 pixels.
-void mask_block(const float* grad, const float* y, std::int64_t pixels, float* blocked) {
+// 16 x 16 of row-major `from`, whose rows are `stride` apart, to `to`, whose rows are adjacent.
+void transpose_square(const float* from, std::int64_t stride, float* to) {
   Lanes rows[kLanes];
-  for (int channel = 0; channel < kLanes; ++channel) {
-    const std::int64_t at = channel * pixels;
-    rows[channel] = load(y + at) > 0 ? load(grad + at) : Lanes{};
-  }
+  for (int i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
   transpose(rows);
-  std::memcpy(blocked, rows, sizeof rows);
+  std::memcpy(to, rows, sizeof rows);
+}
+
+void mask(const float* __restrict grad, const float* __restrict y, std::int64_t count, float* __restrict to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] > 0 ? grad[i] : 0.0f;
 }
 
 }  // namespace
 
+// The planes of a block lie side by side: they are read from end to end, as prefetchers like it, into a cache-sized
+// room, and transposed from there.
 void mask_into_blocks(const float* grad, const float* y, std::int64_t images, std::int64_t channels,
                       std::int64_t pixels, float* blocked) {
+  const std::int64_t size = kChannelBlock * pixels;
+  const Scratch room(sizeof(float) * static_cast<std::size_t>(size));
+  float* planes = room.as<float>();
   for (std::int64_t block = 0; block < images * channels / kChannelBlock; ++block) {
-    const std::int64_t base = block * kChannelBlock * pixels;
+    mask(grad + block * size, y + block * size, size, planes);
     for (std::int64_t pixel = 0; pixel < pixels; pixel += kLanes) {
       // the last square overlaps its neighbour, whose values come out the same again
       const std::int64_t at = std::min(pixel, pixels - kLanes);
-      mask_block(grad + base + at, y + base + at, pixels, blocked + base + at * kChannelBlock);
+      transpose_square(planes + at, pixels, blocked + block * size + at * kChannelBlock);
     }
   }
 }
