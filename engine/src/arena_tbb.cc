@@ -1,6 +1,3 @@
-#include <algorithm>
-
-#include <tbb/info.h>
 #include <tbb/task_arena.h>
 
 #include "arena.h"
@@ -11,10 +8,10 @@ struct Arena::Impl {
   tbb::task_arena arena;
 };
 
-// Slots that TBB's own threads never fill are reserved, so that TBB is not asked for more threads than it has.
-Arena::Arena(int cores)
-    : impl_(new Impl{tbb::task_arena(
-          cores, static_cast<unsigned>(std::max(1, cores - tbb::info::default_concurrency() + 1)))}) {}
+// All slots are reserved for our workers. Were TBB's own threads let in, a worker that came back could find its slot
+// taken, and TBB would hand its loop to a thread that waits inside an op's parallel loop: ops would run on top of
+// that op.
+Arena::Arena(int cores) : impl_(new Impl{tbb::task_arena(cores, static_cast<unsigned>(cores))}) {}
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
   impl_->arena.execute([=] { fn(argument); });

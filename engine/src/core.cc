@@ -29,6 +29,10 @@ void EngineCore::check_open() const {
 
 void EngineCore::shut_down() noexcept {
   if (forked()) return;
+  if (current_op()) {  // std::exit inside an op: the process ends, this op never will
+    errors.log_unseen();
+    return;
+  }
   wait_all();
   open_.store(false, std::memory_order_relaxed);
   stop();
@@ -42,13 +46,41 @@ void EngineCore::release() noexcept {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
+InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_thread_state()) {
+  this_thread_state() = {core, op, worker, outer_.core ? &outer_ : nullptr};
+}
+InsideOp::~InsideOp() { this_thread_state() = outer_; }
+
+OpNode* EngineCore::current_op() const {
+  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+    if (frame->core == this) return frame->op;
+  }
+  return nullptr;
+}
+
+void begin_blocking_everywhere() {
+  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+    if (frame->core) frame->core->begin_blocking();
+  }
+}
+
+void end_blocking_everywhere() noexcept {
+  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+    if (frame->core) frame->core->end_blocking();
+  }
+}
+
+// Destructors of what the closure holds may push and wait like the op itself.
+void EngineCore::destroy_closure_inside(OpNode* op) noexcept {
+  const InsideOp inside(this, op, this_thread_state().worker);
+  destroy_closure(op);
+}
+
 void EngineCore::execute(OpNode* op, int worker) noexcept {
-  ThreadState& thread = this_thread_state();
-  const ThreadState outer = thread;
-  thread = {this, op, worker};
   const bool async = op->table->async;
   std::exception_ptr thrown;
   if (!poison_of_reads(*op)) {
+    const InsideOp inside(this, op, worker);
     RunContext context{op->name, worker, op->sequence};
     try {
       op->table->run(op->closure, context, op);
@@ -58,7 +90,6 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
   } else if (async) {
     op->parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
-  thread = outer;
   if (!async) {
     finish(op, std::move(thrown));
     return;
@@ -70,13 +101,25 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
 
 void complete_parts(OpNode* op) noexcept {
   // An exception that unwound an unused Completion is the error; the drop is only its echo.
-  std::exception_ptr error = op->reported && !(op->dropped && op->thrown) ? op->reported : op->thrown;
-  op->core->finish(op, std::move(error));
+  const bool reported = op->reported && !(op->dropped && op->thrown);
+  // An op has one error; a second one is on record for wait_all.
+  if (reported && op->thrown) op->core->errors.failed(*op, op->thrown);
+  op->core->finish(op, reported ? op->reported : op->thrown);
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {
   op->reported = std::move(error);
+  // The last op's end may let the engine go while this thread is still on its way out of it.
+  EngineCore* core = op->core;
+  core->retain();
   if (op->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  core->release();
+}
+
+void fail(OpNode* op, std::exception_ptr error) noexcept {
+  if (!error)
+    error = std::make_exception_ptr(Error("op '" + std::string(op->name) + "': fail() without an error"));
+  complete(op, std::move(error));
 }
 
 void drop(OpNode* op) noexcept {
@@ -93,7 +136,7 @@ std::shared_ptr<const Failure> EngineCore::outcome(const OpNode& op, std::except
 
 void EngineCore::settle(OpNode* op, std::exception_ptr error, ReadyList& ready) noexcept {
   auto failure = outcome(*op, std::move(error));
-  destroy_closure(op);
+  destroy_closure_inside(op);
   leave_and_drain(op, failure, ready);
 }
 

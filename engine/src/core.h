@@ -20,8 +20,26 @@ struct ThreadState {
   EngineCore* core = nullptr;  // of the op it runs
   OpNode* op = nullptr;        // innermost
   int worker = -1;
+  const ThreadState* outer =
+      nullptr;  // an op below it: of another engine, or of the same under naive and fuzz
 };
 ThreadState& this_thread_state();
+
+// While one lives, the calling thread runs `op`.
+class InsideOp {
+ public:
+  InsideOp(EngineCore* core, OpNode* op, int worker);
+  ~InsideOp();
+  InsideOp(const InsideOp&) = delete;
+  InsideOp& operator=(const InsideOp&) = delete;
+
+ private:
+  ThreadState outer_;
+};
+
+// The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
+void begin_blocking_everywhere();
+void end_blocking_everywhere() noexcept;
 
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
@@ -32,16 +50,16 @@ struct EngineCore {
 
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;             // blocks until nothing is queued or running
-  virtual void finish(OpNode* op,
-                      std::exception_ptr error) noexcept = 0;  // its function and Completion have ended
-  virtual void stop() noexcept = 0;                            // after wait_all; no op is pushed any more
+  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
+  // The function of op, and its Completion if it has one, have ended.
+  virtual void finish(OpNode* op, std::exception_ptr error) noexcept = 0;
+  virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
   virtual int workers() const { return 1; }
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
 
-  virtual void begin_blocking() noexcept {
-  }  // the calling thread, which runs an op of this core, is going to block
+  // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
+  virtual void begin_blocking() {}
   virtual void end_blocking() noexcept {}
 
   std::uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
@@ -67,7 +85,9 @@ struct EngineCore {
   void enter_op(OpNode* op, ReadyList& ready);
   // What op leaves on the vars it mutates: null if it ran well.
   std::shared_ptr<const Failure> outcome(const OpNode& op, std::exception_ptr error);
-  bool inside_op() const { return this_thread_state().core == this; }
+  // The innermost op of this core that the calling thread is in; null if there is none.
+  OpNode* current_op() const;
+  void destroy_closure_inside(OpNode* op) noexcept;
 
  private:
   void run_internal(OpNode* op) noexcept;

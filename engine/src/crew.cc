@@ -1,13 +1,20 @@
 #include "crew.h"
 
+#include <string>
+#include <system_error>
+
+#include <heddle/error.h>
+
 namespace heddle::detail {
 
 Crew::Crew(int seats, std::function<void(Worker&)> work)
-    : seats_(static_cast<std::size_t>(seats)), work_(std::move(work)) {
+    : seats_(static_cast<std::size_t>(seats)), work_(std::move(work)) {}
+
+void Crew::start() {
   std::lock_guard guard(mutex_);
-  for (int i = 0; i < seats; ++i) {
-    seats_[static_cast<std::size_t>(i)].index = i;
-    add_thread(&seats_[static_cast<std::size_t>(i)]);
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    seats_[i].index = static_cast<int>(i);
+    add_thread(&seats_[i]);
   }
 }
 
@@ -24,7 +31,12 @@ void Crew::add_thread(Seat* seat) {
   Worker& worker = workers_.emplace_back();
   worker.seat = seat;
   worker.extra = threads_.size() >= seats_.size();
-  threads_.emplace_back([this, &worker] { main(worker); });
+  try {
+    threads_.emplace_back([this, &worker] { main(worker); });
+  } catch (...) {
+    workers_.pop_back();
+    throw;
+  }
 }
 
 void Crew::main(Worker& worker) {
@@ -54,7 +66,13 @@ void Crew::give_up_seat(Worker& worker) {
   Seat* seat = std::exchange(worker.seat, nullptr);
   if (hand_to_waiting(seat)) return;
   if (spare_.empty()) {
-    add_thread(seat);
+    try {
+      add_thread(seat);
+    } catch (const std::system_error& error) {
+      worker.seat = seat;
+      throw Error("a wait inside an op needs a thread to work meanwhile, and " +
+                  std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());
+    }
     return;
   }
   Worker* next = spare_.back();

@@ -26,8 +26,9 @@ struct Worker {
   Seat* seat = nullptr;       // null: may not run ops
   OpNode* current = nullptr;  // the op whose end hands its successors to this worker
   ReadyList successors;
-  bool extra = false;  // made because a thread blocked: has no place in the arena
-  std::uint32_t ticks = 0;
+  bool extra = false;         // made because a thread blocked: has no place in the arena
+  std::uint32_t ops = 0;      // run so far
+  bool look_outside = false;  // at others' queues before its own, once
   Sleeper sleeper;
   std::condition_variable seated;  // with Crew::mutex_
 };
@@ -36,10 +37,12 @@ class Crew {
  public:
   // `work` is the main function of a thread that has a seat; it returns when the thread has lost it, or at the end.
   Crew(int seats, std::function<void(Worker&)> work);
+  void start();  // one thread a seat; throws std::system_error, close() is due then too
   void close();  // the threads end once `work` returns
 
   std::vector<Seat>& seats() { return seats_; }
-  // Gives the seat away, to a thread that wants to go on, to an idle one, or to a new one.
+  // Gives the seat away, to a thread that wants to go on, to an idle one, or to a new one. Throws Error, the seat still
+  // held, if there is no thread to be had.
   void give_up_seat(Worker& worker);
   void ask_for_seat(Worker& worker);  // wanted() is true until somebody gives up his
   void await_seat(Worker& worker);    // after ask_for_seat; null at the end

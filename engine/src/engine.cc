@@ -39,10 +39,10 @@ namespace {
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      const std::string op = std::string("op '") + access.name + "': ";
-      if (!var)
-        throw InvalidArgument(op + "an empty Var in its access list; vars are made by Engine::new_var");
-      if (var->core != core) throw InvalidArgument(op + "a var of another engine in its access list");
+      if (var && var->core == core) continue;
+      throw InvalidArgument(std::string("op '") + access.name +
+                            (var ? "': a var of another engine in its access list"
+                                 : "': an empty Var in its access list; vars are made by Engine::new_var"));
     }
   }
 }
@@ -216,7 +216,9 @@ ErrorReport Engine::error_of(const Var& var) const {
   if (!var) throw InvalidArgument("error_of: an empty Var");
   std::shared_ptr<const Failure> poison;
   {
-    std::lock_guard guard(var.state()->lock);
+    std::unique_lock lock(var.state()->lock, std::defer_lock);
+    // A thread of the parent that held it at fork() never lets it go here.
+    if (!core_->forked()) lock.lock();
     poison = var.state()->poison;
   }
   return poison ? describe(*poison) : ErrorReport{};

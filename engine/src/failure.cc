@@ -88,14 +88,15 @@ std::shared_ptr<const Failure> ErrorLog::skipped(const OpNode& op, std::shared_p
 
 void ErrorLog::forget_settled() {
   std::erase_if(roots_, [](const auto& root) { return root->seen && root.use_count() == 1; });
-  while (roots_.size() >= kMostRoots) log_oldest();
-  forget_at_ = std::min(2 * roots_.size() + 64, kMostRoots);
-}
-
-void ErrorLog::log_oldest() {
-  const auto end = roots_.begin() + kMostRoots / 10;
-  for (auto root = roots_.begin(); root != end; ++root) log_if_unseen(**root);
-  roots_.erase(roots_.begin(), end);
+  if (roots_.size() >= kMostRoots) {
+    // Those that still poison a var stay: wait_all has to report them.
+    std::erase_if(roots_, [](const auto& root) {
+      if (root.use_count() > 1) return false;
+      log_if_unseen(*root);
+      return true;
+    });
+  }
+  forget_at_ = 2 * roots_.size() + 64;
 }
 
 std::vector<ErrorReport> ErrorLog::take_reports() {

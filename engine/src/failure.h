@@ -53,7 +53,6 @@ class ErrorLog {
 
  private:
   void forget_settled();
-  void log_oldest();
   std::mutex mutex_;
   std::vector<std::shared_ptr<FailureRoot>> roots_;
   std::size_t forget_at_ = 64;

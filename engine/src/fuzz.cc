@@ -19,7 +19,9 @@ class FuzzCore final : public EngineCore {
   // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
   void submit(OpNode* op) override {
     std::unique_lock lock(mutex_);
-    if (op->kind == OpKind::user) ++unfinished_;
+    const OpNode* parent = current_op();
+    op->epoch = parent ? parent->epoch : epoch_;
+    if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op);
     if (running_) return;
     if (random_() % 4 != 0) return;
@@ -28,17 +30,16 @@ class FuzzCore final : public EngineCore {
 
   void wait(OpNode* wait_op) override {
     std::shared_ptr<WaitState> state = wait_op->wait;
-    OpNode* const current = inside_op() ? this_thread_state().op : nullptr;
+    OpNode* const current = current_op();
+    state->resumes = current;
     std::unique_lock lock(mutex_);
-    wait_op->resumes = current;
     add_ready(wait_op);
     if (current && !state->done && depends(*state, *current, true)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
     while (!state->done) {
-      // Inside an op only what the wait needs may run on top of it: anything else might wait for the op below.
-      OpNode* op = current ? pick_needed(*state) : running_ ? nullptr : pick();
+      OpNode* op = current ? pick_for(*state) : running_ ? nullptr : pick();
       if (op) {
         run(op, lock, current);
       } else {
@@ -48,9 +49,11 @@ class FuzzCore final : public EngineCore {
   }
 
   void wait_all() override {
-    if (inside_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    std::lock_guard one(wait_all_mutex_);
     std::unique_lock lock(mutex_);
-    while (unfinished_ > 0) {
+    const std::uint8_t epoch = std::exchange(epoch_, epoch_ ^ 1);
+    while (unfinished_[epoch] > 0) {
       OpNode* op = running_ ? nullptr : pick();
       if (op) {
         run(op, lock);
@@ -61,17 +64,25 @@ class FuzzCore final : public EngineCore {
   }
 
   void finish(OpNode* op, std::exception_ptr error) noexcept override {
+    const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, std::move(error), ready);
     std::lock_guard guard(mutex_);
     while (!ready.empty()) ready_.push_back(ready.pop_front());
-    --unfinished_;
+    --unfinished_[epoch];
     progress_.notify_all();
   }
 
-  void stop() noexcept override {}
+  void stop() noexcept override {
+    while (unfinished() > 0) wait_all();
+  }
 
  private:
+  std::int64_t unfinished() {
+    std::lock_guard guard(mutex_);
+    return unfinished_[0] + unfinished_[1];
+  }
+
   void add_ready(OpNode* op) {
     ReadyList ready;
     enter_op(op, ready);
@@ -79,24 +90,27 @@ class FuzzCore final : public EngineCore {
   }
 
   OpNode* take(std::size_t at) {
-    OpNode* op = ready_[at];
-    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
+    std::swap(ready_[at], ready_.back());
+    OpNode* op = ready_.back();
+    ready_.pop_back();
     return op;
   }
 
   OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
 
-  OpNode* pick_needed(const WaitState& state) {
+  // Inside an op: what the wait needs, if possible. Anything else that runs on top of the waiting op might wait for
+  // it in turn; but the wait may need an op's side effect that the engine does not know of.
+  OpNode* pick_for(WaitState& state) {
     std::vector<std::size_t> needed;
     for (std::size_t i = 0; i < ready_.size(); ++i) {
       if (depends(state, *ready_[i], false)) needed.push_back(i);
     }
-    return needed.empty() ? nullptr : take(needed[random_() % needed.size()]);
+    return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
   }
 
   void run(OpNode* op, std::unique_lock<std::mutex>& lock, OpNode* below = nullptr) {
     const bool nested = std::exchange(running_, true);
-    op->resumes = below;  // the op below cannot go on before this one ends
+    op->resumes = below;
     lock.unlock();
     execute(op, 0);
     lock.lock();
@@ -104,12 +118,14 @@ class FuzzCore final : public EngineCore {
     progress_.notify_all();
   }
 
-  std::mutex mutex_;  // guards all below; a var's lock may be taken inside
+  std::mutex wait_all_mutex_;  // held by the one thread in wait_all; mutex_ may be locked inside
+  std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
   std::mt19937_64 random_;
   std::vector<OpNode*> ready_;
-  std::int64_t unfinished_ = 0;  // ops of users
-  bool running_ = false;         // some thread runs ops
+  std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
+  std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
+  bool running_ = false;                 // some thread runs ops
 };
 
 }  // namespace

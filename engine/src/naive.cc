@@ -19,7 +19,7 @@ class NaiveCore final : public EngineCore {
 
   void submit(OpNode* op) override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses[i].var);
-    if (inside_op()) {
+    if (current_op()) {
       op->sequence = next_sequence();
       nested_.push_back(op);
       return;
@@ -38,7 +38,7 @@ class NaiveCore final : public EngineCore {
     VarState* var = wait_op->accesses[0].var;
     std::shared_ptr<WaitState> state = wait_op->wait;
     free_op(wait_op);
-    if (inside_op()) {
+    if (current_op()) {
       run_nested_before(var);
       state->poison = var->poison;
     } else {
@@ -48,13 +48,13 @@ class NaiveCore final : public EngineCore {
   }
 
   void wait_all() override {
-    if (inside_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
     std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
   }
 
   void finish(OpNode* op, std::exception_ptr error) noexcept override {
     const auto failure = outcome(*op, std::move(error));
-    destroy_closure(op);
+    destroy_closure_inside(op);
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time

@@ -14,8 +14,12 @@
 
 namespace heddle::detail {
 
+struct OpNode;
+
 // What a blocked wait() and its op share.
 struct WaitState {
+  OpNode* resumes =
+      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
   std::atomic<std::uint32_t> done{0};
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
 };
@@ -35,13 +39,14 @@ struct OpNode {
   std::source_location where;
   std::uint64_t sequence = 0;
   OpNode* next = nullptr;     // in a ReadyList
-  OpNode* resumes = nullptr;  // an op that cannot end before this one: it waits for it
+  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
   AccessNode* accesses = nullptr;
   std::uint32_t access_count = 0;
   std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while it is being queued
   std::atomic<std::uint32_t> parts{2};    // asynchronous: its function and its Completion, both have to end
   OpKind kind = OpKind::user;
   bool dropped = false;             // its Completion was destroyed unused
+  std::uint8_t epoch = 0;           // of wait_all, at the push
   std::exception_ptr thrown;        // by the function
   std::exception_ptr reported;      // by the Completion
   std::shared_ptr<WaitState> wait;  // of OpKind::wait

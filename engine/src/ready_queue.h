@@ -1,4 +1,4 @@
-// Ops that may run: first in, first out.
+// Ops that may run, taken from the front.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace heddle::detail {
 
 class alignas(64) ReadyQueue {
  public:
-  void push(ReadyList& list, std::size_t count) {
+  void push_back(ReadyList& list, std::size_t count) {
     std::lock_guard guard(lock_);
     if (!ops_.tail) {
       ops_ = list;
@@ -20,10 +20,18 @@ class alignas(64) ReadyQueue {
       ops_.tail->next = list.head;
       ops_.tail = list.tail;
     }
-    // seq_cst: a pusher then looks for sleeping workers, a worker that goes to sleep looks here after it says so
-    // (see Parking); one of the two must see the other.
-    size_.fetch_add(count, std::memory_order_seq_cst);
-    list = {};
+    count_pushed(list, count);
+  }
+
+  void push_front(ReadyList& list, std::size_t count) {
+    std::lock_guard guard(lock_);
+    if (!ops_.head) {
+      ops_ = list;
+    } else {
+      list.tail->next = ops_.head;
+      ops_.head = list.head;
+    }
+    count_pushed(list, count);
   }
 
   // Takes up to `most` ops, at most half of them rounded up, in order. Returns how many.
@@ -40,6 +48,13 @@ class alignas(64) ReadyQueue {
   bool empty() const { return size_.load(std::memory_order_seq_cst) == 0; }
 
  private:
+  void count_pushed(ReadyList& list, std::size_t count) {
+    // seq_cst: a pusher then looks for sleeping workers, a worker that goes to sleep looks here after it says so
+    // (see Parking); one of the two must see the other.
+    size_.fetch_add(count, std::memory_order_seq_cst);
+    list = {};
+  }
+
   SpinLock lock_;  // guards ops_
   ReadyList ops_;
   std::atomic<std::size_t> size_{0};

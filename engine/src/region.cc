@@ -18,11 +18,20 @@ void Region::work() noexcept {
   }
 }
 
-void Region::finish() {
-  // A guest has at most one chunk to go: about as long as ours took, so look for a while before sleeping.
-  for (int spins = 0; spins < 2000 && guests_.load(std::memory_order_acquire) > 0; ++spins) cpu_relax();
-  // acquire: pairs with leave(); what the guests computed is seen.
+bool Region::quiet_soon() const {
+  // acquire, here and below: pairs with leave(); what the guests computed is seen.
+  for (int spins = 0; spins < 2000; ++spins) {
+    if (guests_.load(std::memory_order_acquire) == 0) return true;
+    cpu_relax();
+  }
+  return false;
+}
+
+void Region::await_guests() const {
   while (const std::uint32_t guests = guests_.load(std::memory_order_acquire)) guests_.wait(guests);
+}
+
+void Region::rethrow() const {
   if (error_) std::rethrow_exception(error_);
 }
 

@@ -22,8 +22,11 @@ class Region {
 
   void work() noexcept;  // runs chunks until none is left
   bool exhausted() const { return next_.load(std::memory_order_relaxed) >= count_; }
-  // By the thread that made it: waits for the others, rethrows the first exception.
-  void finish();
+  // By the thread that made it, after its own work: true if all guests left within a moment; waits until they have;
+  // rethrows the first exception.
+  bool quiet_soon() const;
+  void await_guests() const;
+  void rethrow() const;
 
   OpNode* const op;  // that runs the loop
 

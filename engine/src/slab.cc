@@ -7,9 +7,9 @@
 #include <new>
 #include <vector>
 
-#include "fork.h"
-
 #include <sanitizer/asan_interface.h>
+
+#include "fork.h"
 
 namespace heddle::detail {
 namespace {

@@ -1,6 +1,7 @@
 // The product: a crew of workers, a queue of ready ops each, one queue for what other threads push.
 #include <array>
-#include <chrono>
+#include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "arena.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr std::size_t kBatch = 16;       // ops taken at once from a queue that others use too
 constexpr std::uint32_t kFairness = 64;  // every so many ops a worker looks at the others' queues first
-constexpr int kSearchSpins = 400;        // looks for work before a worker goes to sleep, some 20 microseconds
+constexpr int kSearchLooks = 100;        // for work before a worker goes to sleep,
+constexpr int kPauses = 4;               // with so many pauses in between: some 20 microseconds
 constexpr int kWaitSpins = 100;          // looks at a WaitState before the waiting thread goes to sleep
 
 int worker_count(int wanted) {
@@ -22,23 +24,35 @@ int worker_count(int wanted) {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-// Ops pushed and ops ended, counted in several places so that threads do not share a cache line.
+// Ops pushed and ops ended, counted in several places so that threads do not share a cache line, and apart for even
+// and odd epochs: wait_all starts a new epoch and waits for the ops of the last one, whatever is pushed meanwhile.
 class Counters {
  public:
-  void pushed() { mine().pushed.fetch_add(1, std::memory_order_seq_cst); }
-  void ended() { mine().ended.fetch_add(1, std::memory_order_seq_cst); }
-  // Nothing is in flight. The ended ones are read first: they never exceed the pushed ones, so if the earlier sum
-  // equals the later one, both were equal in between.
-  bool balanced() const {
+  // What an op pushes belongs to that op's epoch: wait_all waits for it too.
+  std::uint8_t pushed(const OpNode* parent) {
+    // An op that reads the epoch just before it ends is counted in it all the same: wait_all may wait for it too.
+    const auto now = static_cast<std::uint8_t>(epoch_.load(std::memory_order_seq_cst) & 1);
+    const std::uint8_t epoch = parent ? parent->epoch : now;
+    mine().pushed[epoch].fetch_add(1, std::memory_order_seq_cst);
+    return epoch;
+  }
+  void ended(std::uint8_t epoch) { mine().ended[epoch].fetch_add(1, std::memory_order_seq_cst); }
+  std::uint8_t next_epoch() {
+    return static_cast<std::uint8_t>(epoch_.fetch_add(1, std::memory_order_seq_cst) & 1);
+  }
+  std::uint8_t last_epoch() const { return (epoch_.load(std::memory_order_seq_cst) & 1) ^ 1; }
+  // None of the epoch's ops is in flight. The ended ones are read first: they never exceed the pushed ones, so if the
+  // earlier sum equals the later one, both were equal in between.
+  bool balanced(std::uint8_t epoch) const {
     std::uint64_t ended = 0, pushed = 0;
-    for (const Shard& shard : shards_) ended += shard.ended.load(std::memory_order_seq_cst);
-    for (const Shard& shard : shards_) pushed += shard.pushed.load(std::memory_order_seq_cst);
+    for (const Shard& shard : shards_) ended += shard.ended[epoch].load(std::memory_order_seq_cst);
+    for (const Shard& shard : shards_) pushed += shard.pushed[epoch].load(std::memory_order_seq_cst);
     return ended == pushed;
   }
 
  private:
   struct alignas(64) Shard {
-    std::atomic<std::uint64_t> pushed{0}, ended{0};
+    std::atomic<std::uint64_t> pushed[2] = {0, 0}, ended[2] = {0, 0};
   };
   Shard& mine() {
     static std::atomic<std::size_t> threads{0};
@@ -46,6 +60,7 @@ class Counters {
     return shards_[index % shards_.size()];
   }
   std::array<Shard, 32> shards_;
+  std::atomic<std::uint32_t> epoch_{0};
 };
 
 class ThreadedCore final : public EngineCore {
@@ -54,7 +69,14 @@ class ThreadedCore final : public EngineCore {
       : EngineCore(engine_options),
         workers_(worker_count(engine_options.workers)),
         arena_(workers_),
-        crew_(workers_, [this](Worker& worker) { work(worker); }) {}
+        crew_(workers_, [this](Worker& worker) { work(worker); }) {
+    try {
+      crew_.start();
+    } catch (const std::system_error& error) {
+      stop();
+      throw Error("cannot start " + std::to_string(workers_) + " worker threads: " + error.what());
+    }
+  }
 
   int workers() const override { return workers_; }
   void submit(OpNode* op) override;
@@ -62,7 +84,7 @@ class ThreadedCore final : public EngineCore {
   void wait_all() override;
   void finish(OpNode* op, std::exception_ptr error) noexcept override;
   void stop() noexcept override;
-  void begin_blocking() noexcept override;
+  void begin_blocking() override;
   void end_blocking() noexcept override;
   void parallel(std::int64_t count, std::int64_t grain,
                 const std::function<void(std::int64_t, std::int64_t)>& body) override;
@@ -97,15 +119,16 @@ class ThreadedCore final : public EngineCore {
   Regions regions_;
   Parking parking_;
   std::atomic<bool> stopping_{false};
+  std::mutex wait_all_mutex_;  // held by the one thread in wait_all
   std::atomic<int> balance_waiters_{0};
-  std::atomic<std::uint32_t> balance_epoch_{0};
+  std::atomic<std::uint32_t> balance_signal_{0};
   Crew crew_;  // last: its threads use all of the above
 };
 
 thread_local ThreadedCore::Mine ThreadedCore::mine;
 
 void ThreadedCore::submit(OpNode* op) {
-  if (op->kind == OpKind::user) counters_.pushed();
+  if (op->kind == OpKind::user) op->epoch = counters_.pushed(current_op());
   ReadyList ready;
   enter_op(op, ready);
   schedule(ready);
@@ -115,22 +138,27 @@ void ThreadedCore::schedule(ReadyList& ready) {
   if (ready.empty()) return;
   std::size_t count = 0;
   for (OpNode* op = ready.head; op; op = op->next) ++count;
-  Worker* worker = this_worker();
-  (worker ? worker->seat->queue : pushed_).push(ready, count);
+  // A worker goes on with what it made ready last: ops that push ops run depth first, in little memory.
+  if (Worker* worker = this_worker()) {
+    worker->seat->queue.push_front(ready, count);
+  } else {
+    pushed_.push_back(ready, count);
+  }
   parking_.notify();
 }
 
 void ThreadedCore::finish(OpNode* op, std::exception_ptr error) noexcept {
   Worker* worker = this_worker();
   const bool hand_over = worker && worker->current == op;
+  const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, std::move(error), ready);
-  counters_.ended();
+  counters_.ended(epoch);
   if (hand_over) {
     worker->successors = ready;
   } else {
     schedule(ready);
-    if (!worker) check_balance();  // a worker does when it runs out of work
+    if (!worker) check_balance();  // a worker does now and then, and when it runs out of work
   }
 }
 
@@ -140,8 +168,11 @@ OpNode* ThreadedCore::run(OpNode* op, Worker& worker) {
   execute(op, worker.seat->index);
   worker.current = nullptr;
   ReadyList ready = std::exchange(worker.successors, {});
-  if (ready.empty()) return nullptr;
-  OpNode* next = ++worker.ticks % kFairness == 0 ? nullptr : ready.pop_front();
+  if (++worker.ops % kFairness == 0) {
+    worker.look_outside = true;
+    check_balance();
+  }
+  OpNode* next = ready.empty() || worker.look_outside ? nullptr : ready.pop_front();
   schedule(ready);
   return next;
 }
@@ -151,33 +182,34 @@ OpNode* ThreadedCore::take_from(ReadyQueue& queue, Worker& worker) {
   std::size_t count = queue.take(batch, kBatch);
   if (count == 0) return nullptr;
   OpNode* first = batch.pop_front();
-  if (--count > 0) worker.seat->queue.push(batch, count);
+  if (--count > 0) worker.seat->queue.push_back(batch, count);
   return first;
 }
 
 OpNode* ThreadedCore::find(Worker& worker) {
-  const std::size_t seats = crew_.seats().size();
+  std::vector<Seat>& seats = crew_.seats();
   const auto own = static_cast<std::size_t>(worker.seat->index);
-  if (++worker.ticks % kFairness == 0) {
+  if (std::exchange(worker.look_outside, false)) {
     if (OpNode* op = take_from(pushed_, worker)) return op;
+    const std::size_t other = worker.ops / kFairness % seats.size();
+    if (OpNode* op = other == own ? nullptr : take_from(seats[other].queue, worker)) return op;
   }
   ReadyList one;
   if (worker.seat->queue.take(one, 1)) return one.head;
   if (OpNode* op = take_from(pushed_, worker)) return op;
-  for (std::size_t i = 1; i < seats; ++i) {
-    if (OpNode* op = take_from(crew_.seats()[(own + i) % seats].queue, worker)) return op;
+  for (std::size_t i = 1; i < seats.size(); ++i) {
+    if (OpNode* op = take_from(seats[(own + i) % seats.size()].queue, worker)) return op;
   }
   return nullptr;
 }
 
+// Never with an op in hand: a chunk of the loop might wait for it.
 bool ThreadedCore::join_loop(Worker& worker) {
   std::shared_ptr<Region> region = regions_.enter();
   if (!region) return false;
   if (!region->exhausted()) {
-    ThreadState& thread = this_thread_state();
-    const ThreadState outer = std::exchange(thread, {this, region->op, worker.seat->index});
+    const InsideOp inside(this, region->op, worker.seat->index);
     region->work();
-    thread = outer;
   }
   regions_.close(region.get());
   Regions::leave(*region);
@@ -192,12 +224,13 @@ bool ThreadedCore::has_work() const {
   return false;
 }
 
-// Spins for a while; the thread is a searcher when this is called and none afterwards unless nothing was found.
+// Looks for work for a while. The calling thread is a searcher before and after.
 OpNode* ThreadedCore::search(Worker& worker) {
   OpNode* op = nullptr;
-  for (int spins = 0; spins < kSearchSpins && !op; ++spins) {
+  for (int looks = 0; looks < kSearchLooks && !op; ++looks) {
     if (!has_work()) {
-      cpu_relax();
+      // Looking takes the queue's cache line away from whoever is pushing: not too often.
+      for (int i = 0; i < kPauses; ++i) cpu_relax();
       continue;
     }
     if (stopping_ || crew_.wanted()) break;
@@ -205,7 +238,7 @@ OpNode* ThreadedCore::search(Worker& worker) {
       if (parking_.end_search() && has_work()) parking_.notify();
       join_loop(worker);
       parking_.begin_search();
-      spins = 0;
+      looks = 0;
       continue;
     }
     op = find(worker);
@@ -220,14 +253,12 @@ void ThreadedCore::run_until_idle(Worker& worker) {
   while (op) {
     op = run(op, worker);
     if (crew_.wanted()) {
-      if (op) {
-        ReadyList one;
-        one.push_back(op);
-        schedule(one);
-      }
+      ReadyList in_hand;
+      if (op) in_hand.push_back(op);
+      schedule(in_hand);
       return;
     }
-    while (join_loop(worker)) {
+    while (!op && join_loop(worker)) {
     }
     if (!op) op = find(worker);
   }
@@ -252,7 +283,7 @@ void ThreadedCore::work(Worker& worker) {
   }
 }
 
-void ThreadedCore::begin_blocking() noexcept {
+void ThreadedCore::begin_blocking() {
   if (Worker* worker = this_worker()) crew_.give_up_seat(*worker);
 }
 
@@ -265,8 +296,8 @@ void ThreadedCore::end_blocking() noexcept {
 
 void ThreadedCore::wait(OpNode* wait_op) {
   const std::shared_ptr<WaitState> state = wait_op->wait;
-  const ThreadState thread = this_thread_state();
-  if (thread.core == this) wait_op->resumes = thread.op;
+  OpNode* const current = current_op();
+  state->resumes = current;
   ReadyList ready;
   enter_op(wait_op, ready);
   schedule(ready);
@@ -274,35 +305,47 @@ void ThreadedCore::wait(OpNode* wait_op) {
     if (state->done.load(std::memory_order_acquire)) return;
     cpu_relax();
   }
-  if (thread.core == this && depends(*state, *thread.op, true)) {
-    throw WouldDeadlock("op '" + std::string(thread.op->name) +
+  if (current && depends(*state, *current, true)) {
+    throw WouldDeadlock("op '" + std::string(current->name) +
                         "' waits for a var that can only be ready after that op has ended");
   }
-  if (thread.core) thread.core->begin_blocking();
+  try {
+    begin_blocking_everywhere();
+  } catch (...) {
+    {
+      std::lock_guard guard(one_search);
+      state->resumes = nullptr;
+    }
+    end_blocking_everywhere();
+    throw;
+  }
   state->done.wait(0, std::memory_order_acquire);
-  if (thread.core) thread.core->end_blocking();
+  end_blocking_everywhere();
 }
 
 void ThreadedCore::check_balance() {
   // seq_cst here and in wait_all: either we see the waiter, or the waiter sees what we have counted.
-  if (balance_waiters_.load(std::memory_order_seq_cst) == 0 || !counters_.balanced()) return;
-  balance_epoch_.fetch_add(1, std::memory_order_seq_cst);
-  balance_epoch_.notify_all();
+  if (balance_waiters_.load(std::memory_order_seq_cst) == 0) return;
+  if (!counters_.balanced(counters_.last_epoch())) return;
+  balance_signal_.fetch_add(1, std::memory_order_seq_cst);
+  balance_signal_.notify_all();
 }
 
 void ThreadedCore::wait_all() {
-  const ThreadState thread = this_thread_state();
-  if (thread.core == this) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
-  if (counters_.balanced()) return;
-  if (thread.core) thread.core->begin_blocking();
-  balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
-  for (;;) {
-    const std::uint32_t epoch = balance_epoch_.load(std::memory_order_seq_cst);
-    if (counters_.balanced()) break;
-    balance_epoch_.wait(epoch, std::memory_order_seq_cst);
+  if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+  begin_blocking_everywhere();
+  {
+    std::lock_guard one(wait_all_mutex_);
+    const std::uint8_t epoch = counters_.next_epoch();
+    balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
+    for (;;) {
+      const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
+      if (counters_.balanced(epoch)) break;
+      balance_signal_.wait(signal, std::memory_order_seq_cst);
+    }
+    balance_waiters_.fetch_sub(1, std::memory_order_seq_cst);
   }
-  balance_waiters_.fetch_sub(1, std::memory_order_seq_cst);
-  if (thread.core) thread.core->end_blocking();
+  end_blocking_everywhere();
 }
 
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
@@ -313,10 +356,22 @@ void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
   parking_.notify();
   region->work();
   regions_.close(region.get());
-  region->finish();
+  if (!region->quiet_soon()) {
+    // A guest may be waiting inside its chunk, and need our seat to go on. If nobody can be found to take the seat,
+    // the guests that hold one can still end.
+    try {
+      begin_blocking();
+    } catch (const Error&) {
+    }
+    region->await_guests();
+    end_blocking();
+  }
+  region->rethrow();
 }
 
 void ThreadedCore::stop() noexcept {
+  // Threads that complete ops may have pushed more before they did.
+  while (!counters_.balanced(0) || !counters_.balanced(1)) wait_all();
   stopping_ = true;
   parking_.close();
   crew_.close();

@@ -83,17 +83,27 @@ class Search {
     open_.pop_back();
     return op;
   }
-  // The queued ops that have to let `access` go first.
+  // The queued ops that have to let `access` go first and no other: what is behind them is found from them. So each
+  // access is looked at a bounded number of times, however long the queues are.
   void visit_followers(const AccessNode& access) {
     std::lock_guard guard(access.var->lock);
     AccessNode* follower = access.granted ? access.var->head : access.next;
-    if (!access.mutates) {
-      while (follower && !follower->mutates) follower = follower->next;
+    if (access.mutates) {
+      for (; follower; follower = follower->next) {
+        visit(follower->op);
+        if (follower->mutates) break;
+      }
+    } else {
+      while (follower && !follower->mutates) {
+        if (!passed_.insert(follower).second) return;  // another read of this group went on from here
+        follower = follower->next;
+      }
+      if (follower) visit(follower->op);
     }
-    for (; follower; follower = follower->next) visit(follower->op);
   }
 
  private:
+  std::unordered_set<const AccessNode*> passed_;
   std::unordered_set<OpNode*> seen_;
   std::vector<OpNode*> open_;
 };
@@ -126,18 +136,19 @@ void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList&
   for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(op.accesses[i], failure, ready);
 }
 
-bool depends(const WaitState& target, OpNode& from, bool abandon) {
+bool depends(WaitState& target, OpNode& from, bool abandon) {
   // One search at a time: a waiter that gives up ends its op, and another search must not be about to visit that.
   std::lock_guard guard(from.core->one_search);
   Search search;
   search.visit(&from);
   while (OpNode* op = search.next()) {
     if (op->wait.get() == &target) {
-      if (abandon) op->resumes = nullptr;
+      if (abandon) target.resumes = nullptr;
       return true;
     }
     for (std::uint32_t i = 0; i < op->access_count; ++i) search.visit_followers(op->accesses[i]);
     search.visit(op->resumes);
+    if (op->wait) search.visit(op->wait->resumes);
   }
   return false;
 }

@@ -20,7 +20,8 @@ void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList&
 
 // True if the wait op behind `target` cannot run before `from` ends. The caller sees to it that `from` does not end
 // meanwhile; so no op that the search meets can end either, and none of its memory goes away. Takes time linear in
-// those ops. With `abandon`, a wait op that is found stops being what its op resumes after: its waiter gives up.
-bool depends(const WaitState& target, OpNode& from, bool abandon);
+// those ops. With `abandon`, the waiter gives
+// up if there is one: its op no longer counts as waiting.
+bool depends(WaitState& target, OpNode& from, bool abandon);
 
 }  // namespace heddle::detail

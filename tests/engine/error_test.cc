@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -205,4 +206,41 @@ TEST_CASE("a failing op does not keep the exception's memory once its vars are c
   engine.clear_error(var);
   engine.wait_all();
   CHECK(held.use_count() < 10);
+}
+
+TEST_CASE("no error is dropped while it poisons a var, however many there are") {
+  Engine engine({.workers = 2});
+  std::vector<Var> vars;
+  for (int i = 0; i < 12000; ++i) {
+    vars.push_back(engine.new_var());
+    engine.push([] { throw Custom{1}; }, {.mutate = {vars.back()}});
+  }
+  try {
+    engine.wait_all();
+    FAIL("no error");
+  } catch (const AggregateError& errors) {
+    CHECK(errors.reports().size() == 12000);
+  }
+}
+
+TEST_CASE("both errors of an asynchronous op are on record, and a null one is an error") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var();
+    engine.push_async(
+        [](RunContext&, Completion done) {
+          done.fail(std::make_exception_ptr(Custom{1}));
+          throw std::runtime_error("and thrown");
+        },
+        {.mutate = {a}});
+    engine.push_async([](RunContext&, Completion done) { done.fail(nullptr); }, {.mutate = {b}});
+    CHECK_THROWS_AS(engine.wait(a), Custom);
+    CHECK_THROWS_AS(engine.wait(b), Error);
+    try {
+      engine.wait_all();
+      FAIL("no error");
+    } catch (const AggregateError& errors) {
+      CHECK(errors.reports().size() == 3);
+      CHECK(std::string(errors.what()).find("and thrown") != std::string::npos);
+    }
+  });
 }

@@ -60,7 +60,7 @@ TEST_CASE("blocks freed by another thread come back to their allocator") {
   });
   std::set<void*> addresses;
   for (int i = 0; i < 50000; ++i) {
-    auto* block = static_cast<int*>(slab_allocate(100));
+    auto* block = static_cast<int*>(slab_allocate(1500));  // a size that no op of the other tests has
     *block = i;
     addresses.insert(block);
     std::unique_lock lock(mutex);

@@ -71,10 +71,11 @@ class Engine {
   void push(const PreparedOp& op);
 
   // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
-  // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op.
+  // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
+  // (not found if the cycle goes through threads of several engines), and Error if no thread can work meanwhile.
   void wait(const Var& var);
 
-  // Blocks until every op pushed so far is done. Throws AggregateError with all errors that still poison a var or
+  // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors that still poison a var or
   // that nobody has seen. Throws WouldDeadlock inside an op.
   void wait_all();
 

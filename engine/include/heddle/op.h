@@ -22,7 +22,7 @@ struct Access {
 // What a running op is told.
 struct RunContext {
   const char* name;  // of this op
-  int worker;        // 0 .. workers-1; -1 on a thread that is no worker
+  int worker;        // 0 .. workers-1 when it starts; while it waits inside, another op may have that number
   std::uint64_t
       sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
 };
@@ -32,6 +32,7 @@ struct OpNode;
 struct EngineCore;
 struct PreparedState;
 void complete(OpNode* op, std::exception_ptr error) noexcept;
+void fail(OpNode* op, std::exception_ptr error) noexcept;
 void drop(OpNode* op) noexcept;
 void release(PreparedState* state) noexcept;
 void retain(PreparedState* state) noexcept;
@@ -58,7 +59,7 @@ class Completion {
     if (op_) detail::complete(std::exchange(op_, nullptr), nullptr);
   }
   void fail(std::exception_ptr error) noexcept {
-    if (op_) detail::complete(std::exchange(op_, nullptr), std::move(error));
+    if (op_) detail::fail(std::exchange(op_, nullptr), std::move(error));
   }
 
  private:
