@@ -93,6 +93,21 @@ TEST_CASE("gradients of different leaves never share memory") {
   CHECK(grad(b).storage() != grad(c).storage());
 }
 
+TEST_CASE("a gradient that passes through unchanged is nobody's to change") {
+  NDArray x = leaf({1, 2}, {2}), y = leaf({3, 4}, {2});
+  const NDArray seed = array<double>({1, 10});
+  backward(x + 1, seed);
+  backward(x + 1, seed);
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{2, 20});
+  CHECK(seed.to_vector<double>() == std::vector<double>{1, 10});
+  clear_grad(x);
+  const NDArray a = x * 2, b = y * 3;
+  backward((a + b) + a, seed);
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{4, 40});
+  CHECK(grad(y).to_vector<double>() == std::vector<double>{3, 30});
+  CHECK(seed.to_vector<double>() == std::vector<double>{1, 10});
+}
+
 TEST_CASE("backward from a leaf is its seed") {
   NDArray x = leaf({1, 2, 3}, {3});
   const NDArray seed = array<double>({4, 5, 6});
