@@ -36,10 +36,14 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(file_) != 0) fail("cannot be synced");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed to");
   ::close(file_);
   file_ = -1;
+}
+
+void AtomicFile::durable_commit() {
+  if (::fsync(file_) != 0) fail("cannot be synced");
+  commit();
   // The rename itself must reach the disk too; a file system that cannot sync a directory has no better offer.
   std::string parent = std::filesystem::path(path_).parent_path().string();
   int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

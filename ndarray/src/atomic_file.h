@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Writes to a temporary file in the same directory; commit() syncs it and renames it to `path`. Without commit()
-// nothing is left behind. Throws Error with the path and the system's words.
+// Writes to a temporary file in the same directory; commit() renames it to `path`, durable_commit() makes
+// sure first that a power failure cannot take it away. Without either nothing is left behind. Throws Error with the path and the system's words.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -17,6 +17,7 @@ class AtomicFile {
 
   void write(const void* data, std::size_t bytes);
   void commit();
+  void durable_commit();
 
  private:
   [[noreturn]] void fail(const char* what) const;

@@ -287,7 +287,7 @@ void save_safetensors(const std::string& path, const Safetensors& content) {
         array.storage()->data() + static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
     file.write(data, byte_count(array));
   }
-  file.commit();
+  file.durable_commit();
 }
 
 Safetensors load_safetensors(const std::string& path, Device device) {
