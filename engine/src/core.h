@@ -71,6 +71,9 @@ struct EngineCore {
   void check_open() const;  // throws Error after shut_down, and in the child of a fork
   bool forked() const;      // this is the child of a fork, the core's threads are in the parent
 
+  // The innermost op of this core that the calling thread is in; null if there is none.
+  OpNode* current_op() const;
+
   const EngineOptions options;
   ErrorLog errors;
   std::mutex one_search;  // see depends()
@@ -85,8 +88,6 @@ struct EngineCore {
   void enter_op(OpNode* op, ReadyList& ready);
   // What op leaves on the vars it mutates: null if it ran well.
   std::shared_ptr<const Failure> outcome(const OpNode& op, std::exception_ptr error);
-  // The innermost op of this core that the calling thread is in; null if there is none.
-  OpNode* current_op() const;
   void destroy_closure_inside(OpNode* op) noexcept;
 
  private:

@@ -41,7 +41,7 @@ struct DrainFirst {
     std::unique_lock guard(state.mutex);
     Engine* engine = state.engine;
     guard.unlock();
-    if (engine->core().forked()) return;
+    if (engine->core().forked() || engine->core().current_op()) return;
     try {
       std::thread([engine] { engine->core().wait_all(); }).join();
     } catch (const std::system_error&) {

@@ -1,6 +1,9 @@
-// A var that outlives the default engine at exit: it may be waited for and dropped, and a push on it is refused.
+// With --inside-op: an op calls std::exit(0), which ends the process and does not wait for that op.
+// Without: a var that outlives the default engine at exit: it may be waited for and dropped, and a push on it is refused.
 // Exits with 0 if all of that holds.
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <unistd.h>
 
@@ -25,6 +28,7 @@ struct Late {
   }
 
   ~Late() {
+    if (!var) return;
     const bool all_ran = value == kOps;
     heddle::default_engine().wait(var);
     const bool ok = all_ran && refused();
@@ -36,7 +40,13 @@ struct Late {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  if (count > 1 && std::strcmp(arguments[1], "--inside-op") == 0) {
+    heddle::Var var = heddle::default_engine().new_var();
+    heddle::default_engine().push([] { std::exit(0); }, {.mutate = {var}});
+    heddle::default_engine().wait(var);
+    return 1;
+  }
   late.var = heddle::default_engine().new_var();
   for (int i = 0; i < kOps; ++i) heddle::default_engine().push([] { ++value; }, {.mutate = {late.var}});
   return 0;
