@@ -1,5 +1,6 @@
 #include "slab.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -22,7 +23,9 @@ TEST_CASE("blocks are aligned, distinct and whole") {
   };
   std::vector<Block> blocks;
   auto check_and_free = [&](std::size_t at) {
-    for (std::size_t i = 0; i < blocks[at].size; ++i) REQUIRE(blocks[at].memory[i] == blocks[at].fill);
+    const Block& block = blocks[at];
+    REQUIRE(std::all_of(block.memory, block.memory + block.size,
+                        [&](unsigned char c) { return c == block.fill; }));
     slab_free(blocks[at].memory);
     blocks[at] = blocks.back();
     blocks.pop_back();
