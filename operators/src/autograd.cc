@@ -50,6 +50,7 @@ struct Node {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
+  AddGradient add;  // instead of backward
   bool freed = false;
 
   ~Node();
@@ -60,6 +61,7 @@ struct Remains {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
+  AddGradient add;
 };
 
 // A chain of nodes would be destroyed recursively, a stack frame a node: the outermost destructor takes what the
@@ -81,12 +83,12 @@ void bury(Remains first) {
   graveyard = nullptr;
 }
 
-Node::~Node() { bury({std::move(inputs), std::move(saved), std::move(backward)}); }
+Node::~Node() { bury({std::move(inputs), std::move(saved), std::move(backward), std::move(add)}); }
 
 void free_node(Node& node) {
   node.freed = true;
-  bury(
-      {std::exchange(node.inputs, {}), std::exchange(node.saved, {}), std::exchange(node.backward, nullptr)});
+  bury({std::exchange(node.inputs, {}), std::exchange(node.saved, {}), std::exchange(node.backward, nullptr),
+        std::exchange(node.add, nullptr)});
 }
 
 bool needs_gradient(const GradMeta* meta) { return meta && (meta->leaf || meta->producer); }
@@ -191,6 +193,27 @@ void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
   }
 }
 
+// The array to add a part of the gradient of `input` to: all parts of a walk, and all of a leaf's, go into one.
+NDArray whole_gradient(Walk& walk, const Input& input, Device device) {
+  const bool is_leaf = !input.meta->producer;
+  Arrival* arrival = is_leaf ? nullptr : &walk.at(input.meta->producer->sequence);
+  NDArray& gradient = is_leaf ? input.meta->grad : arrival->gradient;
+  if (!gradient.defined()) {
+    gradient = zeros(input.shape, input.dtype, device);
+  } else if (!is_leaf && !arrival->owned) {
+    gradient = gradient.copy();
+  }
+  if (!is_leaf) arrival->owned = true;
+  return gradient;
+}
+
+void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
+  if (!node.add) return pass_on(walk, node, grad_output, node.backward(grad_output));
+  const Input& input = node.inputs.front();
+  if (needs_gradient(input.meta.get()))
+    node.add(grad_output, whole_gradient(walk, input, grad_output.device()));
+}
+
 NDArray checked_seed(const NDArray& root, const NDArray& seed) {
   if (!seed.defined()) {
     if (root.size() == 1) return full(root.shape(), 1, root.dtype(), root.device());
@@ -238,8 +261,11 @@ bool recording(std::initializer_list<const NDArray*> inputs) {
          std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return requires_grad(*input); });
 }
 
-void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
-            Backward backward) {
+namespace {
+
+// Puts a node that knows no gradient yet on the tape.
+Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
+                  const std::vector<NDArray>& saved) {
   auto node = std::make_shared<Node>();
   node->name = name;
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
@@ -249,10 +275,23 @@ void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std:
         {requires_grad(input) ? input.grad_meta() : nullptr, input.shape(), input.dtype()});
   }
   for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
-  node->backward = std::move(backward);
+  Node& result = *node;
   auto meta = std::make_shared<GradMeta>();
   meta->producer = std::move(node);
   output.set_grad_meta(std::move(meta));
+  return result;
+}
+
+}  // namespace
+
+void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
+            Backward backward) {
+  record_node(name, output, inputs, saved).backward = std::move(backward);
+}
+
+void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
+                 AddGradient add) {
+  record_node(name, output, {input}, saved).add = std::move(add);
 }
 
 void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
@@ -268,9 +307,7 @@ void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
   walk.begin()->second.gradient = first;
   while (!walk.empty()) {
     const Arrival arrival = std::move(walk.begin()->second);
-    if (arrival.gradient.defined()) {
-      pass_on(walk, *arrival.node, arrival.gradient, arrival.node->backward(arrival.gradient));
-    }
+    if (arrival.gradient.defined()) step_back(walk, *arrival.node, arrival.gradient);
     if (!keep_tape) free_node(*arrival.node);
     walk.erase(walk.begin());
   }

@@ -30,11 +30,11 @@ Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
   return shape;
 }
 
-NDArray take_gradient(const NDArray& gradient, const NDArray& indices, const Shape& shape, int axis) {
-  const NDArray source = gradient.contiguous(), result = make_result(gradient, shape, gradient.dtype());
+void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis) {
+  const NDArray source = gradient.contiguous(), target = whole.detach();
   auto* kernel = kernel_for<TakeGradientKernel>("take_gradient", gradient);
-  array_push("take_gradient", {source, indices}, {result}, [=] { kernel(source, indices, result, axis); });
-  return result;
+  array_push("take_gradient", {source, indices, target}, {target},
+             [=] { kernel(source, indices, target, axis); });
 }
 
 }  // namespace
@@ -48,9 +48,8 @@ NDArray take(const NDArray& x, const NDArray& indices, int given) {
   auto* kernel = kernel_for<TakeKernel>("take", x);
   array_push("take", {source, at}, {y}, [=, y = y.detach()] { kernel(source, at, y, axis); });
   if (recording({&x})) {
-    record("take", y, {x}, {at}, [at, shape = x.shape(), axis](const NDArray& g) {
-      return std::vector{take_gradient(g, at, shape, axis)};
-    });
+    record_part("take", y, x, {at},
+                [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); });
   }
   return y;
 }

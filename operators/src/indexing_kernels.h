@@ -8,8 +8,8 @@ namespace heddle {
 // x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. take.
 using TakeKernel = void(const NDArray& x, const NDArray& indices, const NDArray& y, int axis);
 
-// The gradient of take: x (contiguous) becomes 0 with each entry of gradient (contiguous) added at its index, in
-// the order of the indices. take_gradient.
+// The gradient of take: each entry of gradient (contiguous) is added to x (contiguous) at its index, in the order
+// of the indices. take_gradient.
 using TakeGradientKernel = void(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis);
 
 // y is contiguous: labels' shape and one axis more. one_hot.

@@ -2,6 +2,7 @@
 #include <array>
 #include <string>
 
+#include <heddle/elementwise.h>
 #include <heddle/shape_ops.h>
 
 #include "operator.h"
@@ -38,13 +39,6 @@ Shape without_axes(const Shape& shape, const std::array<bool, kMaxDims>& dropped
 // Any view of x that drops or adds axes of size 1 keeps the other strides.
 NDArray squeezed(const NDArray& x, const std::array<bool, kMaxDims>& dropped) {
   return x.detach().view(without_axes(x.shape(), dropped), without_axes(x.strides(), dropped), x.offset());
-}
-
-// The gradient of a slice: zeros with the slice written in.
-NDArray put_slice(const NDArray& g, const Shape& shape, int axis, Slice range) {
-  const NDArray whole = zeros(shape, g.dtype(), g.device());
-  whole.slice(axis, range).assign(g);
-  return whole;
 }
 
 // Checks that shapes agree off the axis, and gives the result's.
@@ -173,9 +167,14 @@ NDArray squeeze(const NDArray& x, Dims axes) {
 NDArray slice(const NDArray& x, int given, Slice range) {
   check_arrays("slice", {&x});
   const int axis = checked_axis("slice", given, x.ndim());
-  return recorded(
-      "slice", x.detach().slice(axis, range), x,
-      [shape = x.shape(), axis, range](const NDArray& g) { return put_slice(g, shape, axis, range); });
+  NDArray y = x.detach().slice(axis, range);
+  if (recording({&x})) {
+    record_part("slice", y, x, {}, [axis, range](const NDArray& g, const NDArray& whole) {
+      NDArray part = whole.slice(axis, range);
+      part += g;
+    });
+  }
+  return y;
 }
 
 NDArray concat(const std::vector<NDArray>& arrays, int given) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -264,6 +265,36 @@ TEST_CASE("a ladder of shared values is walked once a rung") {
   for (int i = 0; i < 60; ++i) y = (y + y) * 0.5;  // 2^60 paths
   backward(y);
   CHECK(gradient_of(x) == 1);
+}
+
+TEST_CASE("the gradients of many parts of one array share its memory") {
+  constexpr std::int64_t kParts = 100, kWidth = 40000;
+  NDArray x = ones({kParts, kWidth}), total = zeros({1, kWidth});
+  set_requires_grad(x);
+  const NDArray doubled = x * 2;  // not a leaf
+  for (std::int64_t i = 0; i < kParts; ++i) {
+    const NDArray taken = take(doubled, array<std::int64_t>({i}));
+    total = total + slice(x, 0, {i, i + 1}) + slice(doubled, 0, {i, i + 1}) * taken;
+  }
+  const NDArray loss = sum(total);
+  loss.wait();
+  const AllocatorStats before = cpu_allocator_stats();
+  backward(loss);
+  CHECK(grad(x).to_vector<float>() == std::vector<float>(kParts * kWidth, 1 + 2 * 2 * 2));
+  const std::size_t bytes = kParts * kWidth * sizeof(float);
+  CHECK(cpu_allocator_stats().peak <= std::max(before.peak, before.in_use + 8 * bytes));
+}
+
+TEST_CASE("parts are added to a whole gradient that others see") {
+  NDArray x = leaf({1, 2, 3}, {3});
+  const NDArray y = x * 1, z = reshape(y, {3, 1}), part = slice(y, 0, {1, 3});
+  const NDArray seed = array<double>({1, 10, 100}, Shape{3, 1});
+  backward(concat({z, reshape(part, {2, 1}), reshape(part * 2, {2, 1})}),
+           concat({seed, array<double>({5, 6, 7, 8}, Shape{4, 1})}));
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{1, 10 + 5 + 14, 100 + 6 + 16});
+  backward(y.detach() * slice(x, 0, {0, 1}), array<double>({1, 1, 1}));
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{7, 29, 122});
+  CHECK(seed.to_vector<double>() == std::vector<double>{1, 10, 100});
 }
 
 TEST_CASE("a gradient of the wrong shape names its operator") {

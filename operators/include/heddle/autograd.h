@@ -39,6 +39,10 @@ class NoGrad {
 // on the thread that calls backward(), under NoGrad.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
 
+// For operators with one input that each give a gradient to a part of it: adds that part into `whole`, which has the
+// input's shape and dtype, is contiguous, and holds the gradients of its other uses. Many parts share one `whole`.
+using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
+
 // True if an operator with these inputs has to record itself now.
 bool recording(std::initializer_list<const NDArray*> inputs);
 
@@ -46,5 +50,7 @@ bool recording(std::initializer_list<const NDArray*> inputs);
 // (detached), checked for changes before it runs.
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
             Backward backward);
+void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
+                 AddGradient add);
 
 }  // namespace heddle

@@ -77,8 +77,7 @@ template <class T>
 void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std::int64_t>& at, T* x) {
   constexpr std::int64_t kColumns = 64;
   const std::int64_t tiles = (blocks.inner + kColumns - 1) / kColumns, number = std::int64_t(at.size());
-  const std::int64_t work =
-      std::max<std::int64_t>(1, (number + blocks.bound) * std::min(blocks.inner, kColumns));
+  const std::int64_t work = std::max<std::int64_t>(1, number * std::min(blocks.inner, kColumns));
   parallel_chunks(blocks.outer * tiles, std::max<std::int64_t>(1, kElementGrain / work),
                   [&](std::int64_t begin, std::int64_t end) {
                     for (std::int64_t unit = begin; unit < end; ++unit) {
@@ -86,9 +85,6 @@ void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std:
                       const std::int64_t width = std::min(kColumns, blocks.inner - column);
                       T* into = x + outer * blocks.bound * blocks.inner + column;
                       const T* from = gradient + outer * number * blocks.inner + column;
-                      for (std::int64_t i = 0; i < blocks.bound; ++i) {
-                        std::fill_n(into + i * blocks.inner, width, T{0});
-                      }
                       for (std::int64_t i = 0; i < number; ++i) {
                         T* row = into + at[static_cast<std::size_t>(i)] * blocks.inner;
                         for (std::int64_t j = 0; j < width; ++j) row[j] += from[i * blocks.inner + j];
