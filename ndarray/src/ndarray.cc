@@ -96,7 +96,7 @@ NDArray NDArray::copy_to(Device device) const {
   return result;
 }
 
-NDArray NDArray::contiguous() const { return !defined() || is_contiguous() ? *this : copy(); }
+NDArray NDArray::contiguous() const { return !defined() || is_contiguous() ? detach() : copy(); }
 
 NDArray NDArray::astype(DType dtype) const {
   check_defined(*this, "astype");

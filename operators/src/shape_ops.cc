@@ -217,4 +217,20 @@ NDArray cast(const NDArray& x, DType dtype) {
   return recorded("cast", std::move(y), x, [from = x.dtype()](const NDArray& g) { return g.astype(from); });
 }
 
+NDArray contiguous(const NDArray& x) {
+  check_arrays("contiguous", {&x});
+  return x.is_contiguous() ? x : copy(x);
+}
+
+NDArray copy(const NDArray& x) {
+  check_arrays("copy", {&x});
+  return recorded("copy", x.copy(), x, [](const NDArray& g) { return g; });
+}
+
+NDArray copy_to(const NDArray& x, Device device) {
+  check_arrays("copy_to", {&x});
+  return recorded("copy_to", x.copy_to(device), x,
+                  [from = x.device()](const NDArray& g) { return g.copy_to(from); });
+}
+
 }  // namespace heddle

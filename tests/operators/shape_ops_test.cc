@@ -75,6 +75,28 @@ TEST_CASE("gradients pass through casts between floating dtypes alone") {
   CHECK(cast(x, DType::f32).storage() == x.storage());
 }
 
+TEST_CASE("copies are on the tape as functions and outside it as members") {
+  const NDArray x = values({2, 3});
+  check_gradients([](In in) { return copy(in[0]); }, {x});
+  check_gradients([](In in) { return contiguous(in[0]); }, {x});
+  check_gradients([](In in) { return contiguous(transpose(in[0])); }, {x});
+  NDArray w = ones({2, 3});
+  set_requires_grad(w);
+  const NDArray there = copy_to(w * 2, cpu(1));
+  CHECK(there.device() == cpu(1));
+  backward(sum(there * 5));
+  CHECK(grad(w).device() == cpu());
+  CHECK(grad(w).to_vector<float>() == std::vector<float>(6, 10));
+  CHECK(copy(w).storage() != w.storage());
+  CHECK(contiguous(w).storage() == w.storage());
+  for (const NDArray& y : {w, w * 2, transpose(w)}) {
+    CHECK_FALSE(requires_grad(y.contiguous()));
+    CHECK_FALSE(requires_grad(y.copy()));
+    CHECK_FALSE(requires_grad(y.copy_to(cpu(1))));
+    CHECK_FALSE(requires_grad(y.astype(DType::f64)));
+  }
+}
+
 TEST_CASE("views share memory") {
   const NDArray x = arange(0, 6).view_as({2, 3});
   for (const NDArray& view : {reshape(x, {3, 2}), transpose(x), flatten(x), expand_dims(x, 0), squeeze(x),

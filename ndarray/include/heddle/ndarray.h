@@ -56,10 +56,10 @@ class NDArray {
   NDArray broadcast_view(const Shape& shape) const;  // stride 0 where broadcast
   NDArray detach() const;                            // the same data, outside any autograd tape
 
-  // Ops.
+  // Ops. Results are outside any autograd tape, as those of detach() (operators/shape_ops.h has ones that record).
   NDArray copy() const;                  // a new contiguous array
   NDArray copy_to(Device device) const;  // a new contiguous array there
-  NDArray contiguous() const;            // itself if it is, else a copy
+  NDArray contiguous() const;            // the same memory if it is, else a copy
   NDArray astype(DType dtype) const;     // a copy; float to integer truncates, to bool tests != 0
   void assign(
       const NDArray& source) const;  // source is broadcast and converted; overlap behaves as if copied first

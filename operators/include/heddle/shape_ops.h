@@ -32,7 +32,10 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis = 0);
 // Shape labels.shape + (n,): 1 at each label (i32 or i64, 0 <= label < n, else an op error), 0 elsewhere.
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype = DType::f32);
 
-// NDArray::astype with a gradient; x itself if it has that dtype.
-NDArray cast(const NDArray& x, DType dtype);
+// NDArray's members of these names cut the tape; these record a gradient.
+NDArray cast(const NDArray& x, DType dtype);       // NDArray::astype, but x itself if it has that dtype
+NDArray contiguous(const NDArray& x);              // x itself if it is
+NDArray copy(const NDArray& x);                    // never shares memory with x
+NDArray copy_to(const NDArray& x, Device device);  // the gradient is copied back to x's device
 
 }  // namespace heddle
