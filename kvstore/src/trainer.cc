@@ -50,6 +50,26 @@ void Trainer::init_store() {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
   }
+  remember_versions();
+}
+
+void Trainer::remember_versions() {
+  versions_.clear();
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) versions_.push_back(parameter.value.storage()->version());
+  }
+}
+
+void Trainer::take_over_changes() {
+  const std::size_t count = replicas_[0].size();
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t r = 0; r < replicas_.size(); ++r) {
+      const NDArray& value = replicas_[r][i].value;
+      if (value.storage()->version() == versions_[r * count + i]) continue;
+      options_.store->assign(static_cast<KVStore::Key>(i), value);
+      break;
+    }
+  }
 }
 
 std::vector<NDArray> Trainer::gradients(std::size_t index) const {
@@ -75,10 +95,12 @@ void Trainer::step(double grad_scale) {
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
   std::vector<std::vector<NDArray>> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
+  take_over_changes();
   for (std::size_t i = 0; i < all.size(); ++i) {
     options_.store->push_pull(static_cast<KVStore::Key>(i), all[i], values(i), update);
     for (const auto& replica : replicas_) clear_grad(replica[i].value);
   }
+  remember_versions();
   ++steps_;
 }
 
@@ -106,6 +128,7 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state) {
     options_.store->assign(key, replicas_[0][i].value);
     if (replicas_.size() > 1) options_.store->pull(key, values(i));
   }
+  remember_versions();
 }
 
 }  // namespace heddle

@@ -67,6 +67,37 @@ TEST_CASE("a step clears gradients and follows the schedule") {
   CHECK(weight.to_vector<float>() == std::vector<float>{-0.25f, -0.25f});
 }
 
+TEST_CASE("a step goes on from what the user wrote into a parameter") {
+  NDArray weight = ones({2});
+  set_requires_grad(weight);
+  Trainer trainer({{"w", weight}}, {.params = {{"lr", 1}}});
+  auto step = [&] {
+    backward(weight * 1, ones({2}));
+    trainer.step();
+    return weight.to_vector<float>();
+  };
+  {
+    NoGrad none;
+    weight.fill(100);
+  }
+  CHECK(step() == std::vector<float>{99, 99});
+  CHECK(step() == std::vector<float>{98, 98});
+  weight.detach().slice(0, {.end = 1}).fill(7);  // through a view of it
+  CHECK(step() == std::vector<float>{6, 97});
+}
+
+TEST_CASE("a change to any replica reaches all of them") {
+  for (std::size_t changed : {0u, 1u}) {
+    std::vector<NDArray> weights{ones({2}), ones({2}, DType::f32, cpu(1))};
+    for (NDArray& weight : weights) set_requires_grad(weight);
+    Trainer trainer({{{"w", weights[0]}}, {{"w", weights[1]}}}, {.params = {{"lr", 1}}});
+    weights[changed].detach().fill(10);
+    for (NDArray& weight : weights) backward(weight * 1, ones({2}, DType::f32, weight.device()));
+    trainer.step(0.5);
+    for (const NDArray& weight : weights) CHECK(weight.to_vector<float>() == std::vector<float>{9, 9});
+  }
+}
+
 TEST_CASE("replicas on several devices stay equal and agree with one device") {
   constexpr std::int64_t kHalf = 32;
   Data data = make_data(2 * kHalf);

@@ -33,7 +33,9 @@ class Trainer {
   explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {});
 
   // Updates every parameter in order by its gradient times grad_scale (1 / devices for the mean over replicas), and
-  // clears the gradients. Throws InvalidArgument, before any update, naming a parameter without a gradient.
+  // clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
+  // several replicas, the first that was changed) counts. Throws InvalidArgument, before any update, naming a
+  // parameter without a gradient.
   void step(double grad_scale = 1);
 
   std::int64_t steps() const { return steps_; }  // done so far
@@ -48,10 +50,14 @@ class Trainer {
  private:
   void init_store();
   void check_replicas() const;
+  void remember_versions();
+  void take_over_changes();
   std::vector<NDArray> gradients(std::size_t index) const;
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
+  std::vector<std::uint64_t>
+      versions_;  // of the parameters, replica by replica, when they equalled the store's
   std::int64_t steps_ = 0;
 };
 
