@@ -246,13 +246,15 @@ void parallel_for(std::int64_t count, std::int64_t grain,
 
 namespace {
 
-template <class Number> Number parse_number(std::string_view text, const char* variable, const char* wanted) {
-  Number value{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw InvalidArgument(std::string(variable) + ": got '" + std::string(text) + "', want " + wanted);
+// `number` is the part of the variable's `value` to be parsed.
+template <class Number>
+Number parse_number(std::string_view number, const char* value, const char* variable, const char* wanted) {
+  Number parsed{};
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), parsed);
+  if (error != std::errc() || end != number.data() + number.size()) {
+    throw InvalidArgument(std::string(variable) + ": got '" + value + "', want " + wanted);
   }
-  return value;
+  return parsed;
 }
 
 }  // namespace
@@ -267,14 +269,14 @@ EngineOptions EngineOptions::from_environment() {
     } else if (text == "fuzz" || text.starts_with("fuzz:")) {
       options.scheduler = Scheduler::fuzz;
       if (text != "fuzz")
-        options.seed = parse_number<std::uint64_t>(text.substr(5), "HEDDLE_SCHEDULER", kSchedulers);
+        options.seed = parse_number<std::uint64_t>(text.substr(5), value, "HEDDLE_SCHEDULER", kSchedulers);
     } else if (text != "threaded") {
       throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
     }
   }
   if (const char* value = std::getenv("HEDDLE_WORKERS"); value && *value) {
     constexpr const char* kWanted = "a number from 1 to 1024, or 0 for one a core";
-    options.workers = parse_number<int>(value, "HEDDLE_WORKERS", kWanted);
+    options.workers = parse_number<int>(value, value, "HEDDLE_WORKERS", kWanted);
     if (options.workers < 0 || options.workers > 1024) {
       throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
     }

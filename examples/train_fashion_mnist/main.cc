@@ -63,6 +63,7 @@ void print_summary(const Options& options, const Training& training, const Progr
 
 // Everything that can be wrong with what the user gave is found here, before any training.
 std::unique_ptr<Training> prepare(const Options& options) {
+  check_distinct(options);
   if (!options.save.empty()) check_writable("--save", options.save);
   if (!options.plot.empty()) check_writable("--plot", options.plot);
   start_engine(options);
@@ -112,7 +113,12 @@ int main(int argc, char** argv) {
     return kBadUsage;
   }
   try {
-    return run(options, *training);
+    const int status = run(options, *training);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+      std::fprintf(stderr, "train_fashion_mnist: the output could not be written\n");
+      return kFailed;
+    }
+    return status;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "\ntrain_fashion_mnist: %s\n", error.what());
     return kFailed;

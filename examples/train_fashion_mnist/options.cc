@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,13 +32,22 @@ std::string problem_with_rate(const std::string& text) {
                                                                           : text + " is not in [0 - 1000]";
 }
 
+// CLI11 would take -1 for the largest number there is.
+std::string problem_with_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, seed);
+  return error == std::errc() && stopped == end ? "" : text + " is not in [0 - 18446744073709551615]";
+}
+
 void add_options(CLI::App& app, Options& options) {
   app.footer(kFooter);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--epochs", options.epochs, "passes over the training pictures")
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
-  app.add_option("--batch", options.batch, "pictures a step; the last step of an epoch may have fewer")
+  app.add_option("--batch", options.batch,
+                 "pictures a step, 0.3 MB of memory each; the last step may have fewer")
       ->type_name("N")
       ->check(CLI::Range(1, 60000).description(""));
   app.add_option("--lr", options.lr, "peak learning rate [0.1 with sgd, 0.002 with adam and adamw]")
@@ -48,7 +58,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--schedule", options.schedule, "how the learning rate falls, after a warm-up")
       ->check(CLI::IsMember({"cosine", "constant", "step"}));
   app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Validator(problem_with_seed, ""));
   app.add_option("--limit", options.limit, "use only the first N training and test pictures; 0: all")
       ->type_name("N")
       ->check(CLI::Range(0, 60000).description(""));
@@ -125,4 +136,16 @@ void check_writable(const std::string& flag, const std::string& path) {
     throw heddle::Error(flag + " '" + path + "' cannot be written: " + std::strerror(errno));
   }
   std::filesystem::remove(probe, ignored);
+}
+
+void check_distinct(const Options& options) {
+  auto place = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  };
+  for (const auto& [flag, path] :
+       {std::pair{"--save", options.save}, std::pair{"--resume", options.resume}}) {
+    if (path.empty() || options.plot.empty() || place(path) != place(options.plot)) continue;
+    throw heddle::Error(std::string(flag) + " and --plot are the same file, '" + path + "'");
+  }
 }

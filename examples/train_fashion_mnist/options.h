@@ -37,3 +37,6 @@ ParsedOptions parse_options(int argc, char** argv);
 // Creates and removes a file beside `path`. Throws heddle::Error naming `flag` if that is impossible: better before
 // an hour of training than after.
 void check_writable(const std::string& flag, const std::string& path);
+
+// Throws heddle::Error if the picture would overwrite a checkpoint.
+void check_distinct(const Options& options);

@@ -1,6 +1,7 @@
 #include "training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -153,6 +154,11 @@ void Training::read_back(Progress& progress, std::size_t leave) {
     const Pending& done = pending_.front();
     double loss = done.loss.item<float>();
     auto correct = done.correct.item<std::int64_t>();
+    if (!std::isfinite(loss)) {
+      throw Error("the loss is no number any more at step " + std::to_string(done.step + 1) + " of epoch " +
+                  std::to_string(epoch_ + 1) + ": try a smaller --lr than " +
+                  std::to_string(options_.learning_rate()));
+    }
     add(epoch_totals_, loss, correct, done.images);
     add(window_, loss, correct, done.images);
     step_ = done.step + 1;
@@ -221,6 +227,10 @@ void Training::resume() {
   if (epoch_ < 0 || step_ < 0 || step_ >= std::max<std::int64_t>(1, train_.batches())) {
     throw Error("checkpoint '" + options_.resume + "': epoch " + std::to_string(epoch_) + ", step " +
                 std::to_string(step_) + " of " + std::to_string(train_.batches()) + " cannot be");
+  }
+  if (epoch_ > options_.epochs) {
+    throw Error("checkpoint '" + options_.resume + "' is after epoch " + std::to_string(epoch_) +
+                ", which is more than --epochs " + std::to_string(options_.epochs));
   }
   train_curve_ = to_points(loaded, "train_curve");
   test_curve_ = to_points(loaded, "test_curve");

@@ -162,7 +162,8 @@ class TrainTest(unittest.TestCase):
 
     def test_bad_flags(self):
         for flags in (["--epoch", "3"], ["--epochs", "0"], ["--epochs", "many"], ["--lr", "-1"], ["--lr", "nan"],
-                      ["--optimizer", "magic"], ["--batch", "0"], ["--workers", "-1"], ["surplus"], ["--save"]):
+                      ["--optimizer", "magic"], ["--batch", "0"], ["--workers", "-1"], ["--seed", "-1"],
+                      ["--seed", "99999999999999999999"], ["surplus"], ["--save"]):
             with self.subTest(flags):
                 self.refuse("--help", *flags)
 
@@ -177,11 +178,28 @@ class TrainTest(unittest.TestCase):
         self.refuse("is a directory", "--save", self.data)
         self.refuse("--plot", "--plot", self.path("none/plot.svg"))
 
+    def test_a_plot_does_not_overwrite_a_checkpoint(self):
+        self.refuse("same file", "--save", "run", "--plot", self.path("run"))
+
+    def test_a_loss_that_is_no_number_ends_the_run(self):
+        output = self.train("--lr", "1000", "--epochs", "3", status=1)
+        self.assertIn("try a smaller --lr", output)
+        self.assertNotIn("test accuracy", output)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.command("--epochs", "1"), stdout=full, stderr=subprocess.PIPE, text=True,
+                                  cwd=self.data)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written", done.stderr)
+
     def test_checkpoints_that_do_not_fit(self):
         self.train("--epochs", "1", "--save", "run.ckpt")
         self.refuse("cannot be opened", "--resume", "none.ckpt")
         self.refuse("the run in 'run.ckpt' has 32", "--resume", "run.ckpt", "--batch", "16")
         self.refuse("has sgd", "--resume", "run.ckpt", "--optimizer", "adam")
+        self.train("--epochs", "2", "--resume", "run.ckpt", "--save", "two.ckpt")
+        self.refuse("more than --epochs 1", "--resume", "two.ckpt", "--epochs", "1")
         write(self.data, "bad.ckpt", b"no checkpoint at all")
         self.refuse("bad.ckpt", "--resume", "bad.ckpt")
 

@@ -7,6 +7,10 @@
 //   engine.wait(b);
 //
 // Ops that touch a var run as if one at a time in push order, except that consecutive reads run together.
+//
+// Errors travel with data. An exception out of an op poisons the vars that the op mutates; ops that read a poisoned
+// var are skipped and what they mutate is poisoned in turn; every wait on a poisoned var rethrows the exception. An op
+// that overwrites the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +51,8 @@ class Engine {
 
   Var new_var();
 
-  // Queues fn, callable as fn() or fn(RunContext&), and returns. The first form of failure is an exception out
-  // of fn: it poisons the vars that the op mutates. Throws InvalidArgument for an empty var or another engine's.
+  // Queues fn, callable as fn() or fn(RunContext&), and returns. An exception out of fn poisons the vars that the
+  // op mutates. Throws InvalidArgument for an empty var or another engine's.
   template <class F>
   requires(!std::is_same_v<std::decay_t<F>, PreparedOp>) void push(
       F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
