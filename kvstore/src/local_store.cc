@@ -99,4 +99,9 @@ void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state
   optimizer_->set_state(state);
 }
 
+void LocalStore::clear_errors() {
+  for (const auto& [key, value] : values_) value.engine().clear_error(value.var());
+  if (optimizer_) optimizer_->clear_errors();
+}
+
 }  // namespace heddle

@@ -17,6 +17,7 @@ class LocalStore : public KVStore {
   void set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override;
   void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  void clear_errors() override;
   // One process has one order of pushes, so there is nobody to wait for.
   void barrier() override {}
 

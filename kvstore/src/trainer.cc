@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <heddle/autograd.h>
@@ -104,6 +105,28 @@ void Trainer::step(double grad_scale) {
   ++steps_;
 }
 
+// How many updates of the parameter with most of them worked.
+std::int64_t Trainer::updates() const {
+  std::int64_t most = 0;
+  for (const auto& [name, value] : options_.store->optimizer_state()) {
+    if (name.ends_with(".updates")) most = std::max(most, value.item<std::int64_t>());
+  }
+  return most;
+}
+
+void Trainer::clear_errors() {
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) {
+      clear_grad(parameter.value);
+      parameter.value.engine().clear_error(parameter.value.var());
+    }
+  }
+  options_.store->clear_errors();
+  steps_ = steps_before_updates_ + updates();
+  // The error may have come between a change to a parameter and its being taken over.
+  versions_.assign(versions_.size(), ~std::uint64_t{0});
+}
+
 std::map<std::string, NDArray> Trainer::state() const {
   std::map<std::string, NDArray> all{{kSteps, array({steps_})}};
   for (const auto& [name, value] : options_.store->optimizer_state()) all[kOptimizer + name] = value;
@@ -123,6 +146,7 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state) {
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
   options_.store->set_optimizer_state(optimizer);
   steps_ = count;
+  steps_before_updates_ = steps_ - updates();
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
     options_.store->assign(key, replicas_[0][i].value);

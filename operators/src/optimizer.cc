@@ -27,12 +27,18 @@ void check_range(const std::string& optimizer, const std::string& name, double v
                         ", not " + std::to_string(value));
 }
 
-// What an update mutates it reads as well.
+// What an update mutates it reads as well. fn gets the number of updates, this one included.
 template <class F>
-void push_update_op(const char* name, const NDArray& grad, const std::vector<NDArray>& mutated, F&& fn) {
+void push_update_op(const char* name, const NDArray& grad, std::vector<NDArray> mutated,
+                    const NDArray& updates, F&& fn) {
+  mutated.push_back(updates);
   std::vector<NDArray> reads = mutated;
   reads.push_back(grad);
-  detail::push_op(name, reads, mutated, std::forward<F>(fn));
+  detail::push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)] {
+    std::int64_t& count = *updates.data<std::int64_t>();
+    fn(static_cast<double>(count + 1));
+    ++count;
+  });
 }
 
 class Sgd : public Optimizer {
@@ -56,7 +62,8 @@ class Sgd : public Optimizer {
     NDArray velocity = slot.arrays.empty() ? NDArray() : slot.arrays[0];
     std::vector<NDArray> mutated = slot.arrays;
     mutated.push_back(weight);
-    push_update_op("sgd_update", grad, mutated, [=] { kernel(weight, velocity, grad, step); });
+    push_update_op("sgd_update", grad, mutated, slot.updates,
+                   [=](double) { kernel(weight, velocity, grad, step); });
   }
 };
 
@@ -78,7 +85,7 @@ class Adam : public Optimizer {
   void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                    double grad_scale) const override {
     auto* kernel = detail::kernel_for<AdamKernel>("adam_update", weight);
-    double updates = static_cast<double>(slot.updates), beta1 = param("beta1"), beta2 = param("beta2");
+    double beta1 = param("beta1"), beta2 = param("beta2");
     AdamStep step{.lr = lr,
                   .grad_scale = grad_scale,
                   .beta1 = beta1,
@@ -86,11 +93,15 @@ class Adam : public Optimizer {
                   .epsilon = param("epsilon"),
                   .weight_decay = param("weight_decay"),
                   .decoupled = decoupled_,
-                  .mean_unbias = 1 / (1 - std::pow(beta1, updates)),
-                  .variance_unbias = 1 / (1 - std::pow(beta2, updates))};
+                  .mean_unbias = 1,
+                  .variance_unbias = 1};
     NDArray mean = slot.arrays[0], variance = slot.arrays[1];
-    push_update_op("adam_update", grad, {mean, variance, weight},
-                   [=] { kernel(weight, mean, variance, grad, step); });
+    push_update_op("adam_update", grad, {mean, variance, weight}, slot.updates, [=](double updates) {
+      AdamStep now = step;
+      now.mean_unbias = 1 / (1 - std::pow(beta1, updates));
+      now.variance_unbias = 1 / (1 - std::pow(beta2, updates));
+      kernel(weight, mean, variance, grad, now);
+    });
   }
 
   bool decoupled_;
@@ -127,6 +138,8 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
   Slot& slot = entry->second;
   if (fresh) {
     for (std::size_t i = 0; i < state_names().size(); ++i) slot.arrays.push_back(zeros_like(weight));
+    EngineScope scope(weight.engine());
+    slot.updates = zeros({1}, DType::i64);
   }
   for (const NDArray& array : slot.arrays) {
     if (array.shape() == weight.shape() && array.dtype() == weight.dtype()) continue;
@@ -149,7 +162,6 @@ void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& g
   double lr = options.lr.value_or(param("lr"));
   check_range(name_, "lr", lr);
   Slot& slot = slot_of(key, weight);
-  ++slot.updates;
   push_update(weight.detach(), grad.detach().contiguous(), slot, lr, options.grad_scale);
 }
 
@@ -159,9 +171,16 @@ std::map<std::string, NDArray> Optimizer::state() const {
   for (const auto& [key, slot] : slots_) {
     std::string prefix = std::to_string(key) + ".";
     for (std::size_t i = 0; i < names.size(); ++i) all[prefix + names[i]] = slot.arrays[i];
-    all[prefix + "updates"] = array({slot.updates});
+    all[prefix + "updates"] = slot.updates;
   }
   return all;
+}
+
+void Optimizer::clear_errors() {
+  for (auto& [key, slot] : slots_) {
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
+    slot.updates.engine().clear_error(slot.updates.var());
+  }
 }
 
 void Optimizer::set_state(const std::map<std::string, NDArray>& state) {
@@ -174,7 +193,9 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state) {
     Slot& slot = slots[key];
     slot.arrays.resize(names.size());
     if (name == "updates") {
-      slot.updates = value.item<std::int64_t>();
+      if (value.item<std::int64_t>() < 0)
+        throw InvalidArgument("optimizer state: '" + entry + "' is negative");
+      slot.updates = value.copy_to(cpu());
       continue;
     }
     std::size_t index = 0;
@@ -184,11 +205,12 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state) {
     slot.arrays[index] = value.copy();
   }
   for (const auto& [key, slot] : slots) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (slot.arrays[i].defined()) continue;
-      throw InvalidArgument("optimizer " + name_ + ": '" + std::to_string(key) + "." + names[i] +
-                            "' is missing");
-    }
+    auto want = [&](const NDArray& array, const std::string& name) {
+      if (array.defined()) return;
+      throw InvalidArgument("optimizer " + name_ + ": '" + std::to_string(key) + "." + name + "' is missing");
+    };
+    for (std::size_t i = 0; i < names.size(); ++i) want(slot.arrays[i], names[i]);
+    want(slot.updates, "updates");
   }
   slots_ = std::move(slots);
 }

@@ -140,3 +140,24 @@ TEST_CASE("an op that fails poisons the key until it is overwritten") {
   store->pull(0, out);
   CHECK(out.to_vector<float>() == Floats{1, 1});
 }
+
+TEST_CASE("clear_errors brings back what was stored before the error") {
+  auto store = KVStore::create();
+  store->init(0, array({1.0f, 2.0f}));
+  store->set_optimizer("sgd", {{"lr", 1}, {"momentum", 0.5}});
+  NDArray bad = zeros({2}), out = zeros({2});
+  bad.engine().push([] { throw std::domain_error("broken gradient"); },
+                    {.mutate = {bad.var()}, .name = "breaks"});
+  store->push(0, ones({2}));
+  store->push(0, bad);
+  store->push(0, ones({2}));
+  store->pull(0, out);
+  CHECK_THROWS_AS(out.wait(), std::domain_error);
+  store->clear_errors();
+  store->pull(0, out);
+  CHECK(out.to_vector<float>() == Floats{0, 1});
+  CHECK(store->optimizer_state().at("0.updates").item<std::int64_t>() == 1);
+  store->push(0, ones({2}));
+  store->pull(0, out);
+  CHECK(out.to_vector<float>() == Floats{-1.5, -0.5});
+}

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -96,6 +99,65 @@ TEST_CASE("a change to any replica reaches all of them") {
     trainer.step(0.5);
     for (const NDArray& weight : weights) CHECK(weight.to_vector<float>() == std::vector<float>{9, 9});
   }
+}
+
+TEST_CASE("after a bad batch and clear_errors training goes on as if it had never been") {
+  for (const char* optimizer : {"sgd", "adam"}) {
+    OptimizerParams params;
+    if (std::string(optimizer) == "sgd") params["momentum"] = 0.9;
+    auto train = [&](std::vector<int> bad_steps) {
+      Data data = make_data(32);
+      Sequential net = make_net();
+      Trainer trainer(net.parameters(),
+                      {.optimizer = optimizer, .params = params, .schedule = cosine_schedule(0.1, 6)});
+      for (int step = 0; step < 6; ++step) {
+        if (std::count(bad_steps.begin(), bad_steps.end(), step) != 0) {
+          backward(cross_entropy(net(data.x), full({32}, 99, DType::i64)));
+          trainer.step();
+          backward(cross_entropy(net(data.x), data.labels));  // nobody has noticed yet
+          trainer.step();
+          backward(cross_entropy(net(data.x), data.labels));
+          CHECK_THROWS_AS(net.parameters()[0].value.wait(), InvalidArgument);
+          trainer.clear_errors();
+          CHECK(trainer.steps() == step);
+          CHECK_FALSE(grad(net.parameters()[0].value).defined());
+        }
+        backward(cross_entropy(net(data.x), data.labels));
+        trainer.step();
+      }
+      std::vector<std::vector<float>> all;
+      for (const Parameter& parameter : net.parameters()) all.push_back(parameter.value.to_vector<float>());
+      for (const auto& [name, value] : trainer.state())
+        all.push_back(value.astype(DType::f32).to_vector<float>());
+      return all;
+    };
+    const std::vector<std::vector<float>> straight = train({});
+    CHECK(train({2}) == straight);
+    CHECK(train({0, 3}) == straight);
+  }
+}
+
+TEST_CASE("replicas go on after a bad batch of one of them") {
+  std::vector<NDArray> weights{ones({2}), ones({2}, DType::f32, cpu(1))};
+  for (NDArray& weight : weights) set_requires_grad(weight);
+  Trainer trainer({{{"w", weights[0]}}, {{"w", weights[1]}}}, {.params = {{"lr", 1}}});
+  auto step = [&](bool bad) {
+    for (NDArray& weight : weights) {
+      NDArray seed = ones({2}, DType::f32, weight.device());
+      if (bad && weight.device() == cpu(1)) {
+        seed.engine().push([] { throw std::domain_error("bad"); },
+                           {.mutate = {seed.var()}, .name = "breaks"});
+      }
+      backward(weight * 1, seed);
+    }
+    trainer.step(0.5);
+  };
+  step(true);
+  for (const NDArray& weight : weights) CHECK_THROWS_AS(weight.wait(), std::domain_error);
+  trainer.clear_errors();
+  step(false);
+  CHECK(trainer.steps() == 1);
+  for (const NDArray& weight : weights) CHECK(weight.to_vector<float>() == std::vector<float>{0, 0});
 }
 
 TEST_CASE("replicas on several devices stay equal and agree with one device") {

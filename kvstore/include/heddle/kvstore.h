@@ -46,6 +46,10 @@ class KVStore {
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   virtual void set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
 
+  // Removes the poison that failed ops left in what is stored and in the optimizer's state; the values are those before
+  // the first of these ops, for the ops skipped since changed nothing. Ops pushed later see them clean.
+  virtual void clear_errors() = 0;
+
   // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.
   virtual void barrier() = 0;
 

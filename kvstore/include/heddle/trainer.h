@@ -42,6 +42,11 @@ class Trainer {
   double learning_rate() const;                  // of the next step
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
 
+  // To go on after an error, say a bad batch, that a wait reported: removes the poison of the parameters, of what is
+  // stored and of the optimizer's state, and drops the gradients. Steps that were skipped changed nothing and no longer
+  // count, so training goes on as if the bad batch had never been. Blocks for the count of steps.
+  void clear_errors();
+
   // For checkpoints: the optimizer's arrays and the count of steps. Setting it also takes the parameters' current
   // values over into the store; blocks for the counts. Throws InvalidArgument.
   std::map<std::string, NDArray> state() const;
@@ -52,13 +57,15 @@ class Trainer {
   void check_replicas() const;
   void remember_versions();
   void take_over_changes();
+  std::int64_t updates() const;
   std::vector<NDArray> gradients(std::size_t index) const;
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
-  std::vector<std::uint64_t>
-      versions_;  // of the parameters, replica by replica, when they equalled the store's
+  // Of the parameters, replica by replica, when they equalled the store's.
+  std::vector<std::uint64_t> versions_;
   std::int64_t steps_ = 0;
+  std::int64_t steps_before_updates_ = 0;  // steps_ less the optimizer's own count of updates
 };
 
 }  // namespace heddle

@@ -33,13 +33,17 @@ class Optimizer {
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
   std::map<std::string, NDArray> state() const;
 
+  // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
+  // count, so the state is that of the last update that worked. Clear the weights' errors as well.
+  void clear_errors();
+
   // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument.
   void set_state(const std::map<std::string, NDArray>& state);
 
  protected:
   struct Slot {
     std::vector<NDArray> arrays;  // as state_names() lists them
-    std::int64_t updates = 0;     // so far, this one included
+    NDArray updates;  // i64, one element on cpu(): counted by the updates, so that skipped ones are not
   };
   Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given);
   double param(const std::string& key) const { return params_.at(key); }
