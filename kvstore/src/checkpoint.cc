@@ -91,7 +91,10 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   Safetensors content;
   content.metadata[kFormat] = kFormatName;
-  for (const auto& [name, value] : checkpoint.parameters) content.arrays[kParameter + name] = value;
+  for (const auto& [name, value] : checkpoint.parameters) {
+    if (content.arrays.try_emplace(kParameter + name, value).second) continue;
+    throw InvalidArgument("save_checkpoint: two parameters are called '" + name + "'");
+  }
   if (checkpoint.trainer) {
     for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
   }

@@ -168,3 +168,13 @@ TEST_CASE("files that are no checkpoints are refused") {
   CHECK(contains(message_of([&] { save_checkpoint(directory.file("no/such/place"), checkpoint); }),
                  "no/such/place"));
 }
+
+TEST_CASE("two parameters of one name cannot be saved") {
+  TemporaryDirectory directory;
+  std::string path = directory.file("twice");
+  Checkpoint checkpoint{
+      .parameters = {{"0.weight", ones({2})}, {"1.weight", ones({2})}, {"0.weight", ones({2})}}};
+  CHECK_THROWS_WITH_AS(save_checkpoint(path, checkpoint),
+                       "save_checkpoint: two parameters are called '0.weight'", InvalidArgument);
+  CHECK_FALSE(std::filesystem::exists(path));
+}

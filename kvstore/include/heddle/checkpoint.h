@@ -22,7 +22,8 @@ struct Checkpoint {
   std::map<std::string, std::string> notes{};      // settings of the run and the like; replaced whole too
 };
 
-// Blocks until all arrays are there. Atomic, as save_safetensors is. Throws Error.
+// Blocks until all arrays are there. Atomic, as save_safetensors is. Throws Error, and InvalidArgument if two
+// parameters have one name.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Blocks. Throws Error naming the file and what does not fit, before anything is changed: parameters, generators
