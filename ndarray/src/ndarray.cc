@@ -40,6 +40,7 @@ void check_target(const NDArray& target, const char* name) {
     throw InvalidArgument(std::string(name) + ": elements of a view of shape " + target.shape().to_string() +
                           " with strides " + target.strides().to_string() + " share memory");
   }
+  if (target.grad_meta()) target.grad_meta()->check_target(name);
 }
 
 bool same_view(const NDArray& a, const NDArray& b) {
@@ -108,6 +109,7 @@ NDArray NDArray::astype(DType dtype) const {
 void NDArray::assign(const NDArray& source) const {
   check_target(*this, "assign");
   check_defined(source, "assign");
+  if (source.grad_meta()) source.grad_meta()->check_source("assign");
   if (same_view(*this, source)) return;
   const NDArray wide = (detail::may_overlap(*this, source) ? source.copy() : source).broadcast_view(shape_);
   push_copy("assign", wide, *this);

@@ -18,20 +18,28 @@ std::atomic<std::uint64_t> next_sequence{0};
 
 struct Node;
 
-}  // namespace
-
-// Shared by all copies of a handle. A leaf has no producer; an array that needs no gradient has no GradMeta or
+// Shared by all copies of a handle. A leaf has no producer; an array that needs no gradient has none of these or
 // one with neither.
-struct GradMeta {
+struct Place final : GradMeta {
   bool leaf = false;
   NDArray grad;
   std::shared_ptr<Node> producer;
+
+  // A leaf may get new values: what saved the old ones is found by their version.
+  void check_target(const char* op) const override { check(op, producer != nullptr); }
+  void check_source(const char* op) const override { check(op, leaf || producer); }
+
+ private:
+  static void check(const char* op, bool followed) {
+    if (!followed || !grad_mode) return;
+    throw Error(std::string(op) +
+                ": an array requires a gradient, and the tape does not follow changes in place; make a new "
+                "array, detach() it or use NoGrad");
+  }
 };
 
-namespace {
-
 struct Input {
-  std::shared_ptr<GradMeta> meta;  // null: needs no gradient
+  std::shared_ptr<Place> meta;  // null: needs no gradient
   Shape shape;
   DType dtype;
 };
@@ -91,7 +99,12 @@ void free_node(Node& node) {
         std::exchange(node.add, nullptr)});
 }
 
-bool needs_gradient(const GradMeta* meta) { return meta && (meta->leaf || meta->producer); }
+// Only record() and set_requires_grad() put arrays on the tape.
+std::shared_ptr<Place> place_of(const NDArray& array) {
+  return std::static_pointer_cast<Place>(array.grad_meta());
+}
+
+bool needs_gradient(const Place* place) { return place && (place->leaf || place->producer); }
 
 // The gradient of one node's output, as far as it has arrived.
 struct Arrival {
@@ -133,7 +146,7 @@ Walk plan(const std::shared_ptr<Node>& root) {
 }
 
 // A leaf keeps its gradient's memory for good and adds to it in place, so it must be the only one to see it.
-void arrive_at_leaf(GradMeta& leaf, const NDArray& gradient, bool shared) {
+void arrive_at_leaf(Place& leaf, const NDArray& gradient, bool shared) {
   if (leaf.grad.defined()) {
     leaf.grad += gradient;
   } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
@@ -239,21 +252,24 @@ void set_requires_grad(NDArray& array, bool on) {
     throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
                           "; only floating arrays have gradients");
   }
-  const std::shared_ptr<GradMeta>& meta = array.grad_meta();
-  if (meta && meta->producer) {
+  std::shared_ptr<Place> place = place_of(array);
+  if (place && place->producer) {
     if (on) return;
     throw InvalidArgument("set_requires_grad: the array was computed from others; detach() it instead");
   }
-  if (!meta) array.set_grad_meta(std::make_shared<GradMeta>());
-  array.grad_meta()->leaf = on;
+  if (!place) place = std::make_shared<Place>();
+  place->leaf = on;
+  array.set_grad_meta(std::move(place));
 }
 
-bool requires_grad(const NDArray& array) { return needs_gradient(array.grad_meta().get()); }
+bool requires_grad(const NDArray& array) {
+  return needs_gradient(static_cast<const Place*>(array.grad_meta().get()));
+}
 
-NDArray grad(const NDArray& array) { return array.grad_meta() ? array.grad_meta()->grad : NDArray(); }
+NDArray grad(const NDArray& array) { return array.grad_meta() ? place_of(array)->grad : NDArray(); }
 
 void clear_grad(const NDArray& array) {
-  if (array.grad_meta()) array.grad_meta()->grad = NDArray();
+  if (array.grad_meta()) place_of(array)->grad = NDArray();
 }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {
@@ -271,12 +287,11 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
   for (const NDArray& input : inputs) {
-    node->inputs.push_back(
-        {requires_grad(input) ? input.grad_meta() : nullptr, input.shape(), input.dtype()});
+    node->inputs.push_back({requires_grad(input) ? place_of(input) : nullptr, input.shape(), input.dtype()});
   }
   for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
   Node& result = *node;
-  auto meta = std::make_shared<GradMeta>();
+  auto meta = std::make_shared<Place>();
   meta->producer = std::move(node);
   output.set_grad_meta(std::move(meta));
   return result;
@@ -301,9 +316,9 @@ void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
   NoGrad no_grad;
   EngineScope scope(root.engine());
   const NDArray first = checked_seed(root, seed);
-  const std::shared_ptr<Node> producer = root.grad_meta()->producer;
-  if (!producer) return arrive_at_leaf(*root.grad_meta(), first, seed.defined());
-  Walk walk = plan(producer);
+  const std::shared_ptr<Place> place = place_of(root);
+  if (!place->producer) return arrive_at_leaf(*place, first, seed.defined());
+  Walk walk = plan(place->producer);
   walk.begin()->second.gradient = first;
   while (!walk.empty()) {
     const Arrival arrival = std::move(walk.begin()->second);

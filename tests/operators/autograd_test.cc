@@ -297,6 +297,31 @@ TEST_CASE("parts are added to a whole gradient that others see") {
   CHECK(seed.to_vector<double>() == std::vector<double>{1, 10, 100});
 }
 
+TEST_CASE("fill and assign are refused where a tape would have to follow them") {
+  NDArray x = leaf({1, 2}, {2});
+  const NDArray y = x * 2, plain = zeros({2}, DType::f64);
+  CHECK_THROWS_WITH_AS(y.fill(7),
+                       "fill: an array requires a gradient, and the tape does not follow changes in place; "
+                       "make a new array, detach() it or use NoGrad",
+                       Error);
+  CHECK_THROWS_AS(y.assign(plain), Error);
+  CHECK_THROWS_AS(plain.assign(y), Error);
+  CHECK_THROWS_AS(plain.assign(x), Error);
+  CHECK(plain.to_vector<double>() == std::vector<double>{0, 0});
+  plain.assign(y.detach());
+  CHECK(plain.to_vector<double>() == std::vector<double>{2, 4});
+  {
+    NoGrad no_grad;
+    plain.assign(x);
+    y.fill(7);
+  }
+  CHECK(plain.to_vector<double>() == std::vector<double>{1, 2});
+  x.assign(array<double>({5, 6}));  // a leaf may start again
+  x.fill(3);
+  backward(sum(x * x));
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{6, 6});
+}
+
 TEST_CASE("a gradient of the wrong shape names its operator") {
   NDArray x = leaf({1, 2}, {2});
   NDArray y = x.detach().copy();

@@ -17,7 +17,15 @@
 
 namespace heddle {
 
-struct GradMeta;  // what autograd keeps of an array; defined in the operators room
+// What autograd keeps of an array; the operators room implements it.
+struct GradMeta {
+  virtual ~GradMeta() = default;
+
+  // Throw Error, in the name of `op`, if a tape would have to follow a change of this array in place, or of another
+  // one computed from this.
+  virtual void check_target(const char* op) const = 0;
+  virtual void check_source(const char* op) const = 0;
+};
 
 // begin, end, step of one axis with Python's meaning; steps may be negative.
 struct Slice {
@@ -61,8 +69,10 @@ class NDArray {
   NDArray copy_to(Device device) const;  // a new contiguous array there
   NDArray contiguous() const;            // the same memory if it is, else a copy
   NDArray astype(DType dtype) const;     // a copy; float to integer truncates, to bool tests != 0
-  void assign(
-      const NDArray& source) const;  // source is broadcast and converted; overlap behaves as if copied first
+
+  // In place. source is broadcast and converted; overlap behaves as if copied first. No tape follows a change in
+  // place: throw Error while one records this array as computed from others, or a source that needs a gradient.
+  void assign(const NDArray& source) const;
   void fill(double value) const;
 
   // Blocking.
