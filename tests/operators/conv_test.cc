@@ -117,6 +117,28 @@ TEST_CASE("conv2d in f32 agrees with f64") {
   }
 }
 
+TEST_CASE("NaN goes through conv2d's relu, forward and backward") {
+  // 16 and more channels take another path than few
+  const std::vector<Shape> weights = {{5, 3, 3, 3}, {16, 16, 3, 3}, {32, 1, 3, 3}};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Shape& shape : weights) {
+      CAPTURE(shape.to_string());
+      NDArray x = full({2, shape[1], 8, 8}, -1, dtype), weight = ones(shape, dtype);
+      x[0].fill(std::nan(""));
+      set_requires_grad(x);
+      const NDArray y = conv2d(x, weight, {}, {.relu = true});
+      backward(y, ones(y.shape(), dtype));
+      const auto values = y.astype(DType::f64).to_vector<double>();
+      const auto gradients = grad(x).astype(DType::f64).to_vector<double>();
+      const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+      CHECK(std::all_of(values.begin(), values.begin() + half, [](double v) { return std::isnan(v); }));
+      CHECK(std::all_of(values.begin() + half, values.end(), [](double v) { return v == 0; }));
+      CHECK(gradients[0] == shape[0]);  // one tap of every output; what a NaN sends back is not shut off
+      CHECK(gradients.back() == 0);
+    }
+  }
+}
+
 TEST_CASE("conv2d of an empty batch has zero weight gradients") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Results results = run({{0, 2, 5, 5}, {3, 2, 3, 3}, {}}, dtype);

@@ -34,7 +34,7 @@ template <class F> void for_each_weight(const ConvProblem& p, std::int64_t o, F&
   }
 }
 
-double masked(const double* grad, const double* y, std::int64_t i) { return y && !(y[i] > 0) ? 0 : grad[i]; }
+double masked(const double* grad, const double* y, std::int64_t i) { return y && y[i] <= 0 ? 0 : grad[i]; }
 
 }  // namespace
 

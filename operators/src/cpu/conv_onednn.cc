@@ -50,23 +50,17 @@ memory::desc any_layout(const memory::dims& dims) {
   return {dims, memory::data_type::f32, memory::format_tag::any};
 }
 
-dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p, bool relu) {
+dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p) {
   const Dimensions d(p);
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
-  dnnl::primitive_attr attributes = caller_scratch();
-  if (relu) {
-    dnnl::post_ops after;
-    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-    attributes.set_post_ops(after);
-  }
   using Desc = dnnl::convolution_forward::desc;
   const memory::desc x = any_layout(d.x), weight = any_layout(d.weight), y = any_layout(d.y);
   const Desc desc = p.bias
                         ? Desc(kind, algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation,
                                d.padding, d.padding_end)
                         : Desc(kind, algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
-  return {desc, attributes, onednn_engine()};
+  return {desc, caller_scratch(), onednn_engine()};
 }
 
 dnnl::convolution_backward_data::primitive_desc describe_backward_data(const ConvProblem& p) {
@@ -74,7 +68,7 @@ dnnl::convolution_backward_data::primitive_desc describe_backward_data(const Con
   const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_layout(d.x),
                                                    any_layout(d.weight), any_layout(d.y), d.stride,
                                                    d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward(p, false)};
+  return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
 }
 
 dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(const ConvProblem& p) {
@@ -85,7 +79,7 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(con
   const Desc desc = p.bias ? Desc(algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation, d.padding,
                                   d.padding_end)
                            : Desc(algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward(p, false)};
+  return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
 }
 
 // True if images of this layout are what mask_into_blocks makes.
@@ -103,7 +97,7 @@ Executable executable(const ConvProblem& p, const Description& description,
 }
 
 struct ForwardPlan {
-  explicit ForwardPlan(const ConvProblem& p) : ForwardPlan(p, describe_forward(p, p.relu)) {}
+  explicit ForwardPlan(const ConvProblem& p) : ForwardPlan(p, describe_forward(p)) {}
   ForwardPlan(const ConvProblem& p, const dnnl::convolution_forward::primitive_desc& chosen)
       : convolution(executable<dnnl::convolution_forward>(p, chosen,
                                                           {{DNNL_ARG_SRC, chosen.src_desc()},
@@ -226,12 +220,17 @@ class ChunkGradient {
  private:
   static const float* mask(const float* __restrict grad, const float* __restrict y, std::int64_t count,
                            float* __restrict to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] > 0 ? grad[i] : 0.0f;
+    for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] <= 0 ? 0.0f : grad[i];
     return to;
   }
   Scratch masked_, blocked_;
   const float* data_;
 };
+
+// oneDNN's own relu would turn NaN into 0, and a net that has diverged would look healthy.
+void relu_in_place(float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0.0f : y[i];
+}
 
 }  // namespace
 
@@ -255,6 +254,7 @@ void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weig
       plan.convolution.run({in, size.weights, blocked});
     }
     if (plan.y_out.needed()) plan.y_out.run(blocked, out);
+    if (p.relu) relu_in_place(out, (end - begin) * p.out_image());
   });
 }
 

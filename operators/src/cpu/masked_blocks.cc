@@ -52,7 +52,7 @@ void transpose_square(const float* from, std::int64_t stride, float* to) {
 }
 
 void mask(const float* __restrict grad, const float* __restrict y, std::int64_t count, float* __restrict to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] > 0 ? grad[i] : 0.0f;
+  for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] <= 0 ? 0.0f : grad[i];
 }
 
 }  // namespace
