@@ -36,7 +36,7 @@ void check_defined(const NDArray& array, const char* name) {
 
 void check_target(const NDArray& target, const char* name) {
   check_defined(target, name);
-  if (detail::overlaps_itself(target.shape(), target.strides())) {
+  if (target.overlaps_itself()) {
     throw InvalidArgument(std::string(name) + ": elements of a view of shape " + target.shape().to_string() +
                           " with strides " + target.strides().to_string() + " share memory");
   }
@@ -70,8 +70,10 @@ bool NDArray::is_contiguous() const {
 
 bool NDArray::covers_storage() const {
   const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(dtype_);
-  return bytes == storage_->bytes() && (is_contiguous() || !detail::overlaps_itself(shape_, strides_));
+  return bytes == storage_->bytes() && (is_contiguous() || !overlaps_itself());
 }
+
+bool NDArray::overlaps_itself() const { return detail::overlaps_itself(shape_, strides_); }
 
 NDArray NDArray::detach() const {
   NDArray result;

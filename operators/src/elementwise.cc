@@ -38,13 +38,6 @@ int kind_order(DType dtype) {
   return is_floating(dtype) ? 3 : 2;
 }
 
-bool writes_an_element_twice(const NDArray& array) {
-  for (int axis = 0; axis < array.ndim(); ++axis) {
-    if (array.strides()[axis] == 0 && array.shape()[axis] > 1) return true;
-  }
-  return false;
-}
-
 bool same_view(const NDArray& a, const NDArray& b) {
   return a.shape() == b.shape() && a.strides() == b.strides() && a.offset() == b.offset();
 }
@@ -56,7 +49,10 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
                 ": an array requires a gradient, and the tape does not follow changes in place; make a new "
                 "array or use NoGrad");
   }
-  if (writes_an_element_twice(x)) throw InvalidArgument(name + ": the array is a broadcast view");
+  if (x.overlaps_itself()) {
+    throw InvalidArgument(name + ": elements of a view of shape " + x.shape().to_string() + " with strides " +
+                          x.strides().to_string() + " share memory");
+  }
   if (binary_shape(op, x, b) != x.shape()) {
     throw InvalidArgument(name + ": " + b.array.shape().to_string() + " does not broadcast to " +
                           x.shape().to_string());

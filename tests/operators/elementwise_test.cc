@@ -123,7 +123,14 @@ TEST_CASE("a change in place that cannot be is found at the call") {
   CHECK_THROWS_AS(i /= 2, InvalidArgument);
   CHECK_THROWS_AS(b += i, InvalidArgument);
   NDArray wide = zeros({1}).broadcast_view({4});
-  CHECK_THROWS_WITH_AS(wide += 1, "add in place: the array is a broadcast view", InvalidArgument);
+  CHECK_THROWS_WITH_AS(wide += 1,
+                       "add in place: elements of a view of shape (4,) with strides (0,) share memory",
+                       InvalidArgument);
+  NDArray windows = zeros({4}).view({3, 2}, {1, 1}, 0), rows = zeros({4}).view({2, 2}, {1, 2}, 0);
+  CHECK_THROWS_AS(windows += 1, InvalidArgument);
+  CHECK_THROWS_AS(windows *= windows, InvalidArgument);
+  rows += 1;
+  CHECK(rows.to_vector<float>() == Floats{1, 1, 1, 1});
 }
 
 TEST_CASE("an op's error poisons what is computed from it") {

@@ -51,8 +51,9 @@ class NDArray {
   Engine& engine() const { return storage_->engine(); }
   const Var& var() const { return storage_->var(); }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
-  bool is_contiguous() const;   // row-major without gaps
-  bool covers_storage() const;  // writing this array overwrites every byte of its storage
+  bool is_contiguous() const;    // row-major without gaps
+  bool covers_storage() const;   // writing this array overwrites every byte of its storage
+  bool overlaps_itself() const;  // elements share memory, or might: it cannot be written
 
   // Views: no data moves, var and storage are shared. None records a gradient (operators/shape_ops.h does).
   NDArray view(Shape shape, Strides strides,
