@@ -165,4 +165,15 @@ TEST_CASE("linear refuses what it cannot do, at the call") {
   CHECK_THROWS_AS(linear(zeros({2, 3}), zeros({4, 3}, DType::f64)), InvalidArgument);
 }
 
+TEST_CASE("the gradient of a bias keeps its digits over many rows") {
+  constexpr std::int64_t kRows = 262144;
+  NDArray bias = zeros({3});
+  set_requires_grad(bias);
+  backward(linear(zeros({kRows, 1}), zeros({3, 1}), bias), full({kRows, 3}, 0.1));
+  const double expected = static_cast<double>(0.1f) * kRows;
+  for (const float sum : grad(bias).to_vector<float>()) {
+    CHECK(sum == doctest::Approx(expected).epsilon(2e-6));
+  }
+}
+
 }  // namespace heddle

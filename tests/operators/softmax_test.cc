@@ -37,6 +37,12 @@ TEST_CASE("softmax of small and of extreme numbers") {
   CHECK(softmax(zeros({0, 2}), 0).shape() == Shape{0, 2});
 }
 
+TEST_CASE("softmax of a line longer than the integers of a float") {
+  const std::int64_t length = (std::int64_t{1} << 24) * 3 / 2;
+  const NDArray y = softmax(zeros({length}));
+  CHECK(max(y).item<float>() == doctest::Approx(1.0 / static_cast<double>(length)).epsilon(1e-6));
+}
+
 TEST_CASE("gradients of softmax and its relatives agree with finite differences") {
   for (const int axis : {0, 1, -1}) {
     testing::check_gradients([&](const std::vector<NDArray>& in) { return softmax(in[0], axis); },

@@ -43,12 +43,12 @@ template <class T> T exponential(T x) {
   }
 }
 
-// y = exp(x - shift); returns their sum.
+// y = exp(x - shift); returns their sum, taken in double: a float loses the digits of long lines.
 template <class T> T exponentials(const T* x, T* y, std::int64_t length, std::int64_t step, T shift) {
   for (std::int64_t i = 0; i < length; ++i) y[i * step] = exponential(x[i * step] - shift);
-  T sum = 0;
-  for (std::int64_t i = 0; i < length; ++i) sum += y[i * step];
-  return sum;
+  double sum = 0;
+  for (std::int64_t i = 0; i < length; ++i) sum += static_cast<double>(y[i * step]);
+  return static_cast<T>(sum);
 }
 
 template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std::int64_t step, bool log) {
@@ -66,8 +66,12 @@ template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std:
 template <class T>
 void softmax_line_backward(const T* grad, const T* y, T* x_grad, std::int64_t length, std::int64_t step,
                            bool log) {
-  T sum = 0;
-  for (std::int64_t i = 0; i < length; ++i) sum += log ? grad[i * step] : grad[i * step] * y[i * step];
+  double total = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const auto g = static_cast<double>(grad[i * step]);
+    total += log ? g : g * static_cast<double>(y[i * step]);
+  }
+  const T sum = static_cast<T>(total);
   for (std::int64_t i = 0; i < length; ++i) {
     const std::int64_t at = i * step;
     x_grad[at] = log ? grad[at] - exponential(y[at]) * sum : y[at] * (grad[at] - sum);
