@@ -91,6 +91,11 @@ NDArray divide(const Operand& a, const Operand& b) {
   return binary("divide", Family::floating, a, b, kDivideGradient);
 }
 NDArray power(const Operand& base, const Operand& exponent) {
+  const Dtypes dtypes = binary_dtypes("power", Family::no_bool, base, exponent);
+  if (!exponent.is_array && !is_floating(dtypes.compute) && exponent.scalar.as<std::int64_t>() < 0) {
+    throw InvalidArgument("power: an integer to a negative integer power: " +
+                          std::to_string(exponent.scalar.as<std::int64_t>()));
+  }
   return binary("power", Family::no_bool, base, exponent, kPowerGradient);
 }
 NDArray maximum(const Operand& a, const Operand& b) {

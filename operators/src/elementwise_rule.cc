@@ -32,7 +32,7 @@ void add_reads(std::vector<NDArray>& reads, const Operand& operand) {
 
 DType weak_dtype(const char* op, DType array, Scalar scalar) {
   if (!scalar.is_integral()) return is_floating(array) ? array : DType::f64;
-  if (array == DType::boolean) return DType::i64;
+  if (array == DType::boolean) return scalar.is_boolean() ? DType::boolean : DType::i64;
   if (!fits(scalar, array)) {
     throw InvalidArgument(std::string(op) + ": " + std::to_string(scalar.as<std::int64_t>()) +
                           " does not fit " + name_of(array));
@@ -50,8 +50,13 @@ DType unary_dtype(const char* op, Family family, DType x) {
 
 Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Operand& b) {
   check_operands(op, a, b);
-  const DType common = !b.is_array   ? weak_dtype(op, a.array.dtype(), b.scalar)
-                       : !a.is_array ? weak_dtype(op, b.array.dtype(), a.scalar)
+  const auto beside = [=](const NDArray& array, Scalar scalar) {
+    // a comparison with a number beyond the array's dtype has an answer, found in one that holds both
+    const bool widen = family == Family::comparison && scalar.is_integral() && !fits(scalar, array.dtype());
+    return widen ? DType::i64 : weak_dtype(op, array.dtype(), scalar);
+  };
+  const DType common = !b.is_array   ? beside(a.array, b.scalar)
+                       : !a.is_array ? beside(b.array, a.scalar)
                                      : promote(a.array.dtype(), b.array.dtype());
   const DType compute = unary_dtype(op, family, common);
   return {compute, family == Family::comparison ? DType::boolean : compute};

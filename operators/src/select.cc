@@ -14,6 +14,7 @@ namespace {
 
 DType where_dtype(const Operand& a, const Operand& b) {
   if (a.is_array || b.is_array) return binary_dtypes("where", Family::arithmetic, a, b).result;
+  if (a.scalar.is_boolean() && b.scalar.is_boolean()) return DType::boolean;
   return a.scalar.is_integral() && b.scalar.is_integral() ? DType::i64 : DType::f64;
 }
 
@@ -98,7 +99,7 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high) {
   }
   const auto widened = [](DType dtype, Scalar bound) {
     if (!bound.is_integral()) return is_floating(dtype) ? dtype : DType::f64;
-    return dtype == DType::boolean ? DType::i64 : dtype;
+    return dtype == DType::boolean && !bound.is_boolean() ? DType::i64 : dtype;
   };
   const DType dtype = widened(widened(x.dtype(), low), high);
   const NDArray source = prepared(x, dtype, x.shape()).array;

@@ -48,6 +48,32 @@ TEST_CASE("a number beside an array takes its dtype where its kind allows") {
   CHECK(where(b, f, 2.5).dtype() == DType::f32);
 }
 
+TEST_CASE("true and false beside bools stay bool") {
+  const NDArray b = array({true, false}), i = zeros({2}, DType::i32);
+  CHECK((b + true).dtype() == DType::boolean);
+  CHECK((b * true).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK(where(b, true, false).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK(where(b, b, true).to_vector<bool>() == std::vector<bool>{true, true});
+  CHECK(where(b, true, 2).dtype() == DType::i64);
+  CHECK(clip(b, false, false).to_vector<bool>() == std::vector<bool>{false, false});
+  CHECK((i + true).to_vector<std::int32_t>() == Ints{1, 1});
+}
+
+TEST_CASE("numbers beyond an integer dtype") {
+  const NDArray u = array<std::uint8_t>({0, 255}), i = array<std::int32_t>({-1, 1});
+  const std::vector<bool> all{true, true}, none{false, false};
+  CHECK((u < 300).to_vector<bool>() == all);
+  CHECK((-1 < u).to_vector<bool>() == all);
+  CHECK(equal(u, -1).to_vector<bool>() == none);
+  CHECK(not_equal(u, 511).to_vector<bool>() == all);
+  CHECK((i > (std::int64_t{1} << 40)).to_vector<bool>() == none);
+  CHECK((i < std::uint64_t{1} << 63).to_vector<bool>() == all);
+  const std::uint64_t huge = ~std::uint64_t{0};
+  CHECK((ones({1}) * huge).to_vector<float>() == Floats{0x1p64f});
+  CHECK((ones({1}, DType::i64) + huge).to_vector<double>() == std::vector<double>{0x1p64});
+  CHECK((ones({1}, DType::i64) + (huge >> 1)).dtype() == DType::i64);
+}
+
 TEST_CASE("bad operands are found at the call") {
   const NDArray a = zeros({2, 3}), b = zeros({4});
   CHECK_THROWS_AS(a + b, InvalidArgument);
@@ -64,6 +90,9 @@ TEST_CASE("bad operands are found at the call") {
   CHECK_THROWS_AS(zeros({2}, DType::boolean) - zeros({2}, DType::boolean), InvalidArgument);
   CHECK_THROWS_WITH_AS(where(a, a, a), "where: condition has dtype f32; wanted bool", InvalidArgument);
   CHECK_THROWS_AS(clip(a, 2, 1), InvalidArgument);
+  CHECK_THROWS_WITH_AS(power(zeros({2}, DType::i64), -1), "power: an integer to a negative integer power: -1",
+                       InvalidArgument);
+  CHECK(power(full({1}, 2), -1).item<float>() == 0.5f);
 }
 
 TEST_CASE("shapes that do not broadcast are named with their operator") {

@@ -1,6 +1,6 @@
 // Operators on each element, with NumPy's broadcasting and promotion of dtypes.
 //
-// Comparisons give bool. Arguments that no dtype of the operator fits, shapes that do not broadcast and arrays on
+// Comparisons give bool, and compare an array with an integer beyond its dtype by their values. Arguments that no dtype of the operator fits, shapes that do not broadcast and arrays on
 // several devices throw InvalidArgument at the call. Gradients flow to floating inputs.
 #pragma once
 
@@ -13,22 +13,28 @@
 namespace heddle {
 
 // A number beside arrays. It takes the array's dtype where its kind allows (NumPy's weak scalars): f32 * 2.5 is f32,
-// i32 * 2 is i32, but i32 * 2.5 is f64 and bool + 1 is i64.
+// i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and bool + true is bool. An integer above an int64 is a real.
 class Scalar {
  public:
-  template <std::integral T> Scalar(T value) : integer_(static_cast<std::int64_t>(value)), integral_(true) {}
-  template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), integral_(false) {}
+  template <std::integral T>
+  Scalar(T value)
+      : integer_(static_cast<std::int64_t>(value)),
+        kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer) {
+    if (std::is_unsigned_v<T> && integer_ < 0) *this = Scalar(static_cast<double>(value));
+  }
+  template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), kind_(Kind::real) {}
 
-  bool is_integral() const { return integral_; }
-  double real() const { return integral_ ? static_cast<double>(integer_) : real_; }
-  template <class T> T as() const { return integral_ ? static_cast<T>(integer_) : static_cast<T>(real_); }
+  bool is_boolean() const { return kind_ == Kind::boolean; }
+  bool is_integral() const { return kind_ != Kind::real; }  // a bool is
+  double real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
+  template <class T> T as() const { return is_integral() ? static_cast<T>(integer_) : static_cast<T>(real_); }
 
  private:
   union {
     std::int64_t integer_;
     double real_;
   };
-  bool integral_;
+  enum class Kind : std::uint8_t { boolean, integer, real } kind_;
 };
 
 // An array or a number: the argument of operators that take either.
@@ -44,7 +50,7 @@ struct Operand {
 };
 
 // Two operands, one of them an array. divide gives f64 for integers; add and multiply of bools are or and and;
-// subtract refuses bools. power of integers wraps around, a negative integer exponent is an op error.
+// subtract refuses bools. power of integers wraps around; a negative integer exponent is an op error, or found at the call if a number.
 NDArray add(const Operand& a, const Operand& b);
 NDArray subtract(const Operand& a, const Operand& b);
 NDArray multiply(const Operand& a, const Operand& b);
