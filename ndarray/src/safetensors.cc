@@ -3,6 +3,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -94,6 +95,32 @@ std::string header_of(const std::string& path, const Safetensors& content,
   text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
   if (text.size() > kMaxHeader) fail(path, "names and metadata take more than 100 MB");
   return text;
+}
+
+std::unique_ptr<AtomicFile> write_file(const std::string& path, const std::string& header,
+                                       const std::vector<NDArray>& values) {
+  auto file = std::make_unique<AtomicFile>(path);
+  const std::uint64_t length = header.size();
+  file->write(&length, sizeof length);
+  file->write(header.data(), header.size());
+  for (const NDArray& array : values) {
+    const std::size_t begin = static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
+    file->write(array.storage()->data() + begin, byte_count(array));
+  }
+  return file;
+}
+
+// One op reads them all, and so sees every array as it is between two ops, whatever other threads push meanwhile.
+std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const std::string& header,
+                                             const std::vector<NDArray>& values) {
+  Engine& engine = values.front().engine();
+  const Var done = engine.new_var();
+  Access access = array_access("save_safetensors", values, {});
+  access.mutate.add(done);
+  auto written = std::make_shared<std::unique_ptr<AtomicFile>>();
+  engine.push([=] { *written = write_file(path, header, values); }, access);
+  engine.wait(done);
+  return std::move(*written);
 }
 
 struct Entry {
@@ -275,19 +302,13 @@ class Reader {
 }  // namespace
 
 void save_safetensors(const std::string& path, const Safetensors& content) {
-  auto arrays = in_file_order(path, content);
-  std::string header = header_of(path, content, arrays);
-  for (const auto& [name, array] : arrays) array.wait();
-  AtomicFile file(path);
-  std::uint64_t length = header.size();
-  file.write(&length, sizeof length);
-  file.write(header.data(), header.size());
-  for (const auto& [name, array] : arrays) {
-    std::byte* data =
-        array.storage()->data() + static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
-    file.write(data, byte_count(array));
-  }
-  file.durable_commit();
+  const auto arrays = in_file_order(path, content);
+  const std::string header = header_of(path, content, arrays);
+  std::vector<NDArray> values;
+  for (const auto& [name, array] : arrays) values.push_back(array);
+  const auto file =
+      values.empty() ? write_file(path, header, values) : write_file_by_op(path, header, values);
+  file->durable_commit();
 }
 
 Safetensors load_safetensors(const std::string& path, Device device) {

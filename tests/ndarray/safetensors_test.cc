@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -5,11 +7,13 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/random.h>
 #include <heddle/safetensors.h>
 
@@ -95,6 +99,32 @@ TEST_CASE("views are saved as they look, and the same content gives the same byt
   Safetensors loaded = load_safetensors(file.path);
   CHECK(loaded.arrays.at("t").to_vector<float>() == base.permuted({1, 0}).to_vector<float>());
   CHECK(loaded.arrays.at("row").to_vector<float>() == std::vector<float>{4, 5, 6, 7});
+}
+
+TEST_CASE("what is saved while another thread writes was there between two ops") {
+  TemporaryFile file;
+  // Both arrays are rewritten by one op, so that a mixture shows as well between them as within one.
+  NDArray a = zeros({std::int64_t{1} << 20}), b = zeros({std::int64_t{1} << 20});
+  std::atomic<bool> stop{false};
+  std::thread writer([a, b, &stop] {
+    for (int i = 1; !stop; ++i) {
+      array_push("rewrite", {}, {a, b}, [a, b, i] {
+        std::fill_n(a.data<float>(), a.size(), static_cast<float>(i));
+        std::fill_n(b.data<float>(), b.size(), static_cast<float>(i));
+      });
+      a.wait();
+    }
+  });
+  for (int round = 0; round < 10; ++round) {
+    save_safetensors(file.path, {.arrays = {{"a", a}, {"b", b}}, .metadata = {}});
+    const Safetensors loaded = load_safetensors(file.path);
+    const auto first = loaded.arrays.at("a").to_vector<float>(),
+               second = loaded.arrays.at("b").to_vector<float>();
+    CHECK(std::count(first.begin(), first.end(), first[0]) == a.size());
+    CHECK(second == first);
+  }
+  stop = true;
+  writer.join();
 }
 
 TEST_CASE("nothing is left behind by a save that fails, nothing but the file by one that does not") {
