@@ -43,6 +43,16 @@ void check_target(const NDArray& target, const char* name) {
   if (target.grad_meta()) target.grad_meta()->check_target(name);
 }
 
+template <class T> void push_fill(const NDArray& array, T value) {
+  check_target(array, "fill");
+  array_push("fill", {}, {array}, [value, target = array.detach()] {
+    T source = value;
+    detail::strided_copy(
+        target.shape(), detail::operand_of(target),
+        {reinterpret_cast<std::byte*>(&source), dtype_of<T>, Dims::filled(target.ndim(), 0)});
+  });
+}
+
 bool same_view(const NDArray& a, const NDArray& b) {
   return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
          a.strides() == b.strides();
@@ -117,14 +127,9 @@ void NDArray::assign(const NDArray& source) const {
   push_copy("assign", wide, *this);
 }
 
-void NDArray::fill(double value) const {
-  check_target(*this, "fill");
-  array_push("fill", {}, {*this}, [value, target = detach()] {
-    double source = value;
-    detail::strided_copy(target.shape(), detail::operand_of(target),
-                         {reinterpret_cast<std::byte*>(&source), DType::f64, Dims::filled(target.ndim(), 0)});
-  });
-}
+void NDArray::fill(double value) const { push_fill(*this, value); }
+
+void NDArray::fill_integer(std::int64_t value) const { push_fill(*this, value); }
 
 void NDArray::wait() const {
   check_defined(*this, "wait");

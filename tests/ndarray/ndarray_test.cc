@@ -38,6 +38,17 @@ TEST_CASE("arrays are made full, counting, diagonal and of given values") {
   CHECK(array(std::vector<double>{7}, {}).item<double>() == 7);
 }
 
+TEST_CASE("an i64 is filled with integers that a double does not hold") {
+  constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;
+  CHECK(full({1}, kOdd, DType::i64).item<std::int64_t>() == kOdd);
+  const NDArray x({2}, DType::i64);
+  x.fill(-kOdd);
+  CHECK(x.to_vector<std::int64_t>() == std::vector<std::int64_t>{-kOdd, -kOdd});
+  x.fill(~std::uint64_t{0});
+  CHECK(x[0].item<std::int64_t>() == std::numeric_limits<std::int64_t>::max());
+  CHECK(full({1}, 300, DType::u8).item<std::uint8_t>() == 255);
+}
+
 TEST_CASE("bad creations throw at the call") {
   CHECK_THROWS_AS(array(std::vector<float>{1, 2}, {3}), InvalidArgument);
   CHECK_THROWS_AS(arange(0, 1, 0), InvalidArgument);

@@ -2,12 +2,15 @@
 // item(), to_vector() and printing block until the values are there, and rethrow what went wrong on the way.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <heddle/device.h>
@@ -75,6 +78,12 @@ class NDArray {
   // place: throw Error while one records this array as computed from others, or a source that needs a gradient.
   void assign(const NDArray& source) const;
   void fill(double value) const;
+  template <std::integral T> void fill(T value) const {
+    // an i64 keeps digits that a double does not hold
+    const auto wide = static_cast<std::int64_t>(value);
+    const bool exact = dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
+    exact ? fill_integer(wide) : fill(static_cast<double>(value));
+  }
 
   // Blocking.
   void wait() const;
@@ -93,6 +102,7 @@ class NDArray {
 
  private:
   void check_dtype(DType wanted) const;
+  void fill_integer(std::int64_t value) const;
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   Strides strides_;
@@ -102,6 +112,12 @@ class NDArray {
 };
 
 NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu());
+template <std::integral T>
+NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu()) {
+  NDArray result(shape, dtype, device);
+  result.fill(value);
+  return result;
+}
 NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu());
 NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu());
 NDArray zeros_like(const NDArray& other);
