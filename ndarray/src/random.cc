@@ -122,6 +122,10 @@ void check_floating(const char* name, DType dtype) {
   }
 }
 
+bool finite_as(DType dtype, double value) {
+  return dtype == DType::f64 ? std::isfinite(value) : std::isfinite(static_cast<float>(value));
+}
+
 int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
 
 }  // namespace
@@ -146,8 +150,9 @@ std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
 
 NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device) {
   check_floating("uniform", dtype);
-  if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high)) {
-    throw InvalidArgument("uniform: wants finite low <= high, not " + describe(low, high));
+  if (!(low <= high) || !finite_as(dtype, low) || !finite_as(dtype, high)) {
+    throw InvalidArgument(std::string("uniform: wants low <= high, finite as ") + name_of(dtype) + ", not " +
+                          describe(low, high));
   }
   NDArray result(shape, dtype, device);
   const Stream stream{seed_, take(result.size(), words_of(dtype))};
@@ -161,9 +166,9 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
 
 NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device) {
   check_floating("normal", dtype);
-  if (!(stddev >= 0) || !std::isfinite(mean) || !std::isfinite(stddev)) {
-    throw InvalidArgument("normal: wants a finite mean and a finite stddev >= 0, not " +
-                          describe(mean, stddev));
+  if (!(stddev >= 0) || !finite_as(dtype, mean) || !finite_as(dtype, stddev)) {
+    throw InvalidArgument(std::string("normal: wants a mean and a stddev >= 0, finite as ") + name_of(dtype) +
+                          ", not " + describe(mean, stddev));
   }
   NDArray result(shape, dtype, device);
   const Stream stream{seed_, take(result.size(), words_of(dtype))};

@@ -64,13 +64,17 @@ ConvProblem problem_of(const NDArray& x, const NDArray& weight, const NDArray& b
       refuse("stride " + std::to_string(stride) + ", padding " + std::to_string(padding) + ", dilation " +
              std::to_string(dilation) + "; wanted at least 1, 0 and 1");
     }
-    const std::int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
-    if (room < 0) {
-      refuse("the kernel spans " + std::to_string(dilation * (kernel - 1) + 1) +
-             " and the padded input only " + std::to_string(in + 2 * padding) +
-             (axis == 0 ? " rows" : " columns"));
+    std::int64_t padded, span;
+    if (__builtin_mul_overflow(padding, 2, &padded) || __builtin_add_overflow(padded, in, &padded) ||
+        __builtin_mul_overflow(dilation, kernel - 1, &span) || __builtin_add_overflow(span, 1, &span)) {
+      refuse("padding " + std::to_string(padding) + " and dilation " + std::to_string(dilation) +
+             " make sizes beyond 64 bits");
     }
-    problem.out[axis] = room / stride + 1;
+    if (padded < span) {
+      refuse("the kernel spans " + std::to_string(span) + " and the padded input only " +
+             std::to_string(padded) + (axis == 0 ? " rows" : " columns"));
+    }
+    problem.out[axis] = (padded - span) / stride + 1;
   }
   return problem;
 }

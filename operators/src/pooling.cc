@@ -30,11 +30,15 @@ PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOpti
                             ", padding " + std::to_string(padding) +
                             "; wanted at least 1, at least 1, and 0 to half the kernel");
     }
-    if (in == 0 || in + 2 * padding < kernel) {
-      throw InvalidArgument(op + ": a window of " + std::to_string(kernel) +
-                            " is larger than the padded input " + std::to_string(in + 2 * padding));
+    std::int64_t padded;  // the padding is at most half the kernel: twice it is a number
+    if (__builtin_add_overflow(in, 2 * padding, &padded)) {
+      throw InvalidArgument(op + ": padding " + std::to_string(padding) + " makes sizes beyond 64 bits");
     }
-    problem.out[axis] = (in + 2 * padding - kernel) / stride + 1;
+    if (in == 0 || padded < kernel) {
+      throw InvalidArgument(op + ": a window of " + std::to_string(kernel) +
+                            " is larger than the padded input " + std::to_string(padded));
+    }
+    problem.out[axis] = (padded - kernel) / stride + 1;
   }
   return problem;
 }
@@ -65,9 +69,8 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   const bool taped = recording({&x});
-  const NDArray where =
-      taped ? make_result(x, y.shape(), problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32)
-            : NDArray();
+  const bool few = problem.kernel[0] <= 256 / problem.kernel[1];  // places of a window, that a u8 numbers
+  const NDArray where = taped ? make_result(x, y.shape(), few ? DType::u8 : DType::i32) : NDArray();
   auto* kernel = kernel_for<MaxPoolKernel>("max_pool2d", x);
   std::vector<NDArray> writes{y};
   if (taped) writes.push_back(where);

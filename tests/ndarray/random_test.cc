@@ -173,6 +173,8 @@ TEST_CASE("bad distributions throw at the call and draw nothing") {
   Generator g(1);
   CHECK_THROWS_AS(g.uniform({1}, 2, 1), InvalidArgument);
   CHECK_THROWS_AS(g.uniform({1}, 0, INFINITY), InvalidArgument);
+  CHECK_THROWS_AS(g.uniform({1}, -1e39, 1e39), InvalidArgument);
+  CHECK_THROWS_AS(g.normal({1}, 0, 1e39), InvalidArgument);
   CHECK_THROWS_AS(g.uniform({1}, 0, 1, DType::i32), InvalidArgument);
   CHECK_THROWS_AS(g.normal({1}, 0, -1), InvalidArgument);
   CHECK_THROWS_AS(g.normal({1}, NAN, 1), InvalidArgument);

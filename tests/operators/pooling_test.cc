@@ -120,6 +120,9 @@ TEST_CASE("pooling refuses what it cannot do, at the call") {
       InvalidArgument);
   CHECK_THROWS_WITH_AS(max_pool2d(zeros({1, 1, 4, 4}, DType::i64)),
                        "max_pool2d: dtype i64; wanted a floating one", InvalidArgument);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 4, 4}), {.kernel = {kMost, 1}, .padding = {kMost / 2, 0}}),
+                  InvalidArgument);
 }
 
 }  // namespace heddle
