@@ -96,7 +96,7 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
 
 void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
-  optimizer_->set_state(state);
+  optimizer_->set_state(state, values_);
 }
 
 void LocalStore::clear_errors() {

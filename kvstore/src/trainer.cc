@@ -128,9 +128,21 @@ void Trainer::clear_errors() {
 }
 
 std::map<std::string, NDArray> Trainer::state() const {
+  EngineScope scope(replicas_[0][0].value.engine());
   std::map<std::string, NDArray> all{{kSteps, array({steps_})}};
   for (const auto& [name, value] : options_.store->optimizer_state()) all[kOptimizer + name] = value;
   return all;
+}
+
+// Every step updates all parameters: there is state of each of them, or no step was done.
+void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const {
+  if (optimizer.empty() && steps == 0) return;
+  for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
+    const std::string name = std::to_string(i) + ".updates";
+    if (optimizer.contains(name)) continue;
+    throw InvalidArgument("Trainer::set_state: '" + kOptimizer + name + "' is missing, of parameter '" +
+                          replicas_[0][i].name + "'");
+  }
 }
 
 void Trainer::set_state(const std::map<std::string, NDArray>& state) {
@@ -142,8 +154,10 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state) {
     if (!name.starts_with(kOptimizer)) throw InvalidArgument("Trainer::set_state: what is '" + name + "'?");
     optimizer[name.substr(kOptimizer.size())] = value;
   }
+  if (!steps->second.defined()) throw InvalidArgument("Trainer::set_state: 'steps' is undefined");
   auto count = steps->second.item<std::int64_t>();
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
+  check_complete(optimizer, count);
   options_.store->set_optimizer_state(optimizer);
   steps_ = count;
   steps_before_updates_ = steps_ - updates();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -107,6 +108,12 @@ class Adam : public Optimizer {
   bool decoupled_;
 };
 
+void check_like(const std::string& what, const NDArray& state, const NDArray& weight) {
+  if (state.shape() == weight.shape() && state.dtype() == weight.dtype()) return;
+  throw InvalidArgument(what + " is " + name_of(state.dtype()) + " " + state.shape().to_string() +
+                        ", its weight " + name_of(weight.dtype()) + " " + weight.shape().to_string());
+}
+
 std::int64_t key_of(const std::string& entry, std::size_t dot) {
   std::size_t used = 0;
   try {
@@ -183,36 +190,45 @@ void Optimizer::clear_errors() {
   }
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state) {
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
+  const std::string who = "optimizer " + name_ + ": ";
   std::map<std::int64_t, Slot> slots;
-  std::vector<std::string> names = state_names();
+  const std::vector<std::string> names = state_names();
   for (const auto& [entry, value] : state) {
-    std::size_t dot = entry.find('.');
-    std::int64_t key = key_of(entry, dot);
-    std::string name = entry.substr(dot + 1);
+    const std::size_t dot = entry.find('.');
+    const std::int64_t key = key_of(entry, dot);
+    const std::string name = entry.substr(dot + 1);
+    if (!value.defined()) throw InvalidArgument(who + "'" + entry + "' is undefined");
+    if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
     Slot& slot = slots[key];
     slot.arrays.resize(names.size());
     if (name == "updates") {
-      if (value.item<std::int64_t>() < 0)
-        throw InvalidArgument("optimizer state: '" + entry + "' is negative");
-      slot.updates = value.copy_to(cpu());
+      if (value.item<std::int64_t>() < 0) throw InvalidArgument(who + "'" + entry + "' is negative");
+      slot.updates = value.copy_to(cpu()).view_as({1});
       continue;
     }
-    std::size_t index = 0;
-    while (index < names.size() && names[index] != name) ++index;
-    if (index == names.size())
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end())
       throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
-    slot.arrays[index] = value.copy();
+    if (weights) check_like(who + "'" + entry + "'", value, weights->at(key));
+    slot.arrays[static_cast<std::size_t>(known - names.begin())] =
+        value.copy_to(weights ? weights->at(key).device() : value.device());
   }
   for (const auto& [key, slot] : slots) {
     auto want = [&](const NDArray& array, const std::string& name) {
-      if (array.defined()) return;
-      throw InvalidArgument("optimizer " + name_ + ": '" + std::to_string(key) + "." + name + "' is missing");
+      if (!array.defined())
+        throw InvalidArgument(who + "'" + std::to_string(key) + "." + name + "' is missing");
     };
     for (std::size_t i = 0; i < names.size(); ++i) want(slot.arrays[i], names[i]);
     want(slot.updates, "updates");
   }
   slots_ = std::move(slots);
+}
+
+void Optimizer::set_state(const std::map<std::string, NDArray>& state) { set_state(state, nullptr); }
+
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights) {
+  set_state(state, &weights);
 }
 
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {

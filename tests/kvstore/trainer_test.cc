@@ -202,3 +202,36 @@ TEST_CASE("a trainer says what is wrong at the call") {
   CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({-1})}}), InvalidArgument);
   CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({1})}, {"odd", weight}}), InvalidArgument);
 }
+
+TEST_CASE("a trainer refuses state that is not of its parameters, and keeps its own") {
+  NDArray first = ones({2}), second = ones({3}, DType::f64);
+  for (NDArray* weight : {&first, &second}) set_requires_grad(*weight);
+  Trainer trainer({{"first", first}, {"second", second}}, {.optimizer = "adam"});
+  backward(sum(first * 1));
+  backward(sum(second * 1));
+  trainer.step();
+  const auto good = trainer.state();
+  auto refuse = [&](const std::string& name, const NDArray& value, const std::string& message) {
+    auto state = good;
+    if (value.defined()) {
+      state[name] = value;
+    } else {
+      REQUIRE(state.erase(name) == 1);
+    }
+    CHECK_THROWS_WITH_AS(trainer.set_state(state), message.c_str(), InvalidArgument);
+    CHECK(trainer.steps() == 1);
+    CHECK(trainer.state().at("optimizer.0.mean").to_vector<float>() ==
+          good.at("optimizer.0.mean").to_vector<float>());
+  };
+  refuse("optimizer.0.mean", ones({5}), "optimizer adam: '0.mean' is f32 (5,), its weight f32 (2,)");
+  refuse("optimizer.1.mean", ones({3}), "optimizer adam: '1.mean' is f32 (3,), its weight f64 (3,)");
+  refuse("optimizer.1.variance", {}, "optimizer adam: '1.variance' is missing");
+  refuse("optimizer.1.updates", {},
+         "Trainer::set_state: 'optimizer.1.updates' is missing, of parameter 'second'");
+  refuse("optimizer.2.mean", ones({2}), "optimizer adam: '2.mean' is of no weight");
+  refuse("optimizer.0.velocity", ones({2}), "optimizer adam keeps no state called '0.velocity'");
+  refuse("optimizer.0.updates", array<std::int64_t>({-1}), "optimizer adam: '0.updates' is negative");
+  trainer.set_state(good);
+  trainer.set_state({{"steps", array<std::int64_t>({0})}});
+  CHECK(trainer.steps() == 0);
+}

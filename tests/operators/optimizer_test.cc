@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,19 @@ TEST_CASE("state that does not fit is refused") {
   adam->set_state({{"0.mean", x}, {"0.variance", x}, {"0.updates", array<std::int64_t>({1})}});
   CHECK_THROWS_WITH_AS(adam->update(0, zeros({3}), zeros({3})),
                        "optimizer adam: weight 0 is f32 (3,), its state is f32 (2,)", InvalidArgument);
+}
+
+TEST_CASE("state is checked against the weights") {
+  auto sgd = create_optimizer("sgd", {{"momentum", 0.9}});
+  const std::map<std::string, NDArray> state{{"3.velocity", ones({2})},
+                                             {"3.updates", array<std::int64_t>({1})}};
+  CHECK_THROWS_WITH_AS(sgd->set_state(state, {{3, ones({4})}}),
+                       "optimizer sgd: '3.velocity' is f32 (2,), its weight f32 (4,)", InvalidArgument);
+  CHECK_THROWS_WITH_AS(sgd->set_state(state, {{0, ones({2})}}), "optimizer sgd: '3.updates' is of no weight",
+                       InvalidArgument);
+  CHECK(sgd->state().empty());
+  sgd->set_state(state, {{3, ones({2})}});
+  CHECK(sgd->state().size() == 2);
 }
 
 TEST_CASE("optimizers say what is wrong at the call") {

@@ -42,7 +42,8 @@ class KVStore {
   // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh.
   virtual void set_optimizer(const std::string& name, const OptimizerParams& params = {}) = 0;
 
-  // Of the optimizer, for a checkpoint; empty without one.
+  // Of the optimizer, for a checkpoint; empty without one. Setting it throws InvalidArgument, before anything is
+  // changed, for what does not fit the optimizer and what is stored.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   virtual void set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
 

@@ -48,7 +48,8 @@ class Trainer {
   void clear_errors();
 
   // For checkpoints: the optimizer's arrays and the count of steps. Setting it also takes the parameters' current
-  // values over into the store; blocks for the counts. Throws InvalidArgument.
+  // values over into the store; blocks for the counts. Throws InvalidArgument, before anything is changed, saying which
+  // array is missing, is one too many or is not like its parameter.
   std::map<std::string, NDArray> state() const;
   void set_state(const std::map<std::string, NDArray>& state);
 
@@ -58,6 +59,7 @@ class Trainer {
   void remember_versions();
   void take_over_changes();
   std::int64_t updates() const;
+  void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
   std::vector<NDArray> gradients(std::size_t index) const;
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;

@@ -37,8 +37,12 @@ class Optimizer {
   // count, so the state is that of the last update that worked. Clear the weights' errors as well.
   void clear_errors();
 
-  // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument.
+  // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument before
+  // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
+  // than the weight's.
+  using Weights = std::map<std::int64_t, NDArray>;
   void set_state(const std::map<std::string, NDArray>& state);
+  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights);
 
  protected:
   struct Slot {
@@ -52,6 +56,7 @@ class Optimizer {
                            double grad_scale) const = 0;
 
  private:
+  void set_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   Slot& slot_of(std::int64_t key, const NDArray& weight);
   std::string name_;
   OptimizerParams params_;
