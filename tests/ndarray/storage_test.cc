@@ -51,6 +51,25 @@ TEST_CASE("trimming empties the cache") {
   CHECK(cpu_allocator_stats().cached == 0);
 }
 
+TEST_CASE("arrays of ever new sizes do not pile up in the cache") {
+  cpu_allocator_trim();
+  for (std::size_t bytes = std::size_t{1} << 20; bytes < std::size_t{400} << 20; bytes += bytes / 8) {
+    Storage(current_engine(), cpu(), bytes).data();
+    const AllocatorStats now = cpu_allocator_stats();
+    CHECK(now.cached <= std::max(now.peak, std::size_t{64} << 20));
+  }
+  // what is used over and over stays: the same block comes back
+  std::byte* small = nullptr;
+  for (int round = 0; round < 10; ++round) {
+    Storage kept(current_engine(), cpu(), std::size_t{1} << 20);
+    if (round > 0) CHECK(kept.data() == small);
+    small = kept.data();
+    Storage(current_engine(), cpu(), std::size_t{300} << 20).data();
+  }
+  CHECK(cpu_allocator_stats().cached >= std::size_t{301} << 20);
+  cpu_allocator_trim();
+}
+
 TEST_CASE("blocks waste less than a quarter") {
   for (std::size_t bytes = 65; bytes < 40'000'000; bytes = bytes * 9 / 8 + 1) {
     const std::size_t block = block_size_for(bytes);
