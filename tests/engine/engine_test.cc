@@ -8,23 +8,12 @@
 
 #include <heddle/engine.h>
 
+#include "schedulers.h"
+
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
-
-const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
-                                     {.scheduler = Scheduler::threaded, .workers = 1},
-                                     {.scheduler = Scheduler::threaded, .workers = 4},
-                                     {.scheduler = Scheduler::fuzz, .seed = 3}};
-
-template <class F> void on_every_scheduler(F&& test) {
-  for (const EngineOptions& options : kSchedulers) {
-    CAPTURE(static_cast<int>(options.scheduler));
-    CAPTURE(options.workers);
-    Engine engine(options);
-    test(engine);
-  }
-}
 
 struct Environment {
   Environment(const char* name, const char* value) : name_(name) {

@@ -8,7 +8,10 @@
 
 #include <heddle/engine.h>
 
+#include "schedulers.h"
+
 using namespace heddle;
+using heddle::test::kSchedulers;
 
 namespace {
 
@@ -16,22 +19,15 @@ struct Custom {
   int code;
 };
 
-const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
-                                     {.scheduler = Scheduler::threaded, .workers = 1},
-                                     {.scheduler = Scheduler::threaded, .workers = 4},
-                                     {.scheduler = Scheduler::fuzz, .seed = 5}};
-
-template <class F> void on_every_scheduler(F&& test) {
-  for (const EngineOptions& options : kSchedulers) {
-    CAPTURE(static_cast<int>(options.scheduler));
-    CAPTURE(options.workers);
-    Engine engine(options);
-    test(engine);
+// Leaves no error behind that the engine would log.
+template <class F> void on_every_scheduler(F&& body) {
+  test::on_every_scheduler([&](Engine& engine) {
+    body(engine);
     try {
       engine.wait_all();
-    } catch (const AggregateError&) {  // seen, so that the engine does not log it
+    } catch (const AggregateError&) {
     }
-  }
+  });
 }
 
 }  // namespace

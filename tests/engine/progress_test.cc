@@ -10,25 +10,10 @@
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
+#include "schedulers.h"
+
 using namespace heddle;
-
-namespace {
-
-const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
-                                     {.scheduler = Scheduler::threaded, .workers = 1},
-                                     {.scheduler = Scheduler::threaded, .workers = 3},
-                                     {.scheduler = Scheduler::fuzz, .seed = 17}};
-
-template <class F> void on_every_scheduler(F&& test) {
-  for (const EngineOptions& options : kSchedulers) {
-    CAPTURE(static_cast<int>(options.scheduler));
-    CAPTURE(options.workers);
-    Engine engine(options);
-    test(engine);
-  }
-}
-
-}  // namespace
+using namespace heddle::test;
 
 TEST_CASE("loops of several ops whose chunks push and wait") {
   Engine engine({.workers = 2});
@@ -186,25 +171,25 @@ TEST_CASE("ops of one engine inside ops of another, on one stack") {
 TEST_CASE("an op waits for what another ready op completes") {
   for (const EngineOptions& options : {kSchedulers[1], kSchedulers[2], kSchedulers[3]}) {
     Engine engine(options);
-    Var late = engine.new_var(), var = engine.new_var();
+    Var late = engine.new_var();
     std::shared_ptr<Completion> completion;
     int value = 0, seen = 0;
+    auto complete = [&] {
+      value = 7;
+      completion->done();
+    };
+    auto wait_for_it = [&] {
+      engine.push(complete);
+      engine.wait(late);
+      seen = value;
+    };
     engine.push_async(
-        [&](RunContext&, Completion done) { completion = std::make_shared<Completion>(std::move(done)); },
-        {.mutate = {late}, .name = "late"});
-    Var started = engine.new_var();
-    engine.push(
-        [&] {
-          while (!completion) engine.wait(started);
-          engine.push([&] {
-            value = 7;
-            completion->done();
-          });
-          engine.wait(late);
-          seen = value;
+        [&](RunContext&, Completion done) {
+          completion = std::make_shared<Completion>(std::move(done));
+          engine.push(wait_for_it);
         },
-        {.mutate = {var}});
-    engine.wait(var);
+        {.mutate = {late}});
+    engine.wait_all();
     CHECK(seen == 7);
   }
 }

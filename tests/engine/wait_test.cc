@@ -6,25 +6,10 @@
 
 #include <heddle/engine.h>
 
+#include "schedulers.h"
+
 using namespace heddle;
-
-namespace {
-
-const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
-                                     {.scheduler = Scheduler::threaded, .workers = 1},
-                                     {.scheduler = Scheduler::threaded, .workers = 3},
-                                     {.scheduler = Scheduler::fuzz, .seed = 11}};
-
-template <class F> void on_every_scheduler(F&& test) {
-  for (const EngineOptions& options : kSchedulers) {
-    CAPTURE(static_cast<int>(options.scheduler));
-    CAPTURE(options.workers);
-    Engine engine(options);
-    test(engine);
-  }
-}
-
-}  // namespace
+using namespace heddle::test;
 
 TEST_CASE("an op may wait for what it pushes") {
   on_every_scheduler([](Engine& engine) {

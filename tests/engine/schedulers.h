@@ -1,0 +1,24 @@
+// One engine of each kind, for tests of what they have in common.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+namespace heddle::test {
+
+inline const EngineOptions kSchedulers[] = {{.scheduler = Scheduler::naive},
+                                            {.scheduler = Scheduler::threaded, .workers = 1},
+                                            {.scheduler = Scheduler::threaded, .workers = 4},
+                                            {.scheduler = Scheduler::fuzz, .seed = 3}};
+
+template <class F> void on_every_scheduler(F&& test) {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    CAPTURE(options.workers);
+    Engine engine(options);
+    test(engine);
+  }
+}
+
+}  // namespace heddle::test
