@@ -1,3 +1,4 @@
+#include <atomic>
 #include <optional>
 
 #include <tbb/task_arena.h>
@@ -9,21 +10,29 @@ namespace heddle::detail {
 
 struct Arena::Impl {
   std::optional<tbb::task_arena> arena;
+  std::atomic<int> places{0};
 };
 
-// All slots are reserved for our workers. Were TBB's own threads let in, a worker that came back could find its slot
-// taken, and TBB would hand its loop to a thread that waits inside an op's parallel loop: ops would run on top of
-// that op.
+// All slots are reserved for our threads, and no more of them are let in than there are. Were TBB's own threads let in, a
+// thread that came back could find its slot taken, and TBB would hand its loop to a thread that waits inside an op's
+// parallel loop: ops would run on top of that op.
 //
 // In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, and nobody will
 // ever let it go here.
 Arena::Arena(int cores) : impl_(new Impl) {
-  if (fork_generation() == 0) impl_->arena.emplace(cores, static_cast<unsigned>(cores));
+  if (fork_generation() > 0) return;
+  impl_->arena.emplace(cores, static_cast<unsigned>(cores));
+  impl_->places = cores;
 }
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
-  if (!impl_->arena) return fn(argument);
-  impl_->arena->execute([=] { fn(argument); });
+  // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
+  if (impl_->places.fetch_sub(1) > 0) {
+    impl_->arena->execute([=] { fn(argument); });
+  } else {
+    fn(argument);
+  }
+  impl_->places.fetch_add(1);
 }
 
 }  // namespace heddle::detail

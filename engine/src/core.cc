@@ -3,18 +3,15 @@
 #include <algorithm>
 
 #include "fork.h"
-#include "slab.h"
+#include "op_memory.h"
 #include "tracker.h"
 
 namespace heddle::detail {
 
-ThreadState& this_thread_state() {
-  thread_local ThreadState state;
-  return state;
-}
+constinit thread_local ThreadState this_thread_state;
 
-EngineCore::EngineCore(const EngineOptions& engine_options)
-    : options(engine_options), generation_(fork_generation()) {}
+EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
+    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
 
 bool EngineCore::forked() const { return generation_ != fork_generation(); }
 
@@ -46,73 +43,104 @@ void EngineCore::release() noexcept {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_thread_state()) {
-  this_thread_state() = {core, op, worker, outer_.core ? &outer_ : nullptr};
+InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_thread_state) {
+  this_thread_state = {core, op, worker, outer_.core ? &outer_ : nullptr};
 }
-InsideOp::~InsideOp() { this_thread_state() = outer_; }
+InsideOp::~InsideOp() { this_thread_state = outer_; }
+
+void EngineCore::drop(VarState& var) noexcept { delete &var; }
 
 OpNode* EngineCore::current_op() const {
-  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core == this) return frame->op;
   }
   return nullptr;
 }
 
 void begin_blocking_everywhere() {
-  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core) frame->core->begin_blocking();
   }
 }
 
 void end_blocking_everywhere() noexcept {
-  for (const ThreadState* frame = &this_thread_state(); frame; frame = frame->outer) {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core) frame->core->end_blocking();
   }
 }
 
-// Destructors of what the closure holds may push and wait like the op itself.
-void EngineCore::destroy_closure_inside(OpNode* op) noexcept {
-  const InsideOp inside(this, op, this_thread_state().worker);
-  destroy_closure(op);
+namespace {
+
+std::exception_ptr call(OpNode* op, int worker) noexcept {
+  RunContext context{op->name, worker, op->sequence};
+  try {
+    op->table->run(closure_of(op), context, op);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
+}  // namespace
+
+// Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
-  const bool async = op->table->async;
-  std::exception_ptr thrown;
+  if (op->table->async) return execute_async(op, worker);
+  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  {
+    const InsideOp inside(this, op, worker);
+    if (failure) {
+      failure = ErrorLog::skipped(*op, std::move(failure));
+    } else if (std::exception_ptr thrown = call(op, worker)) {
+      failure = errors.failed(*op, std::move(thrown));
+    }
+    destroy_closure(op);
+  }
+  finish(op, std::move(failure));
+}
+
+void EngineCore::execute_async(OpNode* op, int worker) noexcept {
+  OpExtra& extra = *op->extra;
   if (!poison_of_reads(*op)) {
     const InsideOp inside(this, op, worker);
-    RunContext context{op->name, worker, op->sequence};
-    try {
-      op->table->run(op->closure, context, op);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-  } else if (async) {
-    op->parts.store(1, std::memory_order_relaxed);  // no Completion was made
+    extra.thrown = call(op, worker);
+  } else {
+    extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
-  if (!async) {
-    finish(op, std::move(thrown));
-    return;
-  }
-  op->thrown = std::move(thrown);
   // acq_rel: the part that ends last sees what the other one wrote.
-  if (op->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
 }
 
+// Both parts of an asynchronous op have ended.
 void complete_parts(OpNode* op) noexcept {
+  OpExtra& extra = *op->extra;
   // An exception that unwound an unused Completion is the error; the drop is only its echo.
-  const bool reported = op->reported && !(op->dropped && op->thrown);
+  const bool reported = extra.reported && !(extra.dropped && extra.thrown);
   // An op has one error; a second one is on record for wait_all.
-  if (reported && op->thrown) op->core->errors.failed(*op, op->thrown);
-  op->core->finish(op, reported ? op->reported : op->thrown);
+  if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
+  extra.core->end(op, reported ? extra.reported : extra.thrown);
+}
+
+void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
+  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  if (failure) {
+    failure = ErrorLog::skipped(*op, std::move(failure));
+  } else if (thrown) {
+    failure = errors.failed(*op, std::move(thrown));
+  }
+  {
+    const InsideOp inside(this, op, this_thread_state.worker);
+    destroy_closure(op);
+  }
+  finish(op, std::move(failure));
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {
-  op->reported = std::move(error);
+  op->extra->reported = std::move(error);
   // The last op's end may let the engine go while this thread is still on its way out of it.
-  EngineCore* core = op->core;
+  EngineCore* core = op->extra->core;
   core->retain();
-  if (op->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  if (op->extra->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
   core->release();
 }
 
@@ -123,25 +151,14 @@ void fail(OpNode* op, std::exception_ptr error) noexcept {
 }
 
 void drop(OpNode* op) noexcept {
-  op->dropped = true;
+  op->extra->dropped = true;
   complete(op,
            std::make_exception_ptr(DroppedCompletion(
                "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
 }
 
-std::shared_ptr<const Failure> EngineCore::outcome(const OpNode& op, std::exception_ptr error) {
-  if (auto cause = poison_of_reads(op)) return ErrorLog::skipped(op, std::move(cause));
-  return error ? errors.failed(op, std::move(error)) : nullptr;
-}
-
-void EngineCore::settle(OpNode* op, std::exception_ptr error, ReadyList& ready) noexcept {
-  auto failure = outcome(*op, std::move(error));
-  destroy_closure_inside(op);
-  leave_and_drain(op, failure, ready);
-}
-
-void EngineCore::leave_and_drain(OpNode* op, const std::shared_ptr<const Failure>& failure,
-                                 ReadyList& ready) noexcept {
+void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
+                        ReadyList& ready) noexcept {
   ReadyList woken;
   leave(*op, failure, woken);
   free_op(op);
@@ -150,30 +167,26 @@ void EngineCore::leave_and_drain(OpNode* op, const std::shared_ptr<const Failure
     if (next->kind == OpKind::user) {
       ready.push_back(next);
     } else {
-      run_internal(next);
+      signal(next);
       leave(*next, nullptr, woken);
       free_op(next);
     }
   }
 }
 
-void EngineCore::run_internal(OpNode* op) noexcept {
+void EngineCore::signal(OpNode* op) noexcept {
   if (op->kind != OpKind::wait) return;  // clear: leave() does it
-  WaitState& state = *op->wait;
-  state.poison = op->accesses[0].var->poison;
-  state.done.store(1, std::memory_order_release);
-  state.done.notify_all();
+  const std::shared_ptr<WaitState> state = op->extra->wait;
+  state->poison = op->accesses()[0].var->poison;
+  state->done.store(1, std::memory_order_release);
+  state->done.notify_all();
 }
 
-void EngineCore::enter_op(OpNode* op, ReadyList& ready) {
-  const OpKind kind = op->kind;  // the op may run and be gone once it is entered
-  if (!enter(*op)) return;
-  if (kind == OpKind::user) {
-    ready.push_back(op);
-    return;
-  }
-  run_internal(op);
-  leave_and_drain(op, nullptr, ready);
+void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
+  if (node->kind == OpKind::drop) return drop_var(*static_cast<VarState*>(node));
+  auto* op = static_cast<OpNode*>(node);
+  signal(op);
+  settle(op, nullptr, ready);
 }
 
 void EngineCore::parallel(std::int64_t count, std::int64_t grain,
@@ -181,29 +194,41 @@ void EngineCore::parallel(std::int64_t count, std::int64_t grain,
   for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
 }
 
-OpNode* allocate_op(std::size_t accesses, std::size_t closure_bytes) {
-  static_assert(sizeof(OpNode) % alignof(AccessNode) == 0);
-  std::size_t closure_at = sizeof(OpNode) + accesses * sizeof(AccessNode);
-  closure_at = (closure_at + kClosureAlign - 1) / kClosureAlign * kClosureAlign;
-  auto* memory = static_cast<std::byte*>(slab_allocate(closure_at + closure_bytes));
+namespace {
+std::size_t aligned(std::size_t bytes) { return (bytes + kClosureAlign - 1) / kClosureAlign * kClosureAlign; }
+}  // namespace
+
+OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra) {
+  extra = extra || core->extra_for_all;
+  const std::size_t extra_at = sizeof(OpNode) + accesses * sizeof(AccessNode);
+  const std::size_t closure_at = extra_at + (extra ? aligned(sizeof(OpExtra)) : 0);
+  const std::size_t bytes = closure_at + closure_bytes;
+  auto* memory = static_cast<std::byte*>(op_allocate(bytes));
   auto* op = ::new (memory) OpNode;
-  op->accesses = ::new (memory + sizeof(OpNode)) AccessNode[accesses];
-  op->access_count = static_cast<std::uint32_t>(accesses);
-  op->closure = memory + closure_at;
+  op->alone = bytes > kLargestOp;
+  op->closure_at = static_cast<std::uint32_t>(closure_at);
+  if (extra) {
+    op->extra = ::new (memory + extra_at) OpExtra;
+    op->extra->core = core;
+  }
   return op;
+}
+
+void* closure_of(OpNode* op) noexcept {
+  return op->prepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
 }
 
 void destroy_closure(OpNode* op) noexcept {
   if (op->prepared) {
-    release(op->prepared);
-  } else if (op->table) {
-    op->table->destroy(op->closure);
+    release(*static_cast<PreparedState**>(op->place()));
+  } else if (op->table && op->table->destroy) {
+    op->table->destroy(op->place());
   }
 }
 
 void free_op(OpNode* op) noexcept {
-  op->~OpNode();
-  slab_free(op);
+  if (op->extra) op->extra->~OpExtra();
+  op_free(op, op->closure_at, op->alone);
 }
 
 }  // namespace heddle::detail

@@ -23,7 +23,7 @@ struct ThreadState {
   const ThreadState* outer =
       nullptr;  // an op below it: of another engine, or of the same under naive and fuzz
 };
-ThreadState& this_thread_state();
+extern constinit thread_local ThreadState this_thread_state;
 
 // While one lives, the calling thread runs `op`.
 class InsideOp {
@@ -43,7 +43,7 @@ void end_blocking_everywhere() noexcept;
 
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
-  explicit EngineCore(const EngineOptions& engine_options);
+  explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
   virtual ~EngineCore() = default;
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
@@ -51,8 +51,11 @@ struct EngineCore {
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
-  // The function of op, and its Completion if it has one, have ended.
-  virtual void finish(OpNode* op, std::exception_ptr error) noexcept = 0;
+  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
+  virtual void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept = 0;
+  virtual void drop(VarState& var) noexcept;  // its last handle is gone
+  // In the child of a fork: ops on var were pushed and not yet entered.
+  virtual bool has_submitted(const VarState&) const { return false; }
   virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
   virtual int workers() const { return 1; }
   virtual void parallel(std::int64_t count, std::int64_t grain,
@@ -62,7 +65,6 @@ struct EngineCore {
   virtual void begin_blocking() {}
   virtual void end_blocking() noexcept {}
 
-  std::uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 
@@ -75,26 +77,25 @@ struct EngineCore {
   OpNode* current_op() const;
 
   const EngineOptions options;
+  const bool extra_for_all;  // every op has an OpExtra
   ErrorLog errors;
   std::mutex one_search;  // see depends()
 
  protected:
+  friend void complete_parts(OpNode* op) noexcept;
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
   void execute(OpNode* op, int worker) noexcept;
-  // Destroys the closure, gives back the vars, frees the op. Ops of the other kinds that become ready are run here;
-  // those of users are appended to `ready`.
-  void settle(OpNode* op, std::exception_ptr error, ReadyList& ready) noexcept;
-  // Queues op on its vars and appends what may run now, itself included, to `ready`; other kinds are run here.
-  void enter_op(OpNode* op, ReadyList& ready);
-  // What op leaves on the vars it mutates: null if it ran well.
-  std::shared_ptr<const Failure> outcome(const OpNode& op, std::exception_ptr error);
-  void destroy_closure_inside(OpNode* op) noexcept;
+  // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
+  // appended to `ready`.
+  void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
+  // Runs an entered op of another kind, or lets go of a var; then as settle().
+  void run_internal(QueueNode* node, ReadyList& ready) noexcept;
 
  private:
-  void run_internal(OpNode* op) noexcept;
-  void leave_and_drain(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
+  void execute_async(OpNode* op, int worker) noexcept;
+  void signal(OpNode* op) noexcept;
+  void end(OpNode* op, std::exception_ptr thrown) noexcept;
   std::atomic<std::int64_t> refs_{1};
-  std::atomic<std::uint64_t> sequence_{0};
   std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };

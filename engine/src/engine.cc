@@ -9,19 +9,18 @@
 #include <heddle/parallel.h>
 
 #include "core.h"
-#include "slab.h"
 
 namespace heddle {
 namespace detail {
 
-VarState::VarState(EngineCore* owner) : core(owner) { core->retain(); }
+VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) { core->retain(); }
 VarState::~VarState() { core->release(); }
 
 void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
 
 void release(VarState* state) noexcept {
-  // acq_rel: the last one sees what all others did to the var before it deletes it.
-  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete state;
+  // acq_rel: whatever others pushed on the var comes before the last one's drop of it.
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) state->core->drop(*state);
 }
 
 void retain(PreparedState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -50,12 +49,12 @@ void check_vars(const Access& access, const EngineCore* core) {
 // Sorts by address and merges repeats; a var in both lists is mutated and read. Returns how many are left.
 std::uint32_t fill_accesses(AccessNode* nodes, const Access& access) {
   AccessNode* end = nodes;
-  for (VarState* var : access.read) *end++ = {nullptr, var, nullptr, true, false, false};
-  for (VarState* var : access.mutate) *end++ = {nullptr, var, nullptr, false, true, false};
+  for (VarState* var : access.read) ::new (end++) AccessNode{nullptr, var, nullptr, true, false, false};
+  for (VarState* var : access.mutate) ::new (end++) AccessNode{nullptr, var, nullptr, false, true, false};
+  if (end - nodes <= 1) return static_cast<std::uint32_t>(end - nodes);
   std::sort(nodes, end, [](const AccessNode& a, const AccessNode& b) { return a.var < b.var; });
   AccessNode* last = nodes;
-  for (AccessNode* node = nodes; node != end; ++node) {
-    if (node == nodes) continue;
+  for (AccessNode* node = nodes + 1; node != end; ++node) {
     if (node->var == last->var) {
       last->reads |= node->reads;
       last->mutates |= node->mutates;
@@ -63,7 +62,7 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access) {
       *++last = *node;
     }
   }
-  return nodes == end ? 0 : static_cast<std::uint32_t>(last - nodes + 1);
+  return static_cast<std::uint32_t>(last - nodes + 1);
 }
 
 EngineCore* make_core(const EngineOptions& options) {
@@ -102,14 +101,13 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
                                  std::source_location where) {
   core_->check_open();
   check_vars(access, core_);
-  OpNode* op = allocate_op(access.read.size() + access.mutate.size(), closure_bytes);
-  op->access_count = fill_accesses(op->accesses, access);
-  for (std::uint32_t i = 0; i < op->access_count; ++i) op->accesses[i].op = op;
+  OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
+  op->access_count = fill_accesses(op->accesses(), access);
+  for (std::uint32_t i = 0; i < op->access_count; ++i) op->accesses()[i].op = op;
   op->table = table;
-  op->core = core_;
   op->name = access.name;
   op->where = where;
-  return {op, op->closure};
+  return {op, op->place()};
 }
 
 void Engine::commit_push(NewOp op) { core_->submit(op.node); }
@@ -142,16 +140,16 @@ void Engine::push(const PreparedOp& prepared) {
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
-  OpNode* op = allocate_op(state->access_count, 0);
+  OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), false);
+  op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
-    op->accesses[i] = state->accesses[i];
-    op->accesses[i].op = op;
+    AccessNode* access = ::new (&op->accesses()[i]) AccessNode(state->accesses[i]);
+    access->op = op;
   }
   retain(state);
-  op->prepared = state;
+  op->prepared = true;
+  ::new (op->place()) PreparedState*(state);
   op->table = state->table;
-  op->closure = state->closure;
-  op->core = core_;
   op->name = state->name;
   op->where = state->where;
   core_->submit(op);
@@ -163,12 +161,11 @@ OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* n
   Access access{.name = name};
   (kind == OpKind::clear ? access.mutate : access.read).add(var);
   check_vars(access, core);
-  OpNode* op = allocate_op(1, 0);
-  fill_accesses(op->accesses, access);
-  op->accesses[0].op = op;
-  op->accesses[0].reads = false;  // a wait reports the error itself
+  OpNode* op = allocate_op(core, 1, 0, kind == OpKind::wait);
+  op->access_count = fill_accesses(op->accesses(), access);
+  op->accesses()[0].op = op;
+  op->accesses()[0].reads = false;  // a wait reports the error itself
   op->kind = kind;
-  op->core = core;
   op->name = name;
   return op;
 }
@@ -187,7 +184,7 @@ void wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
   if (!var.lock.try_lock()) throw Error(kUnderWay);
-  const bool done = !var.writer_running && !var.head;
+  const bool done = !var.writer_running && !var.head && !var.core->has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
   if (!done) throw Error(kUnderWay);
@@ -200,7 +197,7 @@ void Engine::wait(const Var& var) {
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
   OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
   auto state = std::make_shared<WaitState>();
-  op->wait = state;
+  op->extra->wait = state;
   core_->wait(op);
   if (state->poison) rethrow(*state->poison);
 }
@@ -236,7 +233,7 @@ void parallel_for(std::int64_t count, std::int64_t grain,
   if (grain < 1)
     throw InvalidArgument("parallel_for: grain is " + std::to_string(grain) + ", want at least 1");
   if (count <= 0) return;
-  EngineCore* core = this_thread_state().core;
+  EngineCore* core = this_thread_state.core;
   if (core && count > grain) {
     core->parallel(count, grain, body);
     return;

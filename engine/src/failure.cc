@@ -59,7 +59,7 @@ bool earlier(const Failure& a, const Failure& b) {
 std::shared_ptr<const Failure> poison_of_reads(const OpNode& op) {
   const std::shared_ptr<const Failure>* first = nullptr;
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
-    const AccessNode& access = op.accesses[i];
+    const AccessNode& access = op.accesses()[i];
     if (!access.reads) continue;
     const auto& poison = access.var->poison;
     if (poison && (!first || earlier(*poison, **first))) first = &poison;

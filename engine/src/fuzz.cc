@@ -14,7 +14,7 @@ namespace {
 class FuzzCore final : public EngineCore {
  public:
   explicit FuzzCore(const EngineOptions& engine_options)
-      : EngineCore(engine_options), random_(engine_options.seed) {}
+      : EngineCore(engine_options, true), random_(engine_options.seed) {}
 
   // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
   void submit(OpNode* op) override {
@@ -29,12 +29,12 @@ class FuzzCore final : public EngineCore {
   }
 
   void wait(OpNode* wait_op) override {
-    std::shared_ptr<WaitState> state = wait_op->wait;
+    std::shared_ptr<WaitState> state = wait_op->extra->wait;
     OpNode* const current = current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
     add_ready(wait_op);
-    if (current && !state->done && depends(*state, *current, true)) {
+    if (current && !state->done && depends(*state, *current, true, one_search)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
@@ -63,10 +63,12 @@ class FuzzCore final : public EngineCore {
     }
   }
 
-  void finish(OpNode* op, std::exception_ptr error) noexcept override {
+  void drop(VarState& var) noexcept override { drop_var(var); }
+
+  void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept override {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
-    settle(op, std::move(error), ready);
+    settle(op, failure, ready);
     std::lock_guard guard(mutex_);
     while (!ready.empty()) ready_.push_back(ready.pop_front());
     --unfinished_[epoch];
@@ -84,8 +86,15 @@ class FuzzCore final : public EngineCore {
   }
 
   void add_ready(OpNode* op) {
+    op->sequence = sequence_++;
+    const OpKind kind = op->kind;  // the op may run and be gone once it is entered
+    if (!enter(*op)) return;
     ReadyList ready;
-    enter_op(op, ready);
+    if (kind == OpKind::user) {
+      ready.push_back(op);
+    } else {
+      run_internal(op, ready);
+    }
     while (!ready.empty()) ready_.push_back(ready.pop_front());
   }
 
@@ -103,14 +112,14 @@ class FuzzCore final : public EngineCore {
   OpNode* pick_for(WaitState& state) {
     std::vector<std::size_t> needed;
     for (std::size_t i = 0; i < ready_.size(); ++i) {
-      if (depends(state, *ready_[i], false)) needed.push_back(i);
+      if (depends(state, *ready_[i], false, one_search)) needed.push_back(i);
     }
     return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
   }
 
   void run(OpNode* op, std::unique_lock<std::mutex>& lock, OpNode* below = nullptr) {
     const bool nested = std::exchange(running_, true);
-    op->resumes = below;
+    op->extra->resumes = below;
     lock.unlock();
     execute(op, 0);
     lock.lock();
@@ -122,6 +131,7 @@ class FuzzCore final : public EngineCore {
   std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
   std::mt19937_64 random_;
+  std::uint64_t sequence_ = 0;
   std::vector<OpNode*> ready_;
   std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
   std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch

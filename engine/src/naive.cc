@@ -18,14 +18,14 @@ class NaiveCore final : public EngineCore {
   using EngineCore::EngineCore;
 
   void submit(OpNode* op) override {
-    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses[i].var);
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
     if (current_op()) {
-      op->sequence = next_sequence();
+      op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
       nested_.push_back(op);
       return;
     }
     std::lock_guard guard(mutex_);
-    op->sequence = next_sequence();
+    op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
     run(op);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
@@ -35,8 +35,8 @@ class NaiveCore final : public EngineCore {
   }
 
   void wait(OpNode* wait_op) override {
-    VarState* var = wait_op->accesses[0].var;
-    std::shared_ptr<WaitState> state = wait_op->wait;
+    VarState* var = wait_op->accesses()[0].var;
+    std::shared_ptr<WaitState> state = wait_op->extra->wait;
     free_op(wait_op);
     if (current_op()) {
       run_nested_before(var);
@@ -52,13 +52,11 @@ class NaiveCore final : public EngineCore {
     std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
   }
 
-  void finish(OpNode* op, std::exception_ptr error) noexcept override {
-    const auto failure = outcome(*op, std::move(error));
-    destroy_closure_inside(op);
+  void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
-      VarState& var = *op->accesses[i].var;
+      VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
-      if (op->accesses[i].mutates) var.poison = failure;
+      if (op->accesses()[i].mutates) var.poison = failure;
     }
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
@@ -81,19 +79,19 @@ class NaiveCore final : public EngineCore {
       ended_.wait(lock, [&] { return op->waiting == 0; });
     }
     running_.pop_back();
-    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses[i].var);
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses()[i].var);
     free_op(op);
   }
 
   static bool conflict(const OpNode& a, const OpNode& b) {
-    return std::any_of(a.accesses, a.accesses + a.access_count, [&](const AccessNode& x) {
-      return std::any_of(b.accesses, b.accesses + b.access_count,
+    return std::any_of(a.accesses(), a.accesses() + a.access_count, [&](const AccessNode& x) {
+      return std::any_of(b.accesses(), b.accesses() + b.access_count,
                          [&](const AccessNode& y) { return x.var == y.var && (x.mutates || y.mutates); });
     });
   }
 
   static bool mutates(const OpNode& op, const VarState* var) {
-    return std::any_of(op.accesses, op.accesses + op.access_count,
+    return std::any_of(op.accesses(), op.accesses() + op.access_count,
                        [&](const AccessNode& access) { return access.var == var && access.mutates; });
   }
 
@@ -118,6 +116,7 @@ class NaiveCore final : public EngineCore {
     }
   }
 
+  std::atomic<std::uint64_t> sequence_{0};
   std::mutex mutex_;              // held while any op runs; guards nested_ and running_
   std::deque<OpNode*> nested_;    // pushed by the ops that are running
   std::vector<OpNode*> running_;  // the innermost last

@@ -1,4 +1,4 @@
-// An op in flight: one block of memory that holds header, access list and closure.
+// An op in flight: one block of memory that holds header, access list, what only some ops need, and closure.
 #pragma once
 
 #include <atomic>
@@ -10,67 +10,75 @@
 
 #include <heddle/op.h>
 
+#include "submissions.h"
 #include "var_state.h"
 
 namespace heddle::detail {
 
-struct OpNode;
-
 // What a blocked wait() and its op share.
 struct WaitState {
-  OpNode* resumes =
-      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
+  OpNode* resumes = nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
+  std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
 };
 
-enum class OpKind : std::uint8_t {
-  user,
-  wait,   // signals a WaitState; run by whoever makes it ready
-  clear,  // removes the poison of its var; likewise
+// What an op has that is asynchronous, a wait, or pushed with more than its access list.
+struct OpExtra {
+  EngineCore* core = nullptr;
+  OpNode* resumes = nullptr;            // an op that cannot end before this one, which runs on top of it (fuzz)
+  std::atomic<std::uint32_t> parts{2};  // asynchronous: its function and its Completion, both have to end
+  bool dropped = false;                 // its Completion was destroyed unused
+  std::exception_ptr thrown;            // by the function
+  std::exception_ptr reported;          // by the Completion
+  std::shared_ptr<WaitState> wait;      // of OpKind::wait
 };
 
-struct OpNode {
+// One cache line. `next` and `kind` are QueueNode's.
+struct OpNode : QueueNode {
+  OpNode() : QueueNode(OpKind::user) {}
+  bool prepared = false;   // the closure's place holds a PreparedState*, with one reference
+  bool alone = false;      // in a block of its own, see op_memory.h
+  std::uint8_t epoch = 0;  // of wait_all, at the push
+  std::uint32_t access_count = 0;
   const OpTable* table = nullptr;
-  void* closure = nullptr;  // inside this block, or the prepared op's
-  EngineCore* core = nullptr;
-  PreparedState* prepared = nullptr;  // one reference
   const char* name = "op";
   std::source_location where;
   std::uint64_t sequence = 0;
-  OpNode* next = nullptr;     // in a ReadyList
-  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
-  AccessNode* accesses = nullptr;
-  std::uint32_t access_count = 0;
+  OpExtra* extra = nullptr;
   std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while it is being queued
-  std::atomic<std::uint32_t> parts{2};    // asynchronous: its function and its Completion, both have to end
-  OpKind kind = OpKind::user;
-  bool dropped = false;             // its Completion was destroyed unused
-  std::uint8_t epoch = 0;           // of wait_all, at the push
-  std::exception_ptr thrown;        // by the function
-  std::exception_ptr reported;      // by the Completion
-  std::shared_ptr<WaitState> wait;  // of OpKind::wait
+  std::uint32_t closure_at = 0;           // bytes from the start of this
+
+  AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
+  const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
+  void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
+  WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
+  OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
+  void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }
 };
+static_assert(sizeof(OpNode) == 64 && sizeof(AccessNode) % alignof(std::max_align_t) == 0);
 
 // An intrusive list of ops, first in, first out.
 struct ReadyList {
   OpNode* head = nullptr;
   OpNode* tail = nullptr;
+  std::size_t size = 0;
   bool empty() const { return head == nullptr; }
   void push_back(OpNode* op) {
-    op->next = nullptr;
-    (tail ? tail->next : head) = op;
+    op->set_next_ready(nullptr);
+    if (tail) {
+      tail->set_next_ready(op);
+    } else {
+      head = op;
+    }
     tail = op;
-  }
-  void push_front(OpNode* op) {
-    op->next = head;
-    head = op;
-    if (!tail) tail = op;
+    ++size;
   }
   OpNode* pop_front() {
     OpNode* op = head;
-    head = op->next;
+    head = op->next_ready();
     if (!head) tail = nullptr;
+    --size;
     return op;
   }
 };
@@ -87,8 +95,9 @@ struct PreparedState {
   std::uint32_t access_count = 0;
 };
 
-// Memory for an op with that many accesses and a closure of that many bytes after them.
-OpNode* allocate_op(std::size_t accesses, std::size_t closure_bytes);
+// Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.
+OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
+void* closure_of(OpNode* op) noexcept;
 void destroy_closure(OpNode* op) noexcept;  // or lets go of the prepared op
 void free_op(OpNode* op) noexcept;          // after destroy_closure
 

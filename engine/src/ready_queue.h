@@ -1,6 +1,7 @@
 // Ops that may run, taken from the front.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
@@ -12,47 +13,55 @@ namespace heddle::detail {
 
 class alignas(64) ReadyQueue {
  public:
-  void push_back(ReadyList& list, std::size_t count) {
+  // Both empty `list`.
+  void push_back(ReadyList& list) {
     std::lock_guard guard(lock_);
     if (!ops_.tail) {
       ops_ = list;
     } else {
-      ops_.tail->next = list.head;
+      ops_.tail->set_next_ready(list.head);
       ops_.tail = list.tail;
+      ops_.size += list.size;
     }
-    count_pushed(list, count);
+    publish(list);
+  }
+  void push_front(ReadyList& list) {
+    std::lock_guard guard(lock_);
+    if (ops_.head) {
+      list.tail->set_next_ready(ops_.head);
+      list.tail = ops_.tail;
+      list.size += ops_.size;
+    }
+    ops_ = list;
+    publish(list);
   }
 
-  void push_front(ReadyList& list, std::size_t count) {
+  OpNode* take_one() {
+    if (empty()) return nullptr;
     std::lock_guard guard(lock_);
-    if (!ops_.head) {
-      ops_ = list;
-    } else {
-      list.tail->next = ops_.head;
-      ops_.head = list.head;
-    }
-    count_pushed(list, count);
+    if (ops_.empty()) return nullptr;
+    OpNode* op = ops_.pop_front();
+    size_.store(ops_.size, std::memory_order_relaxed);
+    return op;
   }
 
-  // Takes up to `most` ops, at most half of them rounded up, in order. Returns how many.
-  std::size_t take(ReadyList& into, std::size_t most) {
-    if (empty()) return 0;
+  // Takes up to `most` ops, at most half of them rounded up, in order.
+  void take(ReadyList& into, std::size_t most) {
+    if (empty()) return;
     std::lock_guard guard(lock_);
-    const std::size_t size = size_.load(std::memory_order_relaxed);
-    const std::size_t count = std::min(most, (size + 1) / 2);
-    for (std::size_t i = 0; i < count; ++i) into.push_back(ops_.pop_front());
-    size_.fetch_sub(count, std::memory_order_relaxed);
-    return count;
+    for (std::size_t count = std::min(most, (ops_.size + 1) / 2); count > 0; --count) {
+      into.push_back(ops_.pop_front());
+    }
+    size_.store(ops_.size, std::memory_order_relaxed);
   }
 
   bool empty() const { return size_.load(std::memory_order_seq_cst) == 0; }
 
  private:
-  void count_pushed(ReadyList& list, std::size_t count) {
-    // seq_cst: a pusher then looks for sleeping workers, a worker that goes to sleep looks here after it says so
-    // (see Parking); one of the two must see the other.
-    size_.fetch_add(count, std::memory_order_seq_cst);
+  void publish(ReadyList& list) {
     list = {};
+    // relaxed: whoever made the ops ready then looks for sleeping workers behind a full fence, see Parking.
+    size_.store(ops_.size, std::memory_order_relaxed);
   }
 
   SpinLock lock_;  // guards ops_

@@ -34,10 +34,12 @@ AccessNode* pop(VarState& var) {
   return access;
 }
 
+// An op of one access waits for nothing else: no other thread counts it.
 void grant(AccessNode& access, ReadyList& ready) {
   access.granted = true;
+  OpNode& op = *access.op;
   // acq_rel: whoever runs the op sees all that the ops before it on every var wrote.
-  if (access.op->waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(access.op);
+  if (op.access_count == 1 || op.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(&op);
 }
 
 void grant_next(VarState& var, ReadyList& ready) {
@@ -52,24 +54,25 @@ void grant_next(VarState& var, ReadyList& ready) {
   }
 }
 
-// The busy reference keeps a var alive whose handles are gone while ops are queued on it.
 void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
   VarState& var = *access.var;
   std::shared_ptr<const Failure> old;  // freed outside the lock
-  bool now_idle;
+  bool last;
   {
     std::lock_guard guard(var.lock);
     if (access.mutates) {
-      old = std::move(var.poison);
-      var.poison = failure;
+      if (var.poison || failure) {
+        old = std::move(var.poison);
+        var.poison = failure;
+      }
       var.writer_running = false;
     } else {
       --var.readers_running;
     }
     grant_next(var, ready);
-    now_idle = var.idle();
+    last = var.dropped && var.idle();
   }
-  if (now_idle) release(&var);
+  if (last) delete &var;
 }
 
 class Search {
@@ -112,15 +115,13 @@ class Search {
 
 bool enter(OpNode& op) {
   const std::uint32_t count = op.access_count;
+  AccessNode* const accesses = op.accesses();
   op.waiting.store(count + 1, std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) op.accesses[i].var->lock.lock();
-  op.sequence = op.core->next_sequence();
-  std::uint32_t granted = 1;
+  std::uint32_t granted = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    AccessNode& access = op.accesses[i];
+    AccessNode& access = accesses[i];
     VarState& var = *access.var;
-    // relaxed: the pusher holds a handle, this reference is only counted.
-    if (var.idle()) var.refs.fetch_add(1, std::memory_order_relaxed);
+    std::lock_guard guard(var.lock);
     access.granted = grant_at_once(var, access);
     if (access.granted) {
       ++granted;
@@ -128,27 +129,41 @@ bool enter(OpNode& op) {
       append(var, access);
     }
   }
-  for (std::uint32_t i = 0; i < count; ++i) op.accesses[i].var->lock.unlock();
-  return op.waiting.fetch_sub(granted, std::memory_order_acq_rel) == granted;
+  if (granted == count) return true;
+  // With one access the op may be granted, run and gone by now.
+  if (count == 1) return false;
+  return op.waiting.fetch_sub(granted + 1, std::memory_order_acq_rel) == granted + 1;
 }
 
 void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
-  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(op.accesses[i], failure, ready);
+  AccessNode* const accesses = op.accesses();
+  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, ready);
 }
 
-bool depends(WaitState& target, OpNode& from, bool abandon) {
+void drop_var(VarState& var) noexcept {
+  bool last;
+  {
+    std::lock_guard guard(var.lock);
+    var.dropped = true;
+    last = var.idle();
+  }
+  if (last) delete &var;
+}
+
+bool depends(WaitState& target, OpNode& from, bool abandon, std::mutex& one_search) {
   // One search at a time: a waiter that gives up ends its op, and another search must not be about to visit that.
-  std::lock_guard guard(from.core->one_search);
+  std::lock_guard guard(one_search);
   Search search;
   search.visit(&from);
   while (OpNode* op = search.next()) {
-    if (op->wait.get() == &target) {
+    if (op->wait_state() == &target) {
       if (abandon) target.resumes = nullptr;
       return true;
     }
-    for (std::uint32_t i = 0; i < op->access_count; ++i) search.visit_followers(op->accesses[i]);
-    search.visit(op->resumes);
-    if (op->wait) search.visit(op->wait->resumes);
+    for (std::uint32_t i = 0; i < op->access_count; ++i) search.visit_followers(op->accesses()[i]);
+    if (!op->extra) continue;
+    search.visit(op->extra->resumes);
+    if (op->extra->wait) search.visit(op->extra->wait->resumes);
   }
   return false;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "spin_lock.h"
+#include "submissions.h"
 
 namespace heddle::detail {
 
@@ -24,20 +25,21 @@ struct AccessNode {
   bool granted;  // guarded by var->lock
 };
 
-// Locks are taken in address order when an op holds several (see tracker.h); nothing else is locked inside one.
-struct alignas(64) VarState {
+// Two cache lines: threads that push use the first, threads that run ops the second.
+struct alignas(64) VarState : QueueNode {
   explicit VarState(EngineCore* owner);
   ~VarState();
 
-  SpinLock lock;  // guards everything below but refs and core
+  EngineCore* const core;
+  std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
+
+  alignas(64) SpinLock lock;  // guards all below; nothing else is locked inside it
   bool writer_running = false;
+  bool dropped = false;  // no handle is left: whoever makes it idle deletes it
   std::int32_t readers_running = 0;
   AccessNode* head = nullptr;  // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
   std::shared_ptr<const Failure> poison;
-
-  std::atomic<std::int64_t> refs{1};  // handles, and one while an op is queued or running
-  EngineCore* const core;
 
   bool idle() const { return !writer_running && readers_running == 0 && head == nullptr; }
 };

@@ -95,7 +95,7 @@ inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
 struct OpTable {
   bool async;
   void (*run)(void* closure, RunContext& context, OpNode* op);
-  void (*destroy)(void* closure) noexcept;       // in place
+  void (*destroy)(void* closure) noexcept;       // in place; null: nothing to do
   void (*destroy_heap)(void* closure) noexcept;  // and frees it
 };
 
@@ -117,7 +117,7 @@ template <class F> struct SyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
-  static constexpr OpTable table{false, run, destroy, destroy_heap};
+  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
 };
 
 template <class F> struct AsyncOp {
@@ -129,7 +129,7 @@ template <class F> struct AsyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{true, run, destroy, destroy_heap};
+  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
 };
 
 }  // namespace detail

@@ -1,0 +1,231 @@
+// Who looks for work, where, and for how long.
+#include <algorithm>
+#include <chrono>
+
+#include "op_memory.h"
+#include "threaded.h"
+
+namespace heddle::detail {
+namespace {
+
+constexpr std::size_t kBatch = 16;        // ops taken at once from a queue that others use too
+constexpr std::uint32_t kFairness = 64;   // see threaded.cc
+constexpr int kSearchLooks = 50;          // for work before a runner gives up,
+constexpr int kMostPauses = 32;           // with up to so many pauses in between: some 30 microseconds in all
+constexpr int kIdleNaps = 20;             // milliseconds without anything to do before the last napper sleeps
+
+}  // namespace
+
+std::uint64_t nanoseconds() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+bool ThreadedCore::take_seat(Runner& self) {
+  if (!self.seat) self.seat = seats_.take(self.last_seat);
+  return self.seat != nullptr;
+}
+
+// The caller looks for work afterwards, or sees to it that somebody does.
+void ThreadedCore::release_seat(Runner& self) {
+  if (!self.seat) return;
+  self.last_seat = std::exchange(self.seat, nullptr);
+  seats_.release(*self.last_seat);
+  crew_.seat_released();
+}
+
+bool ThreadedCore::has_work() const {
+  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty()) return true;
+  for (const Seat& seat : seats_) {
+    if (!seat.queue.empty()) return true;
+  }
+  return false;
+}
+
+bool ThreadedCore::can_work() const {
+  if (stopping_) return true;
+  return seats_.any_free() && !short_runner_.load(std::memory_order_seq_cst) && !crew_.wanted() && has_work();
+}
+
+OpNode* ThreadedCore::take_from(ReadyQueue& queue, Runner& self) {
+  ReadyList batch;
+  queue.take(batch, kBatch);
+  if (batch.empty()) return nullptr;
+  OpNode* first = batch.pop_front();
+  if (!batch.empty()) self.seat->queue.push_back(batch);
+  return first;
+}
+
+// Submissions are entered until some are ready: those that are not, wait for ops that run or are in a queue.
+OpNode* ThreadedCore::take_drained(Runner& self) {
+  ReadyList ready;
+  while (drain(ready) > 0 && ready.empty()) {
+  }
+  if (ready.empty()) return nullptr;
+  OpNode* first = ready.pop_front();
+  if (!ready.empty()) {
+    self.seat->queue.push_back(ready);
+    parking_.notify();
+  }
+  return first;
+}
+
+OpNode* ThreadedCore::find(Runner& self) {
+  const int own = self.seat->index;
+  if (std::exchange(self.look_outside, false)) {
+    if (OpNode* op = take_drained(self)) return op;
+    if (OpNode* op = take_from(elsewhere_, self)) return op;
+    Seat& other = seats_.begin()[self.ops / kFairness % static_cast<std::uint32_t>(seats_.size())];
+    if (OpNode* op = other.index == own ? nullptr : take_from(other.queue, self)) return op;
+  }
+  if (OpNode* op = self.seat->queue.take_one()) return op;
+  if (OpNode* op = take_drained(self)) return op;
+  if (OpNode* op = take_from(elsewhere_, self)) return op;
+  for (int i = 1; i < seats_.size(); ++i) {
+    if (OpNode* op = take_from(seats_.begin()[(own + i) % seats_.size()].queue, self)) return op;
+  }
+  return nullptr;
+}
+
+// Never with an op in hand: a chunk of the loop might wait for it.
+bool ThreadedCore::join_loop(Runner& self) {
+  std::shared_ptr<Region> region = regions_.enter();
+  if (!region) return false;
+  if (!region->exhausted()) {
+    const InsideOp inside(this, region->op, self.seat->index);
+    region->work();
+  }
+  regions_.close(region.get());
+  Regions::leave(*region);
+  return true;
+}
+
+// Looks for work for a while; returns an op with a seat held, or null without one. The calling thread is a searcher
+// before and after.
+OpNode* ThreadedCore::search(Runner& self) {
+  int pauses = 1;
+  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
+    if (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless) break;
+    if (is_short(self) ? has_work() : can_work()) {
+      if (!take_seat(self)) continue;
+      if (!regions_.empty()) {
+        if (parking_.end_search() && can_work()) parking_.notify();
+        join_loop(self);
+        parking_.begin_search();
+        looks = 0;
+      }
+      OpNode* op = self.seat ? find(self) : nullptr;
+      if (op) return op;
+      release_seat(self);
+    } else if (!is_short(self) && short_runner_.load(std::memory_order_relaxed)) {
+      break;
+    }
+    // Looking takes the queue's cache line away from whoever is pushing: not too often.
+    for (int i = 0; i < pauses; ++i) cpu_relax();
+    pauses = std::min(2 * pauses, kMostPauses);
+  }
+  return nullptr;
+}
+
+void ThreadedCore::be_short(Runner& self) {
+  Runner* other = nullptr;
+  if (short_runner_.compare_exchange_strong(other, &self, std::memory_order_seq_cst)) {
+    parking_.begin_search();
+  } else if (other != &self) {
+    self.spare = true;
+  }
+}
+
+void ThreadedCore::leave_short(Runner& self) {
+  Runner* me = &self;
+  if (!is_short(self)) return;
+  // If it fails, somebody thought that we hang, and has ended the search for us.
+  if (!short_runner_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
+  parking_.end_search();
+  if (can_work()) parking_.notify();
+}
+
+// Between two ops: gives the seat up to a thread in the middle of an op, or because another runner's ops are so short
+// that it does better alone. `op` is in hand, or null.
+bool ThreadedCore::step_down(OpNode* op, Runner& self) {
+  if (!self.seat) return true;
+  const bool wanted = crew_.wanted();
+  if (!wanted && !self.spare) return false;
+  if (op) {
+    ReadyList in_hand;
+    in_hand.push_back(op);
+    self.seat->queue.push_front(in_hand);
+  }
+  release_seat(self);
+  return true;
+}
+
+// From a first op until there is no other; then the seat is free again.
+void ThreadedCore::run_from(OpNode* op, Runner& self) {
+  self.ops = 0;
+  self.spare = false;
+  self.ticked = nanoseconds();
+  while (op) {
+    op = run(op, self);
+    if (step_down(op, self)) break;
+    while (!op && join_loop(self)) {
+    }
+    if (!op && self.seat) op = find(self);
+  }
+  release_seat(self);
+  op_memory_flush();
+  check_balance();
+}
+
+// A searcher at first, none in the end.
+void ThreadedCore::run_until_idle(Runner& self) {
+  for (;;) {
+    OpNode* op = search(self);
+    if (!op) break;
+    // Work may have come while this thread was the only searcher, and nobody was woken for it.
+    if (parking_.end_search() && can_work()) parking_.notify();
+    run_from(op, self);
+    parking_.begin_search();
+    if (self.spare) break;
+  }
+  leave_short(self);
+  if (parking_.end_search() && can_work()) parking_.notify();
+}
+
+Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
+  std::uint64_t now = 0;
+  for (const Seat& seat : seats_) {
+    for (const auto& ended : seat.ended) now += ended.load(std::memory_order_relaxed);
+  }
+  if (std::exchange(progress, now) != now) {
+    idle = 0;
+    return Nap::again;
+  }
+  if (seats_.any_free() && has_work()) {
+    // Whoever was to find it hangs in an op that is longer than the last ones were.
+    Runner* hangs = short_runner_.load(std::memory_order_seq_cst);
+    if (hangs && short_runner_.compare_exchange_strong(hangs, nullptr, std::memory_order_seq_cst)) {
+      parking_.end_search();
+    }
+    return Nap::get_up;
+  }
+  if (!seats_.all_free() || ++idle < kIdleNaps) return Nap::again;
+  op_memory_trim();
+  return Nap::sleep_soundly;
+}
+
+void ThreadedCore::work() {
+  Runner self{.crew = true};
+  Sleeper sleeper;
+  const ActingAs acting(this, &self);
+  auto run = [this, &self] { run_until_idle(self); };
+  parking_.begin_search();
+  while (!stopping_) {
+    arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
+    check_balance();
+    std::uint64_t progress = 0;
+    int idle = 0;
+    parking_.sleep(sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
+  }
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,176 @@
+// Threads that wait: they run what they wait for, if it is to be had, before they sleep.
+#include <string>
+
+#include "threaded.h"
+#include "tracker.h"
+
+namespace heddle::detail {
+namespace {
+
+constexpr int kWaitSpins = 100;   // looks at a WaitState before the waiting thread goes to sleep
+constexpr int kDeepest = 16;      // ops waiting on top of each other on one thread
+
+bool mutates(const OpNode& op, const VarState& var) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    if (op.accesses()[i].var == &var) return op.accesses()[i].mutates;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ThreadedCore::begin_blocking() {
+  Runner* self = this_runner();
+  if (!self) return;
+  leave_short(*self);
+  if (self->crew) crew_.one_blocks();
+  release_seat(*self);
+  if (can_work()) parking_.notify();
+}
+
+// A helper goes on without a seat: nobody counts on it.
+void ThreadedCore::end_blocking() noexcept {
+  Runner* self = mine.core == this ? mine.runner : nullptr;
+  if (!self || self->seat || !self->crew) return;
+  crew_.one_goes_on();
+  self->seat = crew_.await_seat();
+  if (can_work()) parking_.notify();
+}
+
+// Runs those of `ready` that mutate var: the wait cannot end before. Anything else might keep the waiting thread longer
+// than it has to wait, or need a lock that it holds.
+void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& self) {
+  ReadyList needed, others;
+  while (!ready.empty()) {
+    OpNode* op = ready.pop_front();
+    (mutates(*op, var) ? needed : others).push_back(op);
+  }
+  schedule(others);
+  while (!needed.empty()) {
+    OpNode* op = needed.pop_front();
+    while (op && self.seat) {
+      op = run(op, self);
+      if (!op || mutates(*op, var)) continue;
+      others.push_back(std::exchange(op, nullptr));
+      schedule(others);
+    }
+    if (op) others.push_back(op);
+  }
+  schedule(others);
+}
+
+void ThreadedCore::help(const WaitState& state, VarState& var) {
+  Runner helper;
+  Runner* self = this_runner();
+  if (self && self->depth >= kDeepest) return;
+  // Inside another engine's op the seat there would have to be given up first.
+  if (!self && (this_thread_state.core || !take_seat(helper))) return;
+  if (!self) self = &helper;
+  const ActingAs acting(this, self);
+  ++self->depth;
+  while (!state.done.load(std::memory_order_acquire) && self->seat) {
+    ReadyList ready;
+    if (drain(ready) <= 0) break;
+    run_needed(ready, var, *self);
+  }
+  --self->depth;
+  if (self != &helper) return;
+  leave_short(helper);
+  release_seat(helper);
+  if (can_work()) parking_.notify();
+}
+
+void ThreadedCore::wait(OpNode* wait_op) {
+  const std::shared_ptr<WaitState> state = wait_op->extra->wait;
+  OpNode* const current = current_op();
+  state->resumes = current;
+  VarState& var = *wait_op->accesses()[0].var;
+  submissions_.push(wait_op);
+  help(*state, var);
+  if (!state->done.load(std::memory_order_acquire)) parking_.notify();
+  for (int spins = 0; spins < kWaitSpins; ++spins) {
+    if (state->done.load(std::memory_order_acquire)) return;
+    cpu_relax();
+  }
+  if (current) {
+    while (!state->entered.load(std::memory_order_acquire)) {
+      ReadyList ready;
+      drain(ready);
+      schedule(ready);
+    }
+    if (depends(*state, *current, true, one_search)) {
+      throw WouldDeadlock("op '" + std::string(current->name) +
+                          "' waits for a var that can only be ready after that op has ended");
+    }
+  }
+  try {
+    begin_blocking_everywhere();
+  } catch (...) {
+    {
+      std::lock_guard guard(one_search);
+      state->resumes = nullptr;
+    }
+    end_blocking_everywhere();
+    throw;
+  }
+  state->done.wait(0, std::memory_order_acquire);
+  end_blocking_everywhere();
+}
+
+// None of the epoch's ops is in flight. The ended ones are read first: they never exceed the pushed ones, so if the
+// earlier sum equals the later one, both were equal in between. An op that has been pushed is entered, or in the queue.
+bool ThreadedCore::balanced(std::uint8_t epoch) {
+  std::uint64_t ended = ended_elsewhere_[epoch].load(std::memory_order_acquire);
+  for (const Seat& seat : seats_) ended += seat.ended[epoch].load(std::memory_order_acquire);
+  std::lock_guard guard(submissions_);
+  return submissions_.empty() && entered_[epoch] == ended;
+}
+
+void ThreadedCore::check_balance() {
+  // Read-modify-write, here and in wait_all: either we see the waiter, or the waiter sees what we have counted.
+  if (balance_waiters_.fetch_add(0, std::memory_order_seq_cst) == 0) return;
+  if (!balanced((epoch_.load(std::memory_order_seq_cst) & 1) ^ 1)) return;
+  balance_signal_.fetch_add(1, std::memory_order_seq_cst);
+  balance_signal_.notify_all();
+}
+
+void ThreadedCore::help_all(std::uint32_t signal) {
+  Runner self{.stop = &balance_signal_, .stop_unless = signal};
+  const ActingAs acting(this, &self);
+  auto run = [this, &self] { run_until_idle(self); };
+  parking_.begin_search();
+  arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
+}
+
+void ThreadedCore::wait_all() {
+  if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+  begin_blocking_everywhere();
+  {
+    std::lock_guard one(wait_all_mutex_);
+    const auto epoch = static_cast<std::uint8_t>(epoch_.fetch_add(1, std::memory_order_seq_cst) & 1);
+    balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
+    for (;;) {
+      const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
+      if (balanced(epoch)) break;
+      help_all(signal);
+      if (balanced(epoch)) break;
+      balance_signal_.wait(signal, std::memory_order_seq_cst);
+    }
+    balance_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  end_blocking_everywhere();
+}
+
+void ThreadedCore::stop() noexcept {
+  // Threads that complete ops may have pushed more before they did.
+  while (!balanced(0) || !balanced(1)) wait_all();
+  stopping_ = true;
+  parking_.close();
+  crew_.join();
+  while (!submissions_.empty()) {
+    ReadyList none;
+    drain(none);
+  }
+}
+
+}  // namespace heddle::detail
