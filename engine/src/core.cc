@@ -13,15 +13,13 @@ constinit thread_local ThreadState this_thread_state;
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
     : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
 
-bool EngineCore::forked() const { return generation_ != fork_generation(); }
-
-void EngineCore::check_open() const {
+void EngineCore::throw_closed() const {
   if (forked()) {
     throw Error(
         "this engine was made before fork(): its threads are in the parent process. default_engine() makes a "
         "new one here; arrays and vars made before the fork can be waited for, not computed with");
   }
-  if (!open_.load(std::memory_order_relaxed)) throw Error("this engine has been shut down");
+  throw Error("this engine has been shut down");
 }
 
 void EngineCore::shut_down() noexcept {
@@ -96,7 +94,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     }
     destroy_closure(op);
   }
-  finish(op, std::move(failure));
+  finish(op, failure);
 }
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
@@ -132,7 +130,7 @@ void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
-  finish(op, std::move(failure));
+  finish(op, failure);
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {

@@ -9,6 +9,7 @@
 #include <heddle/engine.h>
 
 #include "failure.h"
+#include "fork.h"
 #include "op_node.h"
 
 namespace heddle::detail {
@@ -52,7 +53,7 @@ struct EngineCore {
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
-  virtual void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept = 0;
+  virtual void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
@@ -70,8 +71,11 @@ struct EngineCore {
 
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
   void shut_down() noexcept;
-  void check_open() const;  // throws Error after shut_down, and in the child of a fork
-  bool forked() const;      // this is the child of a fork, the core's threads are in the parent
+  void check_open() const {  // throws Error after shut_down, and in the child of a fork
+    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]] throw_closed();
+  }
+  // This is the child of a fork, the core's threads are in the parent.
+  bool forked() const { return generation_ != fork_generation(); }
 
   // The innermost op of this core that the calling thread is in; null if there is none.
   OpNode* current_op() const;
@@ -92,6 +96,7 @@ struct EngineCore {
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
 
  private:
+  [[noreturn]] void throw_closed() const;
   void execute_async(OpNode* op, int worker) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;

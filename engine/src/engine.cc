@@ -35,34 +35,63 @@ void release(PreparedState* state) noexcept {
 
 namespace {
 
+[[noreturn]] void throw_bad_var(const VarState* var, const char* op) {
+  throw InvalidArgument(std::string("op '") + op +
+                        (var ? "': a var of another engine in its access list"
+                             : "': an empty Var in its access list; vars are made by Engine::new_var"));
+}
+
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      if (var && var->core == core) continue;
-      throw InvalidArgument(std::string("op '") + access.name +
-                            (var ? "': a var of another engine in its access list"
-                                 : "': an empty Var in its access list; vars are made by Engine::new_var"));
+      if (!var || var->core != core) [[unlikely]] throw_bad_var(var, access.name);
     }
   }
 }
 
-// Sorts by address and merges repeats; a var in both lists is mutated and read. Returns how many are left.
-std::uint32_t fill_accesses(AccessNode* nodes, const Access& access) {
-  AccessNode* end = nodes;
-  for (VarState* var : access.read) ::new (end++) AccessNode{nullptr, var, nullptr, true, false, false};
-  for (VarState* var : access.mutate) ::new (end++) AccessNode{nullptr, var, nullptr, false, true, false};
-  if (end - nodes <= 1) return static_cast<std::uint32_t>(end - nodes);
+// One of two accesses to a var stays, and stands for both.
+void merge_into(AccessNode& node, const AccessNode& other) {
+  node.reads |= other.reads;
+  node.mutates |= other.mutates;
+}
+
+AccessNode* merge_sorted(AccessNode* nodes, AccessNode* end) {
   std::sort(nodes, end, [](const AccessNode& a, const AccessNode& b) { return a.var < b.var; });
   AccessNode* last = nodes;
   for (AccessNode* node = nodes + 1; node != end; ++node) {
     if (node->var == last->var) {
-      last->reads |= node->reads;
-      last->mutates |= node->mutates;
+      merge_into(*last, *node);
     } else {
       *++last = *node;
     }
   }
-  return static_cast<std::uint32_t>(last - nodes + 1);
+  return last + 1;
+}
+
+// For a few, comparing each with each is faster.
+AccessNode* merge_few(AccessNode* nodes, AccessNode* end) {
+  AccessNode* last = nodes;
+  for (AccessNode* node = nodes; node != end; ++node) {
+    AccessNode* same = nodes;
+    while (same != last && same->var != node->var) ++same;
+    if (same == last) {
+      if (last != node) *last = *node;
+      ++last;
+    } else {
+      merge_into(*same, *node);
+    }
+  }
+  return last;
+}
+
+// Merges repeats; a var in both lists is mutated and read. Returns how many are left.
+std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op) {
+  constexpr std::ptrdiff_t kFew = 8;
+  AccessNode* end = nodes;
+  for (VarState* var : access.read) ::new (end++) AccessNode{op, var, nullptr, true, false, false};
+  for (VarState* var : access.mutate) ::new (end++) AccessNode{op, var, nullptr, false, true, false};
+  if (end - nodes > 1) end = end - nodes <= kFew ? merge_few(nodes, end) : merge_sorted(nodes, end);
+  return static_cast<std::uint32_t>(end - nodes);
 }
 
 EngineCore* make_core(const EngineOptions& options) {
@@ -102,8 +131,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_vars(access, core_);
   OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
-  op->access_count = fill_accesses(op->accesses(), access);
-  for (std::uint32_t i = 0; i < op->access_count; ++i) op->accesses()[i].op = op;
+  op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
   op->where = where;
@@ -124,7 +152,7 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
     table->destroy_heap(closure);
     throw;
   }
-  state->access_count = fill_accesses(state->accesses.get(), access);
+  state->access_count = fill_accesses(state->accesses.get(), access, nullptr);
   for (std::uint32_t i = 0; i < state->access_count; ++i) retain(state->accesses[i].var);
   state->table = table;
   state->closure = closure;
@@ -162,8 +190,7 @@ OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* n
   (kind == OpKind::clear ? access.mutate : access.read).add(var);
   check_vars(access, core);
   OpNode* op = allocate_op(core, 1, 0, kind == OpKind::wait);
-  op->access_count = fill_accesses(op->accesses(), access);
-  op->accesses()[0].op = op;
+  op->access_count = fill_accesses(op->accesses(), access, op);
   op->accesses()[0].reads = false;  // a wait reports the error itself
   op->kind = kind;
   op->name = name;

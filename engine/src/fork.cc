@@ -5,9 +5,11 @@
 #include <pthread.h>
 
 namespace heddle::detail {
+
+constinit std::atomic<std::uint32_t> forks{0};
+
 namespace {
 
-std::atomic<std::uint32_t> generation{0};
 std::array<std::atomic<ForkMutex*>, 8> held_over_fork{};
 std::atomic<std::size_t> mutexes{0};
 
@@ -24,7 +26,7 @@ void after() {
 }
 
 void in_child() {
-  generation.fetch_add(1, std::memory_order_relaxed);
+  forks.fetch_add(1, std::memory_order_relaxed);
   after();
 }
 
@@ -34,8 +36,6 @@ void in_child() {
 }();
 
 }  // namespace
-
-std::uint32_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 ForkMutex::ForkMutex() { held_over_fork.at(mutexes.fetch_add(1)) = this; }
 

@@ -2,13 +2,15 @@
 // is made anew at its next use. The parent does not notice.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
 namespace heddle::detail {
 
 // How many forks this process descends through since the program started.
-std::uint32_t fork_generation() noexcept;
+extern std::atomic<std::uint32_t> forks;
+inline std::uint32_t fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
 // A process-wide lock that the child must find free. Never destroyed.
 class ForkMutex {

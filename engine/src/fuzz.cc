@@ -65,7 +65,7 @@ class FuzzCore final : public EngineCore {
 
   void drop(VarState& var) noexcept override { drop_var(var); }
 
-  void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept override {
+  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, failure, ready);

@@ -122,7 +122,7 @@ void give_back(Chunk* chunk) noexcept {
 }
 
 // Takes `count` ops off the chunk's balance; zero means that the chunk is full and all of its ops are freed.
-void settle(Chunk* chunk, std::int64_t count) noexcept {
+void take_off(Chunk* chunk, std::int64_t count) noexcept {
   // acq_rel: whoever makes it zero sees that all others have done with the chunk.
   if (chunk->balance.fetch_sub(count, std::memory_order_acq_rel) == count) give_back(chunk);
 }
@@ -154,7 +154,7 @@ void arm() {
 void next_chunk(Pool& pool) {
   if (Chunk* full = std::exchange(pool.chunk, nullptr)) {
     pool.at = pool.end = nullptr;
-    settle(full, -std::exchange(pool.made, 0));
+    take_off(full, -std::exchange(pool.made, 0));
   }
   Chunk* chunk = pool.returned.exchange(nullptr, std::memory_order_acquire);
   if (chunk) {
@@ -213,7 +213,7 @@ void op_free(void* memory, [[maybe_unused]] std::size_t bytes, bool alone) noexc
 }
 
 void op_memory_flush() noexcept {
-  if (mine.freed > 0) settle(mine.freeing, std::exchange(mine.freed, 0));
+  if (mine.freed > 0) take_off(mine.freeing, std::exchange(mine.freed, 0));
   mine.freeing = nullptr;
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kDrained = 64;                // submissions entered at once
 constexpr std::uint32_t kTick = 16;         // every so many ops a runner looks at the clock,
-constexpr std::uint32_t kFairness = 64;     // and every so many looks at others' queues before its own
 constexpr std::uint64_t kShort = 200;       // nanoseconds: an op that costs less is not worth a cache line's way to another
 constexpr std::uint64_t kLong = 2 * kShort;  // core. The gap keeps runners from changing their mind all the time.
 
@@ -105,7 +104,7 @@ void ThreadedCore::schedule(ReadyList& ready) {
   parking_.notify();
 }
 
-void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept {
+void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept {
   Runner* runner = this_runner();
   const bool hand_over = runner && runner->current == op;
   const std::uint8_t epoch = op->epoch;

@@ -16,6 +16,8 @@
 
 namespace heddle::detail {
 
+constexpr std::uint32_t kFairness = 64;  // every so many ops a runner looks at others' queues before its own
+
 // A thread that runs ops: one of the crew, or one that waits and helps meanwhile.
 struct Runner {
   Seat* seat = nullptr;       // held; null: runs nothing
@@ -42,7 +44,7 @@ class ThreadedCore final : public EngineCore {
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
-  void finish(OpNode* op, std::shared_ptr<const Failure> failure) noexcept override;
+  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
   void drop(VarState& var) noexcept override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;

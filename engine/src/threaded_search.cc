@@ -9,7 +9,6 @@ namespace heddle::detail {
 namespace {
 
 constexpr std::size_t kBatch = 16;        // ops taken at once from a queue that others use too
-constexpr std::uint32_t kFairness = 64;   // see threaded.cc
 constexpr int kSearchLooks = 50;          // for work before a runner gives up,
 constexpr int kMostPauses = 32;           // with up to so many pauses in between: some 30 microseconds in all
 constexpr int kIdleNaps = 20;             // milliseconds without anything to do before the last napper sleeps

@@ -10,7 +10,7 @@ namespace {
 constexpr int kWaitSpins = 100;   // looks at a WaitState before the waiting thread goes to sleep
 constexpr int kDeepest = 16;      // ops waiting on top of each other on one thread
 
-bool mutates(const OpNode& op, const VarState& var) {
+bool is_needed(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     if (op.accesses()[i].var == &var) return op.accesses()[i].mutates;
   }
@@ -43,14 +43,14 @@ void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& sel
   ReadyList needed, others;
   while (!ready.empty()) {
     OpNode* op = ready.pop_front();
-    (mutates(*op, var) ? needed : others).push_back(op);
+    (is_needed(*op, var) ? needed : others).push_back(op);
   }
   schedule(others);
   while (!needed.empty()) {
     OpNode* op = needed.pop_front();
     while (op && self.seat) {
       op = run(op, self);
-      if (!op || mutates(*op, var)) continue;
+      if (!op || is_needed(*op, var)) continue;
       others.push_back(std::exchange(op, nullptr));
       schedule(others);
     }

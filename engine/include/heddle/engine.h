@@ -55,19 +55,19 @@ class Engine {
   // op mutates. Throws InvalidArgument for an empty var or another engine's.
   template <class F>
   requires(!std::is_same_v<std::decay_t<F>, PreparedOp>) void push(
-      F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+      F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
     emplace<detail::SyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
   // Queues fn(RunContext&, Completion); the op is done when its Completion says so, on any thread.
   template <class F>
-  void push_async(F&& fn, Access access = {}, std::source_location where = std::source_location::current()) {
+  void push_async(F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
     emplace<detail::AsyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
   // An op to push again and again without copying its closure or checking its access list again.
   template <class F>
-  PreparedOp prepare(F&& fn, Access access = {},
+  PreparedOp prepare(F&& fn, const Access& access = {},
                      std::source_location where = std::source_location::current()) {
     using Op = detail::SyncOp<std::decay_t<F>>;
     return PreparedOp(make_prepared(&Op::table, new Op{std::forward<F>(fn)}, access, where));
