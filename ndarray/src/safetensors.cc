@@ -104,8 +104,7 @@ std::unique_ptr<AtomicFile> write_file(const std::string& path, const std::strin
   file->write(&length, sizeof length);
   file->write(header.data(), header.size());
   for (const NDArray& array : values) {
-    const std::size_t begin = static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
-    file->write(array.storage()->data() + begin, byte_count(array));
+    file->write(array.data<const std::byte>(), byte_count(array));
   }
   return file;
 }
@@ -269,7 +268,7 @@ class Reader {
       }
     }
     array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
-      if (!bytes.empty()) std::memcpy(array.storage()->data(), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(array.data<std::byte>(), bytes.data(), bytes.size());
     });
     return array;
   }
