@@ -142,6 +142,20 @@ TEST_CASE("linear's gradients agree with finite differences") {
   }
 }
 
+TEST_CASE("NaN goes through linear's relu, forward and backward") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    NDArray x = full({2, 3}, -1, dtype);
+    x[0].fill(std::nan(""));
+    set_requires_grad(x);
+    const NDArray y = linear(x, full({4, 3}, 2, dtype), {}, {.relu = true});
+    backward(y, ones({2, 4}, dtype));
+    const auto values = y.astype(DType::f64).to_vector<double>();
+    CHECK(std::all_of(values.begin(), values.begin() + 4, [](double v) { return std::isnan(v); }));
+    CHECK(std::all_of(values.begin() + 4, values.end(), [](double v) { return v == 0; }));
+    CHECK(grad(x).astype(DType::f64).to_vector<double>() == std::vector<double>{8, 8, 8, 0, 0, 0});
+  }
+}
+
 TEST_CASE("linear in f32 agrees with f64") {
   const auto run = [](DType dtype) {
     std::vector<NDArray> leaves{uniform({64, 700}, DType::f32, 1).astype(dtype),

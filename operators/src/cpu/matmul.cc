@@ -106,7 +106,8 @@ void relu_mask_kernel(const NDArray& g, const NDArray& y, const NDArray& out) {
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] > T(0) ? g_data[i] : T(0);
+      // written so that a NaN lets g through
+      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] <= T(0) ? T(0) : g_data[i];
     });
   });
 }
