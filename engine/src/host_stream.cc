@@ -1,6 +1,6 @@
 #include <condition_variable>
 #include <cstring>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include <heddle/error.h>
@@ -74,8 +74,26 @@ struct HostStream::Bell {
   bool rings = false;
 };
 
+namespace {
+
+HostEvent& ours(Event& event, const char* what) {
+  if (auto* host = dynamic_cast<HostEvent*>(&event)) return *host;
+  throw InvalidArgument(std::string(what) + ": the event is of another kind of stream");
+}
+
+HostStreamOptions checked(HostStreamOptions options) {
+  if (options.most_delay >= 0) return options;
+  throw InvalidArgument("HostStream: most_delay is " + std::to_string(options.most_delay) +
+                        "; it must not be negative");
+}
+
+}  // namespace
+
 HostStream::HostStream(Device device, Lane lane, HostStreamOptions options)
-    : Stream(device, lane), options_(options), random_(options.seed), bell_(std::make_shared<Bell>()) {
+    : Stream(device, lane),
+      options_(checked(options)),
+      random_(options.seed),
+      bell_(std::make_shared<Bell>()) {
   if (!options_.stepped) thread_ = std::thread([this] { work(); });
 }
 
@@ -113,7 +131,7 @@ void HostStream::copy(void* to, const void* from, std::size_t bytes) {
 std::unique_ptr<Event> HostStream::make_event() { return std::make_unique<HostEvent>(); }
 
 void HostStream::record(Event& event) {
-  auto& recorded = dynamic_cast<HostEvent&>(event);
+  HostEvent& recorded = ours(event, "record");
   put({.event = &recorded, .generation = recorded.begin_recording()});
 }
 
@@ -122,7 +140,7 @@ bool HostStream::can_wait_for(const Stream& other) const {
 }
 
 void HostStream::wait(Event& event, std::uint64_t generation) {
-  put({.event = &dynamic_cast<HostEvent&>(event), .generation = generation, .waits = true});
+  put({.event = &ours(event, "wait"), .generation = generation, .waits = true});
 }
 
 bool HostStream::poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept {

@@ -36,9 +36,9 @@ class Issuer {
   std::exception_ptr enqueue(const std::vector<Fence>& waits, const std::function<void(Stream&)>& body);
   void watch(const Fence& fence, bool recorded) noexcept;
 
-  std::unique_ptr<Stream> stream_;
-  Poller* poller_;
   EventPool events_;
+  std::unique_ptr<Stream> stream_;  // ends before its events do
+  Poller* poller_;
   std::uint64_t tickets_ = 0;
   // For every other stream, up to which of its fences this one waits already.
   std::vector<std::pair<const Stream*, std::uint64_t>> waited_;
