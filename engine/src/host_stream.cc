@@ -9,23 +9,15 @@
 namespace heddle {
 
 // Complete up to a generation, with whoever wants to be told of the next one.
-class HostEvent final : public Event {
+class HostStream::Point {
  public:
-  std::uint64_t begin_recording() {
-    std::lock_guard guard(mutex_);
-    if (completed_ != generation()) {
-      throw InvalidArgument("record: the event was recorded before and has not completed since");
-    }
-    return next_generation();
-  }
-
-  bool complete(std::uint64_t generation, std::exception_ptr* error) const {
+  bool complete(std::uint64_t generation, std::exception_ptr* error = nullptr) const {
     std::lock_guard guard(mutex_);
     if (generation == completed_ && error) *error = error_;
     return generation <= completed_;
   }
 
-  void on_complete(std::uint64_t generation, const Stream::Callback& call) {
+  void on_complete(std::uint64_t generation, const Callback& call) {
     std::exception_ptr error;
     {
       std::lock_guard guard(mutex_);
@@ -39,22 +31,27 @@ class HostEvent final : public Event {
   }
 
   void finish(std::uint64_t generation, const std::exception_ptr& error) {
-    std::vector<Stream::Callback> calls;
+    std::vector<Callback> calls;
     {
       std::lock_guard guard(mutex_);
       completed_ = generation;
       error_ = error;
       calls.swap(callbacks_);
     }
-    // From here on the event may be recorded again, or be gone.
-    for (const Stream::Callback& call : calls) call(error);
+    for (const Callback& call : calls) call(error);
   }
 
  private:
   mutable std::mutex mutex_;  // guards all below; nothing else is locked while it is held
   std::uint64_t completed_ = 0;
   std::exception_ptr error_;
-  std::vector<Stream::Callback> callbacks_;  // for the generation that has not completed
+  std::vector<Callback> callbacks_;  // for the generation that has not completed
+};
+
+// Waits that were enqueued outlive it, as they do on a GPU: they share the point.
+struct HostStream::HostEvent final : Event {
+  using Event::next_generation;
+  const std::shared_ptr<Point> point = std::make_shared<Point>();
 };
 
 // Rings until it is heard. Shared, because an event may ring it when its stream is gone.
@@ -76,11 +73,6 @@ struct HostStream::Bell {
 
 namespace {
 
-HostEvent& ours(Event& event, const char* what) {
-  if (auto* host = dynamic_cast<HostEvent*>(&event)) return *host;
-  throw InvalidArgument(std::string(what) + ": the event is of another kind of stream");
-}
-
 HostStreamOptions checked(HostStreamOptions options) {
   if (options.most_delay >= 0) return options;
   throw InvalidArgument("HostStream: most_delay is " + std::to_string(options.most_delay) +
@@ -88,6 +80,11 @@ HostStreamOptions checked(HostStreamOptions options) {
 }
 
 }  // namespace
+
+HostStream::HostEvent& HostStream::ours(Event& event, const char* what) {
+  if (auto* host = dynamic_cast<HostEvent*>(&event)) return *host;
+  throw InvalidArgument(std::string(what) + ": the event is of another kind of stream");
+}
 
 HostStream::HostStream(Device device, Lane lane, HostStreamOptions options)
     : Stream(device, lane),
@@ -132,7 +129,10 @@ std::unique_ptr<Event> HostStream::make_event() { return std::make_unique<HostEv
 
 void HostStream::record(Event& event) {
   HostEvent& recorded = ours(event, "record");
-  put({.event = &recorded, .generation = recorded.begin_recording()});
+  if (!recorded.point->complete(recorded.generation())) {
+    throw InvalidArgument("record: the event was recorded before and has not completed since");
+  }
+  put({.point = recorded.point, .generation = recorded.next_generation()});
 }
 
 bool HostStream::can_wait_for(const Stream& other) const {
@@ -140,16 +140,16 @@ bool HostStream::can_wait_for(const Stream& other) const {
 }
 
 void HostStream::wait(Event& event, std::uint64_t generation) {
-  put({.event = &ours(event, "wait"), .generation = generation, .waits = true});
+  put({.point = ours(event, "wait").point, .generation = generation, .waits = true});
 }
 
 bool HostStream::poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept {
-  return static_cast<HostEvent&>(event).complete(generation, &error);
+  return static_cast<HostEvent&>(event).point->complete(generation, &error);
 }
 
 bool HostStream::notify(Event& event, std::uint64_t generation, const Callback& call) {
   if (!options_.calls_back) return false;
-  static_cast<HostEvent&>(event).on_complete(generation, call);
+  static_cast<HostEvent&>(event).point->on_complete(generation, call);
   return true;
 }
 
@@ -166,7 +166,7 @@ HostStream::Item HostStream::take_front() {
 }
 
 bool HostStream::blocked(const Item& item) const {
-  return item.waits && !item.event->complete(item.generation, nullptr);
+  return item.waits && !item.point->complete(item.generation);
 }
 
 bool HostStream::run_one() {
@@ -180,7 +180,7 @@ bool HostStream::run_one() {
       if (!failed_) failed_ = std::current_exception();
     }
   } else if (!item.waits) {
-    late_.push_back({item.event, item.generation, std::exchange(failed_, nullptr)});
+    late_.push_back({item.point, item.generation, std::exchange(failed_, nullptr)});
   }
   return true;
 }
@@ -189,7 +189,7 @@ bool HostStream::complete_one() {
   if (late_.empty()) return false;
   const Late oldest = std::move(late_.front());
   late_.pop_front();
-  oldest.event->finish(oldest.generation, oldest.error);
+  oldest.point->finish(oldest.generation, oldest.error);
   return true;
 }
 
@@ -213,7 +213,7 @@ bool HostStream::sleep() {
     std::lock_guard guard(mutex_);
     if (queue_.empty() && closed_) return false;
   } else if (next->waits && !std::exchange(next->rings, true)) {
-    next->event->on_complete(next->generation, [bell = bell_](const std::exception_ptr&) { bell->ring(); });
+    next->point->on_complete(next->generation, [bell = bell_](const std::exception_ptr&) { bell->ring(); });
   }
   bell_->listen();
   return true;

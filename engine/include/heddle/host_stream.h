@@ -13,8 +13,6 @@
 
 namespace heddle {
 
-class HostEvent;
-
 struct HostStreamOptions {
   std::uint64_t seed = 0;  // of all that is random here
   // How late things may be: the thread gives its core away up to so often before each step, and events complete
@@ -46,20 +44,23 @@ class HostStream final : public Stream {
   bool stepped() const { return options_.stepped; }
 
  private:
+  class Point;
+  struct HostEvent;
   struct Item {
     std::function<void()> work{};  // or else:
-    HostEvent* event = nullptr;
+    std::shared_ptr<Point> point{};
     std::uint64_t generation = 0;
     bool waits = false;  // for the event, instead of recording it
     bool rings = false;  // the event will ring the bell
   };
   struct Late {
-    HostEvent* event;
+    std::shared_ptr<Point> point;
     std::uint64_t generation;
     std::exception_ptr error;
   };
   struct Bell;
 
+  static HostEvent& ours(Event& event, const char* what);
   void put(Item item);
   Item* front();  // stays where it is until it is taken: others only append
   Item take_front();
