@@ -136,7 +136,8 @@ void HostStream::record(Event& event) {
 }
 
 bool HostStream::can_wait_for(const Stream& other) const {
-  return dynamic_cast<const HostStream*>(&other) != nullptr;
+  const auto* host = dynamic_cast<const HostStream*>(&other);
+  return host && !host->options_.alone && !options_.alone;
 }
 
 void HostStream::wait(Event& event, std::uint64_t generation) {

@@ -72,7 +72,7 @@ class Driver {
       const bool all_ended = first_ == static_cast<int>(ops_.size());
       if (all_ended) return result();
       const int parked = take_parked(startable.empty() && stepped_.empty());
-      if (parked >= 0) run_on_cpu(parked);
+      if (parked >= 0) resume(parked);
       if (parked < 0 && !startable.empty()) start(startable[below(startable.size())]);
     }
   }
@@ -138,6 +138,12 @@ class Driver {
     const int index = runnable_.front();
     runnable_.pop_front();
     return index;
+  }
+
+  void resume(int index) {
+    const StreamOp& op = program_.ops[at(index)];
+    const bool on_cpu = op.kind == StreamOp::Kind::cpu || poison_of_reads(op);
+    return on_cpu ? run_on_cpu(index) : issue(index, {});
   }
 
   void run_on_cpu(int index) {

@@ -62,6 +62,20 @@ TEST_CASE("random programs on streams with threads leave what serial execution l
   }
 }
 
+TEST_CASE("random programs on streams that cannot wait for one another leave what serial execution leaves") {
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    CAPTURE(seed);
+    const StreamProgram program = program_of(seed);
+    std::vector<std::unique_ptr<Stream>> streams =
+        host_streams({.seed = seed, .most_delay = 2, .stepped = true});
+    for (std::size_t i : {1, 2}) {
+      const HostStreamOptions options{.seed = seed + i, .most_delay = 1, .stepped = true, .alone = true};
+      streams[i] = std::make_unique<HostStream>(cpu(), Lane::copy_in, options);
+    }
+    CHECK((run_on_streams(program, std::move(streams), seed) == run_serially(program)));
+  }
+}
+
 TEST_CASE("random programs have failures on every way that an op can go") {
   int poisoned = 0, clean = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

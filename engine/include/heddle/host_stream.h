@@ -20,6 +20,7 @@ struct HostStreamOptions {
   int most_delay = 0;
   bool stepped = false;    // no thread: the work is done by run_one, complete_one and step
   bool calls_back = true;  // false: the completion of events has to be polled for, as on a GPU
+  bool alone = false;      // cannot wait for other streams nor they for it, as those of different back ends
 };
 
 class HostStream final : public Stream {
