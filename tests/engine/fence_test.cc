@@ -1,5 +1,7 @@
 // One test a rule: who comes after whom, what an error does, and what becomes of events.
 #include <algorithm>
+#include <atomic>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 
@@ -300,19 +302,29 @@ TEST_CASE("one thread at a time is inside an issue gate, and nothing left with i
   constexpr int kThreads = 4, kEach = 2000;
   std::vector<Node> nodes(kThreads * kEach);
   long sum = 0;  // of whoever is inside; neither atomic nor locked
+  std::atomic<int> inside{0}, crowds{0};
+  auto issue = [&](const Node& node) {
+    if (inside.fetch_add(1) != 0) ++crowds;
+    sum += node.value;
+    if (sum % 16 == 0) std::this_thread::yield();
+    inside.fetch_sub(1);
+  };
+  std::latch start(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
+      start.arrive_and_wait();
       for (int i = 0; i < kEach; ++i) {
         Node* node = &nodes[static_cast<std::size_t>(t * kEach + i)];
         node->value = 1;
         if (!gate.enter(node)) continue;
-        do sum += node->value;
+        do issue(*node);
         while ((node = gate.next()));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+  CHECK(crowds == 0);
   CHECK(sum == kThreads * kEach);
 }
 
