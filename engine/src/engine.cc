@@ -185,15 +185,15 @@ void Engine::push(const PreparedOp& prepared) {
 
 namespace {
 
-OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* name) {
-  Access access{.name = name};
-  (kind == OpKind::clear ? access.mutate : access.read).add(var);
+OpNode* wait_op(EngineCore* core, const Var& var) {
+  Access access{.name = "wait"};
+  access.read.add(var);
   check_vars(access, core);
-  OpNode* op = allocate_op(core, 1, 0, kind == OpKind::wait);
+  OpNode* op = allocate_op(core, 1, 0, true);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->accesses()[0].reads = false;  // a wait reports the error itself
-  op->kind = kind;
-  op->name = name;
+  op->kind = OpKind::wait;
+  op->name = access.name;
   return op;
 }
 
@@ -222,7 +222,7 @@ void wait_in_child(VarState& var) {
 
 void Engine::wait(const Var& var) {
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
-  OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
+  OpNode* op = wait_op(core_, var);
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
   core_->wait(op);
@@ -249,7 +249,7 @@ ErrorReport Engine::error_of(const Var& var) const {
 }
 
 void Engine::clear_error(const Var& var) {
-  core_->submit(internal_op(core_, OpKind::clear, var, "clear_error"));
+  push([] {}, {.mutate = {var}, .name = "clear_error"});
 }
 
 int Engine::workers() const { return core_->workers(); }
