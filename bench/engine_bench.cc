@@ -23,6 +23,8 @@ struct Arguments {
   std::vector<std::string> subjects;  // empty: all
   std::string memory_of;              // not empty: this is a child of the workload `memory`
   std::uint32_t vars_beside = 0;
+  int of_list =
+      0;  // not 0: this is the child that runs with that number of the list, and never starts another
 };
 
 std::vector<PeerKind> peers(const Arguments& arguments) {
@@ -65,7 +67,7 @@ void run(Arguments arguments, int workers) {
 // Runs this program again with one number of workers only: some peers know one number in a process's life.
 void run_child(const std::vector<std::string>& words, int workers) {
   std::vector<std::string> all = words;
-  all.push_back("--workers=" + std::to_string(workers));
+  all.push_back("--of-list=" + std::to_string(workers));
   std::vector<char*> pointers;
   for (std::string& word : all) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -87,6 +89,7 @@ void add_engine_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--targets", setting.targets, "say what Heddle's numbers are meant to be");
   app.add_option("--memory-of", arguments.memory_of)->group("");
   app.add_option("--vars-beside", arguments.vars_beside)->group("");
+  app.add_option("--of-list", arguments.of_list)->group("")->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -99,7 +102,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const std::vector<int>& workers = arguments.setting.options.workers;
-    if (workers.size() == 1) {
+    if (arguments.of_list > 0) {
+      run(arguments, arguments.of_list);
+    } else if (workers.size() == 1) {
       run(arguments, workers.front());
     } else {
       for (int count : workers) run_child(std::vector<std::string>(argv, argv + argc), count);

@@ -88,7 +88,7 @@ void run_beside(const Setting& setting, const std::string& name, std::uint32_t b
 }
 
 void run(Setting setting) {
-  setting.options.runs = std::min(setting.options.runs, kMostRuns);
+  setting.options.runs = setting.options.quick ? 1 : std::min(setting.options.runs, kMostRuns);
   run_beside(setting, "memory", 0);
   run_beside(setting, "memory4", 4);
 }

@@ -10,8 +10,8 @@ namespace heddle::bench {
 namespace {
 
 constexpr double kEnough = 0.5;
-constexpr double kShortest = 8, kLongest = 1 << 20;  // steps of busy work
-constexpr int kHalvings = 10;
+constexpr double kShortest = 8, kLongest = 1 << 16;  // steps of busy work, about a nanosecond each
+constexpr int kHalvings = 7;                         // to within six percent
 
 struct Probe {
   double granularity;  // nanoseconds
@@ -33,13 +33,14 @@ Probe probe(Peer& peer, Stage& stage, int workers, double steps) {
 
 // Bisects the logarithm of the ops' length.
 double metg(Peer& peer, Stage& stage, int workers) {
-  double too_short = kShortest, enough = 4096;
+  double too_short = kShortest, enough = 1024;
   Probe best = probe(peer, stage, workers, enough);
   while (best.efficiency < kEnough && enough < kLongest) {
     too_short = enough;
     enough *= 4;
     best = probe(peer, stage, workers, enough);
   }
+  if (best.efficiency < kEnough) return best.granularity;  // the true one is beyond what is searched
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = std::sqrt(too_short * enough);
     const Probe tried = probe(peer, stage, workers, middle);
@@ -54,7 +55,7 @@ double metg(Peer& peer, Stage& stage, int workers) {
 }
 
 void run(const Setting& setting) {
-  Stage stage(stencil(setting.ops_of(10'000, 2'000), static_cast<std::uint32_t>(setting.workers)));
+  Stage stage(stencil(setting.ops_of(10'000, 1'000), static_cast<std::uint32_t>(setting.workers)));
   run_case(setting,
            {"engine", "metg", "ns", setting.workers, subjects(setting, stage, any_peer, [&](Peer& peer) {
               return metg(peer, stage, setting.workers);

@@ -26,7 +26,7 @@ double push_time(Peer& peer, std::uint32_t ops) {
 }
 
 std::vector<Result> run_beside(const Setting& setting, std::uint32_t beside) {
-  Stage stage(chain_beside(setting.ops_of(1'000'000, 60'000), beside));
+  Stage stage(chain_beside(setting.ops_of(1'000'000, 20'000), beside));
   const std::string name = beside == 0 ? "push" : "push" + std::to_string(beside);
   return run_case(setting, {"engine", name, "ns/op", setting.workers,
                             subjects(setting, stage, queueing_peer,

@@ -19,7 +19,7 @@ double iteration_time(Peer& peer, std::uint32_t ops) {
 }
 
 void run(const Setting& setting) {
-  Stage stage(chain(setting.ops_of(20'000, 2'000)));
+  Stage stage(chain(setting.ops_of(20'000, 1'000)));
   run_case(setting, {"engine", "pushwait", "ns", setting.workers,
                      subjects(setting, stage, pushing_peer,
                               [&](Peer& peer) { return iteration_time(peer, stage.ops()); })});

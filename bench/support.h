@@ -56,7 +56,8 @@ void append_json(const std::vector<Result>& results, const Options& options);
 // Seconds on a clock that never jumps.
 double now();
 
-// Nanoseconds that a cache line takes from one core to another and back; 0 where there is only one core.
+// Nanoseconds that a cache line takes from one core to another and back, undisturbed: the least of several rounds. 0 where
+// there is only one core.
 double cache_line_round_trip();
 
 }  // namespace heddle::bench
