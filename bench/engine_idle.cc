@@ -1,4 +1,5 @@
 // idle: what an engine that has worked and waits for more takes of a core.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <thread>

@@ -1,6 +1,7 @@
 // memory, memory4: bytes of memory for each of many ops queued behind one that is blocked, with one var and with four
 // beside it. memory_kept: what of it the process still has a moment after all are done. Every run is a process of its
 // own, since memory that an earlier run gave back to the allocator would hide the growth.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -61,7 +62,7 @@ Memory ask_child(const Setting& setting, const std::string& subject, std::uint32
                                    "--workers",
                                    std::to_string(setting.workers),
                                    "--ops",
-                                   std::to_string(setting.ops_of(1'000'000, 100'000))};
+                                   std::to_string(std::max(setting.ops_of(1'000'000, 50'000), 2 * kWarmUp))};
   if (!setting.mxnet.empty()) command.insert(command.end(), {"--mxnet", setting.mxnet});
   std::istringstream answer(PeerProcess(command, {}).ask("go"));
   Memory memory{};

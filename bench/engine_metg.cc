@@ -55,7 +55,7 @@ double metg(Peer& peer, Stage& stage, int workers) {
 }
 
 void run(const Setting& setting) {
-  Stage stage(stencil(setting.ops_of(10'000, 1'000), static_cast<std::uint32_t>(setting.workers)));
+  Stage stage(stencil(setting.ops_of(10'000, 500), static_cast<std::uint32_t>(setting.workers)));
   run_case(setting,
            {"engine", "metg", "ns", setting.workers, subjects(setting, stage, any_peer, [&](Peer& peer) {
               return metg(peer, stage, setting.workers);

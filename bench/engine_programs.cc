@@ -25,7 +25,7 @@ std::vector<Subject> all_subjects(const Setting& setting, Stage& stage) {
 
 Workload workload(const std::string& name, MakeProgram make) {
   return {name, [name, make](const Setting& setting) {
-            Stage stage(make(setting.ops_of(1'000'000, 30'000)));
+            Stage stage(make(setting.ops_of(1'000'000, 20'000)));
             run_case(setting, {"engine", name, "ns/op", setting.workers, all_subjects(setting, stage)});
           }};
 }

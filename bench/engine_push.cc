@@ -33,22 +33,19 @@ std::vector<Result> run_beside(const Setting& setting, std::uint32_t beside) {
                                      [&](Peer& peer) { return push_time(peer, stage.ops()); })});
 }
 
-// Least squares over 0 .. kMostBeside vars, of the medians, minima and maxima.
+// Least squares over 0 .. kMostBeside vars, of the medians.
 Result slope(const std::vector<std::vector<Result>>& by_vars, std::size_t subject) {
   const double middle = kMostBeside / 2.0;
-  double squares = 0;
-  Result result = by_vars[0][subject];
-  result.case_name = "push_a_var";
-  result.unit = "ns/var";
-  result.median = result.min = result.max = 0;
+  double products = 0, squares = 0;
   for (std::size_t vars = 0; vars < by_vars.size(); ++vars) {
     const double distance = static_cast<double>(vars) - middle;
     squares += distance * distance;
-    result.median += distance * by_vars[vars][subject].median;
-    result.min += distance * by_vars[vars][subject].min;
-    result.max += distance * by_vars[vars][subject].max;
+    products += distance * by_vars[vars][subject].median;
   }
-  for (double* value : {&result.median, &result.min, &result.max}) *value /= squares;
+  Result result = by_vars[0][subject];
+  result.case_name = "push_a_var";
+  result.unit = "ns/var";
+  result.median = result.min = result.max = products / squares;
   return result;
 }
 
