@@ -55,7 +55,8 @@ double metg(Peer& peer, Stage& stage, int workers) {
 }
 
 void run(const Setting& setting) {
-  Stage stage(stencil(setting.ops_of(10'000, 500), static_cast<std::uint32_t>(setting.workers)));
+  const auto width = static_cast<std::uint32_t>(setting.workers);
+  Stage stage(stencil(setting.ops_of(1000 * width, 250 * width), width));
   run_case(setting,
            {"engine", "metg", "ns", setting.workers, subjects(setting, stage, any_peer, [&](Peer& peer) {
               return metg(peer, stage, setting.workers);

@@ -50,7 +50,7 @@ void make_task(const Program& program, Cell* cells, std::uint32_t i) {
 class OpenMpPeer : public Peer, Session {
  public:
   OpenMpPeer(const Program& program, Cell* cells, int workers)
-      : program_(program), cells_(cells), workers_(workers) {}
+      : program_(program), cells_(cells), workers_(workers), has_reads_(!program.read_cells.empty()) {}
 
   void session(const std::function<void(Session&)>& body) override {
 #pragma omp parallel num_threads(workers_)
@@ -59,8 +59,15 @@ class OpenMpPeer : public Peer, Session {
   }
 
  private:
+  // For an op that mutates a cell libgomp looks at all its queued readers: without a bound on what is queued, its time
+  // would grow with the square of that. A taskwait now and then keeps it at its best.
+  static constexpr std::uint32_t kWindow = 256;
+
   void push(std::uint32_t first, std::uint32_t last) override {
-    for (std::uint32_t i = first; i < last; ++i) make_task(program_, cells_, i);
+    for (std::uint32_t i = first; i < last; ++i) {
+      if (i % kWindow == kWindow - 1 && has_reads_) wait_all();
+      make_task(program_, cells_, i);
+    }
   }
 
   void push_call(void (*call)(void*), void* argument, std::uint32_t cell) override {
@@ -79,6 +86,7 @@ class OpenMpPeer : public Peer, Session {
   const Program& program_;
   Cell* cells_;
   int workers_;
+  bool has_reads_;
 };
 
 }  // namespace
