@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine_program.h"
+#include "engine_replay.h"
 #include "support.h"
 
 namespace {
@@ -85,6 +86,7 @@ int main(int argc, char** argv) {
       if (workload.name.find(options.filter) == std::string::npos) continue;
       run_workload(workload, ops > 0 ? ops : options.quick ? workload.quick_ops : workload.ops, options);
     }
+    run_replay_cases(ops, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "engine_bench: %s\n", error.what());
     return 1;

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "fork.h"
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
 
 namespace heddle::detail {
 
 constinit thread_local ThreadState this_thread_state;
+constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
     : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
@@ -109,14 +111,19 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
 }
 
-// Both parts of an asynchronous op have ended.
-void complete_parts(OpNode* op) noexcept {
+std::exception_ptr outcome_of(OpNode* op) noexcept {
   OpExtra& extra = *op->extra;
   // An exception that unwound an unused Completion is the error; the drop is only its echo.
   const bool reported = extra.reported && !(extra.dropped && extra.thrown);
   // An op has one error; a second one is on record for wait_all.
   if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
-  extra.core->end(op, reported ? extra.reported : extra.thrown);
+  return reported ? extra.reported : extra.thrown;
+}
+
+void complete_parts(OpNode* op) noexcept {
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
+  op->extra->core->end(op, std::move(thrown));
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
