@@ -81,6 +81,11 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
+// As poison_of_reads, for an asynchronous op. What a launch reads is its ops' affair.
+std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
+  return op.extra->graph ? nullptr : poison_of_reads(op);
+}
+
 }  // namespace
 
 // Destructors of what the closure holds may push and wait like the op itself.
@@ -101,7 +106,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
-  if (!poison_of_reads(*op)) {
+  if (!poison_of_async(*op)) {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
   } else {
@@ -127,7 +132,7 @@ void complete_parts(OpNode* op) noexcept {
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  std::shared_ptr<const Failure> failure = poison_of_async(*op);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (thrown) {
@@ -164,6 +169,10 @@ void drop(OpNode* op) noexcept {
 
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
+  if (OpNode* then = op->extra ? op->extra->then : nullptr) {
+    free_op(op);
+    return ready.push_back(then);
+  }
   ReadyList woken;
   leave(*op, failure, woken);
   free_op(op);

@@ -13,9 +13,9 @@ namespace detail {
 
 // Finds the dependences of the ops recorded so far, in push order.
 struct Recorder {
-  struct Use {  // of a var
-    std::size_t access;                // in graph->accesses
-    std::int64_t writer = -1;          // the last one
+  struct Use {                           // of a var
+    std::size_t access;                  // in graph->accesses
+    std::int64_t writer = -1;            // the last one
     std::vector<std::uint32_t> readers;  // since then
   };
   std::shared_ptr<GraphState> graph;
@@ -37,7 +37,7 @@ Recorder::Use& Recorder::use_of(const AccessNode& access) {
   std::vector<AccessNode>& accesses = graph->accesses;
   const auto [at, is_new] = uses.try_emplace(access.var, Use{accesses.size(), -1, {}});
   if (is_new) {
-    accesses.push_back({nullptr, access.var, nullptr, false, false, false, true});
+    accesses.push_back({nullptr, access.var, nullptr, false, false, true, true});
     retain(access.var);
   }
   accesses[at->second.access].mutates |= access.mutates;
@@ -115,7 +115,7 @@ std::shared_ptr<GraphState> Capture::finish() {
 GraphState::GraphState(EngineCore* of, const char* graph_name, std::source_location captured)
     : core(of), name(graph_name), where(captured) {
   core->retain();
-  accesses.push_back({nullptr, new VarState(core), nullptr, false, true, false, true});
+  accesses.push_back({nullptr, new VarState(core), nullptr, false, true, true, true});
 }
 
 GraphState::~GraphState() {
@@ -128,18 +128,21 @@ GraphState::~GraphState() {
 }
 
 void refuse_in_capture(const char* what) {
-  if (!Recorder::current) [[likely]] return;
+  if (!Recorder::current) [[likely]]
+    return;
   throw Error(std::string(what) + " while this thread captures a graph: nothing that is pushed now runs");
 }
 
 void check_capture(const EngineCore* core) {
   const Recorder* recorder = Recorder::current;
-  if (!recorder || recorder->graph->core == core) [[likely]] return;
+  if (!recorder || recorder->graph->core == core) [[likely]]
+    return;
   throw Error("a push on another engine than the one whose graph this thread captures");
 }
 
 void submit_or_record(EngineCore* core, OpNode* op) {
-  if (Recorder::current) [[unlikely]] return Recorder::current->record(op);
+  if (Recorder::current) [[unlikely]]
+    return Recorder::current->record(op);
   core->submit(op);
 }
 
@@ -184,13 +187,15 @@ struct Launch {
   static constexpr OpTable table{true, start, destroy, nullptr};
 };
 
-void bind_value(const GraphState& graph, std::vector<std::shared_ptr<const void>>& values, const Binding& binding) {
+void bind_value(const GraphState& graph, std::vector<std::shared_ptr<const void>>& values,
+                const Binding& binding) {
   const SlotCell* cell = binding.cell.get();
   if (!cell || cell->index >= graph.slots.size() || graph.slots[cell->index].get() != cell) {
-    throw InvalidArgument(std::string("graph '") + graph.name + "': " +
-                          (cell ? "a Slot of another graph" : "a Slot of no graph"));
+    throw InvalidArgument(std::string("graph '") + graph.name +
+                          "': " + (cell ? "a Slot of another graph" : "a Slot of no graph"));
   }
-  if (!binding.value) throw InvalidArgument(std::string("graph '") + graph.name + "': a Binding without a value");
+  if (!binding.value)
+    throw InvalidArgument(std::string("graph '") + graph.name + "': a Binding without a value");
   values[cell->index] = binding.value;
 }
 
@@ -202,7 +207,7 @@ void check_values(const GraphState& graph, const std::vector<std::shared_ptr<con
                         " has no value; bind one to the launch, or set one");
 }
 
-OpNode* launch_op(const GraphState& graph) {
+OpNode* launch_op(GraphState& graph) {
   const std::size_t count = graph.accesses.size();
   OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
   op->access_count = static_cast<std::uint32_t>(count);
@@ -210,12 +215,14 @@ OpNode* launch_op(const GraphState& graph) {
   op->table = &Launch::table;
   op->name = graph.name;
   op->where = graph.where;
+  op->extra->graph = &graph;
   op->extra->numbers = std::max<std::size_t>(1, graph.ops.size());
   return op;
 }
 
 GraphState& state_of(const std::shared_ptr<GraphState>& state, const char* what) {
-  if (!state) throw InvalidArgument(std::string(what) + ": an empty Graph; graphs are made by Engine::capture");
+  if (!state)
+    throw InvalidArgument(std::string(what) + ": an empty Graph; graphs are made by Engine::capture");
   return *state;
 }
 

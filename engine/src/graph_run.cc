@@ -83,7 +83,8 @@ bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
 
 // False if it is asynchronous and goes on.
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
-  if (run.careful.load(std::memory_order_relaxed)) [[unlikely]] return run_carefully(run, i, worker);
+  if (run.careful.load(std::memory_order_relaxed)) [[unlikely]]
+    return run_carefully(run, i, worker);
   const GraphOp& op = run.graph->ops[i];
   if (std::exception_ptr thrown = call_op(op, run.first + i, worker)) [[unlikely]] {
     op.node->sequence = run.first + i;
@@ -103,6 +104,10 @@ void end_launch(GraphRun& run) noexcept {
   {
     std::lock_guard guard(run.lock);
     run.open = false;
+  }
+  {
+    std::lock_guard guard(graph.lock);
+    if (graph.last == run.op) graph.last = nullptr;
   }
   complete(run.op, nullptr);
 }
@@ -281,6 +286,17 @@ void release(GraphRun* run) noexcept {
   if (run->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete run;
 }
 
+bool join_launch(OpNode& op) noexcept {
+  if (!op.extra->graph) return false;
+  GraphState& graph = *op.extra->graph;
+  std::lock_guard guard(graph.lock);
+  OpNode* before = graph.after_last == op.sequence ? graph.last : nullptr;
+  graph.last = &op;
+  graph.after_last = op.sequence + op.numbers();
+  if (before) before->extra->then = &op;
+  return before != nullptr;
+}
+
 void launch_graph(OpNode* op, GraphRun& run) noexcept {
   GraphState& graph = *run.graph;
   const Scheduler scheduler = graph.core->options.scheduler;
@@ -294,7 +310,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   const int worker = this_thread_state.worker;
   if (scheduler == Scheduler::naive || graph.ops.empty()) return run_in_order(run);
   if (scheduler == Scheduler::fuzz) {
-    run.random = std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
+    run.random =
+        std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
   } else {
     run.most = graph.core->workers();
     run.alone = !graph.async && (graph.chain || run.most == 1 || graph.pace.alone());

@@ -56,13 +56,18 @@ struct GraphState {
   const char* const name;
   const std::source_location where;
   std::vector<GraphOp> ops;
-  std::vector<AccessNode> accesses;  // of a launch; a reference on each var
-  std::vector<std::uint32_t> next_ops, first_next;  // op i is followed by next_ops[first_next[i] .. first_next[i + 1]]
-  std::vector<std::uint32_t> before;                // how many ops each op follows
-  bool async = false;                               // there are asynchronous ops
-  bool chain = false;                               // no two ops can run at once
+  std::vector<AccessNode> accesses;  // of a launch, as if granted; a reference on each var
+  std::vector<std::uint32_t> next_ops,
+      first_next;                     // op i is followed by next_ops[first_next[i] .. first_next[i + 1]]
+  std::vector<std::uint32_t> before;  // how many ops each op follows
+  bool async = false;                 // there are asynchronous ops
+  bool chain = false;                 // no two ops can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // of the slots, null if not set
+
+  SpinLock lock;                 // guards:
+  OpNode* last = nullptr;        // the launch entered last, if it has not ended
+  std::uint64_t after_last = 0;  // the number in the serial order behind it
 
   // Of the launch that runs; there is only one at a time.
   Pace pace;
@@ -75,14 +80,14 @@ struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
-  OpNode* op = nullptr;               // the launch, as the engine sees it
-  std::uint64_t first = 0;            // of the serial order's numbers that the ops have
-  std::atomic<bool> careful{false};   // errors are about, or there are asynchronous ops
+  OpNode* op = nullptr;              // the launch, as the engine sees it
+  std::uint64_t first = 0;           // of the serial order's numbers that the ops have
+  std::atomic<bool> careful{false};  // errors are about, or there are asynchronous ops
   bool alone = false;
-  int most = 1;                       // threads that may run ops of it at once
-  double began = 0;                   // nanoseconds
+  int most = 1;      // threads that may run ops of it at once
+  double began = 0;  // nanoseconds
   std::atomic<std::uint64_t> busy{0};
-  std::atomic<std::uint32_t> left{0};  // ops not ended
+  std::atomic<std::uint32_t> left{0};       // ops not ended
   std::unique_ptr<std::mt19937_64> random;  // fuzz: picks what runs next
 
   SpinLock lock;      // guards all below, and graph->ready
@@ -93,6 +98,10 @@ struct GraphRun {
 
 void launch_graph(OpNode* op, GraphRun& run) noexcept;
 void release(GraphRun* run) noexcept;
+
+// An op that is being entered, numbered already. If it is a launch and nothing came between it and the graph's last one,
+// which has not ended, then it takes over that one's vars when it ends, and needs not be queued on them: true.
+bool join_launch(OpNode& op) noexcept;
 
 // Both parts of an asynchronous op of a graph have ended, on any thread.
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept;

@@ -24,6 +24,7 @@ struct WaitState {
 };
 
 struct GraphRun;
+struct GraphState;
 
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
 struct OpExtra {
@@ -34,8 +35,10 @@ struct OpExtra {
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
-  std::uint64_t numbers = 1;            // of the serial order that it takes: a graph's launch, one for each of its ops
+  std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
+  GraphState* graph = nullptr;          // of a launch
+  OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
 };
 
 // One cache line. `next` and `kind` are QueueNode's.

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
 
@@ -72,7 +73,7 @@ int ThreadedCore::drain(ReadyList& ready) {
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
       if (kind == OpKind::user) ++entered_[op->epoch];
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
-      is_ready = enter(*op);
+      is_ready = op->extra && join_launch(*op) ? false : enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
