@@ -343,21 +343,27 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
 }
 
-// Ops below the one limit are run by one thread, above the other by all. In between it is tried.
+// Ops below the one limit are run by one thread, above the other by all. In between the better way is taken, and the
+// other tried again, soon at first: the first launch is a cold one.
 bool Pace::alone() {
   constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
-  constexpr std::uint32_t kProbe = 64;                // every so many launches the other way is tried again
-  if (busy_ == kUnknown) return false;                // nothing is known: ops may take seconds
+  constexpr std::uint32_t kRarely = 64;               // launches
+  if (busy_ == kUnknown) return false;                // ops may take seconds
   if (busy_ > kLongOp) return false;
   if (alone_ == kUnknown) return true;
   if (alone_ < kShortOp) return true;
   if (shared_ == kUnknown) return false;
   const bool alone_is_better = alone_ < shared_;
-  return ++launches_ % kProbe == 0 ? !alone_is_better : alone_is_better;
+  if (++launches_ < until_probe_) return alone_is_better;
+  launches_ = 0;
+  until_probe_ = std::min(2 * until_probe_, kRarely);
+  return !alone_is_better;
 }
 
+// Whatever else the machine does only makes a launch longer: a better time is believed at once, a worse one slowly.
 void Pace::ended(bool was_alone, double wall, double busy) {
-  (was_alone ? alone_ : shared_) = wall;
+  double& known = was_alone ? alone_ : shared_;
+  known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;
   busy_ = busy;
 }
 

@@ -40,9 +40,10 @@ class Pace {
 
  private:
   static constexpr double kUnknown = -1;
-  double alone_ = kUnknown, shared_ = kUnknown;  // wall time of the last launch of each kind
+  double alone_ = kUnknown, shared_ = kUnknown;  // wall time of a launch of each kind
   double busy_ = kUnknown;
-  std::uint32_t launches_ = 0;
+  std::uint32_t launches_ = 0;  // since the other way was tried
+  std::uint32_t until_probe_ = 1;
 };
 
 struct GraphState {
