@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "fork.h"
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
 
 namespace heddle::detail {
 
 constinit thread_local ThreadState this_thread_state;
+constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
     : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
@@ -79,6 +81,11 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
+// As poison_of_reads, for an asynchronous op. What a launch reads is its ops' affair.
+std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
+  return op.extra->graph ? nullptr : poison_of_reads(op);
+}
+
 }  // namespace
 
 // Destructors of what the closure holds may push and wait like the op itself.
@@ -99,7 +106,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
-  if (!poison_of_reads(*op)) {
+  if (!poison_of_async(*op)) {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
   } else {
@@ -109,18 +116,23 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
 }
 
-// Both parts of an asynchronous op have ended.
-void complete_parts(OpNode* op) noexcept {
+std::exception_ptr outcome_of(OpNode* op) noexcept {
   OpExtra& extra = *op->extra;
   // An exception that unwound an unused Completion is the error; the drop is only its echo.
   const bool reported = extra.reported && !(extra.dropped && extra.thrown);
   // An op has one error; a second one is on record for wait_all.
   if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
-  extra.core->end(op, reported ? extra.reported : extra.thrown);
+  return reported ? extra.reported : extra.thrown;
+}
+
+void complete_parts(OpNode* op) noexcept {
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
+  op->extra->core->end(op, std::move(thrown));
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  std::shared_ptr<const Failure> failure = poison_of_async(*op);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (thrown) {
@@ -157,6 +169,10 @@ void drop(OpNode* op) noexcept {
 
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
+  if (OpNode* then = op->extra ? op->extra->then : nullptr) {
+    free_op(op);
+    return ready.push_back(then);
+  }
   ReadyList woken;
   leave(*op, failure, woken);
   free_op(op);

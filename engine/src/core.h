@@ -38,6 +38,9 @@ class InsideOp {
   ThreadState outer_;
 };
 
+// How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
+extern constinit thread_local std::uint32_t this_thread_blocked;
+
 // The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
 void begin_blocking_everywhere();
 void end_blocking_everywhere() noexcept;
@@ -62,6 +65,11 @@ struct EngineCore {
   virtual int workers() const { return 1; }
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
+
+  // The calling thread's worker number now, -1 if it may not start another op.
+  virtual int worker_now() const { return 0; }
+  // The op that the calling thread runs has work for others.
+  virtual void expect_help() {}
 
   // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
   virtual void begin_blocking() {}
@@ -106,6 +114,8 @@ struct EngineCore {
   const std::uint32_t generation_;
 };
 
+// The error with which both parts of an asynchronous op have ended.
+std::exception_ptr outcome_of(OpNode* op) noexcept;
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
 EngineCore* make_naive_core(const EngineOptions& options);

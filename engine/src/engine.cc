@@ -11,6 +11,7 @@
 #include <heddle/parallel.h>
 
 #include "core.h"
+#include "graph_state.h"
 
 namespace heddle {
 namespace detail {
@@ -137,6 +138,7 @@ Var Engine::new_var() {
 detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes, const Access& access,
                                  std::source_location where) {
   core_->check_open();
+  check_capture(core_);
   check_vars(access, core_);
   OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
   op->access_count = fill_accesses(op->accesses(), access, op);
@@ -146,7 +148,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   return {op, op->place()};
 }
 
-void Engine::commit_push(NewOp op) { core_->submit(op.node); }
+void Engine::commit_push(NewOp op) { submit_or_record(core_, op.node); }
 
 void Engine::abandon_push(NewOp op) noexcept { free_op(op.node); }
 
@@ -176,6 +178,7 @@ void Engine::push(const PreparedOp& prepared) {
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
+  check_capture(core_);
   OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), false);
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
@@ -188,7 +191,7 @@ void Engine::push(const PreparedOp& prepared) {
   op->table = state->table;
   op->name = state->name;
   op->where = state->where;
-  core_->submit(op);
+  submit_or_record(core_, op);
 }
 
 namespace {
@@ -229,6 +232,7 @@ void wait_in_child(VarState& var) {
 }  // namespace
 
 void Engine::wait(const Var& var) {
+  refuse_in_capture("wait");
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
   OpNode* op = wait_op(core_, var);
   auto state = std::make_shared<WaitState>();
@@ -238,6 +242,7 @@ void Engine::wait(const Var& var) {
 }
 
 void Engine::wait_all() {
+  refuse_in_capture("wait_all");
   if (core_->forked()) core_->check_open();
   core_->wait_all();
   std::vector<ErrorReport> reports = core_->errors.take_reports();

@@ -23,7 +23,8 @@ class FuzzCore final : public EngineCore {
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op);
-    if (running_) return;
+    if (parent) progress_.notify_all();  // its thread may be one that only completes an op
+    if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && !ready_.empty(); --runs) run(pick(), lock);
   }
@@ -86,7 +87,7 @@ class FuzzCore final : public EngineCore {
   }
 
   void add_ready(OpNode* op) {
-    op->sequence = sequence_++;
+    op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
     const OpKind kind = op->kind;  // the op may run and be gone once it is entered
     if (!enter(*op)) return;
     ReadyList ready;

@@ -20,12 +20,12 @@ class NaiveCore final : public EngineCore {
   void submit(OpNode* op) override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
     if (current_op()) {
-      op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
       nested_.push_back(op);
       return;
     }
     std::lock_guard guard(mutex_);
-    op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+    op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
     run(op);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
@@ -56,7 +56,8 @@ class NaiveCore final : public EngineCore {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
-      if (op->accesses()[i].mutates) var.poison = failure;
+      const AccessNode& access = op->accesses()[i];
+      if (access.mutates && !access.keeps_poison) var.poison = failure;
     }
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;

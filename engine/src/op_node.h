@@ -23,6 +23,9 @@ struct WaitState {
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
 };
 
+struct GraphRun;
+struct GraphState;
+
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
@@ -32,6 +35,10 @@ struct OpExtra {
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
+  std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op
+  GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
+  GraphState* graph = nullptr;          // of a launch
+  OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
@@ -52,6 +59,7 @@ struct OpNode : QueueNode {
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
+  std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

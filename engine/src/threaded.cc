@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
 
@@ -72,10 +73,10 @@ int ThreadedCore::drain(ReadyList& ready) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
-      op->sequence = sequence_++;
+      op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
       if (kind == OpKind::user) ++entered_[op->epoch];
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
-      is_ready = enter(*op);
+      is_ready = op->extra && join_launch(*op) ? false : enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
@@ -212,10 +213,14 @@ bool ThreadedCore::has_submitted(const VarState& var) const {
   return found;
 }
 
+void ThreadedCore::expect_help() {
+  if (Runner* runner = this_runner()) leave_short(*runner);
+}
+
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (workers() == 1) return EngineCore::parallel(count, grain, body);
-  if (Runner* runner = this_runner()) leave_short(*runner);
+  expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);
   parking_.notify();

@@ -51,6 +51,11 @@ class ThreadedCore final : public EngineCore {
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
+  int worker_now() const override {
+    const Runner* runner = this_runner();
+    return runner ? runner->seat->index : -1;
+  }
+  void expect_help() override;
   void begin_blocking() override;
   void end_blocking() noexcept override;
   void parallel(std::int64_t count, std::int64_t grain,

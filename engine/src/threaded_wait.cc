@@ -22,6 +22,7 @@ bool is_needed(const OpNode& op, const VarState& var) {
 void ThreadedCore::begin_blocking() {
   Runner* self = this_runner();
   if (!self) return;
+  ++this_thread_blocked;
   leave_short(*self);
   if (self->crew) crew_.one_blocks();
   release_seat(*self);

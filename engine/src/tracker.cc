@@ -61,7 +61,7 @@ void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& f
   {
     std::lock_guard guard(var.lock);
     if (access.mutates) {
-      if (var.poison || failure) {
+      if ((var.poison || failure) && !access.keeps_poison) {
         old = std::move(var.poison);
         var.poison = failure;
       }

@@ -23,6 +23,7 @@ struct AccessNode {
   bool reads;        // the op sees the old value: an error there skips it
   bool mutates;
   bool granted;  // guarded by var->lock
+  bool keeps_poison = false;  // mutates, but leaves the error to be as it is: a graph's ops see to that
 };
 
 // Two cache lines: threads that push use the first, threads that run ops the second.

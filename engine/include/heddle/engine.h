@@ -26,6 +26,9 @@
 
 namespace heddle {
 
+class Graph;
+template <class T> class Slot;
+
 enum class Scheduler {
   threaded,  // worker threads
   naive,     // every op runs inside its push: the oracle
@@ -73,6 +76,12 @@ class Engine {
     return PreparedOp(make_prepared(&Op::table, new Op{std::forward<F>(fn)}, access, where));
   }
   void push(const PreparedOp& op);
+
+  // Records what fn() pushes here, instead of running it, as a graph to be launched again and again: see graph.h.
+  template <class F>
+  Graph capture(F&& fn, const char* name = "graph", std::source_location where = std::source_location::current());
+  // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
+  template <class T> Slot<T> slot();
 
   // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
