@@ -161,7 +161,7 @@ void ThreadedCore::run_from(OpNode* op, Runner& self) {
   while (op) {
     op = run(op, self);
     if (step_down(op, self)) break;
-    while (!op && join_loop(self)) {
+    while (!op && self.seat && join_loop(self)) {
     }
     if (!op && self.seat) op = find(self);
   }
