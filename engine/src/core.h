@@ -11,10 +11,13 @@
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
+#include "var_registry.h"
 
 namespace heddle::detail {
 
 struct EngineCore;
+class Pending;
+class Watch;
 
 // What the calling thread is doing.
 struct ThreadState {
@@ -45,7 +48,7 @@ void end_blocking_everywhere() noexcept;
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
-  virtual ~EngineCore() = default;
+  virtual ~EngineCore();
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
@@ -59,6 +62,15 @@ struct EngineCore {
   virtual bool has_submitted(const VarState&) const { return false; }
   virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
   virtual int workers() const { return 1; }
+
+  // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
+  // shows those that are pushed and not entered, or ready.
+  virtual std::int64_t in_flight() = 0;
+  virtual bool has_pending() { return in_flight() > 0; }
+  virtual void visit_pending(Pending&) {}
+  Watch* watch() const { return watch_.get(); }  // null without EngineOptions::watchdog
+  void start_watchdog();                         // throws std::system_error
+
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
 
@@ -72,7 +84,8 @@ struct EngineCore {
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
-    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]] throw_closed();
+    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw_closed();
   }
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
@@ -83,7 +96,8 @@ struct EngineCore {
   const EngineOptions options;
   const bool extra_for_all;  // every op has an OpExtra
   ErrorLog errors;
-  std::mutex one_search;  // see depends()
+  std::mutex one_search;  // see depends(); vars' locks may be taken inside
+  VarRegistry vars;
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
@@ -102,6 +116,7 @@ struct EngineCore {
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
   std::atomic<std::int64_t> refs_{1};
   std::atomic<bool> open_{true};
+  std::unique_ptr<Watch> watch_;
   const std::uint32_t generation_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core.h"
+#include "pending.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -77,6 +78,13 @@ class FuzzCore final : public EngineCore {
 
   void stop() noexcept override {
     while (unfinished() > 0) wait_all();
+  }
+
+  std::int64_t in_flight() override { return unfinished(); }
+
+  void visit_pending(Pending& pending) override {
+    std::lock_guard guard(mutex_);
+    for (const OpNode* op : ready_) pending.see(*op, PendingState::ready);
   }
 
  private:

@@ -20,16 +20,16 @@ constexpr std::uint32_t kFairness = 64;  // every so many ops a runner looks at 
 
 // A thread that runs ops: one of the crew, or one that waits and helps meanwhile.
 struct Runner {
-  Seat* seat = nullptr;       // held; null: runs nothing
+  Seat* seat = nullptr;  // held; null: runs nothing
   Seat* last_seat = nullptr;
   OpNode* current = nullptr;  // the op whose end hands its successors to this runner
   ReadyList successors{};
   bool crew = false;
-  int depth = 0;              // ops that wait below the one it runs
-  bool spare = false;         // another runner does better without it
-  bool look_outside = false;  // at others' queues before its own, once
-  std::uint32_t ops = 0;      // run so far
-  std::uint64_t ticked = 0;   // nanoseconds, when it last looked at the clock
+  int depth = 0;                                     // ops that wait below the one it runs
+  bool spare = false;                                // another runner does better without it
+  bool look_outside = false;                         // at others' queues before its own, once
+  std::uint32_t ops = 0;                             // run so far
+  std::uint64_t ticked = 0;                          // nanoseconds, when it last looked at the clock
   const std::atomic<std::uint32_t>* stop = nullptr;  // stops looking for work when this is no longer
   std::uint32_t stop_unless = 0;                     // that
 };
@@ -48,6 +48,9 @@ class ThreadedCore final : public EngineCore {
   void drop(VarState& var) noexcept override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
+  std::int64_t in_flight() override;
+  bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
+  void visit_pending(Pending& pending) override;
   void begin_blocking() override;
   void end_blocking() noexcept override;
   void parallel(std::int64_t count, std::int64_t grain,
@@ -80,9 +83,7 @@ class ThreadedCore final : public EngineCore {
   bool join_loop(Runner& self);
   void be_short(Runner& self);
   void leave_short(Runner& self);
-  bool is_short(const Runner& self) const {
-    return short_runner_.load(std::memory_order_relaxed) == &self;
-  }
+  bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
   bool has_work() const;
   bool can_work() const;
   Nap look_around(std::uint64_t& progress, int& idle);
@@ -93,6 +94,7 @@ class ThreadedCore final : public EngineCore {
   void help_all(std::uint32_t signal);
   bool balanced(std::uint8_t epoch);
   void check_balance();
+  void enter_submitted();  // threaded_pending.cc
 
   struct Mine {
     const ThreadedCore* core = nullptr;
@@ -113,9 +115,9 @@ class ThreadedCore final : public EngineCore {
   };
 
   Submissions submissions_;
-  std::uint64_t sequence_ = 0;                // guarded by the lock of submissions_, like:
-  std::uint64_t entered_[2] = {0, 0};         // ops of users, of even and odd epochs
-  std::atomic<std::uint32_t> epoch_{0};       // of wait_all: it waits for the ops of the last one
+  std::uint64_t sequence_ = 0;           // guarded by the lock of submissions_, like:
+  std::uint64_t entered_[2] = {0, 0};    // ops of users, of even and odd epochs
+  std::atomic<std::uint32_t> epoch_{0};  // of wait_all: it waits for the ops of the last one
   std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};  // ops that ended on a thread without a seat
   Seats seats_;
   Arena arena_;
