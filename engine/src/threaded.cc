@@ -172,6 +172,14 @@ void ThreadedCore::drop(VarState& var) noexcept {
   release();
 }
 
+void ThreadedCore::enter_submitted() {
+  while (!submissions_.empty()) {
+    ReadyList ready;
+    drain(ready);
+    schedule(ready);
+  }
+}
+
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
   submissions_.for_each([&](const QueueNode& node) {

@@ -46,6 +46,7 @@ class ThreadedCore final : public EngineCore {
   void wait_all() override;
   void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
   void drop(VarState& var) noexcept override;
+  void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
   std::int64_t in_flight() override;

@@ -109,9 +109,9 @@ NDArray push_load(const std::string& path, heddle::Shape shape, bool whole, std:
 }
 
 void gather(const Dataset& from, const NDArray& order, std::int64_t first, const Batch& to) {
-  const std::uint8_t* images = from.images.data<std::uint8_t>();
-  const std::uint8_t* labels = from.labels.data<std::uint8_t>();
-  const std::int64_t* permutation = order.defined() ? order.data<std::int64_t>() : nullptr;
+  const std::uint8_t* images = from.images.data<const std::uint8_t>();
+  const std::uint8_t* labels = from.labels.data<const std::uint8_t>();
+  const std::int64_t* permutation = order.defined() ? order.data<const std::int64_t>() : nullptr;
   float* out_images = to.images.data<float>();
   std::uint8_t* out_labels = to.labels.data<std::uint8_t>();
   heddle::parallel_for(to.labels.size(), 64, [&](std::int64_t begin, std::int64_t end) {

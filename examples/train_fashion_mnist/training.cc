@@ -46,8 +46,8 @@ NDArray count_correct(const NDArray& logits, const NDArray& labels) {
   array_push("count_correct", {logits, labels}, {count}, [logits = logits.detach(), labels, count] {
     std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
     for (std::int64_t i = 0; i < rows; ++i) {
-      const float* row = logits.data<float>() + i * classes;
-      correct += std::max_element(row, row + classes) - row == labels.data<std::uint8_t>()[i];
+      const float* row = logits.data<const float>() + i * classes;
+      correct += std::max_element(row, row + classes) - row == labels.data<const std::uint8_t>()[i];
     }
     *count.data<std::int64_t>() = correct;
   });

@@ -106,7 +106,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   for (const auto& [name, value] : checkpoint.counters)
     content.metadata[kCounter + name] = std::to_string(value);
   for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
-  save_safetensors(path, content);
+  save_safetensors(path, content, {.checksums = true});
 }
 
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {

@@ -10,7 +10,7 @@ constexpr std::int64_t kGrain = 16384;
 
 template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDArray& sum) {
   std::vector<const T*> from;
-  for (const NDArray& value : values) from.push_back(value.data<T>());
+  for (const NDArray& value : values) from.push_back(value.data<const T>());
   T* to = sum.data<T>();
   // The order of the additions is that of the list for every element, whoever computes the chunk.
   parallel_for(sum.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {

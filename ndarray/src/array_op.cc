@@ -6,7 +6,7 @@ namespace heddle {
 
 namespace {
 
-void check(const char* name, const NDArray& array, const Engine** engine) {
+void check_array(const char* name, const NDArray& array, const Engine** engine) {
   if (!array.defined()) throw InvalidArgument(std::string(name) + ": an argument is an undefined array");
   if (!*engine) *engine = &array.engine();
   if (*engine != &array.engine()) {
@@ -18,8 +18,8 @@ void check(const char* name, const NDArray& array, const Engine** engine) {
 
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {
   const Engine* engine = nullptr;
-  for (const NDArray& array : reads) check(name, array, &engine);
-  for (const NDArray& array : writes) check(name, array, &engine);
+  for (const NDArray& array : reads) check_array(name, array, &engine);
+  for (const NDArray& array : writes) check_array(name, array, &engine);
   Access access;
   access.name = name;
   for (const NDArray& array : reads) access.read.add(array.var());

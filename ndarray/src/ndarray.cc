@@ -26,7 +26,7 @@ NDArray new_beside(const NDArray& like, DType dtype, Device device) {
 
 void push_copy(const char* name, const NDArray& source, const NDArray& target) {
   array_push(name, {source}, {target}, [source = source.detach(), target = target.detach()] {
-    detail::strided_copy(target.shape(), detail::operand_of(target), detail::operand_of(source));
+    detail::strided_copy(target.shape(), detail::target_of(target), detail::source_of(source));
   });
 }
 
@@ -46,10 +46,9 @@ void check_target(const NDArray& target, const char* name) {
 template <class T> void push_fill(const NDArray& array, T value) {
   check_target(array, "fill");
   array_push("fill", {}, {array}, [value, target = array.detach()] {
-    T source = value;
     detail::strided_copy(
-        target.shape(), detail::operand_of(target),
-        {reinterpret_cast<std::byte*>(&source), dtype_of<T>, Dims::filled(target.ndim(), 0)});
+        target.shape(), detail::target_of(target),
+        {reinterpret_cast<const std::byte*>(&value), dtype_of<T>, Dims::filled(target.ndim(), 0)});
   });
 }
 
@@ -158,9 +157,9 @@ template <class T> std::vector<T> NDArray::to_vector() const {
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));
   detail::read_now(*this, "to_vector", [values, source = detach()] {
-    const detail::Operand target{reinterpret_cast<std::byte*>(values->data()), dtype_of<Element>,
-                                 contiguous_strides(source.shape())};
-    detail::strided_copy(source.shape(), target, detail::operand_of(source));
+    const detail::Target target{reinterpret_cast<std::byte*>(values->data()), dtype_of<Element>,
+                                contiguous_strides(source.shape())};
+    detail::strided_copy(source.shape(), target, detail::source_of(source));
   });
   if constexpr (std::is_same_v<T, bool>) {
     return std::vector<bool>(values->begin(), values->end());

@@ -107,7 +107,7 @@ void save_npy(const std::string& path, const NDArray& array) {
   const std::string header = detail::npy_preamble({array.dtype(), false, array.shape()});
   AtomicFile file(path);
   file.write(header.data(), header.size());
-  file.write(values.storage()->data(), values.storage()->bytes());
+  file.write(values.data<const std::byte>(), values.storage()->bytes());
   file.commit();
 }
 
@@ -123,7 +123,7 @@ NDArray load_npy(const std::string& path, Device device) {
               " of " + name_of(header.dtype));
   }
   NDArray result(shape, header.dtype, device);
-  std::byte* data = result.storage()->data();  // no op knows it yet
+  std::byte* data = result.data<std::byte>();  // no op knows it yet
   file.read(data, result.storage()->bytes());
   if (header.dtype == DType::boolean) normalise_bools(data, result.storage()->bytes());
   if (!header.fortran_order) return result;

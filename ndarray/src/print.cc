@@ -153,7 +153,7 @@ template <class T> std::string scalar_text(T x) {
 template <class T> class Printer {
  public:
   explicit Printer(const NDArray& array) : shape_(array.shape()), strides_(array.strides()) {
-    data_ = reinterpret_cast<const T*>(array.storage()->data()) + array.offset();
+    data_ = reinterpret_cast<const T*>(array.data<const std::byte>());
     summarised_ = array.size() > kSummaryAbove;
   }
 

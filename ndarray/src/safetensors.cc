@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -15,6 +16,7 @@
 #include <heddle/safetensors.h>
 
 #include "atomic_file.h"
+#include "crc32.h"
 
 namespace heddle {
 namespace {
@@ -26,6 +28,10 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr std::uint64_t kAlign = 8;
 constexpr const char* kMetadata = "__metadata__";
+
+// Metadata of a file with checksums: that of the header's text, with zeros in its own place, and one of each array.
+const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
+constexpr std::size_t kDigits = 8;
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw Error("safetensors file '" + path + "': " + problem);
@@ -55,14 +61,16 @@ std::optional<DType> dtype_from_format(const std::string& name) {
   return std::nullopt;
 }
 
+using Arrays = std::vector<std::pair<std::string, NDArray>>;
+using Metadata = std::map<std::string, std::string>;
+
 std::uint64_t byte_count(const NDArray& array) {
   return static_cast<std::uint64_t>(array.size()) * size_of(array.dtype());
 }
 
 // Largest elements first, so that every array starts at a multiple of its element size.
-std::vector<std::pair<std::string, NDArray>> in_file_order(const std::string& path,
-                                                           const Safetensors& content) {
-  std::vector<std::pair<std::string, NDArray>> arrays;
+Arrays in_file_order(const std::string& path, const Safetensors& content) {
+  Arrays arrays;
   for (const auto& [name, array] : content.arrays) {
     if (name == kMetadata) fail(path, "no array can be called __metadata__");
     if (!array.defined()) fail(path, "array '" + name + "' is undefined");
@@ -74,10 +82,36 @@ std::vector<std::pair<std::string, NDArray>> in_file_order(const std::string& pa
   return arrays;
 }
 
-std::string header_of(const std::string& path, const Safetensors& content,
-                      const std::vector<std::pair<std::string, NDArray>>& arrays) {
+std::string checksum(const void* data, std::size_t bytes) {
+  char digits[kDigits + 1];
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(detail::crc32(data, bytes)));
+  return digits;
+}
+
+// Where the digits of the header's own checksum stand in its text. In a name the quotes would be escaped.
+std::size_t checksum_place(const std::string& text) {
+  const std::string before = "\"" + kHeaderChecksum + "\":\"";
+  const std::size_t found = text.find(before);
+  return found == std::string::npos ? found : found + before.size();
+}
+
+std::string checksum_of_header(std::string text, std::size_t place) {
+  text.replace(place, kDigits, kDigits, '0');
+  return checksum(text.data(), text.size());
+}
+
+// Only inside an op that reads the arrays.
+Metadata with_checksums(Metadata metadata, const Arrays& arrays) {
+  metadata[kHeaderChecksum] = std::string(kDigits, '0');
+  for (const auto& [name, array] : arrays) {
+    metadata[kArrayChecksum + name] = checksum(array.data<const std::byte>(), byte_count(array));
+  }
+  return metadata;
+}
+
+std::string header_of(const std::string& path, const Metadata& metadata, const Arrays& arrays) {
   json header = json::object();
-  if (!content.metadata.empty()) header[kMetadata] = content.metadata;
+  if (!metadata.empty()) header[kMetadata] = metadata;
   std::uint64_t offset = 0;
   for (const auto& [name, array] : arrays) {
     std::uint64_t end = offset + byte_count(array);
@@ -94,31 +128,36 @@ std::string header_of(const std::string& path, const Safetensors& content,
   }
   text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
   if (text.size() > kMaxHeader) fail(path, "names and metadata take more than 100 MB");
+  const std::size_t place = metadata.contains(kHeaderChecksum) ? checksum_place(text) : std::string::npos;
+  if (place != std::string::npos) text.replace(place, kDigits, checksum_of_header(text, place));
   return text;
 }
 
-std::unique_ptr<AtomicFile> write_file(const std::string& path, const std::string& header,
-                                       const std::vector<NDArray>& values) {
+std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& metadata,
+                                       const Arrays& arrays, SafetensorsOptions options) {
+  const std::string header =
+      header_of(path, options.checksums ? with_checksums(metadata, arrays) : metadata, arrays);
   auto file = std::make_unique<AtomicFile>(path);
   const std::uint64_t length = header.size();
   file->write(&length, sizeof length);
   file->write(header.data(), header.size());
-  for (const NDArray& array : values) {
-    const std::size_t begin = static_cast<std::size_t>(array.offset()) * size_of(array.dtype());
-    file->write(array.storage()->data() + begin, byte_count(array));
+  for (const auto& [name, array] : arrays) {
+    file->write(array.data<const std::byte>(), byte_count(array));
   }
   return file;
 }
 
 // One op reads them all, and so sees every array as it is between two ops, whatever other threads push meanwhile.
-std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const std::string& header,
-                                             const std::vector<NDArray>& values) {
+std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Metadata& metadata,
+                                             const Arrays& arrays, SafetensorsOptions options) {
+  std::vector<NDArray> values;
+  for (const auto& [name, array] : arrays) values.push_back(array);
   Engine& engine = values.front().engine();
   const Var done = engine.new_var();
   Access access = array_access("save_safetensors", values, {});
   access.mutate.add(done);
   auto written = std::make_shared<std::unique_ptr<AtomicFile>>();
-  engine.push([=] { *written = write_file(path, header, values); }, access);
+  engine.push([=] { *written = write_file(path, metadata, arrays, options); }, access);
   engine.wait(done);
   return std::move(*written);
 }
@@ -207,14 +246,30 @@ json parse_header(const std::string& path, const std::string& text) {
   return header;
 }
 
-std::map<std::string, std::string> parse_metadata(const std::string& path, const json& value) {
-  std::map<std::string, std::string> metadata;
+Metadata parse_metadata(const std::string& path, const json& value) {
+  Metadata metadata;
   if (!value.is_object()) fail(path, "__metadata__ is no JSON object");
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) fail(path, "__metadata__: the value of '" + key + "' is no string");
     metadata[key] = text.get<std::string>();
   }
   return metadata;
+}
+
+// Takes the checksums of the arrays out of the metadata, and that of the header, which `text` must match.
+Metadata take_checksums(const std::string& path, const std::string& text, Metadata& metadata) {
+  Metadata checksums;
+  const bool whole = metadata.erase(kHeaderChecksum) > 0;
+  for (auto at = metadata.lower_bound(kArrayChecksum);
+       at != metadata.end() && at->first.starts_with(kArrayChecksum); at = metadata.erase(at)) {
+    checksums[at->first.substr(kArrayChecksum.size())] = at->second;
+  }
+  if (!whole && checksums.empty()) return checksums;
+  const std::size_t place = checksum_place(text);
+  if (place == std::string::npos || text.compare(place, kDigits, checksum_of_header(text, place)) != 0) {
+    fail(path, "the header does not match its checksum: the file is damaged");
+  }
+  return checksums;
 }
 
 // The format asks that the arrays cover the data exactly, in any order.
@@ -243,17 +298,17 @@ class Reader {
     if (at_end < 0) fail(path_, "is no regular file");
     std::string text = read_header(static_cast<std::uint64_t>(at_end));
     const json header = parse_header(path_, text);
+    if (auto found = header.find(kMetadata); found != header.end()) {
+      metadata_ = parse_metadata(path_, *found);
+      checksums_ = take_checksums(path_, text, metadata_);
+    }
     for (const auto& [name, value] : header.items()) {
-      if (name == kMetadata) {
-        metadata_ = parse_metadata(path_, value);
-      } else {
-        entries_.push_back(parse_entry(path_, name, value));
-      }
+      if (name != kMetadata) entries_.push_back(parse_entry(path_, name, value));
     }
     check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - sizeof(std::uint64_t) - text.size());
   }
 
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const Metadata& metadata() const { return metadata_; }
   const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
 
   // The entries must be asked for in their order.
@@ -261,6 +316,7 @@ class Reader {
     NDArray array(entry.shape, entry.dtype, device);
     std::vector<std::byte> bytes(entry.end - entry.begin);
     read(bytes.data(), bytes.size());
+    check_sum(entry, bytes);
     if (entry.dtype == DType::boolean) {
       // A bool that is neither 0 nor 1 would be undefined behaviour to read.
       auto bad = [](std::byte b) { return b > std::byte{1}; };
@@ -269,12 +325,21 @@ class Reader {
       }
     }
     array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
-      if (!bytes.empty()) std::memcpy(array.storage()->data(), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(array.data<std::byte>(), bytes.data(), bytes.size());
     });
     return array;
   }
 
  private:
+  void check_sum(const Entry& entry, const std::vector<std::byte>& bytes) const {
+    auto wanted = checksums_.find(entry.name);
+    if (wanted == checksums_.end()) return;
+    const std::string got = checksum(bytes.data(), bytes.size());
+    if (got == wanted->second) return;
+    fail(path_, "array '" + entry.name + "' has the CRC-32 " + got + ", not " + wanted->second +
+                    " as when it was saved: the file is damaged");
+  }
+
   std::string read_header(std::uint64_t file_bytes) {
     in_.seekg(0);
     std::uint64_t length = 0;
@@ -295,19 +360,19 @@ class Reader {
 
   std::string path_;
   std::ifstream in_;
-  std::map<std::string, std::string> metadata_;
+  Metadata metadata_, checksums_;
   std::vector<Entry> entries_;
 };
 
 }  // namespace
 
-void save_safetensors(const std::string& path, const Safetensors& content) {
-  const auto arrays = in_file_order(path, content);
-  const std::string header = header_of(path, content, arrays);
-  std::vector<NDArray> values;
-  for (const auto& [name, array] : arrays) values.push_back(array);
-  const auto file =
-      values.empty() ? write_file(path, header, values) : write_file_by_op(path, header, values);
+void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options) {
+  for (const auto& [name, text] : content.metadata) {
+    if (name.starts_with(kHeaderChecksum)) fail(path, "metadata '" + name + "': that name is for checksums");
+  }
+  const Arrays arrays = in_file_order(path, content);
+  const auto write = arrays.empty() ? write_file : write_file_by_op;
+  const auto file = write(path, content.metadata, arrays, options);
   file->durable_commit();
 }
 

@@ -1,8 +1,18 @@
-#include <heddle/storage.h>
+#include <string>
+
+#include <heddle/ndarray.h>
 
 #include "cpu_allocator.h"
 
 namespace heddle {
+namespace {
+
+std::string describe(const Storage& storage, const NDArray* array) {
+  if (!array) return "a storage of " + std::to_string(storage.bytes()) + " bytes";
+  return std::string("an array of ") + name_of(array->dtype()) + " " + array->shape().to_string();
+}
+
+}  // namespace
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes)
     : engine_(&engine), device_(device), bytes_(bytes) {
@@ -10,13 +20,15 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
     throw InvalidArgument("this build has no memory on " + device.to_string() + "; it has cpu devices only");
   }
   var_ = engine.new_var();
+  if (check::enabled()) record_.made(var_);
 }
 
 Storage::~Storage() {
   if (std::byte* block = data_.load(std::memory_order_acquire)) detail::cpu_deallocate(block, bytes_);
 }
 
-std::byte* Storage::data() {
+std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
+  if (check::enabled()) record_.touched(var_, touch, [=, this] { return describe(*this, seen_as); });
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;
   // Ops that only read may get here together: the first to publish its block wins, the others take that one.

@@ -188,12 +188,13 @@ void CopyPlan::run(std::int64_t begin, std::int64_t end) const {
 
 }  // namespace
 
-Operand operand_of(const NDArray& array) {
-  const auto size = static_cast<std::int64_t>(size_of(array.dtype()));
-  return {array.storage()->data() + array.offset() * size, array.dtype(), array.strides()};
+Source source_of(const NDArray& array) {
+  return {array.data<const std::byte>(), array.dtype(), array.strides()};
 }
 
-void strided_copy(const Shape& shape, const Operand& target, const Operand& source) {
+Target target_of(const NDArray& array) { return {array.data<std::byte>(), array.dtype(), array.strides()}; }
+
+void strided_copy(const Shape& shape, const Target& target, const Source& source) {
   const std::int64_t count = element_count(shape);
   if (count == 0) return;
   CopyPlan plan;

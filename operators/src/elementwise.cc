@@ -1,3 +1,4 @@
+#include <limits>
 #include <string>
 
 #include <heddle/elementwise.h>
@@ -28,8 +29,16 @@ NDArray binary(const char* op, Family family, const Operand& a, const Operand& b
   return y;
 }
 
+// Every integer lies below an integer above an int64, as below infinity; but some are rounded up to it in f64.
+Operand comparable(const Operand& operand, const Operand& other) {
+  const bool huge = !operand.is_array && operand.scalar.is_huge();
+  if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
+  return std::numeric_limits<double>::infinity();
+}
+
 NDArray compare(const char* op, const Operand& a, const Operand& b) {
-  return push_binary(op, a, b, binary_dtypes(op, Family::comparison, a, b));
+  const Operand left = comparable(a, b), right = comparable(b, a);
+  return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
 }
 
 int kind_order(DType dtype) {

@@ -33,7 +33,7 @@ using LinearKernel = void(const NDArray& x, const NDArray& weight, const NDArray
 // sums (columns) = the sum of g's rows (rows, columns).
 using ColumnSumsKernel = void(const NDArray& g, const NDArray& sums);
 
-// out = g where y > 0, else 0: the gradient through a fused relu. All contiguous, of one shape.
+// out = 0 where y <= 0, else g, also where y is NaN: the gradient through a fused relu. All contiguous, of one shape.
 using ReluMaskKernel = void(const NDArray& g, const NDArray& y, const NDArray& out);
 
 }  // namespace heddle

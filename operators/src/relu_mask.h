@@ -5,7 +5,7 @@
 
 namespace heddle::detail {
 
-// g where y > 0, else 0. Both contiguous, of one shape; `name` is the op's.
+// 0 where y <= 0, else g: also where y is NaN. Both contiguous, of one shape; `name` is the op's.
 NDArray relu_mask(const char* name, const NDArray& g, const NDArray& y);
 
 }  // namespace heddle::detail

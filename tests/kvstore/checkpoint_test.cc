@@ -1,7 +1,7 @@
+#include <files.h>
 #include <filesystem>
-#include <fstream>
+#include <message_of.h>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -9,20 +9,9 @@
 #include <heddle/heddle.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
-
-// A directory of this test's own, removed at its end.
-struct TemporaryDirectory {
-  std::filesystem::path path;
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
 
 // A run with everything that has a state: dropout, shuffling, momentum, a schedule.
 struct Run {
@@ -65,15 +54,6 @@ struct Run {
             .notes = {{"batch", "8"}}};
   }
 };
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -167,6 +147,47 @@ TEST_CASE("files that are no checkpoints are refused") {
   CHECK(contains(message_of([&] { load_checkpoint(path, checkpoint); }), "format 'pt'"));
   CHECK(contains(message_of([&] { save_checkpoint(directory.file("no/such/place"), checkpoint); }),
                  "no/such/place"));
+}
+
+TEST_CASE("a damaged checkpoint is refused with the array's name and changes nothing") {
+  TemporaryFile file;
+  Run saved("sgd", {});
+  saved.run_epoch();
+  save_checkpoint(file.path, saved.checkpoint());
+  const auto weight = saved.net.parameters()[0].value.to_vector<float>();
+  std::string bytes = read_file(file.path);
+  const std::string pattern(reinterpret_cast<const char*>(weight.data()), weight.size() * sizeof(float));
+  const std::size_t at = bytes.find(pattern);
+  REQUIRE(at != std::string::npos);
+  bytes[at + 5] = static_cast<char>(bytes[at + 5] ^ 1);
+  write_file(file.path, bytes);
+
+  Run other("sgd", {});
+  const auto before = other.net.parameters()[0].value.to_vector<float>();
+  Checkpoint checkpoint = other.checkpoint();
+  const std::string message = message_of([&] { load_checkpoint(file.path, checkpoint); });
+  CAPTURE(message);
+  CHECK(contains(message, file.path));
+  CHECK(contains(message, "array 'parameter." + other.net.parameters()[0].name + "'"));
+  CHECK(contains(message, "the file is damaged"));
+  CHECK(other.net.parameters()[0].value.to_vector<float>() == before);
+}
+
+TEST_CASE("a checkpoint without checksums, as earlier versions wrote them, is loaded") {
+  TemporaryFile file;
+  Run saved("sgd", {{"momentum", 0.9}});
+  saved.run_epoch();
+  save_checkpoint(file.path, saved.checkpoint());
+  save_safetensors(file.path, load_safetensors(file.path));
+  CHECK_FALSE(contains(read_file(file.path), "crc32"));
+
+  Run other("sgd", {{"momentum", 0.9}});
+  Checkpoint checkpoint = other.checkpoint();
+  load_checkpoint(file.path, checkpoint);
+  CHECK(checkpoint.counters.at("epoch") == 1);
+  CHECK(other.trainer.steps() == saved.trainer.steps());
+  CHECK(other.net.parameters()[0].value.to_vector<float>() ==
+        saved.net.parameters()[0].value.to_vector<float>());
 }
 
 TEST_CASE("two parameters of one name cannot be saved") {

@@ -48,7 +48,7 @@ TEST_CASE("an op on arrays gets their memory") {
   const NDArray x = array<float>({1, 2, 3}), y({3});
   array_push("scale", {x}, {y}, [x = x.detach(), y = y.detach()](RunContext& context) {
     CHECK(std::string(context.name) == "scale");
-    for (int i = 0; i < 3; ++i) y.data<float>()[i] = 10 * x.data<float>()[i];
+    for (int i = 0; i < 3; ++i) y.data<float>()[i] = 10 * x.data<const float>()[i];
   });
   CHECK(y.to_vector<float>() == std::vector<float>{10, 20, 30});
 }
@@ -94,8 +94,9 @@ TEST_CASE("an array's memory lives until its last op is done") {
   NDArray sum = zeros({1});
   for (int i = 0; i < 100; ++i) {
     NDArray term = full({1}, i);
-    array_push("add", {term, sum}, {sum},
-               [term = term.detach(), sum = sum.detach()] { sum.data<float>()[0] += term.data<float>()[0]; });
+    array_push("add", {term, sum}, {sum}, [term = term.detach(), sum = sum.detach()] {
+      sum.data<float>()[0] += term.data<const float>()[0];
+    });
   }
   CHECK(sum.item<float>() == 4950);
 }

@@ -1,11 +1,10 @@
 #include <cstdint>
-#include <cstdlib>
+#include <files.h>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
+#include <message_of.h>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,35 +13,13 @@
 #include <heddle/npy.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
-struct TemporaryFile {
-  std::filesystem::path directory;
-  std::string path;
-  TemporaryFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    directory = pattern;
-    path = (directory / "array.npy").string();
-  }
-  ~TemporaryFile() { std::filesystem::remove_all(directory); }
-  std::string read() const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  void write(const std::string& bytes) const {
-    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  }
-  std::string problem() const {
-    try {
-      load_npy(path);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-};
+std::string problem_with(const std::string& path) {
+  return message_of([&] { load_npy(path); });
+}
 
 std::string file_of(const std::string& header, std::size_t data_bytes, char version = 1) {
   std::string bytes = "\x93NUMPY";
@@ -71,7 +48,7 @@ TEST_CASE("what is saved is loaded") {
       CHECK(b.shape() == shape);
       CHECK(b.device() == cpu(1));
       CHECK(b.astype(DType::f64).to_vector<double>() == a.astype(DType::f64).to_vector<double>());
-      CHECK((file.read().size() - a.storage()->bytes()) % 64 == 0);
+      CHECK((read_file(file.path).size() - a.storage()->bytes()) % 64 == 0);
     }
   }
 }
@@ -87,22 +64,22 @@ TEST_CASE("Fortran order is converted, versions 1 to 3 are read") {
   const TemporaryFile file;
   for (char version : {'\1', '\2', '\3'}) {
     std::string bytes = file_of(dictionary("|u1", "True", "(2, 3)"), 0, version);
-    file.write(bytes + std::string("\1\2\3\4\5\6", 6));
+    write_file(file.path, bytes + std::string("\1\2\3\4\5\6", 6));
     CHECK(load_npy(file.path).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 3, 5, 2, 4, 6});
   }
 }
 
 TEST_CASE("a bool in a file is true when its byte is not 0") {
   const TemporaryFile file;
-  file.write(file_of(dictionary("|b1", "False", "(3,)"), 0) + std::string("\0\1\xff", 3));
+  write_file(file.path, file_of(dictionary("|b1", "False", "(3,)"), 0) + std::string("\0\1\xff", 3));
   CHECK(load_npy(file.path).to_vector<bool>() == std::vector<bool>{false, true, true});
 }
 
 TEST_CASE("bad files are named with what is wrong") {
   const TemporaryFile file;
   const auto problem = [&](const std::string& bytes) {
-    file.write(bytes);
-    return file.problem();
+    write_file(file.path, bytes);
+    return problem_with(file.path);
   };
   const std::string good = dictionary("<f4", "False", "(2,)");
   CHECK(problem(file_of(good, 8)) == "no error");
@@ -124,7 +101,7 @@ TEST_CASE("bad files are named with what is wrong") {
   CHECK(problem(file_of(good + "x", 8)).find("behind") != std::string::npos);
   CHECK(problem("PK\3\4 something else").find("no npy file") != std::string::npos);
   CHECK(problem("").find("cut short") != std::string::npos);
-  CHECK(file.problem().find(file.path) != std::string::npos);
+  CHECK(problem_with(file.path).find(file.path) != std::string::npos);
   std::string huge = file_of(good, 8, 2);
   huge[11] = '\x7f';
   CHECK(problem(huge).find("more than allowed") != std::string::npos);
@@ -133,17 +110,17 @@ TEST_CASE("bad files are named with what is wrong") {
 TEST_CASE("no truncation and no changed byte does worse than throw Error") {
   const TemporaryFile file;
   save_npy(file.path, arange(0, 6, 1, DType::i32).view_as({2, 3}));
-  const std::string whole = file.read();
+  const std::string whole = read_file(file.path);
   for (std::size_t n = 0; n < whole.size(); ++n) {
-    file.write(whole.substr(0, n));
-    CHECK(file.problem() != "no error");
+    write_file(file.path, whole.substr(0, n));
+    CHECK(problem_with(file.path) != "no error");
   }
   int loaded = 0;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (unsigned flip : {0x01u, 0x08u, 0x20u, 0x80u, 0xffu}) {
       std::string bytes = whole;
       bytes[i] = static_cast<char>(static_cast<unsigned char>(bytes[i]) ^ flip);
-      file.write(bytes);
+      write_file(file.path, bytes);
       try {
         load_npy(file.path).wait();
         ++loaded;
@@ -158,12 +135,12 @@ TEST_CASE("saving says what went wrong and leaves the old file") {
   const TemporaryFile file;
   CHECK_THROWS_AS(save_npy(file.path + "/no/such/place.npy", zeros({1})), Error);
   CHECK_THROWS_AS(load_npy(file.path), Error);
-  CHECK_THROWS_AS(load_npy(file.directory.string()), Error);
+  CHECK_THROWS_AS(load_npy(file.directory.path.string()), Error);
   CHECK_THROWS_AS(save_npy(file.path, NDArray()), InvalidArgument);
   save_npy(file.path, full({1}, 3));
   const NDArray broken({1});
   array_push("broken", {}, {broken}, [] { throw std::domain_error("as told"); });
   CHECK_THROWS_AS(save_npy(file.path, broken), std::domain_error);
   CHECK(load_npy(file.path).item<float>() == 3);
-  CHECK(std::distance(std::filesystem::directory_iterator(file.directory), {}) == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(file.directory.path), {}) == 1);
 }

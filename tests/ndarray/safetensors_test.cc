@@ -2,13 +2,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <files.h>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <message_of.h>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -18,29 +16,9 @@
 #include <heddle/safetensors.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
-
-struct TemporaryFile {
-  std::filesystem::path directory;
-  std::string path;
-  TemporaryFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    directory = pattern;
-    path = (directory / "arrays.safetensors").string();
-  }
-  ~TemporaryFile() { std::filesystem::remove_all(directory); }
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 
 std::string with_header(const std::string& header, std::size_t data_bytes) {
   std::uint64_t length = header.size();
@@ -49,12 +27,7 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
 }
 
 std::string problem_with(const std::string& path) {
-  try {
-    load_safetensors(path);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { load_safetensors(path); });
 }
 
 Safetensors sample() {
@@ -135,9 +108,9 @@ TEST_CASE("nothing is left behind by a save that fails, nothing but the file by 
   std::string before = read_file(file.path);
   CHECK_THROWS_AS(save_safetensors(file.path, {.arrays = {{"bad", bad}}, .metadata = {}}), std::domain_error);
   CHECK(read_file(file.path) == before);
-  std::filesystem::directory_iterator entries(file.directory);
+  std::filesystem::directory_iterator entries(file.directory.path);
   CHECK(std::distance(begin(entries), end(entries)) == 1);
-  std::string nowhere = (file.directory / "none" / "x").string();
+  std::string nowhere = file.directory.file("none/x");
   CHECK_THROWS_AS(save_safetensors(nowhere, sample()), Error);
   CHECK_THROWS_AS(save_safetensors(file.path, {.arrays = {{"x", NDArray()}}, .metadata = {}}), Error);
   CHECK_THROWS_AS(save_safetensors(file.path, {.arrays = {{"__metadata__", ones({1})}}, .metadata = {}}),
@@ -205,7 +178,7 @@ TEST_CASE("broken files are refused with their name and the reason") {
   write_file(file.path, with_header(entry("\"BOOL\"", "[1]", "[0,1]"), 0) + "\x02");
   CHECK(problem_with(file.path).find("a bool above 1") != std::string::npos);
   CHECK(problem_with(file.path + ".none").find("cannot be opened") != std::string::npos);
-  CHECK(problem_with(file.directory.string()) != "no error");
+  CHECK(problem_with(file.directory.path.string()) != "no error");
 }
 
 TEST_CASE("every truncation and every flipped bit is refused or read, never worse") {
@@ -230,6 +203,53 @@ TEST_CASE("every truncation and every flipped bit is refused or read, never wors
   }
 }
 
+TEST_CASE("a file with checksums is loaded as it was saved, and is the same file each time") {
+  TemporaryFile file;
+  const Safetensors saved = sample();
+  save_safetensors(file.path, saved, {.checksums = true});
+  const std::string bytes = read_file(file.path);
+  save_safetensors(file.path, saved, {.checksums = true});
+  CHECK(read_file(file.path) == bytes);
+  const Safetensors loaded = load_safetensors(file.path);
+  CHECK(loaded.metadata == saved.metadata);
+  CHECK(load_safetensors_metadata(file.path) == saved.metadata);
+  CHECK(loaded.arrays.at("weight").to_vector<float>() == saved.arrays.at("weight").to_vector<float>());
+  // as zlib's crc32 has them, of 8, 24 and 3 bytes
+  CHECK(bytes.find("\"heddle.crc32:steps\":\"e72bd69b\"") != std::string::npos);
+  CHECK(bytes.find("\"heddle.crc32:weight\":\"69fb0d0b\"") != std::string::npos);
+  CHECK(bytes.find("\"heddle.crc32:labels\":\"f56c75da\"") != std::string::npos);
+  CHECK_THROWS_WITH_AS(save_safetensors(file.path, {.arrays = {}, .metadata = {{"heddle.crc32", "0"}}}),
+                       doctest::Contains("heddle.crc32"), Error);
+  save_safetensors(file.path, {}, {.checksums = true});
+  CHECK(load_safetensors(file.path).arrays.empty());
+}
+
+TEST_CASE("with checksums every flipped bit is found, and the damaged array is named") {
+  TemporaryFile file;
+  const Safetensors content{.arrays = {{"first", array<float>({1, 2})}, {"second", array<bool>({true})}},
+                            .metadata = {{"epoch", "3"}}};
+  save_safetensors(file.path, content, {.checksums = true});
+  const std::string good = read_file(file.path);
+  std::uint64_t header = 0;
+  good.copy(reinterpret_cast<char*>(&header), sizeof header);
+  const std::size_t first = sizeof header + header, second = first + 8;
+  REQUIRE(good.size() == second + 1);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = good;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      write_file(file.path, flipped);
+      const std::string problem = problem_with(file.path);
+      CAPTURE(i);
+      CAPTURE(problem);
+      CHECK(problem.find(file.path) != std::string::npos);
+      if (i < first) continue;
+      CHECK(problem.find(i < second ? "array 'first' has the CRC-32" : "array 'second' has the CRC-32") !=
+            std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("Python reads what is written, and what Python writes is read") {
   if (std::system("python3 -c 1 >/dev/null 2>&1") != 0) {
     MESSAGE("there is no python3 to check against");
@@ -237,7 +257,7 @@ TEST_CASE("Python reads what is written, and what Python writes is read") {
   }
   TemporaryFile file;
   save_safetensors(file.path, sample());
-  std::string script = (file.directory / "check.py").string(), back = (file.directory / "back").string();
+  std::string script = file.directory.file("check.py"), back = file.directory.file("back");
   write_file(script, R"(
 import json, struct, sys
 data = open(sys.argv[1], 'rb').read()

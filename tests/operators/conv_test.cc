@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <arrays.h>
 #include <cmath>
 #include <gradient_check.h>
 #include <limits>
@@ -8,9 +9,12 @@
 #include <doctest/doctest.h>
 
 #include <heddle/ops.h>
-#include <heddle/random.h>
 
 namespace heddle {
+
+using test::check_close;
+using test::uniform;
+
 namespace {
 
 struct Sample {
@@ -30,10 +34,6 @@ const std::vector<Sample> kSamples = {
     {{2, 3, 5, 4}, {4, 3, 3, 3}, {.padding = {1, 1}, .relu = true}},
 };
 
-NDArray uniform(const Shape& shape, DType dtype, std::uint64_t seed) {
-  return Generator(seed).uniform(shape, -1, 1, dtype);
-}
-
 struct Results {
   NDArray y, x, weight, bias;
 };
@@ -49,20 +49,6 @@ Results run(const Sample& sample, DType dtype) {
   const NDArray y = conv2d(x, weight, bias, sample.options);
   backward(y, uniform(y.shape(), DType::f32, 4).astype(dtype));
   return {y.detach(), grad(x), grad(weight), grad(bias)};
-}
-
-// Each element within `tolerance` of its size, or of 1 if that is more.
-void check_close(const NDArray& single, const NDArray& wide, double tolerance) {
-  REQUIRE(single.shape() == wide.shape());
-  const auto got = single.to_vector<float>();
-  const auto expected = wide.to_vector<double>();
-  double worst = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double error =
-        std::abs(static_cast<double>(got[i]) - expected[i]) / std::max(1.0, std::abs(expected[i]));
-    worst = error > worst || std::isnan(error) ? error : worst;
-  }
-  CHECK(worst <= tolerance);
 }
 
 std::string refusal(const NDArray& x, const NDArray& weight, const NDArray& bias = {},

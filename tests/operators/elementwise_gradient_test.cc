@@ -1,4 +1,6 @@
+#include <cmath>
 #include <gradient_check.h>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,20 @@ TEST_CASE("gradients of unary operators") {
   check_gradients([](const auto& x) { return relu(x[0]); }, {off_zero});
   check_gradients([](const auto& x) { return clip(x[0], -1, 2.5); }, {off_zero});
   check_gradients([](const auto& x) { return tanh(transpose(x[0])); }, {values({3, 4}, -2, 2, 3)});
+}
+
+TEST_CASE("relu lets the gradient of a NaN through, and NaN gradients") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    NDArray x = array<double>({nan, -1, 0, 2, 3}).astype(dtype);
+    set_requires_grad(x);
+    const NDArray y = relu(x);
+    backward(y, array<double>({5, 6, 7, 8, nan}).astype(dtype));
+    CHECK(std::isnan(y.astype(DType::f64)[0].item<double>()));
+    const auto gradients = grad(x).astype(DType::f64).to_vector<double>();
+    CHECK(std::vector(gradients.begin(), gradients.begin() + 4) == std::vector<double>{5, 0, 0, 8});
+    CHECK(std::isnan(gradients[4]));
+  }
 }
 
 TEST_CASE("gradients of binary operators, broadcast") {

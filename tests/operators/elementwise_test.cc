@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -72,6 +74,27 @@ TEST_CASE("numbers beyond an integer dtype") {
   CHECK((ones({1}) * huge).to_vector<float>() == Floats{0x1p64f});
   CHECK((ones({1}, DType::i64) + huge).to_vector<double>() == std::vector<double>{0x1p64});
   CHECK((ones({1}, DType::i64) + (huge >> 1)).dtype() == DType::i64);
+}
+
+TEST_CASE("integers compare exactly with one above an int64, which f64 rounds the largest of them to") {
+  const NDArray x = array<std::int64_t>({std::numeric_limits<std::int64_t>::max(), -1});
+  const std::vector<bool> all{true, true}, none{false, false};
+  for (const std::uint64_t huge : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    CHECK((x < huge).to_vector<bool>() == all);
+    CHECK((x <= huge).to_vector<bool>() == all);
+    CHECK((huge > x).to_vector<bool>() == all);
+    CHECK(not_equal(x, huge).to_vector<bool>() == all);
+    CHECK(equal(huge, x).to_vector<bool>() == none);
+    CHECK((x >= huge).to_vector<bool>() == none);
+    CHECK((huge <= x).to_vector<bool>() == none);
+    CHECK(equal(array<bool>({true, false}), huge).to_vector<bool>() == none);
+  }
+  const auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  CHECK(equal(x, largest).to_vector<bool>() == std::vector<bool>{true, false});
+  // floating ones, and floating numbers, are compared as they are
+  CHECK(equal(array<double>({0x1p63, 1}), std::uint64_t{1} << 63).to_vector<bool>() ==
+        std::vector<bool>{true, false});
+  CHECK(equal(x, 0x1p63).to_vector<bool>() == std::vector<bool>{true, false});
 }
 
 TEST_CASE("bad operands are found at the call") {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <memory>
+#include <message_of.h>
 #include <string>
 #include <vector>
 
@@ -9,19 +10,7 @@
 #include <heddle/sequential.h>
 
 using namespace heddle;
-
-namespace {
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-}  // namespace
+using heddle::test::message_of;
 
 TEST_CASE("a dense layer is x times weight transposed plus bias") {
   Generator generator(1);
@@ -122,19 +111,20 @@ TEST_CASE("a sequential names parameters by path, nests, and trains") {
 TEST_CASE("layers say which layer and which shapes do not fit") {
   Generator generator(6);
   Sequential net{Flatten(), Dense(6, 2, {}, generator)};
-  CHECK(message_of([&] {
+  CHECK(message_of<InvalidArgument>([&] {
           net(zeros({4, 5}));
         }) == "layer 1: Dense(6, 2): the input is (4, 5), wanted is (batch, 6)");
   Conv2d conv(3, 8, 5, {.stride = 2, .padding = 1}, generator);
   CHECK(
-      message_of([&] {
+      message_of<InvalidArgument>([&] {
         conv(zeros({1, 1, 9, 9}));
       }) ==
       "Conv2d(3, 8, 5, stride 2, padding 1): the input is (1, 1, 9, 9), wanted is (batch, 3, height, width)");
-  CHECK(message_of([&] {
+  CHECK(message_of<InvalidArgument>([&] {
           MaxPool2d(2)(zeros({4, 4}));
         }) == "MaxPool2d(2): the input is (4, 4), wanted is (batch, channels, height, width)");
-  CHECK(message_of([&] { Flatten()(zeros({4})); }) == "Flatten: the input is (4,), wanted is (batch, ...)");
+  CHECK(message_of<InvalidArgument>([&] { Flatten()(zeros({4})); }) ==
+        "Flatten: the input is (4,), wanted is (batch, ...)");
   CHECK_THROWS_AS(Dense(0, 1), InvalidArgument);
   CHECK_THROWS_AS(Conv2d(1, 1, 0), InvalidArgument);
   CHECK_THROWS_AS(MaxPool2d(-2), InvalidArgument);

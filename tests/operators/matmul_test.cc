@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <arrays.h>
 #include <cmath>
 #include <gradient_check.h>
 #include <string>
@@ -7,28 +8,13 @@
 #include <doctest/doctest.h>
 
 #include <heddle/ops.h>
-#include <heddle/random.h>
 
 namespace heddle {
+
+using test::check_close;
+using test::uniform;
+
 namespace {
-
-NDArray uniform(const Shape& shape, DType dtype, std::uint64_t seed) {
-  return Generator(seed).uniform(shape, -1, 1, dtype);
-}
-
-// Each element within `tolerance` of its size, or of 1 if that is more.
-void check_close(const NDArray& single, const NDArray& wide, double tolerance) {
-  REQUIRE(single.shape() == wide.shape());
-  const auto got = single.to_vector<float>();
-  const auto expected = wide.to_vector<double>();
-  double worst = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double error =
-        std::abs(static_cast<double>(got[i]) - expected[i]) / std::max(1.0, std::abs(expected[i]));
-    worst = error > worst || std::isnan(error) ? error : worst;
-  }
-  CHECK(worst <= tolerance);
-}
 
 std::string refusal(const NDArray& a, const NDArray& b) {
   try {
@@ -139,6 +125,20 @@ TEST_CASE("linear's gradients agree with finite differences") {
       testing::check_gradients([&](const std::vector<NDArray>& in) { return linear(in[0], in[1]); },
                                {uniform(x, DType::f64, 1), uniform({5, 3}, DType::f64, 2)});
     }
+  }
+}
+
+TEST_CASE("NaN goes through linear's relu, forward and backward") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    NDArray x = full({2, 3}, -1, dtype);
+    x[0].fill(std::nan(""));
+    set_requires_grad(x);
+    const NDArray y = linear(x, full({4, 3}, 2, dtype), {}, {.relu = true});
+    backward(y, ones({2, 4}, dtype));
+    const auto values = y.astype(DType::f64).to_vector<double>();
+    CHECK(std::all_of(values.begin(), values.begin() + 4, [](double v) { return std::isnan(v); }));
+    CHECK(std::all_of(values.begin() + 4, values.end(), [](double v) { return v == 0; }));
+    CHECK(grad(x).astype(DType::f64).to_vector<double>() == std::vector<double>{8, 8, 8, 0, 0, 0});
   }
 }
 

@@ -26,7 +26,8 @@ struct Checkpoint {
 // parameters have one name.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-// Blocks. Throws Error naming the file and what does not fit, before anything is changed: parameters, generators
+// Blocks. Throws Error naming the file and what does not fit, or the array whose checksum is not that of its saving,
+// before anything is changed. A file without checksums, of earlier versions, is loaded too. Parameters, generators
 // and counters must be those that were saved, shapes and dtypes too.
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -91,10 +92,15 @@ class NDArray {
   template <class T> T item() const;  // of an array with one element; T must match the dtype
   template <class T> std::vector<T> to_vector() const;  // row-major
 
-  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype.
+  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be std::byte.
+  // data<const T>() is to read, data<T>() is for ops that mutate var(): the access checker (check.h) holds ops to that.
   template <class T> T* data() const {
-    check_dtype(dtype_of<T>);
-    return reinterpret_cast<T*>(storage_->data()) + offset_;
+    using Value = std::remove_const_t<T>;
+    constexpr bool kBytes = std::is_same_v<Value, std::byte>;
+    if constexpr (!kBytes) check_dtype(dtype_of<Value>);
+    const auto touch = std::is_const_v<T> ? check::Touch::read : check::Touch::write;
+    T* begin = reinterpret_cast<T*>(storage_->data(touch, this));
+    return begin + offset_ * (kBytes ? static_cast<std::int64_t>(size_of(dtype_)) : 1);
   }
 
   const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }  // for autograd

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <memory>
 
+#include <heddle/check.h>
 #include <heddle/device.h>
 #include <heddle/engine.h>
 
 namespace heddle {
+
+class NDArray;
 
 class Storage {
  public:
@@ -24,12 +27,17 @@ class Storage {
   Engine& engine() const { return *engine_; }
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
-  std::byte*
-  data();  // 64-byte aligned. Only inside an op that declared var(), or after a wait. Throws std::bad_alloc
+
+  // 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker (check.h) wants to know
+  // what for, and throws UndeclaredAccess, describing the array if one is given. Throws std::bad_alloc.
+  std::byte* data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
 
   // Counts the ops pushed that change this storage; autograd compares it to find saved values overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (check::enabled()) record_.pushed();
+  }
 
  private:
   Engine* engine_;
@@ -38,6 +46,7 @@ class Storage {
   std::size_t bytes_;
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
+  check::Record record_;
 };
 
 // What the caching CPU allocator holds. Thread-safe.

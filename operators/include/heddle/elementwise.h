@@ -20,12 +20,15 @@ class Scalar {
   Scalar(T value)
       : integer_(static_cast<std::int64_t>(value)),
         kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer) {
-    if (std::is_unsigned_v<T> && integer_ < 0) *this = Scalar(static_cast<double>(value));
+    if (!std::is_unsigned_v<T> || integer_ >= 0) return;
+    *this = Scalar(static_cast<double>(value));
+    kind_ = Kind::huge;
   }
   template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), kind_(Kind::real) {}
 
   bool is_boolean() const { return kind_ == Kind::boolean; }
-  bool is_integral() const { return kind_ != Kind::real; }  // a bool is
+  bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
+  bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
   double real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
   template <class T> T as() const { return is_integral() ? static_cast<T>(integer_) : static_cast<T>(real_); }
 
@@ -34,7 +37,7 @@ class Scalar {
     std::int64_t integer_;
     double real_;
   };
-  enum class Kind : std::uint8_t { boolean, integer, real } kind_;
+  enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
 };
 
 // An array or a number: the argument of operators that take either.
@@ -63,7 +66,7 @@ NDArray minimum(const Operand& a, const Operand& b);  // likewise
 NDArray negative(const NDArray& x);
 NDArray abs(const NDArray& x);     // gradient 0 at 0
 NDArray square(const NDArray& x);  // x * x
-NDArray relu(const NDArray& x);    // max(x, 0); gradient 0 at 0
+NDArray relu(const NDArray& x);    // max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN
 
 // In floating point: f64 for an integer or bool x.
 NDArray exp(const NDArray& x);

@@ -82,9 +82,9 @@ template <class F> void arg_kernel(const NDArray& x, const NDArray& y, int axis)
   visit_dtype(x.dtype(), [&]<class T> {
     auto* to = y.data<std::int64_t>();
     if (neighbours)
-      by_columns<F>(plan, x.data<T>(), step, n, to);
+      by_columns<F>(plan, x.data<const T>(), step, n, to);
     else
-      by_rows<F>(plan, x.data<T>(), step, n, to);
+      by_rows<F>(plan, x.data<const T>(), step, n, to);
   });
 }
 

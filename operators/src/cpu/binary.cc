@@ -85,7 +85,7 @@ struct SquareGradient {
   template <class T> T operator()(T g, T x) const { return 2 * g * x; }
 };
 struct ReluGradient {
-  template <class T> T operator()(T g, T y) const { return y > 0 ? g : T{0}; }
+  template <class T> T operator()(T g, T y) const { return y <= 0 ? T{0} : g; }  // a NaN lets g through
 };
 struct SqrtGradient {
   template <class T> T operator()(T g, T y) const { return g / (2 * y); }

@@ -12,35 +12,37 @@ using namespace cpu_kernels;
 void forward(const ConvProblem& problem, const NDArray& x, const NDArray& weight, const NDArray& bias,
              const NDArray& y) {
   if (y.dtype() == DType::f32) {
-    onednn_conv_forward(problem, x.data<float>(), weight.data<float>(),
-                        problem.bias ? bias.data<float>() : nullptr, y.data<float>());
+    onednn_conv_forward(problem, x.data<const float>(), weight.data<const float>(),
+                        problem.bias ? bias.data<const float>() : nullptr, y.data<float>());
   } else {
-    loop_conv_forward(problem, x.data<double>(), weight.data<double>(),
-                      problem.bias ? bias.data<double>() : nullptr, y.data<double>());
+    loop_conv_forward(problem, x.data<const double>(), weight.data<const double>(),
+                      problem.bias ? bias.data<const double>() : nullptr, y.data<double>());
   }
 }
 
 void backward_data(const ConvProblem& problem, const NDArray& grad, const NDArray& y, const NDArray& weight,
                    const NDArray& x_grad) {
   if (grad.dtype() == DType::f32) {
-    onednn_conv_backward_data(problem, grad.data<float>(), problem.relu ? y.data<float>() : nullptr,
-                              weight.data<float>(), x_grad.data<float>());
+    onednn_conv_backward_data(problem, grad.data<const float>(),
+                              problem.relu ? y.data<const float>() : nullptr, weight.data<const float>(),
+                              x_grad.data<float>());
   } else {
-    loop_conv_backward_data(problem, grad.data<double>(), problem.relu ? y.data<double>() : nullptr,
-                            weight.data<double>(), x_grad.data<double>());
+    loop_conv_backward_data(problem, grad.data<const double>(),
+                            problem.relu ? y.data<const double>() : nullptr, weight.data<const double>(),
+                            x_grad.data<double>());
   }
 }
 
 void backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y, const NDArray& x,
                       const NDArray& weight_grad, const NDArray& bias_grad) {
   if (grad.dtype() == DType::f32) {
-    onednn_conv_backward_weights(problem, grad.data<float>(), problem.relu ? y.data<float>() : nullptr,
-                                 x.data<float>(), weight_grad.data<float>(),
-                                 problem.bias ? bias_grad.data<float>() : nullptr);
+    onednn_conv_backward_weights(problem, grad.data<const float>(),
+                                 problem.relu ? y.data<const float>() : nullptr, x.data<const float>(),
+                                 weight_grad.data<float>(), problem.bias ? bias_grad.data<float>() : nullptr);
   } else {
-    loop_conv_backward_weights(problem, grad.data<double>(), problem.relu ? y.data<double>() : nullptr,
-                               x.data<double>(), weight_grad.data<double>(),
-                               problem.bias ? bias_grad.data<double>() : nullptr);
+    loop_conv_backward_weights(problem, grad.data<const double>(),
+                               problem.relu ? y.data<const double>() : nullptr, x.data<const double>(),
+                               weight_grad.data<double>(), problem.bias ? bias_grad.data<double>() : nullptr);
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 void dropout_kernel(const NDArray& x, const NDArray& mask, double scale, const NDArray& y) {
   constexpr std::int64_t kGrain = 32768;
   cpu_kernels::visit_floating(x.dtype(), [&]<class T>() {
-    const T *from = x.data<T>(), *keep = mask.data<T>(), factor = static_cast<T>(scale);
+    const T *from = x.data<const T>(), *keep = mask.data<const T>(), factor = static_cast<T>(scale);
     T* to = y.data<T>();
     parallel_for(x.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) to[i] = keep[i] != T(0) ? from[i] * factor : T(0);

@@ -36,9 +36,9 @@ std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices
     });
   };
   if (indices.dtype() == DType::i32)
-    collect(indices.data<std::int32_t>());
+    collect(indices.data<const std::int32_t>());
   else
-    collect(indices.data<std::int64_t>());
+    collect(indices.data<const std::int64_t>());
   return result;
 }
 
@@ -56,9 +56,8 @@ void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int
   const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
   const auto number = static_cast<std::int64_t>(at.size());
   const std::size_t bytes = size_of(x.dtype());
-  const auto* from =
-      reinterpret_cast<const std::byte*>(x.storage()->data()) + x.offset() * std::int64_t(bytes);
-  auto* to = reinterpret_cast<std::byte*>(y.storage()->data()) + y.offset() * std::int64_t(bytes);
+  const auto* from = x.data<const std::byte>();
+  auto* to = y.data<std::byte>();
   const std::size_t run = static_cast<std::size_t>(blocks.inner) * bytes;
   if (run == 0) return;
   const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / blocks.inner);
@@ -96,8 +95,9 @@ void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std:
 void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis) {
   const Blocks blocks(x.shape(), axis);
   const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
-  if (x.dtype() == DType::f64) return scatter_add(blocks, gradient.data<double>(), at, x.data<double>());
-  scatter_add(blocks, gradient.data<float>(), at, x.data<float>());
+  if (x.dtype() == DType::f64)
+    return scatter_add(blocks, gradient.data<const double>(), at, x.data<double>());
+  scatter_add(blocks, gradient.data<const float>(), at, x.data<float>());
 }
 
 void one_hot_kernel(const NDArray& labels, const NDArray& y) {

@@ -19,7 +19,7 @@ using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::in
 template <class T> struct Source {
   explicit Source(const Operand& operand, const Shape& shape)
       : value(operand.is_array ? T{} : operand.scalar.as<T>()),
-        data(operand.is_array ? operand.array.data<T>() : nullptr),
+        data(operand.is_array ? operand.array.data<const T>() : nullptr),
         strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
 
   const T* at(std::int64_t offset) const { return data ? data + offset : &value; }
@@ -63,7 +63,7 @@ void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R
 template <class T, class R, class F> void map_unary(const NDArray& x, const NDArray& y, F f) {
   const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});
   const auto [x_step, y_step] = loop.inner_steps();
-  const T* from = x.data<T>();
+  const T* from = x.data<const T>();
   R* to = y.data<R>();
   loop.run([&, x_step = x_step, y_step = y_step](const auto& at, std::int64_t n) {
     map_run(from + at[0], x_step, to + at[1], y_step, n, f);

@@ -23,7 +23,7 @@ void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray
   const double flops = std::max(1.0, tiles.flops() * static_cast<double>(problem.terms));
   const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e6 / flops));
   visit_dtype(y.dtype(), [&]<class T>() {
-    const T *a_data = a.data<T>(), *b_data = b.data<T>();
+    const T *a_data = a.data<const T>(), *b_data = b.data<const T>();
     T* y_data = y.data<T>();
     parallel_for(results * tiles.count(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
@@ -60,8 +60,8 @@ void linear_kernel(const NDArray& x, const NDArray& weight, const NDArray& bias,
   const std::int64_t in = x.shape()[1], out = y.shape()[1];
   const GemmTiles tiles(y.shape()[0], out, in);
   visit_floating(y.dtype(), [&]<class T>() {
-    const T *x_data = x.data<T>(), *w_data = weight.data<T>();
-    const T* b_data = bias.defined() ? bias.data<T>() : nullptr;
+    const T *x_data = x.data<const T>(), *w_data = weight.data<const T>();
+    const T* b_data = bias.defined() ? bias.data<const T>() : nullptr;
     T* y_data = y.data<T>();
     parallel_for(tiles.count(), 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -92,7 +92,7 @@ void column_sums(const T* g, std::int64_t rows, std::int64_t stride, std::int64_
 void column_sums_kernel(const NDArray& g, const NDArray& sums) {
   const std::int64_t rows = g.shape()[0], columns = g.shape()[1];
   visit_floating(g.dtype(), [&]<class T>() {
-    const T* g_data = g.data<T>();
+    const T* g_data = g.data<const T>();
     T* sums_data = sums.data<T>();
     parallel_for(columns, kSumColumns, [&](std::int64_t begin, std::int64_t end) {
       column_sums(g_data + begin, rows, columns, end - begin, sums_data + begin);
@@ -102,11 +102,12 @@ void column_sums_kernel(const NDArray& g, const NDArray& sums) {
 
 void relu_mask_kernel(const NDArray& g, const NDArray& y, const NDArray& out) {
   visit_floating(g.dtype(), [&]<class T>() {
-    const T *g_data = g.data<T>(), *y_data = y.data<T>();
+    const T *g_data = g.data<const T>(), *y_data = y.data<const T>();
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] > T(0) ? g_data[i] : T(0);
+      // written so that a NaN lets g through
+      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] <= T(0) ? T(0) : g_data[i];
     });
   });
 }

@@ -67,7 +67,7 @@ void sgd_kernel(const NDArray& weight, const NDArray& velocity, const NDArray& g
   visit_floating(weight.dtype(), [&]<class T>() {
     T* w = weight.data<T>();
     T* v = velocity.defined() ? velocity.data<T>() : nullptr;
-    const T* g = grad.data<T>();
+    const T* g = grad.data<const T>();
     parallel_for(weight.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       if (v) {
         sgd_momentum(step, end - begin, w + begin, v + begin, g + begin);
@@ -82,7 +82,7 @@ void adam_kernel(const NDArray& weight, const NDArray& mean, const NDArray& vari
                  const AdamStep& step) {
   visit_floating(weight.dtype(), [&]<class T>() {
     T *w = weight.data<T>(), *m = mean.data<T>(), *v = variance.data<T>();
-    const T* g = grad.data<T>();
+    const T* g = grad.data<const T>();
     parallel_for(weight.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       adam(step, end - begin, w + begin, m + begin, v + begin, g + begin);
     });

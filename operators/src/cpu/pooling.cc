@@ -195,7 +195,7 @@ template <class F> void visit_pool(DType values, DType places, F&& fn) {
 void max_pool(const PoolProblem& p, const NDArray& x, const NDArray& y, const NDArray& where) {
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
   visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::u8, [&]<class T, class Where>() {
-    const T* from = x.data<T>();
+    const T* from = x.data<const T>();
     T* to = y.data<T>();
     Where* place = where.defined() ? where.data<Where>() : nullptr;
     for_each_plane(p, [&](std::int64_t plane) {
@@ -214,8 +214,8 @@ void max_pool_backward(const PoolProblem& p, const NDArray& grad, const NDArray&
                        const NDArray& x_grad) {
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
   visit_pool(grad.dtype(), where.dtype(), [&]<class T, class Where>() {
-    const T* from = grad.data<T>();
-    const Where* place = where.data<Where>();
+    const T* from = grad.data<const T>();
+    const Where* place = where.data<const Where>();
     T* to = x_grad.data<T>();
     for_each_plane(p, [&](std::int64_t plane) {
       if constexpr (std::is_same_v<Where, std::uint8_t>) {
@@ -247,7 +247,7 @@ template <class F> void for_each_share(const PoolProblem& p, F&& body) {
 void avg_pool(const PoolProblem& p, const NDArray& x, const NDArray& y) {
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
   visit_floating(x.dtype(), [&]<class T>() {
-    for_each_plane(p, [&, all_x = x.data<T>(), all_y = y.data<T>()](std::int64_t plane) {
+    for_each_plane(p, [&, all_x = x.data<const T>(), all_y = y.data<T>()](std::int64_t plane) {
       const T* from = all_x + plane * in;
       T* to = all_y + plane * out;
       std::fill_n(to, out, T(0));
@@ -260,7 +260,7 @@ void avg_pool(const PoolProblem& p, const NDArray& x, const NDArray& y) {
 void avg_pool_backward(const PoolProblem& p, const NDArray& grad, const NDArray& x_grad) {
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
   visit_floating(grad.dtype(), [&]<class T>() {
-    for_each_plane(p, [&, all_g = grad.data<T>(), all_x = x_grad.data<T>()](std::int64_t plane) {
+    for_each_plane(p, [&, all_g = grad.data<const T>(), all_x = x_grad.data<T>()](std::int64_t plane) {
       const T* from = all_g + plane * out;
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));

@@ -213,8 +213,9 @@ template <class F, class T, class R> void reduce_columns(const ReducePlan& plan,
 template <class F, class T, class R> void reduce(const NDArray& x, const NDArray& y, const Dims& axes) {
   const ReducePlan plan(x, y, axes);
   if (y.size() == 0) return;
-  if (plan.by_columns() && plan.reduced.count() > 0) return reduce_columns<F>(plan, x.data<T>(), y.data<R>());
-  reduce_rows<F>(plan, x.data<T>(), y.data<R>());
+  if (plan.by_columns() && plan.reduced.count() > 0)
+    return reduce_columns<F>(plan, x.data<const T>(), y.data<R>());
+  reduce_rows<F>(plan, x.data<const T>(), y.data<R>());
 }
 
 void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {

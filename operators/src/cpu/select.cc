@@ -41,7 +41,7 @@ void where_kernel(const NDArray& condition, const Operand& a, const Operand& b, 
     const Source<T> left(a, y.shape()), right(b, y.shape());
     const StridedLoop<4> loop(y.shape(), {condition.strides(), left.strides, right.strides, y.strides()});
     const auto steps = loop.inner_steps();
-    const bool* mask = condition.data<bool>();
+    const bool* mask = condition.data<const bool>();
     T* to = y.data<T>();
     loop.run([&](const auto& at, std::int64_t n) {
       where_run(mask + at[0], steps[0], left.at(at[1]), steps[1], right.at(at[2]), steps[2], to + at[3],

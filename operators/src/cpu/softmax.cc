@@ -90,7 +90,7 @@ template <class F> void for_each_line(const SoftmaxProblem& p, F&& body) {
 void softmax_kernel(const SoftmaxProblem& p, const NDArray& x, const NDArray& y) {
   if (p.length == 0) return;
   visit_floating(x.dtype(), [&]<class T>() {
-    const T* from = x.data<T>();
+    const T* from = x.data<const T>();
     T* to = y.data<T>();
     for_each_line(p, [&](std::int64_t at) { softmax_line(from + at, to + at, p.length, p.inner, p.log); });
   });
@@ -100,7 +100,7 @@ void softmax_backward_kernel(const SoftmaxProblem& p, const NDArray& grad, const
                              const NDArray& x_grad) {
   if (p.length == 0) return;
   visit_floating(grad.dtype(), [&]<class T>() {
-    const T *g = grad.data<T>(), *out = y.data<T>();
+    const T *g = grad.data<const T>(), *out = y.data<const T>();
     T* to = x_grad.data<T>();
     for_each_line(p, [&](std::int64_t at) {
       softmax_line_backward(g + at, out + at, to + at, p.length, p.inner, p.log);
@@ -142,8 +142,8 @@ void cross_entropy_kernel(const NDArray& logits, const NDArray& labels, const ND
                           const NDArray& loss) {
   const std::int64_t rows = logits.shape()[0], classes = logits.shape()[1];
   visit_labels(logits.dtype(), labels.dtype(), [&]<class T, class Label>() {
-    const T* x = logits.data<T>();
-    const Label* label = labels.data<Label>();
+    const T* x = logits.data<const T>();
+    const Label* label = labels.data<const Label>();
     T* p = probabilities.data<T>();
     std::vector<double> losses(static_cast<std::size_t>(rows));
     parallel_for(rows, lines_per_chunk(classes), [&](std::int64_t begin, std::int64_t end) {
@@ -164,9 +164,9 @@ void cross_entropy_backward_kernel(const NDArray& grad, const NDArray& probabili
                                    const NDArray& logits_grad) {
   const std::int64_t rows = probabilities.shape()[0], classes = probabilities.shape()[1];
   visit_labels(grad.dtype(), labels.dtype(), [&]<class T, class Label>() {
-    const T factor = *grad.data<T>() / static_cast<T>(rows);
-    const T* p = probabilities.data<T>();
-    const Label* label = labels.data<Label>();
+    const T factor = *grad.data<const T>() / static_cast<T>(rows);
+    const T* p = probabilities.data<const T>();
+    const Label* label = labels.data<const Label>();
     T* to = logits_grad.data<T>();
     parallel_for(rows, lines_per_chunk(classes), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin * classes; i < end * classes; ++i) to[i] = p[i] * factor;

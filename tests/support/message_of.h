@@ -1,0 +1,20 @@
+// What an error says.
+#pragma once
+
+#include <string>
+
+#include <heddle/error.h>
+
+namespace heddle::test {
+
+// what() of the Expected that call() throws, "no error" if it throws nothing. Any other exception passes.
+template <class Expected = Error> std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace heddle::test
