@@ -107,7 +107,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
   }
   if (watch_) [[unlikely]]
     watch_->ended(*op);
-  finish(op, failure);
+  finish(op, std::move(failure));
 }
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
@@ -147,7 +147,7 @@ void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
   }
   if (watch_) [[unlikely]]
     watch_->ended(*op);
-  finish(op, failure);
+  finish(op, std::move(failure));
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {

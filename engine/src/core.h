@@ -55,8 +55,9 @@ struct EngineCore {
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
-  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
-  virtual void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
+  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
+  // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
+  virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.

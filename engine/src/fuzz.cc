@@ -66,10 +66,11 @@ class FuzzCore final : public EngineCore {
 
   void drop(VarState& var) noexcept override { drop_var(var); }
 
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, failure, ready);
+    failure.reset();
     std::lock_guard guard(mutex_);
     while (!ready.empty()) ready_.push_back(ready.pop_front());
     --unfinished_[epoch];

@@ -52,12 +52,13 @@ class NaiveCore final : public EngineCore {
     std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
   }
 
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
       if (op->accesses()[i].mutates) var.poison = failure;
     }
+    failure.reset();
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
     ended_.notify_all();

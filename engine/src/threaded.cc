@@ -104,12 +104,13 @@ void ThreadedCore::schedule(ReadyList& ready) {
   parking_.notify();
 }
 
-void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept {
+void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
   Runner* runner = this_runner();
   const bool hand_over = runner && runner->current == op;
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, failure, ready);
+  failure.reset();
   if (runner) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
     std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
@@ -170,14 +171,6 @@ void ThreadedCore::drop(VarState& var) noexcept {
     check_balance();
   }
   release();
-}
-
-void ThreadedCore::enter_submitted() {
-  while (!submissions_.empty()) {
-    ReadyList ready;
-    drain(ready);
-    schedule(ready);
-  }
 }
 
 bool ThreadedCore::has_submitted(const VarState& var) const {

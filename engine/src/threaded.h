@@ -44,7 +44,7 @@ class ThreadedCore final : public EngineCore {
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
@@ -97,7 +97,7 @@ class ThreadedCore final : public EngineCore {
   void help_all(std::uint32_t signal);
   bool balanced(std::uint8_t epoch);
   void check_balance();
-  void enter_submitted();  // threaded_pending.cc
+  void enter_some();  // threaded_pending.cc
 
   struct Mine {
     const ThreadedCore* core = nullptr;

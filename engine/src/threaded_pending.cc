@@ -19,7 +19,7 @@ std::int64_t ThreadedCore::in_flight() {
 }
 
 // When all workers are blocked in ops, nobody enters what is pushed: does so here, as what waits for what shows only then.
-void ThreadedCore::enter_submitted() {
+void ThreadedCore::enter_some() {
   constexpr int kMostRounds = 64;
   ReadyList ready;
   for (int round = 0; round < kMostRounds && drain(ready) > 0; ++round) {
@@ -30,8 +30,12 @@ void ThreadedCore::enter_submitted() {
   check_balance();
 }
 
+void ThreadedCore::enter_submitted() {
+  while (!submissions_.empty()) enter_some();
+}
+
 void ThreadedCore::visit_pending(Pending& pending) {
-  enter_submitted();
+  enter_some();
   const auto see_ready = [&](const OpNode& op) { return pending.see(op, PendingState::ready); };
   for (const Seat& seat : seats_) seat.queue.for_each(see_ready);
   elsewhere_.for_each(see_ready);
