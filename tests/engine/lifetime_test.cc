@@ -18,6 +18,8 @@ using namespace heddle;
 
 namespace {
 
+constexpr Scheduler kInChild = Scheduler::HEDDLE_TEST_CHILD_SCHEDULER;
+
 // Runs `body` in a forked child; its result is the child's exit code, 100 for an exception.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
@@ -161,7 +163,7 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
   const int code = in_child([&] {
     if (!throws_error([&] { engine.wait(queued); })) return 1;
     if (engine.describe_pending().find("fork()") == std::string::npos) return 2;
-    Engine fresh({.workers = 3, .watchdog = 1e6});
+    Engine fresh({.scheduler = kInChild, .workers = 3});
     Var var = fresh.new_var();
     int value = 0;
     for (int i = 0; i < 1000; ++i) fresh.push([&] { ++value; }, {.mutate = {var}});
@@ -194,7 +196,7 @@ TEST_CASE("two hundred forks while four threads push, make vars and let go of th
   int good = 0;
   for (int round = 0; round < 200; ++round) {
     good += in_child([] {
-              Engine fresh({.workers = 2});
+              Engine fresh({.scheduler = kInChild, .workers = 2});
               Var var = fresh.new_var();
               int value = 0;
               for (int k = 0; k < 20; ++k) fresh.push([&] { ++value; }, {.mutate = {var}});

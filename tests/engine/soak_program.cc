@@ -3,9 +3,9 @@
 //   engine_soak --ops N --workers W [--seed S]
 //
 // Prints operations a second and memory now and then: resident, and given out by the allocator while no op is in flight.
-// Fails if between the fifth of the run that follows the warm-up and the last fifth either has drifted by more than 1%, or
-// resident memory by 1 MiB if that is more: of a few MiB, holes that no page can be given back from are some percent. Fails
-// too if a result is not what it should be.
+// Fails if between the fifth of the run that follows the warm-up and the last fifth either has drifted by more than 1% and
+// by more than this: resident memory by 1 MiB, as of a few MiB holes that no page can be given back from are some percent; what
+// was given out by 64 KiB, as threads keep what they freed for themselves. Fails too if a result is not what it should be.
 //
 // How much is resident depends on how far the pusher was ahead at the worst moment so far. So that this comes first, in
 // some windows at the start no op runs before all are pushed.
@@ -276,6 +276,6 @@ int main(int count, char** words) {
               static_cast<unsigned long long>(soak.windows_with_errors()),
               static_cast<unsigned long long>(windows));
   const bool resident = drifted("resident", samples.resident, 1),
-             given_out = drifted("given out", samples.given_out, 0);
+             given_out = drifted("given out", samples.given_out, 1.0 / 16);
   return resident || given_out ? 1 : 0;
 }
