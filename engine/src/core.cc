@@ -6,6 +6,7 @@
 #include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
+#include "watch.h"
 
 namespace heddle::detail {
 
@@ -13,7 +14,14 @@ constinit thread_local ThreadState this_thread_state;
 constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
-    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
+    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {
+  if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
+}
+EngineCore::~EngineCore() = default;
+
+void EngineCore::start_watchdog() {
+  if (watch_) watch_->start();
+}
 
 void EngineCore::throw_closed() const {
   if (forked()) {
@@ -33,6 +41,7 @@ void EngineCore::shut_down() noexcept {
   wait_all();
   open_.store(false, std::memory_order_relaxed);
   stop();
+  if (watch_) watch_->stop();
   errors.log_unseen();
 }
 
@@ -90,6 +99,8 @@ std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
 
 // Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
+  if (watch_) [[unlikely]]
+    watch_->started(*op, worker);
   if (op->table->async) return execute_async(op, worker);
   std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
@@ -101,7 +112,9 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     }
     destroy_closure(op);
   }
-  finish(op, failure);
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  finish(op, std::move(failure));
 }
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
@@ -112,6 +125,8 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   } else {
     extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
+  if (watch_) [[unlikely]]
+    watch_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
 }
@@ -142,7 +157,9 @@ void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
-  finish(op, failure);
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  finish(op, std::move(failure));
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {

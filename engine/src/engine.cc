@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <heddle/engine.h>
@@ -12,12 +13,20 @@
 
 #include "core.h"
 #include "graph_state.h"
+#include "pending.h"
 
 namespace heddle {
 namespace detail {
 
-VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) { core->retain(); }
-VarState::~VarState() { core->release(); }
+VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) {
+  core->vars.add(*this);
+  core->retain();
+}
+VarState::~VarState() {
+  // In the child of a fork a thread of the parent may hold a lock of the registry for ever.
+  if (!core->forked()) core->vars.remove(*this);
+  core->release();
+}
 
 void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
 
@@ -47,7 +56,8 @@ namespace {
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      if (!var || var->core != core) [[unlikely]] throw_bad_var(var, access.name);
+      if (!var || var->core != core) [[unlikely]]
+        throw_bad_var(var, access.name);
     }
   }
 }
@@ -103,11 +113,9 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
-EngineCore* make_core(const EngineOptions& options) {
-  if (options.workers < 0 || options.workers > 1024) {
-    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
-                          ", want 0 (one a core) to 1024");
-  }
+constexpr double kLongestWatchdog = 1e9;  // seconds
+
+EngineCore* make_scheduler(const EngineOptions& options) {
   switch (options.scheduler) {
     case Scheduler::naive:
       return make_naive_core(options);
@@ -116,6 +124,26 @@ EngineCore* make_core(const EngineOptions& options) {
     default:
       return make_threaded_core(options);
   }
+}
+
+EngineCore* make_core(const EngineOptions& options) {
+  if (options.workers < 0 || options.workers > 1024) {
+    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
+                          ", want 0 (one a core) to 1024");
+  }
+  if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+    throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
+                          ", want 0 (off) to 1e9 seconds");
+  }
+  EngineCore* core = make_scheduler(options);
+  try {
+    core->start_watchdog();
+  } catch (const std::system_error& error) {
+    core->shut_down();
+    core->release();
+    throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
+  }
+  return core;
 }
 
 }  // namespace
@@ -222,7 +250,7 @@ void wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
   if (!var.lock.try_lock()) throw Error(kUnderWay);
-  const bool done = !var.writer_running && !var.head && !var.core->has_submitted(var);
+  const bool done = !var.writer && !var.head && !var.core->has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
   if (!done) throw Error(kUnderWay);
@@ -264,6 +292,9 @@ ErrorReport Engine::error_of(const Var& var) const {
 void Engine::clear_error(const Var& var) {
   push([] {}, {.mutate = {var}, .name = "clear_error"});
 }
+
+std::string Engine::describe_pending() const { return Pending(*core_).text(); }
+std::string Engine::pending_dot() const { return Pending(*core_).dot(); }
 
 int Engine::workers() const { return core_->workers(); }
 EngineOptions Engine::options() const { return core_->options; }
@@ -316,6 +347,13 @@ EngineOptions EngineOptions::from_environment() {
     options.workers = parse_number<int>(value, value, "HEDDLE_WORKERS", kWanted);
     if (options.workers < 0 || options.workers > 1024) {
       throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
+    }
+  }
+  if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {
+    constexpr const char* kWanted = "a number of seconds, 0 for none";
+    options.watchdog = parse_number<double>(value, value, "HEDDLE_WATCHDOG", kWanted);
+    if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+      throw InvalidArgument(std::string("HEDDLE_WATCHDOG: got '") + value + "', want " + kWanted);
     }
   }
   return options;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core.h"
+#include "pending.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -66,10 +67,11 @@ class FuzzCore final : public EngineCore {
 
   void drop(VarState& var) noexcept override { drop_var(var); }
 
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, failure, ready);
+    failure.reset();
     std::lock_guard guard(mutex_);
     while (!ready.empty()) ready_.push_back(ready.pop_front());
     --unfinished_[epoch];
@@ -78,6 +80,13 @@ class FuzzCore final : public EngineCore {
 
   void stop() noexcept override {
     while (unfinished() > 0) wait_all();
+  }
+
+  std::int64_t in_flight() override { return unfinished(); }
+
+  void visit_pending(Pending& pending) override {
+    std::lock_guard guard(mutex_);
+    for (const OpNode* op : ready_) pending.see(*op, PendingState::ready);
   }
 
  private:

@@ -108,12 +108,13 @@ void ThreadedCore::schedule(ReadyList& ready) {
   parking_.notify();
 }
 
-void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept {
+void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
   Runner* runner = this_runner();
   const bool hand_over = runner && runner->current == op;
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, failure, ready);
+  failure.reset();
   if (runner) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
     std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
@@ -195,20 +196,13 @@ void ThreadedCore::drop(VarState& var) noexcept {
   release();
 }
 
-void ThreadedCore::enter_submitted() {
-  while (!submissions_.empty()) {
-    ReadyList ready;
-    drain(ready);
-    schedule(ready);
-  }
-}
-
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
   submissions_.for_each([&](const QueueNode& node) {
-    if (node.kind == OpKind::drop) return;
+    if (node.kind == OpKind::drop) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
+    return !found;
   });
   return found;
 }

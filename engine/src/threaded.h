@@ -46,7 +46,7 @@ class ThreadedCore final : public EngineCore {
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
@@ -56,6 +56,9 @@ class ThreadedCore final : public EngineCore {
     return runner ? runner->seat->index : -1;
   }
   void expect_help() override;
+  std::int64_t in_flight() override;
+  bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
+  void visit_pending(Pending& pending) override;
   void begin_blocking() override;
   void end_blocking() noexcept override;
   void parallel(std::int64_t count, std::int64_t grain,
@@ -102,6 +105,7 @@ class ThreadedCore final : public EngineCore {
   void help_all(std::uint32_t signal);
   bool balanced(std::uint8_t epoch);
   void check_balance();
+  void enter_some();  // threaded_pending.cc
 
   struct Mine {
     const ThreadedCore* core = nullptr;

@@ -11,13 +11,13 @@ namespace heddle::detail {
 namespace {
 
 bool grant_at_once(VarState& var, const AccessNode& access) {
-  if (var.head || var.writer_running) return false;
+  if (var.head || var.writer) return false;
   if (!access.mutates) {
     ++var.readers_running;
     return true;
   }
   if (var.readers_running > 0) return false;
-  var.writer_running = true;
+  var.writer = &access;
   return true;
 }
 
@@ -43,14 +43,15 @@ void grant(AccessNode& access, ReadyList& ready) {
 }
 
 void grant_next(VarState& var, ReadyList& ready) {
-  if (var.writer_running) return;
+  if (var.writer) return;
   while (var.head && !var.head->mutates) {
     ++var.readers_running;
     grant(*pop(var), ready);
   }
   if (var.head && var.readers_running == 0) {
-    var.writer_running = true;
-    grant(*pop(var), ready);
+    AccessNode* access = pop(var);
+    var.writer = access;
+    grant(*access, ready);
   }
 }
 
@@ -65,7 +66,7 @@ void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& f
         old = std::move(var.poison);
         var.poison = failure;
       }
-      var.writer_running = false;
+      var.writer = nullptr;
     } else {
       --var.readers_running;
     }
