@@ -1,0 +1,96 @@
+#include "trace_buffer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <sys/mman.h>
+
+namespace heddle::trace {
+namespace {
+// A huge page: writing to one that is new costs a fault in 32768 records rather than in 64.
+constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
+}  // namespace
+
+void ChunkPool::set_limit(std::size_t bytes) {
+  std::lock_guard guard(mutex_);
+  limit_ = std::max(bytes, kChunkBytes);
+  exhausted_.store(false, std::memory_order_relaxed);
+}
+
+bool ChunkPool::grow() noexcept {
+  const std::size_t room = limit_ > allocated_ ? limit_ - allocated_ : 0;
+  const std::size_t bytes = std::min(kSlabBytes, room / kChunkBytes * kChunkBytes);
+  if (bytes == 0) return false;
+  void* slab = std::aligned_alloc(bytes == kSlabBytes ? kSlabBytes : kChunkBytes, bytes);
+  if (!slab) return false;
+  try {
+    slabs_.reserve(slabs_.size() + 1);
+    free_.reserve((allocated_ + bytes) / kChunkBytes);  // so that give() need not allocate
+  } catch (const std::bad_alloc&) {
+    std::free(slab);
+    return false;
+  }
+  ::madvise(slab, bytes, MADV_HUGEPAGE);
+  slabs_.push_back(slab);
+  allocated_ += bytes;
+  for (std::size_t at = bytes; at > 0; at -= kChunkBytes) {
+    free_.push_back(static_cast<char*>(slab) + at - kChunkBytes);
+  }
+  return true;
+}
+
+Chunk* ChunkPool::take() noexcept {
+  if (exhausted_.load(std::memory_order_relaxed)) return nullptr;
+  std::lock_guard guard(mutex_);
+  if (free_.empty() && !grow()) {
+    exhausted_.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
+  void* memory = free_.back();
+  free_.pop_back();
+  return ::new (memory) Chunk;
+}
+
+void ChunkPool::give(Chunk* chunk) noexcept {
+  std::lock_guard guard(mutex_);
+  free_.push_back(chunk);
+  exhausted_.store(false, std::memory_order_relaxed);
+}
+
+void ChunkPool::trim() noexcept {
+  std::lock_guard guard(mutex_);
+  for (void* chunk : free_) ::madvise(chunk, kChunkBytes, MADV_DONTNEED);
+}
+
+// Reached with a full chunk. The first record after a gap is the gap itself.
+bool ThreadBuffer::next_chunk(const Record& record) noexcept {
+  Chunk* next = pool_.take();
+  if (!next) {
+    if (dropped_in_a_row_++ == 0) dropped_since_ = record.start;
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  tail_->next.store(next, std::memory_order_release);
+  tail_ = next;
+  used_ = 0;
+  if (dropped_in_a_row_ > 0) {
+    next->records[used_++] = {.start = dropped_since_,
+                              .end = record.start,
+                              .sequence = kNone,
+                              .other = dropped_in_a_row_,
+                              .name = "not recorded",
+                              .file = nullptr,
+                              .line = 0,
+                              .lane = record.lane,
+                              .engine = record.engine,
+                              .kind = Kind::gap};
+    dropped_in_a_row_ = 0;
+  }
+  return true;
+}
+
+std::uint64_t ThreadBuffer::take_dropped() noexcept {
+  return dropped_.exchange(0, std::memory_order_relaxed);
+}
+
+}  // namespace heddle::trace
