@@ -28,41 +28,23 @@ ThreadBuffer* make_buffer() noexcept {
   return buffer;
 }
 
-void append(const Record& record) noexcept {
+// Straight into its place: a record that is put together elsewhere and copied costs twice as much.
+void append(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
   ThreadBuffer* mine = buffer ? buffer : make_buffer();
-  if (mine) {
-    mine->append(record);
-  } else {
-    the_recorder().count_dropped();
-  }
-}
-
-Record record_of(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
-  return {.start = start,
-          .end = end,
-          .sequence = op.sequence,
-          .other = op.released_by,
-          .name = op.name,
-          .file = op.where.file_name(),
-          .line = op.where.line(),
-          .lane = lane,
-          .engine = op.engine,
-          .kind = kind};
-}
-
-// Of what has neither a push nor a length.
-Record small_record(Kind kind, std::uint32_t engine, std::uint64_t sequence, std::uint64_t other,
-                    Tick at) noexcept {
-  return {.start = at,
-          .end = at,
-          .sequence = sequence,
-          .other = other,
-          .name = nullptr,
-          .file = nullptr,
-          .line = 0,
-          .lane = this_thread_lane(),
-          .engine = engine,
-          .kind = kind};
+  if (!mine) return the_recorder().count_dropped();
+  Record* record = mine->place(start);
+  if (!record) return;
+  record->start = start;
+  record->end = end;
+  record->sequence = op.sequence;
+  record->other = op.released_by;
+  record->name = op.name;
+  record->file = op.where.file_name();
+  record->line = op.where.line();
+  record->lane = lane;
+  record->engine = op.engine;
+  record->kind = kind;
+  mine->commit();
 }
 
 std::string with_process_id(std::string path) {
@@ -112,33 +94,30 @@ std::uint32_t this_thread_lane() noexcept {
 }
 
 void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
-  append(record_of(Kind::op, lane, op, start, end));
+  append(Kind::op, lane, op, start, end);
 }
 
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
-  append(record_of(Kind::issue, lane, op, start, end));
+  append(Kind::issue, lane, op, start, end);
 }
 
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
-  append(record_of(Kind::completed, lane, op, start, end));
+  append(Kind::completed, lane, op, start, end);
 }
 
 void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept {
   // Without the time, which would cost more than all the rest. One left over from an earlier trace does no harm.
-  append(small_record(Kind::edge, engine, to, from, kNone));
+  append(Kind::edge, 0, {nullptr, {}, engine, to, from}, kNone, kNone);
 }
 
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start,
             Tick end) noexcept {
-  const TraceOp op{
-      .name = what, .where = {}, .engine = engine, .sequence = kNone, .released_by = released_by};
-  Record record = record_of(Kind::wait, this_thread_lane(), op, start, end);
-  record.file = nullptr;
-  append(record);
+  append(Kind::wait, this_thread_lane(), {what, {}, engine, kNone, released_by}, start, end);
 }
 
 void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept {
-  append(small_record(Kind::ready, engine, kNone, count, now()));
+  const Tick time = now();
+  append(Kind::ready, this_thread_lane(), {nullptr, {}, engine, kNone, count}, time, time);
 }
 
 void start(const std::string& path, TraceOptions options) {

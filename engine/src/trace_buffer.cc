@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <new>
 #include <sys/mman.h>
+#include <utility>
+
+#include "trace.h"
 
 namespace heddle::trace {
 namespace {
@@ -57,36 +60,42 @@ void ChunkPool::give(Chunk* chunk) noexcept {
   exhausted_.store(false, std::memory_order_relaxed);
 }
 
+// Slab by slab: what is given back in smaller pieces comes back in small pages.
 void ChunkPool::trim() noexcept {
   std::lock_guard guard(mutex_);
-  for (void* chunk : free_) ::madvise(chunk, kChunkBytes, MADV_DONTNEED);
+  std::sort(free_.begin(), free_.end());
+  for (void* slab : slabs_) {
+    const auto first = std::lower_bound(free_.begin(), free_.end(), slab);
+    const auto last =
+        std::lower_bound(first, free_.end(), static_cast<void*>(static_cast<char*>(slab) + kSlabBytes));
+    if (last - first == kSlabBytes / kChunkBytes) ::madvise(slab, kSlabBytes, MADV_DONTNEED);
+  }
 }
 
 // Reached with a full chunk. The first record after a gap is the gap itself.
-bool ThreadBuffer::next_chunk(const Record& record) noexcept {
+Record* ThreadBuffer::place_in_next_chunk(Tick start) noexcept {
   Chunk* next = pool_.take();
   if (!next) {
-    if (dropped_in_a_row_++ == 0) dropped_since_ = record.start;
+    if (dropped_in_a_row_++ == 0) dropped_since_ = start;
     dropped_.fetch_add(1, std::memory_order_relaxed);
-    return false;
+    return nullptr;
   }
   tail_->next.store(next, std::memory_order_release);
   tail_ = next;
   used_ = 0;
-  if (dropped_in_a_row_ > 0) {
+  if (const std::uint64_t dropped = std::exchange(dropped_in_a_row_, 0)) {
     next->records[used_++] = {.start = dropped_since_,
-                              .end = record.start,
+                              .end = std::max(start, dropped_since_),
                               .sequence = kNone,
-                              .other = dropped_in_a_row_,
+                              .other = dropped,
                               .name = "not recorded",
                               .file = nullptr,
                               .line = 0,
-                              .lane = record.lane,
-                              .engine = record.engine,
+                              .lane = this_thread_lane(),
+                              .engine = 0,
                               .kind = Kind::gap};
-    dropped_in_a_row_ = 0;
   }
-  return true;
+  return &next->records[used_];
 }
 
 std::uint64_t ThreadBuffer::take_dropped() noexcept {

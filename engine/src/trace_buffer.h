@@ -44,10 +44,11 @@ class ThreadBuffer {
  public:
   ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
 
-  // Of the thread it belongs to.
-  void append(const Record& record) noexcept {
-    if (used_ == kChunkRecords && !next_chunk(record)) return;
-    tail_->records[used_] = record;
+  // Of the thread it belongs to: a place for a record that starts at `start`, then commit(); null if it is dropped.
+  Record* place(Tick start) noexcept {
+    return used_ < kChunkRecords ? &tail_->records[used_] : place_in_next_chunk(start);
+  }
+  void commit() noexcept {
     // release: who sees the count sees the record.
     tail_->count.store(++used_, std::memory_order_release);
   }
@@ -71,7 +72,7 @@ class ThreadBuffer {
   std::uint64_t take_dropped() noexcept;
 
  private:
-  bool next_chunk(const Record& record) noexcept;
+  Record* place_in_next_chunk(Tick start) noexcept;
   ChunkPool& pool_;
   Chunk* tail_;
   std::uint32_t used_ = 0;

@@ -231,7 +231,7 @@ void TraceFile::op_arguments(const Record& record) {
   } else if (record.other != kNone) {
     number("by", record.other);
   }
-  if (record.file) {
+  if (record.file && *record.file) {
     key("at");
     append_json_string(out_, record.file);
     out_.pop_back();

@@ -25,7 +25,7 @@ struct Record {
   std::uint64_t sequence;  // of the op, within its engine
   std::uint64_t other;     // the op that let it go, else as its kind says
   const char* name;        // read when the record is written
-  const char* file;        // of the push; null: none
+  const char* file;        // of the push; empty: none
   std::uint32_t line;
   std::uint32_t lane;
   std::uint32_t engine;

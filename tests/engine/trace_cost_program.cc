@@ -46,8 +46,7 @@ std::uint64_t run_ops(int ops, std::uint64_t steps) {
 double measure(int threads, int ops, std::uint64_t steps) {
   std::vector<std::uint64_t> took(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;
-  for (std::uint64_t& mine : took)
-    running.emplace_back([&mine, ops, steps] { mine = run_ops(ops, steps); });
+  for (std::uint64_t& mine : took) running.emplace_back([&mine, ops, steps] { mine = run_ops(ops, steps); });
   for (std::thread& thread : running) thread.join();
   return static_cast<double>(*std::max_element(took.begin(), took.end())) / ops;
 }
@@ -71,7 +70,8 @@ void compare(int threads, int ops, std::uint64_t steps) {
   }
   std::filesystem::remove(summary.path);
   std::printf(
-      "%d threads, ops of %5llu steps: off %7.1f ns, on %7.1f ns, more %5.1f ns (%.1f %%); last: %llu written, "
+      "%d threads, ops of %5llu steps: off %7.1f ns, on %7.1f ns, more %5.1f ns (%.1f %%); last: %llu "
+      "written, "
       "%llu dropped, %llu bytes an op\n",
       threads, static_cast<unsigned long long>(steps), median(off), median(on), median(more),
       100 * median(more) / median(off), static_cast<unsigned long long>(summary.records),
