@@ -16,26 +16,24 @@ constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 
 void ChunkPool::set_limit(std::size_t bytes) {
   std::lock_guard guard(mutex_);
-  limit_ = std::max(bytes, kChunkBytes);
+  limit_ = std::max<std::size_t>(1, bytes / kChunkBytes);
   exhausted_.store(false, std::memory_order_relaxed);
 }
 
 bool ChunkPool::grow() noexcept {
-  const std::size_t room = limit_ > allocated_ ? limit_ - allocated_ : 0;
-  const std::size_t bytes = std::min(kSlabBytes, room / kChunkBytes * kChunkBytes);
-  if (bytes == 0) return false;
+  const std::size_t bytes = std::min(kSlabBytes, (limit_ - used_) * kChunkBytes);
   void* slab = std::aligned_alloc(bytes == kSlabBytes ? kSlabBytes : kChunkBytes, bytes);
   if (!slab) return false;
   try {
     slabs_.reserve(slabs_.size() + 1);
-    free_.reserve((allocated_ + bytes) / kChunkBytes);  // so that give() need not allocate
+    free_.reserve(chunks_ + bytes / kChunkBytes);  // so that give() need not allocate
   } catch (const std::bad_alloc&) {
     std::free(slab);
     return false;
   }
   ::madvise(slab, bytes, MADV_HUGEPAGE);
   slabs_.push_back(slab);
-  allocated_ += bytes;
+  chunks_ += bytes / kChunkBytes;
   for (std::size_t at = bytes; at > 0; at -= kChunkBytes) {
     free_.push_back(static_cast<char*>(slab) + at - kChunkBytes);
   }
@@ -45,19 +43,26 @@ bool ChunkPool::grow() noexcept {
 Chunk* ChunkPool::take() noexcept {
   if (exhausted_.load(std::memory_order_relaxed)) return nullptr;
   std::lock_guard guard(mutex_);
-  if (free_.empty() && !grow()) {
+  if (used_ >= limit_ || (free_.empty() && !grow())) {
     exhausted_.store(true, std::memory_order_relaxed);
     return nullptr;
   }
   void* memory = free_.back();
   free_.pop_back();
+  ++used_;
   return ::new (memory) Chunk;
 }
 
 void ChunkPool::give(Chunk* chunk) noexcept {
   std::lock_guard guard(mutex_);
   free_.push_back(chunk);
+  --used_;
   exhausted_.store(false, std::memory_order_relaxed);
+}
+
+std::size_t ChunkPool::chunks() noexcept {
+  std::lock_guard guard(mutex_);
+  return chunks_;
 }
 
 // Slab by slab: what is given back in smaller pieces comes back in small pages.

@@ -29,6 +29,7 @@ class ChunkPool {
   Chunk* take() noexcept;  // null: the limit is reached
   void give(Chunk* chunk) noexcept;
   void trim() noexcept;  // gives the pages of free chunks back to the system
+  std::size_t chunks() noexcept;
 
  private:
   bool grow() noexcept;
@@ -36,7 +37,7 @@ class ChunkPool {
   std::mutex mutex_;                    // guards all below; innermost
   std::vector<void*> free_;
   std::vector<void*> slabs_;
-  std::size_t allocated_ = 0, limit_ = 0;
+  std::size_t chunks_ = 0, used_ = 0, limit_ = 0;  // in chunks: made, in use, that may be in use
 };
 
 // The records of one thread: that thread appends, one other thread at a time takes.

@@ -100,7 +100,7 @@ bool Recorder::take_round() {
 
 // What is there now. Threads that go on recording cannot keep us here.
 void Recorder::take_all() {
-  for (std::size_t rounds = most_chunks_ + 1; rounds > 0 && take_round(); --rounds) {
+  for (std::size_t rounds = pool_.chunks() + 1; rounds > 0 && take_round(); --rounds) {
   }
 }
 
@@ -155,7 +155,6 @@ void Recorder::start(const std::string& path, const TraceOptions& options) {
   std::lock_guard guard(write_mutex_);
   if (session_) throw Error("trace: a trace is being written already, to " + session_->file.path());
   counter_is_steady.store(find_steady_counter(), std::memory_order_relaxed);
-  most_chunks_ = options.memory / kChunkBytes + 1;
   pool_.set_limit(options.memory);
   take_all();
   dropped_.store(0, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,7 +60,6 @@ class Recorder {
   std::mutex buffers_mutex_;  // buffers_; write_mutex_ may be held
   std::vector<std::unique_ptr<ThreadBuffer>> buffers_;
   ChunkPool pool_;
-  std::atomic<std::size_t> most_chunks_{0};
   std::atomic<bool> running_{false}, from_environment_{false};
   std::atomic<std::uint32_t> lanes_{1};
   std::atomic<std::uint64_t> dropped_{0};  // by threads without a buffer
