@@ -14,6 +14,10 @@ namespace {
 constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 }  // namespace
 
+ChunkPool::~ChunkPool() {
+  for (void* slab : slabs_) std::free(slab);
+}
+
 void ChunkPool::set_limit(std::size_t bytes) {
   std::lock_guard guard(mutex_);
   limit_ = std::max<std::size_t>(1, bytes / kChunkBytes);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "trace_record.h"
@@ -25,6 +26,10 @@ static_assert(sizeof(Record) == 64 && sizeof(Chunk) <= kChunkBytes);
 // The chunks of all threads. Memory that was used once stays for the next trace, but without pages.
 class ChunkPool {
  public:
+  ChunkPool() = default;
+  ~ChunkPool();
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
   void set_limit(std::size_t bytes);
   Chunk* take() noexcept;  // null: the limit is reached
   void give(Chunk* chunk) noexcept;
@@ -55,18 +60,17 @@ class ThreadBuffer {
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // Of the writer. Calls use(record) for at most a chunk of records, false if there were none.
-  template <class F> bool take(F&& use) {
+  // Of the writer. Calls use(record) for at most a chunk of records.
+  template <class F> void take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
-    const bool any = count > head_->taken;
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);
     Chunk* next = count == kChunkRecords ? head_->next.load(std::memory_order_acquire) : nullptr;
-    if (next) {
-      Chunk* empty = head_;
-      head_ = next;
-      pool_.give(empty);
-    }
-    return any || next;
+    if (!next) return;
+    pool_.give(std::exchange(head_, next));
+  }
+  bool empty() const noexcept {
+    return head_->taken == head_->count.load(std::memory_order_acquire) &&
+           !head_->next.load(std::memory_order_acquire);
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   Chunk* last_chunk() const { return head_; }  // to be given back once the thread has ended and all is taken

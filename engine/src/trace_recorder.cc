@@ -67,40 +67,47 @@ void Recorder::use(const Record& record) {
   ++(session_->file.open() ? session_->records : session_->dropped);
 }
 
-// False if there was nothing.
-bool Recorder::take_from(ThreadBuffer& buffer) {
-  const bool any = buffer.take([this](const Record& record) { use(record); });
+// False if there was nothing from before `until`.
+bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
+  bool any = false;
+  buffer.take([&](const Record& record) {
+    any |= record.start <= until || record.start == kNone;
+    use(record);
+  });
   const std::uint64_t dropped = buffer.take_dropped();
   if (session_) session_->dropped += dropped;
   return any;
 }
 
-// A chunk from every thread; false if there was nothing.
-bool Recorder::take_round() {
-  std::vector<ThreadBuffer*> all;
+// A chunk from every thread; false if there was nothing from before `until`.
+bool Recorder::take_round(Tick until) {
+  std::vector<ThreadBuffer*> all, finished;
   {
     std::lock_guard guard(buffers_mutex_);
     for (const auto& one : buffers_) all.push_back(one.get());
   }
   bool any = false;
-  for (ThreadBuffer*& one : all) {
+  for (ThreadBuffer* one : all) {
     const bool ended = one->ended();  // before the last look at what it left
-    const bool took = take_from(*one);
-    any |= took;
-    if (took || !ended) one = nullptr;
+    any |= take_from(*one, until);
+    if (ended && one->empty()) finished.push_back(one);
   }
-  std::lock_guard guard(buffers_mutex_);
-  std::erase_if(buffers_, [&](const auto& one) {
-    const bool empty = std::find(all.begin(), all.end(), one.get()) != all.end();
-    if (empty) pool_.give(one->last_chunk());
-    return empty;
-  });
+  if (!finished.empty()) forget(finished);
   return any;
 }
 
-// What is there now. Threads that go on recording cannot keep us here.
-void Recorder::take_all() {
-  for (std::size_t rounds = pool_.chunks() + 1; rounds > 0 && take_round(); --rounds) {
+void Recorder::forget(const std::vector<ThreadBuffer*>& finished) {
+  std::lock_guard guard(buffers_mutex_);
+  std::erase_if(buffers_, [&](const auto& one) {
+    if (std::find(finished.begin(), finished.end(), one.get()) == finished.end()) return false;
+    pool_.give(one->last_chunk());
+    return true;
+  });
+}
+
+// What there is from before `until`. Threads that go on recording cannot keep us here.
+void Recorder::take_all(Tick until) {
+  for (std::size_t rounds = pool_.chunks() + 1; rounds > 0 && take_round(until); --rounds) {
   }
 }
 
@@ -116,7 +123,7 @@ void Recorder::write_until_stopped() {
     for (bool any = true; any;) {
       std::lock_guard guard(write_mutex_);
       session_->clock.calibrate();
-      any = take_round();
+      any = take_round(kNone);
       if (!any) session_->file.flush();
       if (!session_->file.open()) recording.store(false, std::memory_order_relaxed);
       std::lock_guard wake(wake_mutex_);
@@ -156,7 +163,7 @@ void Recorder::start(const std::string& path, const TraceOptions& options) {
   if (session_) throw Error("trace: a trace is being written already, to " + session_->file.path());
   counter_is_steady.store(find_steady_counter(), std::memory_order_relaxed);
   pool_.set_limit(options.memory);
-  take_all();
+  take_all(kNone);
   dropped_.store(0, std::memory_order_relaxed);
   session_.emplace(path, options.file);
   session_->file.begin(unix_nanoseconds());
@@ -173,7 +180,7 @@ TraceSummary Recorder::stop() {
   std::lock_guard guard(write_mutex_);
   Session& session = *session_;
   session.clock.calibrate();
-  take_all();
+  take_all(kNone);
   session.dropped += dropped_.exchange(0, std::memory_order_relaxed);
   session.file.end(session.records, session.dropped);
   TraceSummary summary{session.file.path(), session.records, session.dropped, session.file.bytes(),
@@ -184,10 +191,11 @@ TraceSummary Recorder::stop() {
 }
 
 void Recorder::flush() {
+  const Tick until = now();
   std::lock_guard guard(write_mutex_);
   if (!session_) return;
   session_->clock.calibrate();
-  take_all();
+  take_all(until);
   session_->file.flush();
 }
 

@@ -43,9 +43,10 @@ class Recorder {
   };
   void write_until_stopped();
   bool stopped_within_a_while();
-  void take_all();
-  bool take_round();
-  bool take_from(ThreadBuffer& buffer);
+  void take_all(Tick until);
+  bool take_round(Tick until);
+  bool take_from(ThreadBuffer& buffer, Tick until);
+  void forget(const std::vector<ThreadBuffer*>& finished);
   void use(const Record& record);
   void start_writer();
   void stop_writer();
