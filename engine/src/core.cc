@@ -14,7 +14,8 @@ constinit thread_local ThreadState this_thread_state;
 constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
-    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {
+    : options(engine_options), extra_for_all(extra), trace_number(trace::next_engine()), generation_(fork_generation()) {
+  trace::start_from_environment();
   if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
 }
 EngineCore::~EngineCore() = default;
@@ -95,6 +96,10 @@ std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
   return op.extra->graph ? nullptr : poison_of_reads(op);
 }
 
+trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
+  return {op.name, op.where, core.trace_number, op.sequence, op.released_by()};
+}
+
 }  // namespace
 
 // Destructors of what the closure holds may push and wait like the op itself.
@@ -102,6 +107,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
   if (op->table->async) return execute_async(op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
     const InsideOp inside(this, op, worker);
@@ -112,6 +118,8 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     }
     destroy_closure(op);
   }
+  if (start) [[unlikely]]
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, *this), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->ended(*op);
   finish(op, std::move(failure));
@@ -119,12 +127,16 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
+  const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
+  extra.lane = trace::worker_lane(trace_number, worker);
   if (!poison_of_async(*op)) {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
   } else {
     extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
+  if (start) [[unlikely]]
+    trace::op_issued(extra.lane, traced(*op, *this), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
@@ -143,6 +155,8 @@ std::exception_ptr outcome_of(OpNode* op) noexcept {
 void complete_parts(OpNode* op) noexcept {
   std::exception_ptr thrown = outcome_of(op);
   if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
+  if (op->extra->started) [[unlikely]]
+    trace::op_completed(op->extra->lane, traced(*op, *op->extra->core), op->extra->started, trace::now());
   op->extra->core->end(op, std::move(thrown));
 }
 
@@ -207,7 +221,7 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
 
 void EngineCore::signal(OpNode* op) noexcept {
   const std::shared_ptr<WaitState> state = op->extra->wait;
-  state->poison = op->accesses()[0].var->poison;
+  if (op->access_count > 0) state->poison = op->accesses()[0].var->poison;
   state->done.store(1, std::memory_order_release);
   state->done.notify_all();
 }

@@ -105,6 +105,7 @@ struct EngineCore {
 
   const EngineOptions options;
   const bool extra_for_all;  // every op has an OpExtra
+  const std::uint32_t trace_number;  // this engine, in traces
   ErrorLog errors;
   std::mutex one_search;  // see depends(); vars' locks may be taken inside
   VarRegistry vars;

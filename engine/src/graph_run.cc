@@ -44,7 +44,7 @@ void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   leave_poison(op, failure);
 }
 
-std::exception_ptr call_op(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
+std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
   try {
     op.run(op.closure, context, op.node);
@@ -54,6 +54,16 @@ std::exception_ptr call_op(const GraphOp& op, std::uint64_t sequence, int worker
   return nullptr;
 }
 
+std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
+  if (!trace::on()) return call_untraced(op, sequence, worker);
+  const std::uint32_t engine = run.graph->core->trace_number;
+  const trace::Tick start = trace::now();
+  std::exception_ptr thrown = call_untraced(op, sequence, worker);
+  trace::op_ran(trace::worker_lane(engine, worker), {op.name, op.node->where, engine, sequence}, start,
+                trace::now());
+  return thrown;
+}
+
 // True if both of its parts have ended by now.
 bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   OpExtra& extra = *op.node->extra;
@@ -61,7 +71,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   extra.dropped = false;
   extra.thrown = extra.reported = nullptr;
   extra.launch = &run;
-  std::exception_ptr thrown = call_op(op, op.node->sequence, worker);
+  std::exception_ptr thrown = call_op(run, op, op.node->sequence, worker);
   extra.thrown = std::move(thrown);
   // acq_rel: the part that ends last sees what the other one wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
@@ -77,7 +87,7 @@ bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
     return true;
   }
   if (is_async(*op.node)) return run_async(run, op, worker);
-  end_op(run, *op.node, call_op(op, op.node->sequence, worker));
+  end_op(run, *op.node, call_op(run, op, op.node->sequence, worker));
   return true;
 }
 
@@ -86,7 +96,7 @@ inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   if (run.careful.load(std::memory_order_relaxed)) [[unlikely]]
     return run_carefully(run, i, worker);
   const GraphOp& op = run.graph->ops[i];
-  if (std::exception_ptr thrown = call_op(op, run.first + i, worker)) [[unlikely]] {
+  if (std::exception_ptr thrown = call_op(run, op, run.first + i, worker)) [[unlikely]] {
     op.node->sequence = run.first + i;
     end_op(run, *op.node, std::move(thrown));
   }

@@ -43,11 +43,9 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
 }
 
 void ThreadedCore::submit(OpNode* op) {
-  // What an op pushes belongs to that op's epoch: wait_all waits for it too. An op that reads the epoch just before it
-  // ends is counted in it all the same: wait_all may wait for it too.
+  // What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch
-                     : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+  op->epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
   submissions_.push(op);
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
@@ -74,6 +72,7 @@ int ThreadedCore::drain(ReadyList& ready) {
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
+      if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epoch_;
       if (kind == OpKind::user) ++entered_[op->epoch];
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
       is_ready = op->extra && join_launch(*op) ? false : enter(*op);

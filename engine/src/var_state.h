@@ -20,7 +20,10 @@ struct VarState;
 struct AccessNode {
   OpNode* op;
   VarState* var;
-  AccessNode* next;  // in the var's queue
+  union {
+    AccessNode* next;           // in the var's queue
+    std::uint64_t released_by;  // see OpNode
+  };
   bool reads;        // the op sees the old value: an error there skips it
   bool mutates;
   bool granted;  // guarded by var->lock
