@@ -68,8 +68,15 @@ inline void fail(const char* what, const rl::debug_info& where) {
   rl::ctx().fail_test(what, rl::test_result_user_assert_failed, where);
 }
 
-// Lets the others run: in loops that wait for them.
-inline void step() { rl::yield(1, RL_INFO); }
+// Lets the others run: in loops that wait for them. Relacy takes a yield for a time so long that all stores are seen; that
+// would hide what a short pause does not, so only searches that need it to end get one.
+inline void step() {
+  if (rl::ctx().is_random_sched()) {
+    rl::ctx().sched();
+  } else {
+    rl::yield(1, RL_INFO);
+  }
+}
 
 // What a class of the product's standard library holds: its cell, made at construction, or at first use for a static.
 template <class Contents> class Held {
