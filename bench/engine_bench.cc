@@ -1,89 +1,113 @@
-// What an op costs: Heddle beside OpenMP tasks and a oneTBB flow graph, on the same ops.
-#include <cmath>
+// What an op costs: Heddle beside OpenMP tasks, a oneTBB flow graph, StarPU and MXNet's engine, on the same ops.
+#include <algorithm>
 #include <cstdio>
+#include <spawn.h>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "engine_program.h"
-#include "support.h"
+#include "engine_workload.h"
+
+extern char** environ;
 
 namespace {
 
 using namespace heddle::bench;
 
-constexpr double kSpinSeconds = 10e-6;
-
-struct Workload {
-  std::string name;
-  Program (*make)(std::uint32_t ops);
-  std::uint32_t ops, quick_ops;
-  double spin_seconds;
+struct Arguments {
+  Setting setting;
+  std::vector<std::string> subjects;  // empty: all
+  std::string memory_of;              // not empty: this is a child of the workload `memory`
+  std::uint32_t vars_beside = 0;
+  int of_list =
+      0;  // not 0: this is the child that runs with that number of the list, and never starts another
 };
 
-const Workload kWorkloads[] = {
-    {"chain", chain, 1'000'000, 200'000, 0},
-    {"independent", independent, 1'000'000, 200'000, 0},
-    {"fan", fan, 260'000, 65'000, 0},
-    {"dag", dag, 250'000, 60'000, 0},
-    {"dag10us", dag, 20'000, 8'000, kSpinSeconds},
-};
-
-// Nanoseconds an op; throws if the cells do not end up as a serial run leaves them.
-double timed_run(const std::string& subject, const Program& program, std::vector<Cell>& cells,
-                 std::uint64_t expected, const Runner& run) {
-  for (Cell& cell : cells) cell.value = 0;
-  const double start = now();
-  run();
-  const double seconds = now() - start;
-  if (checksum(cells) != expected) throw std::runtime_error(subject + " computed something else");
-  return seconds * 1e9 / static_cast<double>(program.ops.size());
+std::vector<PeerKind> peers(const Arguments& arguments) {
+  std::vector<PeerKind> all{heddle_peer(), openmp_peer()};
+  if (const auto peer = clang_openmp_peer()) all.push_back(*peer);
+  all.push_back(flow_graph_peer());
+  if (const auto peer = starpu_peer()) all.push_back(*peer);
+  const Setting& setting = arguments.setting;
+  if (!setting.mxnet.empty()) all.push_back(mxnet_peer(setting.mxnet, setting.workers));
+  std::erase_if(all, [&](const PeerKind& kind) {
+    const auto& wanted = arguments.subjects;
+    return !wanted.empty() && std::find(wanted.begin(), wanted.end(), kind.name) == wanted.end();
+  });
+  return all;
 }
 
-void run_workload(const Workload& workload, std::uint32_t ops, const Options& options) {
-  Program program = workload.make(ops);
-  if (workload.spin_seconds > 0) program.spin = spin_steps(workload.spin_seconds);
-  std::vector<Cell> cells(program.cells);
-  const std::uint64_t expected = serial_checksum(program);
+std::vector<Workload> workloads() {
+  std::vector<Workload> all = program_workloads();
+  for (const Workload& workload : replay_workloads()) all.push_back(workload);
+  for (const Workload& workload : {push_workload(), pushwait_workload(), metg_workload(), wakeup_workload(),
+                                   idle_workload(), memory_workload()}) {
+    all.push_back(workload);
+  }
+  return all;
+}
 
-  Case the_case{"engine", workload.name, "ns/op", {}};
-  const auto add = [&](const std::string& name, auto make_runner) {
-    Runner runner = make_runner(program, cells.data(), options.workers);
-    the_case.subjects.push_back(
-        {name, [&, name, runner] { return timed_run(name, program, cells, expected, runner); }});
-  };
-  add("heddle", heddle_runner);
-  add(OPENMP_SUBJECT, openmp_runner);
-  add("tbb_flow_graph", flow_graph_runner);
+void run(Arguments arguments, int workers) {
+  Setting& setting = arguments.setting;
+  setting.workers = workers;
+  setting.peers = peers(arguments);
+  if (!arguments.memory_of.empty())
+    return run_memory_child(setting, arguments.memory_of, arguments.vars_beside);
+  setting.round_trip = cache_line_round_trip();
+  print_header(setting);
+  for (const Workload& workload : workloads()) {
+    if (workload.name.find(setting.options.filter) != std::string::npos) workload.run(setting);
+  }
+}
 
-  const std::vector<Result> results = measure(the_case, options);
-  print_table(results, [&](const Result& result) -> std::string {
-    if (workload.spin_seconds == 0) return "";
-    const double ideal = workload.spin_seconds * 1e9 / options.workers;
-    return "efficiency " + std::to_string(std::lround(100 * ideal / result.median)) + " %";
-  });
-  append_json(results, options);
+// Runs this program again with one number of workers only: some peers know one number in a process's life.
+void run_child(const std::vector<std::string>& words, int workers) {
+  std::vector<std::string> all = words;
+  all.push_back("--of-list=" + std::to_string(workers));
+  std::vector<char*> pointers;
+  for (std::string& word : all) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, pointers.data(), environ) != 0 ||
+      waitpid(child, &status, 0) != child || status != 0) {
+    throw std::runtime_error("the run with " + std::to_string(workers) + " workers failed");
+  }
+}
+
+void add_engine_options(CLI::App& app, Arguments& arguments) {
+  Setting& setting = arguments.setting;
+  add_options(app, setting.options);
+  app.add_option("--ops", setting.ops, "ops a run; 0: as many as suit the case")
+      ->check(CLI::Range(0U, 100'000'000U));
+  app.add_option("--subjects", arguments.subjects, "only these, separated by commas")->delimiter(',');
+  app.add_option("--mxnet", setting.mxnet, "libmxnet.so of MXNet 1.9.1, whose engine then is a peer");
+  app.add_flag("--targets", setting.targets, "say what Heddle's numbers are meant to be");
+  app.add_option("--memory-of", arguments.memory_of)->group("");
+  app.add_option("--vars-beside", arguments.vars_beside)->group("");
+  app.add_option("--of-list", arguments.of_list)->group("")->check(CLI::PositiveNumber);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  std::uint32_t ops = 0;
-  CLI::App app("What an op costs: Heddle beside OpenMP tasks and a oneTBB flow graph");
-  add_options(app, options);
-  app.add_option("--ops", ops, "ops a run; 0: as many as suit the case")->check(CLI::Range(0U, 100'000'000U));
+  Arguments arguments;
+  CLI::App app(
+      "What an op costs: Heddle beside OpenMP tasks, a oneTBB flow graph, StarPU and MXNet's engine");
+  add_engine_options(app, arguments);
   CLI11_PARSE(app, argc, argv);
   try {
-    std::printf("%d workers, median of %d runs; a cache line goes to the other core and back in %.0f ns\n",
-                options.workers, options.runs, cache_line_round_trip());
-    std::printf("%-12s %-16s %12s %-8s %10s .. %-10s %12s\n", "case", "subject", "median", "", "min", "max",
-                "heddle/peer");
-    for (const Workload& workload : kWorkloads) {
-      if (workload.name.find(options.filter) == std::string::npos) continue;
-      run_workload(workload, ops > 0 ? ops : options.quick ? workload.quick_ops : workload.ops, options);
+    const std::vector<int>& workers = arguments.setting.options.workers;
+    if (arguments.of_list > 0) {
+      run(arguments, arguments.of_list);
+    } else if (workers.size() == 1) {
+      run(arguments, workers.front());
+    } else {
+      for (int count : workers) run_child(std::vector<std::string>(argv, argv + argc), count);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "engine_bench: %s\n", error.what());

@@ -2,12 +2,13 @@
 // each run only triggers it. Heddle and OpenMP find them anew in every run.
 #include <deque>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <tbb/flow_graph.h>
 #include <tbb/task_arena.h>
 
-#include "engine_program.h"
+#include "engine_peer.h"
 
 namespace heddle::bench {
 
@@ -15,23 +16,33 @@ namespace {
 
 using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
 
-class StaticGraph {
+class FlowGraphPeer : public Peer, Session {
  public:
-  StaticGraph(const Program& program, Cell* cells, int workers) : arena_(workers) {
+  FlowGraphPeer(const Program& program, Cell* cells, int workers) : arena_(workers) {
     arena_.execute([&] {
       graph_ = std::make_unique<tbb::flow::graph>();
       build(program, cells);
     });
   }
 
-  void run() {
-    arena_.execute([this] {
-      for (Node* root : roots_) root->try_put(tbb::flow::continue_msg());
+  void session(const std::function<void(Session&)>& body) override {
+    arena_.execute([&] {
+      body(*this);
       graph_->wait_for_all();
     });
   }
 
  private:
+  void push(std::uint32_t first, std::uint32_t last) override {
+    if (first != 0 || last != nodes_.size()) throw std::logic_error("a flow graph runs as a whole");
+    for (Node* root : roots_) root->try_put(tbb::flow::continue_msg());
+  }
+  void push_call(void (*)(void*), void*, std::uint32_t) override {
+    throw std::logic_error("a flow graph is built before it runs");
+  }
+  void wait(std::uint32_t) override { graph_->wait_for_all(); }
+  void wait_all() override { graph_->wait_for_all(); }
+
   static constexpr std::uint32_t kNone = ~0U;
   struct Users {
     std::uint32_t writer = kNone;
@@ -78,9 +89,10 @@ class StaticGraph {
 
 }  // namespace
 
-Runner flow_graph_runner(const Program& program, Cell* cells, int workers) {
-  auto graph = std::make_shared<StaticGraph>(program, cells, workers);
-  return [graph] { graph->run(); };
+PeerKind flow_graph_peer() {
+  return {"tbb_flow_graph", Pushing::whole_program, [](const Program& program, Cell* cells, int workers) {
+            return std::make_unique<FlowGraphPeer>(program, cells, workers);
+          }};
 }
 
 }  // namespace heddle::bench

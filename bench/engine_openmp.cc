@@ -1,7 +1,6 @@
-// engine_bench's ops as OpenMP tasks whose dependences are the cells.
-#include <omp.h>
-
-#include "engine_program.h"
+// engine_bench's ops as OpenMP tasks whose dependences are the cells. Calls no function of the OpenMP library by name:
+// two compilers' libraries can then live in one process.
+#include "engine_peer.h"
 
 namespace heddle::bench {
 
@@ -48,15 +47,59 @@ void make_task(const Program& program, Cell* cells, std::uint32_t i) {
 }
 // clang-format on
 
+class OpenMpPeer : public Peer, Session {
+ public:
+  OpenMpPeer(const Program& program, Cell* cells, int workers)
+      : program_(program), cells_(cells), workers_(workers), has_reads_(!program.read_cells.empty()) {}
+
+  void session(const std::function<void(Session&)>& body) override {
+#pragma omp parallel num_threads(workers_)
+#pragma omp single
+    body(*this);
+  }
+
+ private:
+  // For an op that mutates a cell libgomp looks at all its queued readers: without a bound on what is queued, its time
+  // would grow with the square of that. A taskwait now and then keeps it at its best.
+  static constexpr std::uint32_t kWindow = 256;
+
+  void push(std::uint32_t first, std::uint32_t last) override {
+    for (std::uint32_t i = first; i < last; ++i) {
+      if (i % kWindow == kWindow - 1 && has_reads_) wait_all();
+      make_task(program_, cells_, i);
+    }
+  }
+
+  void push_call(void (*call)(void*), void* argument, std::uint32_t cell) override {
+    Cell* target = cells_ + cell;
+#pragma omp task depend(inout : *target) firstprivate(call, argument)
+    call(argument);
+  }
+
+  // the usual way: where only one cell is waited for, only its ops have been pushed
+  void wait(std::uint32_t) override { wait_all(); }
+
+  void wait_all() override {
+#pragma omp taskwait
+  }
+
+  const Program& program_;
+  Cell* cells_;
+  int workers_;
+  bool has_reads_;
+};
+
 }  // namespace
 
-Runner openmp_runner(const Program& program, Cell* cells, int workers) {
-  return [&program, cells, workers] {
-    omp_set_num_threads(workers);
-#pragma omp parallel
-#pragma omp single
-    for (std::uint32_t i = 0; i < program.ops.size(); ++i) make_task(program, cells, i);
-  };
+PeerKind openmp_peer() {
+  return {OPENMP_SUBJECT, Pushing::works_too, [](const Program& program, Cell* cells, int workers) {
+            return std::unique_ptr<Peer>(heddle_bench_openmp(program, cells, workers));
+          }};
 }
 
 }  // namespace heddle::bench
+
+extern "C" heddle::bench::Peer* heddle_bench_openmp(const heddle::bench::Program& program,
+                                                    heddle::bench::Cell* cells, int workers) {
+  return new heddle::bench::OpenMpPeer(program, cells, workers);
+}

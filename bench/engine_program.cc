@@ -58,6 +58,32 @@ Program dag(std::uint32_t ops) {
   return program;
 }
 
+Program chain_beside(std::uint32_t ops, std::uint32_t beside) {
+  constexpr std::uint32_t kOthers = 1024;
+  std::vector<std::uint32_t> reads(beside);
+  std::uint32_t next = 0;
+  Program program;
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    for (std::uint32_t& read : reads) read = 1 + next++ % kOthers;
+    program.add(0, reads);
+  }
+  return program;
+}
+
+Program stencil(std::uint32_t ops, std::uint32_t width) {
+  std::vector<std::uint32_t> reads;
+  Program program;
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const std::uint32_t column = i % width, now = i / width % 2 * width, before = width - now;
+    reads.clear();
+    for (std::uint32_t read = column > 0 ? column - 1 : 0; read < std::min(column + 2, width); ++read) {
+      reads.push_back(before + read);
+    }
+    program.add(now + column, reads);
+  }
+  return program;
+}
+
 std::uint64_t spin_steps(double seconds) {
   constexpr std::uint64_t kSteps = 1'000'000;
   volatile std::uint64_t value = 1;
@@ -80,6 +106,13 @@ std::uint64_t serial_checksum(const Program& program) {
   std::vector<Cell> cells(program.cells);
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) run_op(program, cells.data(), i);
   return checksum(cells);
+}
+
+std::vector<OpArgument> op_arguments(const Program& program, Cell* cells) {
+  std::vector<OpArgument> arguments;
+  arguments.reserve(program.ops.size());
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) arguments.push_back({&program, cells, i});
+  return arguments;
 }
 
 }  // namespace heddle::bench

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -35,6 +34,13 @@ Program independent(std::uint32_t ops);  // 1024 cells in turn
 Program fan(std::uint32_t ops);          // 64 ops read one cell, then one op reads their 64 and mutates it
 Program dag(std::uint32_t ops);          // 1000 cells, each op mutates one and reads 0 to 4 others, at random
 
+// Every op mutates cell 0 and reads so many of 1024 others in turn: a chain with `beside` vars more an op.
+Program chain_beside(std::uint32_t ops, std::uint32_t beside);
+
+// A one-dimensional stencil of so many cells, double buffered: an op mutates a cell of this step and reads that cell
+// and its neighbours of the step before.
+Program stencil(std::uint32_t ops, std::uint32_t width);
+
 // Steps of busy work that take this long on an idle core.
 std::uint64_t spin_steps(double seconds);
 
@@ -56,11 +62,15 @@ inline void run_op(const Program& program, Cell* cells, std::uint32_t index) {
 std::uint64_t checksum(std::span<const Cell> cells);
 std::uint64_t serial_checksum(const Program& program);
 
-// Each returns a function that runs the whole program on `cells`, from the first push until all is done. The
-// program and the cells must outlive it; what is made before the first push is made here.
-using Runner = std::function<void()>;
-Runner heddle_runner(const Program& program, Cell* cells, int workers);
-Runner openmp_runner(const Program& program, Cell* cells, int workers);
-Runner flow_graph_runner(const Program& program, Cell* cells, int workers);
+// What a C library gives to the function that runs an op.
+struct OpArgument {
+  const Program* program;
+  Cell* cells;
+  std::uint32_t index;
+  void run() const { run_op(*program, cells, index); }
+};
+
+// One for each op of the program.
+std::vector<OpArgument> op_arguments(const Program& program, Cell* cells);
 
 }  // namespace heddle::bench

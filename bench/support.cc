@@ -20,13 +20,13 @@ namespace {
 // libgomp's threads spin for some milliseconds after a parallel region, and would take a core from the next subject.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
-Result summarize(const Case& the_case, const Subject& subject, int workers, std::vector<double> values) {
+Result summarize(const Case& the_case, const Subject& subject, std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   const double median = values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return {the_case.bench, the_case.name, subject.name,
-          workers,        the_case.unit, median,
-          values.front(), values.back(), static_cast<int>(values.size())};
+  return {the_case.bench,   the_case.name, subject.name,
+          the_case.workers, the_case.unit, median,
+          values.front(),   values.back(), static_cast<int>(values.size())};
 }
 
 std::vector<int> allowed_cores() {
@@ -80,7 +80,8 @@ double ping_pong(int first_core, int second_core, int rounds) {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--filter", options.filter, "only cases whose name contains this");
-  app.add_option("--workers", options.workers, "threads of every subject")
+  app.add_option("--workers", options.workers, "threads of every subject; 1,2,4 for one after the other")
+      ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   app.add_option("--runs", options.runs, "measured runs of each subject")
@@ -101,7 +102,7 @@ std::vector<Result> measure(const Case& the_case, const Options& options) {
   }
   std::vector<Result> results;
   for (std::size_t i = 0; i < the_case.subjects.size(); ++i) {
-    results.push_back(summarize(the_case, the_case.subjects[i], options.workers, values[i]));
+    results.push_back(summarize(the_case, the_case.subjects[i], values[i]));
   }
   return results;
 }
@@ -109,7 +110,7 @@ std::vector<Result> measure(const Case& the_case, const Options& options) {
 void print_table(const std::vector<Result>& results, const std::function<std::string(const Result&)>& note) {
   for (const Result& result : results) {
     const bool first = &result == &results.front();
-    std::printf("%-12s %-16s %12.1f %-8s %10.1f .. %-10.1f", first ? result.case_name.c_str() : "",
+    std::printf("%-18s %-16s %12.1f %-8s %10.1f .. %-10.1f", first ? result.case_name.c_str() : "",
                 result.subject.c_str(), result.median, result.unit.c_str(), result.min, result.max);
     if (first) {
       std::printf(" %12s", "");
@@ -143,10 +144,9 @@ double now() {
 double cache_line_round_trip() {
   const std::vector<int> cores = allowed_cores();
   if (cores.size() < 2) return 0;
-  std::vector<double> times;
-  for (int i = 0; i < 7; ++i) times.push_back(ping_pong(cores[0], cores[1], 20000));
-  std::nth_element(times.begin(), times.begin() + 3, times.end());
-  return times[3];
+  double best = ping_pong(cores[0], cores[1], 20000);
+  for (int i = 0; i < 6; ++i) best = std::min(best, ping_pong(cores[0], cores[1], 20000));
+  return best;
 }
 
 }  // namespace heddle::bench

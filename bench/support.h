@@ -12,11 +12,11 @@ class App;
 namespace heddle::bench {
 
 struct Options {
-  std::string filter;  // only cases whose name contains it
-  std::string json;    // file to append one object a result to; empty: none
-  int workers = 2;     // threads that every subject may use
-  int runs = 7;        // measured ones; one more before them warms up
-  bool quick = false;  // fewer ops, the same runs: under 30 seconds
+  std::string filter;           // only cases whose name contains it
+  std::string json;             // file to append one object a result to; empty: none
+  std::vector<int> workers{2};  // threads that every subject may use; one set of cases for each number
+  int runs = 7;                 // measured ones; one more before them warms up
+  bool quick = false;           // fewer ops, the same runs: under 30 seconds
 };
 
 // --filter --workers --runs --quick --json
@@ -30,6 +30,7 @@ struct Subject {
 
 struct Case {
   std::string bench, name, unit;
+  int workers;
   std::vector<Subject> subjects;  // heddle first, its peers after it
 };
 
@@ -55,7 +56,8 @@ void append_json(const std::vector<Result>& results, const Options& options);
 // Seconds on a clock that never jumps.
 double now();
 
-// Nanoseconds that a cache line takes from one core to another and back; 0 where there is only one core.
+// Nanoseconds that a cache line takes from one core to another and back, undisturbed: the least of several rounds. 0 where
+// there is only one core.
 double cache_line_round_trip();
 
 }  // namespace heddle::bench

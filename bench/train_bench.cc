@@ -165,11 +165,10 @@ Torch start_torch(const TrainOptions& options, int threads) {
   return best;
 }
 
-void run_case(TrainOptions options, int workers) {
-  options.common.workers = workers;
+void run_case(const TrainOptions& options, int workers) {
   const CoreLimit limit(workers);
   HeddleSubject heddle(workers, options.batch);
-  bench::Case the_case{"train", "cnn", "images/s", {}};
+  bench::Case the_case{"train", "cnn", "images/s", workers, {}};
   the_case.subjects.push_back({"heddle", [&] { return heddle.run(options.steps); }});
   Torch torch;
   if (options.torch) {
@@ -192,8 +191,8 @@ void run_case(TrainOptions options, int workers) {
 
 int main(int argc, char** argv) {
   TrainOptions options;
-  CLI::App app(
-      "How fast a convolutional network trains: Heddle beside PyTorch. Runs with one worker, then --workers");
+  options.common.workers = {1, 2};
+  CLI::App app("How fast a convolutional network trains: Heddle beside PyTorch");
   bench::add_options(app, options.common);
   app.add_option("--batch", options.batch, "images a step")
       ->capture_default_str()
@@ -207,8 +206,7 @@ int main(int argc, char** argv) {
   if (options.common.quick && steps->count() == 0) options.steps = 20;
   if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
   try {
-    run_case(options, 1);
-    if (options.common.workers > 1) run_case(options, options.common.workers);
+    for (int workers : options.common.workers) run_case(options, workers);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_bench: %s\n", error.what());
     return EXIT_FAILURE;

@@ -28,13 +28,14 @@ const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_
 
 const char* declared(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
-    if (op.accesses[i].var == &var) return op.accesses[i].mutates ? "write" : "read";
+    if (op.accesses()[i].var == &var) return op.accesses()[i].mutates ? "write" : "read";
   }
   return "nothing";
 }
 
 bool change_in_flight(VarState& var) {
   if (var.core->forked()) return false;  // the lock may be held for ever
+  var.core->enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer_running) return true;
   for (const AccessNode* access = var.head; access; access = access->next) {

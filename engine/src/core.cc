@@ -173,7 +173,6 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
 }
 
 void EngineCore::signal(OpNode* op) noexcept {
-  if (op->kind != OpKind::wait) return;  // clear: leave() does it
   const std::shared_ptr<WaitState> state = op->extra->wait;
   state->poison = op->accesses()[0].var->poison;
   state->done.store(1, std::memory_order_release);

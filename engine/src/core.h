@@ -55,6 +55,7 @@ struct EngineCore {
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
   virtual void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
+  virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
   virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more

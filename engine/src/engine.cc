@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
@@ -55,17 +57,23 @@ void merge_into(AccessNode& node, const AccessNode& other) {
   node.mutates |= other.mutates;
 }
 
-AccessNode* merge_sorted(AccessNode* nodes, AccessNode* end) {
-  std::sort(nodes, end, [](const AccessNode& a, const AccessNode& b) { return a.var < b.var; });
+// Keeps the first access to each var in a table of places, open addressing.
+AccessNode* merge_many(AccessNode* nodes, AccessNode* end) {
+  thread_local std::vector<AccessNode*> table;
+  const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
+  table.assign(size, nullptr);
   AccessNode* last = nodes;
-  for (AccessNode* node = nodes + 1; node != end; ++node) {
-    if (node->var == last->var) {
-      merge_into(*last, *node);
+  for (AccessNode* node = nodes; node != end; ++node) {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(node->var) / sizeof(VarState)) & (size - 1);
+    while (table[at] && table[at]->var != node->var) at = (at + 1) & (size - 1);
+    if (table[at]) {
+      merge_into(*table[at], *node);
     } else {
-      *++last = *node;
+      if (last != node) *last = *node;
+      table[at] = last++;
     }
   }
-  return last + 1;
+  return last;
 }
 
 // For a few, comparing each with each is faster.
@@ -90,7 +98,7 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   AccessNode* end = nodes;
   for (VarState* var : access.read) ::new (end++) AccessNode{op, var, nullptr, true, false, false};
   for (VarState* var : access.mutate) ::new (end++) AccessNode{op, var, nullptr, false, true, false};
-  if (end - nodes > 1) end = end - nodes <= kFew ? merge_few(nodes, end) : merge_sorted(nodes, end);
+  if (end - nodes > 1) end = end - nodes <= kFew ? merge_few(nodes, end) : merge_many(nodes, end);
   return static_cast<std::uint32_t>(end - nodes);
 }
 
@@ -185,15 +193,15 @@ void Engine::push(const PreparedOp& prepared) {
 
 namespace {
 
-OpNode* internal_op(EngineCore* core, OpKind kind, const Var& var, const char* name) {
-  Access access{.name = name};
-  (kind == OpKind::clear ? access.mutate : access.read).add(var);
+OpNode* wait_op(EngineCore* core, const Var& var) {
+  Access access{.name = "wait"};
+  access.read.add(var);
   check_vars(access, core);
-  OpNode* op = allocate_op(core, 1, 0, kind == OpKind::wait);
+  OpNode* op = allocate_op(core, 1, 0, true);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->accesses()[0].reads = false;  // a wait reports the error itself
-  op->kind = kind;
-  op->name = name;
+  op->kind = OpKind::wait;
+  op->name = access.name;
   return op;
 }
 
@@ -222,7 +230,7 @@ void wait_in_child(VarState& var) {
 
 void Engine::wait(const Var& var) {
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
-  OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
+  OpNode* op = wait_op(core_, var);
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
   core_->wait(op);
@@ -249,7 +257,7 @@ ErrorReport Engine::error_of(const Var& var) const {
 }
 
 void Engine::clear_error(const Var& var) {
-  core_->submit(internal_op(core_, OpKind::clear, var, "clear_error"));
+  push([] {}, {.mutate = {var}, .name = "clear_error"});
 }
 
 int Engine::workers() const { return core_->workers(); }

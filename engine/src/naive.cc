@@ -69,11 +69,7 @@ class NaiveCore final : public EngineCore {
   void run(OpNode* op) {
     op->waiting = 1;
     running_.push_back(op);
-    if (op->kind == OpKind::clear) {
-      finish(op, nullptr);
-    } else {
-      execute(op, 0);
-    }
+    execute(op, 0);
     {
       std::unique_lock lock(ended_mutex_);
       ended_.wait(lock, [&] { return op->waiting == 0; });

@@ -83,7 +83,7 @@ struct ReadyList {
   }
 };
 
-// A checked access list, sorted by address and without repeats, and the closure that all its pushes share.
+// A checked access list without repeats, and the closure that all its pushes share.
 struct PreparedState {
   std::atomic<std::int64_t> refs{1};
   const OpTable* table = nullptr;

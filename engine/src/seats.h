@@ -12,9 +12,11 @@ namespace heddle::detail {
 
 // Its number is RunContext::worker, its queue holds what its holders made ready.
 struct alignas(64) Seat {
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
   int index = 0;
   std::atomic<bool> taken{false};
   ReadyQueue queue;
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // that an op took lately, all told
   // Ops of even and odd epochs that ended here. Written by the holder alone.
   alignas(64) std::atomic<std::uint64_t> ended[2] = {0, 0};
 };
@@ -36,6 +38,7 @@ class Seats {
   }
   // seq_cst: who releases a seat then looks for work, who finds no seat says so and then looks again.
   void release(Seat& seat) noexcept {
+    seat.nanoseconds.store(Seat::kUnknown, std::memory_order_relaxed);
     seat.taken.store(false, std::memory_order_seq_cst);
     free_.fetch_add(1, std::memory_order_seq_cst);
   }

@@ -13,9 +13,8 @@ namespace heddle::detail {
 
 enum class OpKind : std::uint8_t {
   user,
-  wait,   // signals a WaitState; run by whoever makes it ready
-  clear,  // removes the poison of its var; likewise
-  drop,   // the last handle of a var is gone; likewise
+  wait,  // signals a WaitState; run by whoever makes it ready
+  drop,  // the last handle of a var is gone; likewise
 };
 
 // What can be submitted: an op, or a var of which the last handle is gone.

@@ -13,8 +13,11 @@ namespace {
 
 constexpr int kDrained = 64;                // submissions entered at once
 constexpr std::uint32_t kTick = 16;         // every so many ops a runner looks at the clock,
-constexpr std::uint64_t kShort = 200;       // nanoseconds: an op that costs less is not worth a cache line's way to another
-constexpr std::uint64_t kLong = 2 * kShort;  // core. The gap keeps runners from changing their mind all the time.
+// Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
+// kFine it may be worth it; above, or above kLong for one that was short, it is.
+constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
+constexpr int kSlow = 2;          // ticks in a row that make a runner give up doing all alone: one may be the system's doing
+constexpr int kNextTrial = 256;  // ticks until it tries again
 
 int worker_count(int wanted) {
   if (wanted > 0) return wanted;
@@ -147,13 +150,32 @@ void ThreadedCore::tick(Runner& self) {
     self.look_outside = true;
     check_balance();
   }
-  const std::uint64_t time = nanoseconds();
-  const std::uint64_t each = (time - std::exchange(self.ticked, time)) / kTick;
-  if (each < kShort) {
-    be_short(self);
-  } else if (each > kLong) {
+  const std::uint64_t now = nanoseconds();
+  const auto each = static_cast<std::uint32_t>((now - std::exchange(self.ticked, now)) / kTick);
+  self.seat->nanoseconds.store(each, std::memory_order_relaxed);
+  if (!is_short(self)) {
+    if (each < kFine) consider_short(self, each);
+  } else if (each <= std::max(kLong, self.together)) {
+    self.slow = 0;
+  } else if (++self.slow == kSlow) {
+    self.slow = 0;
+    self.trial = -kNextTrial;
     leave_short(self);
   }
+}
+
+// Runners whose ops are short are in each other's way: what one has written, the other has to fetch. If all of them are
+// fine-grained, this one tries how it does alone.
+void ThreadedCore::consider_short(Runner& self, std::uint32_t each) {
+  std::uint32_t runners = 0;
+  for (const Seat& seat : seats_) {
+    if (!seat.taken.load(std::memory_order_relaxed)) continue;
+    if (seat.nanoseconds.load(std::memory_order_relaxed) > kFine) return;
+    ++runners;
+  }
+  if (each >= kShort && (runners < 2 || ++self.trial < 0)) return;
+  self.together = runners < 2 ? 0 : each / runners;
+  be_short(self);
 }
 
 void ThreadedCore::drop(VarState& var) noexcept {
@@ -170,6 +192,14 @@ void ThreadedCore::drop(VarState& var) noexcept {
     check_balance();
   }
   release();
+}
+
+void ThreadedCore::enter_submitted() {
+  while (!submissions_.empty()) {
+    ReadyList ready;
+    drain(ready);
+    schedule(ready);
+  }
 }
 
 bool ThreadedCore::has_submitted(const VarState& var) const {

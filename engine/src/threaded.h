@@ -26,9 +26,11 @@ struct Runner {
   ReadyList successors{};
   bool crew = false;
   int depth = 0;              // ops that wait below the one it runs
-  bool spare = false;         // another runner does better without it
   bool look_outside = false;  // at others' queues before its own, once
   std::uint32_t ops = 0;      // run so far
+  int slow = 0;               // ticks in a row in which it was too slow to be alone
+  int trial = 0;              // below zero: ticks until it tries again to be alone
+  std::uint32_t together = 0;  // nanoseconds an op took with all of them
   std::uint64_t ticked = 0;   // nanoseconds, when it last looked at the clock
   const std::atomic<std::uint32_t>* stop = nullptr;  // stops looking for work when this is no longer
   std::uint32_t stop_unless = 0;                     // that
@@ -46,6 +48,7 @@ class ThreadedCore final : public EngineCore {
   void wait_all() override;
   void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
   void drop(VarState& var) noexcept override;
+  void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
   void begin_blocking() override;
@@ -65,6 +68,7 @@ class ThreadedCore final : public EngineCore {
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);
   void tick(Runner& self);
+  void consider_short(Runner& self, std::uint32_t each);
 
   // threaded_search.cc: who looks for work, where and for how long
   bool take_seat(Runner& self);

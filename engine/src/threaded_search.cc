@@ -126,12 +126,8 @@ OpNode* ThreadedCore::search(Runner& self) {
 }
 
 void ThreadedCore::be_short(Runner& self) {
-  Runner* other = nullptr;
-  if (short_runner_.compare_exchange_strong(other, &self, std::memory_order_seq_cst)) {
-    parking_.begin_search();
-  } else if (other != &self) {
-    self.spare = true;
-  }
+  Runner* nobody = nullptr;
+  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) parking_.begin_search();
 }
 
 void ThreadedCore::leave_short(Runner& self) {
@@ -147,8 +143,8 @@ void ThreadedCore::leave_short(Runner& self) {
 // that it does better alone. `op` is in hand, or null.
 bool ThreadedCore::step_down(OpNode* op, Runner& self) {
   if (!self.seat) return true;
-  const bool wanted = crew_.wanted();
-  if (!wanted && !self.spare) return false;
+  const Runner* other = short_runner_.load(std::memory_order_relaxed);
+  if (!crew_.wanted() && (!other || other == &self)) return false;
   if (op) {
     ReadyList in_hand;
     in_hand.push_back(op);
@@ -161,7 +157,6 @@ bool ThreadedCore::step_down(OpNode* op, Runner& self) {
 // From a first op until there is no other; then the seat is free again.
 void ThreadedCore::run_from(OpNode* op, Runner& self) {
   self.ops = 0;
-  self.spare = false;
   self.ticked = nanoseconds();
   while (op) {
     op = run(op, self);
@@ -184,7 +179,6 @@ void ThreadedCore::run_until_idle(Runner& self) {
     if (parking_.end_search() && can_work()) parking_.notify();
     run_from(op, self);
     parking_.begin_search();
-    if (self.spare) break;
   }
   leave_short(self);
   if (parking_.end_search() && can_work()) parking_.notify();

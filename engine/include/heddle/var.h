@@ -66,7 +66,10 @@ class VarList {
     if (size_ < kInline) {
       inline_[size_++] = var.state;
     } else {
-      if (more_.empty()) more_.assign(inline_.begin(), inline_.end());
+      if (more_.empty()) {
+        more_.reserve(8 * kInline);
+        more_.assign(inline_.begin(), inline_.end());
+      }
       more_.push_back(var.state);
       ++size_;
     }

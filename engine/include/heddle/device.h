@@ -1,0 +1,37 @@
+// Where data lives and ops run.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+namespace heddle {
+
+enum class DeviceKind : std::uint8_t {
+  cpu,
+  cuda,        // a GPU
+  cpu_pinned,  // the CPU's memory, page-locked: a GPU copies from and to it beside other work
+};
+inline constexpr int kDeviceKinds = 3;
+
+// cpu(0), cpu(1) ... are separate devices on one machine's memory: model-parallel programs run on any of them.
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+  std::string to_string() const;  // "cpu(0)", "gpu(1)", "cpu_pinned"
+};
+
+Device cpu(int index = 0);  // throws InvalidArgument if index < 0
+Device gpu(int index = 0);  // likewise; whether there is such a GPU shows when it is used
+Device cpu_pinned();
+
+// How many GPUs this process may use: 0 without a driver, and in a build without CUDA. Throws Error if the driver
+// is there but cannot say.
+int gpu_count();
+
+// The name of the back end: "cpu", "cuda", "cpu_pinned".
+const char* name_of(DeviceKind kind);
+std::ostream& operator<<(std::ostream& out, const Device& device);
+
+}  // namespace heddle

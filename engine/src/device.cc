@@ -1,0 +1,40 @@
+#include <heddle/device.h>
+#include <heddle/error.h>
+
+namespace heddle {
+namespace {
+
+// As a program writes it, with no index where there is only one.
+std::string written(DeviceKind kind, int index) {
+  if (kind == DeviceKind::cpu_pinned) return "cpu_pinned";
+  return (kind == DeviceKind::cuda ? "gpu(" : "cpu(") + std::to_string(index) + ")";
+}
+
+Device checked(DeviceKind kind, int index) {
+  if (index < 0) throw InvalidArgument(written(kind, index) + ": the index must not be negative");
+  return {kind, index};
+}
+
+}  // namespace
+
+std::string Device::to_string() const { return written(kind, index); }
+
+Device cpu(int index) { return checked(DeviceKind::cpu, index); }
+Device gpu(int index) { return checked(DeviceKind::cuda, index); }
+Device cpu_pinned() { return {DeviceKind::cpu_pinned, 0}; }
+
+const char* name_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cpu:
+      return "cpu";
+    case DeviceKind::cuda:
+      return "cuda";
+    case DeviceKind::cpu_pinned:
+      return "cpu_pinned";
+  }
+  return "no device";
+}
+
+std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.to_string(); }
+
+}  // namespace heddle

@@ -1,0 +1,50 @@
+// The events of one stream, used again and again: making one costs a GPU's driver more than recording it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <heddle/stream.h>
+
+namespace heddle::detail {
+
+// Thread-safe. Events stay alive as long as the pool, so that a late look at one that was given back is harmless: it
+// finds a newer generation, or an older one complete.
+class EventPool {
+ public:
+  // Throws what make_event throws.
+  Event* take(Stream& stream) {
+    {
+      std::lock_guard guard(mutex_);
+      if (!free_.empty()) {
+        Event* event = free_.back();
+        free_.pop_back();
+        return event;
+      }
+    }
+    std::unique_ptr<Event> made = stream.make_event();
+    std::lock_guard guard(mutex_);
+    all_.push_back(std::move(made));
+    free_.reserve(all_.capacity());  // give_back finds room
+    return all_.back().get();
+  }
+
+  // The event has completed, or was never recorded.
+  void give_back(Event* event) noexcept {
+    std::lock_guard guard(mutex_);
+    free_.push_back(event);
+  }
+
+  std::size_t size() const {
+    std::lock_guard guard(mutex_);
+    return all_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards all below; nothing else is locked while it is held
+  std::vector<std::unique_ptr<Event>> all_;
+  std::vector<Event*> free_;
+};
+
+}  // namespace heddle::detail

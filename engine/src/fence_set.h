@@ -1,0 +1,38 @@
+// What an op on a var has to come after: the fence of the last op on a stream that wrote it, and of those that have
+// read it since. Ops on the CPU leave no fence, they have run when the var is given to the next one.
+#pragma once
+
+#include <vector>
+
+#include "fence.h"
+#include "spin_lock.h"
+
+namespace heddle::detail {
+
+// The engine calls it for ops in the order in which the var is given to them; those that read it together, from any
+// thread. Bounded by the number of streams: a later read on a stream stands for the earlier ones.
+class FenceSet {
+ public:
+  // The op was issued, and reads the var or (and) mutates it.
+  void add_read(const Fence& fence);
+  void set_write(const Fence& fence);
+
+  // An op on the CPU has overwritten the var, after all that collect() gave it.
+  void clear();
+
+  // Appends what an op with that access has to come after and what is known to have failed, if it reads that. An op
+  // that only mutates does not care how the last write ended.
+  void collect(bool reads, bool mutates, std::vector<Dependency>& into);
+
+  // How the last write ended: null if it ended well or is not done, or was not on a stream.
+  FailurePtr failure() const;
+
+  std::size_t size() const;
+
+ private:
+  mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
+  Fence write_;
+  std::vector<Fence> reads_;  // one a stream
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,45 @@
+// Lets one thread at a time issue ops on a stream, without making the others wait: who finds the gate taken leaves its
+// op with the thread inside, and goes on to other work.
+#pragma once
+
+#include <mutex>
+
+#include "spin_lock.h"
+
+namespace heddle::detail {
+
+// Op has a member `Op* next`, which is the gate's while the op is in it.
+//
+//   if (gate.enter(op)) do issue(op); while ((op = gate.next()));
+template <class Op> class IssueGate {
+ public:
+  // True: the caller issues op and then what next() gives, until that is null. False: another thread will.
+  bool enter(Op* op) {
+    std::lock_guard guard(lock_);
+    if (!taken_) return taken_ = true;
+    op->next = nullptr;
+    (tail_ ? tail_->next : head_) = op;
+    tail_ = op;
+    return false;
+  }
+
+  Op* next() {
+    std::lock_guard guard(lock_);
+    Op* op = head_;
+    if (!op) {
+      taken_ = false;
+      return nullptr;
+    }
+    head_ = op->next;
+    if (!head_) tail_ = nullptr;
+    return op;
+  }
+
+ private:
+  SpinLock lock_;  // guards all below; nothing else is locked while it is held
+  bool taken_ = false;
+  Op* head_ = nullptr;
+  Op* tail_ = nullptr;
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,23 @@
+// Runs the tests of GPUs where there is one. Elsewhere it says that nothing was run, and ends with 77, which CTest and
+// tools/gpu-check know to mean "skipped".
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cstdio>
+#include <exception>
+
+#include <doctest/doctest.h>
+
+#include <heddle/device.h>
+
+int main(int argc, char** argv) {
+  try {
+    if (heddle::gpu_count() == 0) {
+      std::puts("no GPU: cudaGetDeviceCount says 0 devices. Nothing was run.");
+      return 77;
+    }
+  } catch (const std::exception& error) {
+    std::printf("FAILED before any test: %s\n", error.what());
+    return 1;
+  }
+  doctest::Context context(argc, argv);
+  return context.run();
+}

@@ -1,0 +1,103 @@
+// Streams with issuers, for tests that issue ops by hand. Where streams are stepped, nothing happens by itself.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/host_stream.h>
+
+#include "failure.h"
+#include "fence_set.h"
+#include "issuer.h"
+#include "op_node.h"
+#include "poller.h"
+
+namespace heddle::test {
+
+using detail::Dependency;
+using detail::FailurePtr;
+using detail::Fence;
+using detail::FenceSet;
+
+class StreamRig {
+ public:
+  StreamRig() = default;
+  StreamRig(const StreamRig&) = delete;
+  StreamRig& operator=(const StreamRig&) = delete;
+
+  // Does what is left on stepped streams, while all that it touches is there.
+  void finish() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (detail::Issuer& issuer : issuers_) {
+        auto* host = dynamic_cast<HostStream*>(&issuer.stream());
+        while (host && host->stepped() && host->step()) moved = true;
+      }
+    }
+  }
+
+  detail::Issuer& add(std::unique_ptr<Stream> stream) {
+    return issuers_.emplace_back(std::move(stream), poller_);
+  }
+  HostStream& add_host(HostStreamOptions options) {
+    return static_cast<HostStream&>(
+        add(std::make_unique<HostStream>(cpu(), Lane::compute, options)).stream());
+  }
+  detail::Issuer& issuer(std::size_t i) { return issuers_.at(i); }
+  HostStream& host(std::size_t i) { return static_cast<HostStream&>(issuer(i).stream()); }
+
+  // An op called `name` that reads and overwrites those vars.
+  Fence issue(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
+              const std::vector<FenceSet*>& writes, const std::function<void(Stream&)>& body) {
+    std::vector<Dependency> after;
+    for (FenceSet* var : reads) var->collect(true, false, after);
+    for (FenceSet* var : writes) var->collect(false, true, after);
+    const Fence fence =
+        issuer(stream).issue(after, body, [this, name](std::exception_ptr own, const auto& inherited) {
+          return outcome(name, std::move(own), inherited);
+        });
+    for (FenceSet* var : reads) var->add_read(fence);
+    for (FenceSet* var : writes) var->set_write(fence);
+    return fence;
+  }
+
+  // Of an op whose work is one function.
+  Fence run(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
+            const std::vector<FenceSet*>& writes, std::function<void()> work) {
+    return issue(stream, name, reads, writes, [&work](Stream& on) { on.enqueue(std::move(work)); });
+  }
+
+ private:
+  FailurePtr outcome(const char* name, std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+    detail::OpNode node;
+    node.name = name;
+    if (!inherited.empty()) return detail::ErrorLog::skipped(node, inherited.front());
+    return own ? errors_.failed(node, std::move(own)) : nullptr;
+  }
+
+  detail::ErrorLog errors_;
+  detail::Poller poller_;
+  std::deque<detail::Issuer> issuers_;  // their streams end first
+};
+
+// What an op on the CPU that touches one var would do: fn is called when it may run.
+inline void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
+  std::vector<Dependency> after;
+  var.collect(reads, mutates, after);
+  detail::when_all_done(after, std::move(fn));
+}
+
+// "failed op: message", and the ops that were lost because of it.
+inline std::string story(const FailurePtr& failure) {
+  if (!failure) return "well";
+  const ErrorReport report = detail::describe(*failure);
+  std::string text = report.op + ": " + report.message();
+  for (const std::string& step : report.path) text += " > " + step.substr(0, step.find(' '));
+  return text;
+}
+
+}  // namespace heddle::test
