@@ -2,8 +2,7 @@
 // over memory that was never destroyed, or uses from a static, gets a new cell.
 #pragma once
 
-#include <cstdint>
-#include <map>
+#include "standard.h"
 
 #include <relacy/base.hpp>
 #include <relacy/context.hpp>
@@ -76,6 +75,13 @@ inline void step() {
   } else {
     rl::yield(1, RL_INFO);
   }
+}
+
+// Up to so many steps in which others may run: random schedules alone hardly ever let a thread begin late. Not in a search
+// of all schedules.
+inline void dawdle(unsigned most) {
+  if (!rl::ctx().is_random_sched()) return;
+  for (unsigned steps = rl::rand(most + 1); steps > 0; --steps) step();
 }
 
 // What a class of the product's standard library holds: its cell, made at construction, or at first use for a static.

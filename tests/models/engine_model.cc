@@ -30,13 +30,25 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     } else {
       made.wait(0);
     }
+    model::dawdle(150);
     self.user(static_cast<int>(index));
     left.fetch_sub(1);
     left.notify_all();
     if (index != 0) return;
     while (int users = left.load()) left.wait(users);
     self.end();
+    auto& core = static_cast<heddle::detail::ThreadedCore&>(engine->core());
+    core.retain();
     engine.reset();
+    at_rest(core);
+    core.release();
+  }
+  // Every thread of the crew leaves as a searcher, without a seat; nobody sleeps or thinks that he runs all short ops.
+  void at_rest(heddle::detail::ThreadedCore& core) {
+    check(core.parking_.searchers_.load() == static_cast<int>(core.crew_.threads_.size()), "searchers are miscounted");
+    check(core.parking_.sleepers_.load() == 0, "sleepers are miscounted");
+    check(core.seats_.all_free() && !core.crew_.wanted(), "a seat is lost");
+    check(!core.short_runner_.load(), "the short runner has gone and is still there");
   }
   void begin() {}
   void end() {}

@@ -2,33 +2,10 @@
 // Relacy's, so that an op that is used after its end or never freed is found; op_memory.cc has a model of its own.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <charconv>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <deque>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <new>
-#include <source_location>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <thread>
-#include <type_traits>
-#include <unordered_set>
-#include <utility>
-#include <vector>
-
 #include "relacy_threads.h"
 
 #define std model_std
+#define private public  // models look at what is left when all is over
 #define thread_local
 #define mine mine_of[model::thread_index()]
 #define this_thread_state this_thread_states[model::thread_index()]
@@ -76,6 +53,7 @@ inline void op_memory_trim() noexcept {}
 #include <product/tracker.cc>
 
 #undef std
+#undef private
 #undef thread_local
 #undef mine
 #undef this_thread_state

@@ -2,14 +2,6 @@
 // with these in place of its own. Every memory order passes through model::weakened(), so that a model can be shown to fail.
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <source_location>
-#include <system_error>
-#include <thread>
-
 #include "cells.h"
 #include "sites.h"
 

@@ -2,12 +2,6 @@
 // thread-local variables makes each an array with one element a thread: #define name names[model::thread_index()].
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <system_error>
-#include <type_traits>
-
 #include "relacy_std.h"
 
 namespace model {
@@ -15,7 +9,10 @@ namespace model {
 constexpr unsigned kMostThreads = 8;
 
 // As the bound of an array: how many threads there are at most.
-constexpr unsigned thread_index() { return std::is_constant_evaluated() ? kMostThreads : rl::thread_index(); }
+constexpr unsigned thread_index() {
+  if (std::is_constant_evaluated()) return kMostThreads;
+  return rl::is_ctx() ? rl::thread_index() : 0;
+}
 
 inline int threads_left = 0;  // that the product may make in this schedule
 
