@@ -165,7 +165,7 @@ struct ShortOps : Program<ShortOps, 1, 2> {
   }
 };
 
-struct Loop : Program<Loop, 1, 2> {
+struct Loop : Program<Loop, 1, 2, 1> {
   Var var;
   Plain<int> chunks[3];
 
@@ -218,5 +218,6 @@ int main(int argc, char** argv) {
                             program<NestedWait>("wait inside an op", 1, false),
                             program<ShortOps>("short ops", 1, false), program<Loop>("parallel loop", 1, false),
                             program<Poison>("poison", 1, false)},
-                           {});
+                           {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
+                            "EngineCore::signal store relaxed", "Parking::end_search fetch_sub acq_rel"});
 }

@@ -85,5 +85,6 @@ int main(int argc, char** argv) {
                            {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
                             program<Work<1, 2, 2>>("1 pusher, 2 workers"), program<Work<2, 2, 2>>("2 pushers, 2 workers"),
                             program<Napper>("napper")},
-                           {"Parking::end_search fetch_sub relaxed", "Parking::notify load relaxed"});
+                           {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
+                            "Parking::sleep fetch_add acq_rel"});
 }

@@ -119,5 +119,6 @@ int main(int argc, char** argv) {
   return model::run_models(argc, argv,
                            {program<Grants<kOneVar>>("one var", 1, false), program<Grants<kTwoVars>>("two vars", 1, false),
                             program<Grants<kReadBehindWrite>>("reads behind a write", 1, false)},
-                           {"grant fetch_sub relaxed", "enter fetch_sub relaxed", "SpinLock::unlock store relaxed"});
+                           {"grant fetch_sub acquire", "enter fetch_sub release", "SpinLock::lock exchange relaxed",
+                            "SpinLock::unlock store relaxed"});
 }
