@@ -68,8 +68,9 @@ class alignas(64) ReadyQueue {
  private:
   void publish(ReadyList& list) {
     list = {};
-    // relaxed: whoever made the ops ready then looks for sleeping workers behind a full fence, see Parking.
-    size_.store(ops_.size, std::memory_order_relaxed);
+    // seq_cst: whoever made the ops ready then looks for sleeping workers, who look here after they say that they sleep,
+    // see Parking.
+    size_.store(ops_.size, std::memory_order_seq_cst);
   }
 
   mutable SpinLock lock_;  // guards ops_

@@ -1,0 +1,133 @@
+// The memory of ops, the product's own: a chunk is used again when all of its ops are freed, and not before.
+
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+
+#include "relacy_threads.h"
+
+#include "model.h"
+
+namespace model {
+
+constexpr std::size_t kRoom = 17 * 64 * 1024;  // what op_memory.cc asks the system for at once
+alignas(64 * 1024) inline std::byte room[kRoom];
+inline void* map_room(std::size_t bytes) { return bytes == kRoom ? room : nullptr; }
+
+}  // namespace model
+
+#define std model_std
+#define private public  // the model looks at what is left when all is over
+#define thread_local static
+#define mine mine_of[model::thread_index()]
+#define mmap(at, bytes, ...) model::map_room(bytes)
+#define madvise(...) void()
+#include <product/fork.h>
+namespace heddle::detail {
+ForkMutex::ForkMutex() {}
+namespace {
+class Reserve;
+Reserve* reserve_of_schedule();
+}  // namespace
+}  // namespace heddle::detail
+#include <product/op_memory.cc>
+
+namespace heddle::detail {
+namespace {
+
+Reserve* current_reserve = nullptr;
+
+Reserve* reserve_of_schedule() {
+  if (!current_reserve) current_reserve = new Reserve;
+  return current_reserve;
+}
+
+}  // namespace
+}  // namespace heddle::detail
+
+namespace {
+
+using namespace heddle::detail;
+using model::check;
+
+constexpr std::size_t kOp = kLargestOp;  // seven of them fill a chunk
+constexpr int kSlots = static_cast<int>(model::kRoom / kOp);
+
+int slot_of(const void* op) { return static_cast<int>((static_cast<const std::byte*>(op) - model::room) / kOp); }
+
+// Owners allocate and free some of their ops; the rest is freed by a thread of its own. More ops than a chunk holds.
+template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, Each>, Owners + 1> {
+  Chunks() { current_reserve = nullptr; }
+  model::Plain<int> used[kSlots];  // Relacy sees whether an op's memory is freed before it is used again
+  model_std::atomic<void*> handed[Owners][Each];
+
+  void thread(unsigned index) {
+    mine = {};
+    if (index < Owners) {
+      own(handed[index]);
+    } else {
+      free_handed();
+    }
+    {
+      AtThreadEnd end;
+    }
+  }
+  void own(model_std::atomic<void*>* hand) {
+    for (int i = 0; i < Each; ++i) {
+      void* op = op_allocate(kOp);
+      auto& use = used[slot_of(op)];
+      check(use.get() == 0, "memory in use is given out again");
+      use.set(1);
+      if (i % 3 == 2) {
+        give_up(op);
+        hand[i].store(this, model_std::memory_order_release);  // nothing to free
+      } else {
+        hand[i].store(op, model_std::memory_order_release);
+      }
+    }
+  }
+  void free_handed() {
+    for (int i = 0; i < Each; ++i) {
+      for (auto& hand : handed) {
+        void* op;
+        while (!(op = hand[i].load(model_std::memory_order_acquire))) model::step();
+        if (op != this) give_up(op);
+      }
+    }
+  }
+  void give_up(void* op) {
+    used[slot_of(op)].set(0);
+    op_free(op, kOp, false);
+  }
+  // All chunks but those that pools have are with the reserve.
+  void after() {
+    op_memory_trim();
+    std::size_t kept = 0;
+    for (Pool* pool : reserve().orphans_) {
+      kept += pool->chunk != nullptr;
+      for (Chunk* chunk = pool->returned.load(); chunk; chunk = chunk->next) ++kept;
+    }
+    check(op_memory_resident() == kept * kChunkBytes, "a chunk whose ops are all freed is not used again");
+    for (Pool* pool : reserve().orphans_) delete pool;
+    delete current_reserve;
+  }
+};
+
+}  // namespace
+
+#undef std
+#undef private
+#undef mine
+#undef mmap
+#undef thread_local
+#undef madvise
+
+int main(int argc, char** argv) {
+  using model::program;
+  const int status = model::run_models(argc, argv,
+                                       {program<Chunks<1, 16>>("1 owner, 2 chunks", 1, false),
+                                        program<Chunks<2, 9>>("2 owners", 1, false)},
+                                       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire",
+                                        "take_off fetch_sub release", "next_chunk exchange relaxed"});
+  mine_of[0] = {};  // of a schedule that failed; the product looks at it when the program ends
+  return status;
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Copies the engine's sources for the models: product.py SOURCE_DIR OUTPUT_DIR
+
+Large numbers become small ones, so that few steps reach what takes many in the product; nothing else changes, and no
+line moves. Fails when a number to replace is not there any more.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# file: [(pattern, replacement)], each to be found exactly once
+SMALLER = {
+    "threaded.cc": [
+        (r"kDrained = 64\b", "kDrained = 2"),
+        (r"kTick = 16\b", "kTick = 2"),
+    ],
+    "threaded.h": [(r"kFairness = 64\b", "kFairness = 4")],
+    "threaded_search.cc": [
+        (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
+        (r"kMostPauses = 32\b", "kMostPauses = 1"),
+        (r"kIdleNaps = 20\b", "kIdleNaps = 2"),
+    ],
+    "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
+    "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
+    # Every schedule has a reserve of its own.
+    "op_memory.cc": [
+        (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
+        (r"kOwn = 4\b", "kOwn = 1"),
+    ],
+    "region.cc": [(r"spins < 2000\b", "spins < 2")],
+    # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
+    "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
+}
+
+
+def main():
+    source, output = Path(sys.argv[1]), Path(sys.argv[2])
+    output.mkdir(parents=True, exist_ok=True)
+    for file in sorted([*source.glob("*.h"), *source.glob("*.cc")]):
+        text = file.read_text(encoding="utf-8")
+        for pattern, replacement in SMALLER.get(file.name, []):
+            text, count = re.subn(pattern, replacement, text)
+            if count != 1:
+                sys.exit(f"{file}: {pattern!r} is there {count} times, not once: mend {Path(__file__).name}")
+        target = output / file.name
+        if not target.is_file() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
