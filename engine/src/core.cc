@@ -70,7 +70,7 @@ void end_blocking_everywhere() noexcept {
 namespace {
 
 std::exception_ptr call(OpNode* op, int worker) noexcept {
-  RunContext context{op->name, worker, op->sequence};
+  RunContext context{op->name, worker, op->sequence, op->group()};
   try {
     op->table->run(closure_of(op), context, op);
   } catch (...) {
@@ -81,16 +81,25 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
 
 }  // namespace
 
+// What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
+std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
+  if (std::shared_ptr<const Failure> cause = poison_of_reads(op)) {
+    return ErrorLog::skipped(op, std::move(cause));
+  }
+  const GroupState* group = op.group();
+  if (!group) return nullptr;
+  std::exception_ptr cancelled = group->cancellation();
+  return cancelled ? errors.failed(op, std::move(cancelled), group->reported()) : nullptr;
+}
+
 // Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
-  if (op->table->async) return execute_async(op, worker);
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  std::shared_ptr<const Failure> failure = obstacle(*op);
+  if (op->table->async && !failure) return execute_async(op, worker);
   {
     const InsideOp inside(this, op, worker);
-    if (failure) {
-      failure = ErrorLog::skipped(*op, std::move(failure));
-    } else if (std::exception_ptr thrown = call(op, worker)) {
-      failure = errors.failed(*op, std::move(thrown));
+    if (!failure) {
+      if (std::exception_ptr thrown = call(op, worker)) failure = errors.failed(*op, std::move(thrown));
     }
     destroy_closure(op);
   }
@@ -99,11 +108,9 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
-  if (!poison_of_reads(*op)) {
+  {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
-  } else {
-    extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
   // acq_rel: the part that ends last sees what the other one wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
@@ -120,12 +127,8 @@ void complete_parts(OpNode* op) noexcept {
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
-  if (failure) {
-    failure = ErrorLog::skipped(*op, std::move(failure));
-  } else if (thrown) {
-    failure = errors.failed(*op, std::move(thrown));
-  }
+  std::shared_ptr<const Failure> failure;
+  if (thrown) failure = errors.failed(*op, std::move(thrown));
   {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);

@@ -72,7 +72,8 @@ struct EngineCore {
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
-    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]] throw_closed();
+    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw_closed();
   }
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
@@ -97,6 +98,7 @@ struct EngineCore {
 
  private:
   [[noreturn]] void throw_closed() const;
+  std::shared_ptr<const Failure> obstacle(const OpNode& op);
   void execute_async(OpNode* op, int worker) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;

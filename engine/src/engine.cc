@@ -44,7 +44,8 @@ namespace {
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      if (!var || var->core != core) [[unlikely]] throw_bad_var(var, access.name);
+      if (!var || var->core != core) [[unlikely]]
+        throw_bad_var(var, access.name);
     }
   }
 }
@@ -94,6 +95,10 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
+bool has_wishes(const Access& access) { return access.group.state; }
+
+Wishes wishes_of(const Access& access) { return {access.group.state ? *access.group.state : nullptr}; }
+
 EngineCore* make_core(const EngineOptions& options) {
   if (options.workers < 0 || options.workers > 1024) {
     throw InvalidArgument("workers: got " + std::to_string(options.workers) +
@@ -130,7 +135,10 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
                                  std::source_location where) {
   core_->check_open();
   check_vars(access, core_);
-  OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
+  const bool wishful = has_wishes(access);
+  OpNode* op =
+      allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async || wishful);
+  if (wishful) op->extra->wishes = wishes_of(access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -159,6 +167,8 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   state->core = core_;
   state->name = access.name;
   state->where = where;
+  state->wishful = has_wishes(access);
+  state->wishes = wishes_of(access);
   core_->retain();
   return state.release();
 }
@@ -168,7 +178,8 @@ void Engine::push(const PreparedOp& prepared) {
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
-  OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), false);
+  OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), state->wishful);
+  if (state->wishful) op->extra->wishes = state->wishes;
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
     AccessNode* access = ::new (&op->accesses()[i]) AccessNode(state->accesses[i]);
