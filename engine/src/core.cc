@@ -166,7 +166,11 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
-      ready.push_back(next);
+      if (next->priority() == 0) {
+        ready.push_back(next);
+      } else {
+        made_ready(next, ready);
+      }
     } else {
       signal(next);
       leave(*next, nullptr, woken);

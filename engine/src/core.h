@@ -93,6 +93,8 @@ struct EngineCore {
   // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
+  // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
+  virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
 

@@ -95,9 +95,16 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
-bool has_wishes(const Access& access) { return access.group.state; }
+bool has_wishes(const Access& access) { return access.group.state || access.priority != 0; }
 
-Wishes wishes_of(const Access& access) { return {access.group.state ? *access.group.state : nullptr}; }
+Wishes wishes_of(const Access& access) {
+  if (access.priority < -kMostPriority || access.priority > kMostPriority) {
+    throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
+                          std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
+                          " to " + std::to_string(kMostPriority));
+  }
+  return {access.group.state ? *access.group.state : nullptr, access.priority};
+}
 
 EngineCore* make_core(const EngineOptions& options) {
   if (options.workers < 0 || options.workers > 1024) {
@@ -136,9 +143,11 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_vars(access, core_);
   const bool wishful = has_wishes(access);
+  Wishes wishes;
+  if (wishful) wishes = wishes_of(access);
   OpNode* op =
       allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async || wishful);
-  if (wishful) op->extra->wishes = wishes_of(access);
+  if (wishful) op->extra->wishes = std::move(wishes);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -155,6 +164,8 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   auto state = std::make_unique<PreparedState>();
   try {
     check_vars(access, core_);
+    state->wishful = has_wishes(access);
+    state->wishes = wishes_of(access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
     table->destroy_heap(closure);
@@ -167,8 +178,6 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   state->core = core_;
   state->name = access.name;
   state->where = where;
-  state->wishful = has_wishes(access);
-  state->wishes = wishes_of(access);
   core_->retain();
   return state.release();
 }

@@ -28,6 +28,7 @@ struct WaitState {
 // What a push may ask for besides its vars.
 struct Wishes {
   std::shared_ptr<const GroupState> group;
+  std::int32_t priority = 0;
 };
 
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
@@ -61,6 +62,7 @@ struct OpNode : QueueNode {
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
   const GroupState* group() const { return extra ? extra->wishes.group.get() : nullptr; }
+  std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

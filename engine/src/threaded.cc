@@ -44,6 +44,7 @@ void ThreadedCore::submit(OpNode* op) {
   const OpNode* parent = current_op();
   op->epoch = parent ? parent->epoch
                      : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+  if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
@@ -58,25 +59,29 @@ void ThreadedCore::submit(OpNode* op) {
 // another thread is at it.
 int ThreadedCore::drain(ReadyList& ready) {
   if (submissions_.empty() || !submissions_.try_lock()) return -1;
-  QueueNode* others = nullptr;  // ready, of other kinds: run outside the lock
+  QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
+  int announced = 0;
   int count = 0;
   for (; count < kDrained; ++count) {
     QueueNode* node = submissions_.pop();
     if (!node) break;
     bool is_ready = true;
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
+    std::int32_t priority = 0;
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = sequence_++;
       if (kind == OpKind::user) ++entered_[op->epoch];
+      priority = op->priority();
+      announced += priority > 0;
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
       is_ready = enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    if (kind == OpKind::user) {
+    if (kind == OpKind::user && priority == 0) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
       node->next.store(others, std::memory_order_relaxed);
@@ -86,10 +91,21 @@ int ThreadedCore::drain(ReadyList& ready) {
   submissions_.unlock();
   while (others) {
     QueueNode* next = others->next.load(std::memory_order_relaxed);
-    run_internal(others, ready);
+    if (others->kind == OpKind::user) {
+      made_ready(static_cast<OpNode*>(others), ready);
+    } else {
+      run_internal(others, ready);
+    }
     others = next;
   }
+  if (announced > 0) urgent_.entered(announced);
   return count;
+}
+
+// One of a priority other than 0.
+void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
+  urgent_.push(op);
+  parking_.notify();
 }
 
 // Empties `ready`.
@@ -139,7 +155,7 @@ OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   if (ready.empty()) return nullptr;
   OpNode* next = self.look_outside ? nullptr : ready.pop_front();
   schedule(ready);
-  return next;
+  return next ? or_more_urgent(next, self) : nullptr;
 }
 
 void ThreadedCore::tick(Runner& self) {

@@ -13,6 +13,7 @@
 #include "region.h"
 #include "seats.h"
 #include "submissions.h"
+#include "urgent.h"
 
 namespace heddle::detail {
 
@@ -60,6 +61,8 @@ class ThreadedCore final : public EngineCore {
     return runner && runner->seat ? runner : nullptr;
   }
 
+  void made_ready(OpNode* op, ReadyList& ready) noexcept override;
+
   // threaded.cc: from submission to end
   int drain(ReadyList& ready);
   void schedule(ReadyList& ready);
@@ -75,6 +78,8 @@ class ThreadedCore final : public EngineCore {
   bool step_down(OpNode* op, Runner& self);
   OpNode* search(Runner& self);
   OpNode* find(Runner& self);
+  OpNode* find_next(Runner& self);
+  OpNode* or_more_urgent(OpNode* op, Runner& self);
   OpNode* take_drained(Runner& self);
   OpNode* take_from(ReadyQueue& queue, Runner& self);
   bool join_loop(Runner& self);
@@ -120,6 +125,7 @@ class ThreadedCore final : public EngineCore {
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat
+  Urgent urgent_;
   Regions regions_;
   Parking parking_;
   std::atomic<Runner*> short_runner_{nullptr};  // its ops are so short that nobody else should run any

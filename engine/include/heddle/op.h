@@ -19,7 +19,12 @@ struct Access {
   VarList mutate{};
   const char* name = "op";  // must outlive the op: a literal
   GroupRef group{};         // whose cancellation is the op's too; see heddle/group.h
+  int priority = 0;  // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
 };
+
+inline constexpr int kMostPriority = 10000;
+// Each step of priority lets an op overtake about as many ops of priority 0, or lets as many overtake it: none starves.
+inline constexpr int kAgeing = 256;
 
 // What a running op is told.
 struct RunContext {
