@@ -11,7 +11,24 @@ namespace heddle::detail {
 constinit thread_local ThreadState this_thread_state;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
-    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
+    : options(engine_options),
+      extra_for_all(extra),
+      budget_(engine_options.max_ops != 0 || engine_options.max_bytes != 0
+                  ? std::make_unique<Budget>(engine_options.max_ops, engine_options.max_bytes)
+                  : nullptr),
+      generation_(fork_generation()) {}
+
+void EngineCore::take_bounded(std::size_t bytes) {
+  if (this_thread_state.core) return budget_->take_anyway(bytes);
+  if (budget_->try_take(bytes)) return;
+  await_room(bytes);
+  try {
+    check_open();
+  } catch (...) {
+    budget_->give_back(bytes);
+    throw;
+  }
+}
 
 void EngineCore::throw_closed() const {
   if (forked()) {
@@ -103,6 +120,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     }
     destroy_closure(op);
   }
+  give_room(op->bytes());
   finish(op, failure);
 }
 
@@ -133,6 +151,7 @@ void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
+  give_room(op->bytes());
   finish(op, failure);
 }
 

@@ -95,7 +95,9 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
-bool has_wishes(const Access& access) { return access.group.state || access.priority != 0; }
+bool has_wishes(const Access& access) {
+  return access.group.state || access.priority != 0 || access.bytes != 0;
+}
 
 Wishes wishes_of(const Access& access) {
   if (access.priority < -kMostPriority || access.priority > kMostPriority) {
@@ -103,7 +105,19 @@ Wishes wishes_of(const Access& access) {
                           std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
                           " to " + std::to_string(kMostPriority));
   }
-  return {access.group.state ? *access.group.state : nullptr, access.priority};
+  return {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
+}
+
+// As allocate_op, for an op of a user.
+OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
+                           std::size_t bytes) {
+  core->take_room(bytes);
+  try {
+    return allocate_op(core, accesses, closure_bytes, extra);
+  } catch (...) {
+    core->return_room(bytes);
+    throw;
+  }
 }
 
 EngineCore* make_core(const EngineOptions& options) {
@@ -145,8 +159,8 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   const bool wishful = has_wishes(access);
   Wishes wishes;
   if (wishful) wishes = wishes_of(access);
-  OpNode* op =
-      allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async || wishful);
+  OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
+                                  table->async || wishful, access.bytes);
   if (wishful) op->extra->wishes = std::move(wishes);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
@@ -157,7 +171,10 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
 
 void Engine::commit_push(NewOp op) { core_->submit(op.node); }
 
-void Engine::abandon_push(NewOp op) noexcept { free_op(op.node); }
+void Engine::abandon_push(NewOp op) noexcept {
+  core_->return_room(op.node->bytes());
+  free_op(op.node);
+}
 
 detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure, const Access& access,
                                              std::source_location where) {
@@ -187,7 +204,8 @@ void Engine::push(const PreparedOp& prepared) {
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
-  OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), state->wishful);
+  OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->wishful,
+                                  state->wishes.bytes);
   if (state->wishful) op->extra->wishes = state->wishes;
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
@@ -301,6 +319,11 @@ Number parse_number(std::string_view number, const char* value, const char* vari
   return parsed;
 }
 
+template <class Number> void read_number(const char* variable, Number& number, const char* wanted) {
+  const char* value = std::getenv(variable);
+  if (value && *value) number = parse_number<Number>(value, value, variable, wanted);
+}
+
 }  // namespace
 
 EngineOptions EngineOptions::from_environment() {
@@ -318,13 +341,13 @@ EngineOptions EngineOptions::from_environment() {
       throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
     }
   }
-  if (const char* value = std::getenv("HEDDLE_WORKERS"); value && *value) {
-    constexpr const char* kWanted = "a number from 1 to 1024, or 0 for one a core";
-    options.workers = parse_number<int>(value, value, "HEDDLE_WORKERS", kWanted);
-    if (options.workers < 0 || options.workers > 1024) {
-      throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
-    }
+  constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a core";
+  read_number("HEDDLE_WORKERS", options.workers, kWorkers);
+  if (options.workers < 0 || options.workers > 1024) {
+    throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);
   }
+  read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
+  read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
   return options;
 }
 

@@ -105,6 +105,24 @@ class FuzzCore final : public EngineCore {
     return op;
   }
 
+  // Nobody else would run the ops that are in the way.
+  void await_room(std::size_t bytes) override {
+    std::unique_lock lock(mutex_);
+    while (!budget_->try_take(bytes)) {
+      OpNode* op = running_ ? nullptr : pick();
+      if (op) {
+        run(op, lock);
+      } else {
+        progress_.wait(lock);
+      }
+    }
+  }
+
+  void room_returned() noexcept override {
+    std::lock_guard guard(mutex_);
+    progress_.notify_all();
+  }
+
   OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
 
   // Inside an op: what the wait needs, if possible. Anything else that runs on top of the waiting op might wait for

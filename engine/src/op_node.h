@@ -29,6 +29,7 @@ struct WaitState {
 struct Wishes {
   std::shared_ptr<const GroupState> group;
   std::int32_t priority = 0;
+  std::size_t bytes = 0;
 };
 
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
@@ -63,6 +64,7 @@ struct OpNode : QueueNode {
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
   const GroupState* group() const { return extra ? extra->wishes.group.get() : nullptr; }
   std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
+  std::size_t bytes() const { return extra ? extra->wishes.bytes : 0; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

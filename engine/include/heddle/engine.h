@@ -13,6 +13,7 @@
 // that overwrites the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <source_location>
@@ -37,7 +38,12 @@ struct EngineOptions {
   int workers = 0;         // worker threads; 0: one a core. Only for threaded.
   std::uint64_t seed = 0;  // only for fuzz
 
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED) and HEDDLE_WORKERS. Throws InvalidArgument.
+  // Ops in flight, and bytes that they hold: a push blocks until there is room, but never inside an op. An op larger
+  // than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
+  std::size_t max_ops = 0, max_bytes = 0;
+
+  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_MAX_OPS, HEDDLE_MAX_BYTES. Throws
+  // InvalidArgument.
   static EngineOptions from_environment();
 };
 

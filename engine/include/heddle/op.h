@@ -19,7 +19,8 @@ struct Access {
   VarList mutate{};
   const char* name = "op";  // must outlive the op: a literal
   GroupRef group{};         // whose cancellation is the op's too; see heddle/group.h
-  int priority = 0;  // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
+  int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
+  std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
 };
 
 inline constexpr int kMostPriority = 10000;
