@@ -50,9 +50,11 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
-  virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
+  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
+  virtual void submit_all(OpNode* first,
+                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
+  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
+  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
   virtual void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone

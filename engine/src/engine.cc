@@ -169,7 +169,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   return {op, op->place()};
 }
 
-void Engine::commit_push(NewOp op) { core_->submit(op.node); }
+void Engine::submit(OpNode* op) { core_->submit(op); }
 
 void Engine::abandon_push(NewOp op) noexcept {
   core_->return_room(op.node->bytes());
@@ -199,7 +199,9 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   return state.release();
 }
 
-void Engine::push(const PreparedOp& prepared) {
+void Engine::push(const PreparedOp& prepared) { core_->submit(make_op(prepared)); }
+
+OpNode* Engine::make_op(const PreparedOp& prepared) {
   PreparedState* state = prepared.state();
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
@@ -218,7 +220,7 @@ void Engine::push(const PreparedOp& prepared) {
   op->table = state->table;
   op->name = state->name;
   op->where = state->where;
-  core_->submit(op);
+  return op;
 }
 
 namespace {

@@ -17,12 +17,18 @@ class FuzzCore final : public EngineCore {
       : EngineCore(engine_options, true), random_(engine_options.seed) {}
 
   // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
-  void submit(OpNode* op) override {
+  void submit(OpNode* op) override { submit_all(op, op); }
+
+  void submit_all(OpNode* first, OpNode* last) override {
     std::unique_lock lock(mutex_);
     const OpNode* parent = current_op();
-    op->epoch = parent ? parent->epoch : epoch_;
-    if (op->kind == OpKind::user) ++unfinished_[op->epoch];
-    add_ready(op);
+    for (OpNode *op = first, *next = nullptr;; op = next) {
+      next = op->next_ready();
+      op->epoch = parent ? parent->epoch : epoch_;
+      if (op->kind == OpKind::user) ++unfinished_[op->epoch];
+      add_ready(op);
+      if (op == last) break;
+    }
     if (running_) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && !ready_.empty(); --runs) run(pick(), lock);

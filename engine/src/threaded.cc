@@ -38,14 +38,33 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
+// What an op pushes belongs to that op's epoch: wait_all waits for it too. An op that reads the epoch just before it
+// ends is counted in it all the same: wait_all may wait for it too.
+std::uint8_t ThreadedCore::epoch_of_pushes(const OpNode* parent) const {
+  return parent ? parent->epoch : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+}
+
 void ThreadedCore::submit(OpNode* op) {
-  // What an op pushes belongs to that op's epoch: wait_all waits for it too. An op that reads the epoch just before it
-  // ends is counted in it all the same: wait_all may wait for it too.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch
-                     : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+  op->epoch = epoch_of_pushes(parent);
   if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
+  after_submit(parent);
+}
+
+void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
+  const OpNode* parent = current_op();
+  const std::uint8_t epoch = epoch_of_pushes(parent);
+  for (OpNode* op = first;; op = op->next_ready()) {
+    op->epoch = epoch;
+    if (op->priority() > 0) urgent_.announce();
+    if (op == last) break;
+  }
+  submissions_.push_chain(first, last);
+  after_submit(parent);
+}
+
+void ThreadedCore::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
     ReadyList ready;

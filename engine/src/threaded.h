@@ -43,6 +43,7 @@ class ThreadedCore final : public EngineCore {
 
   int workers() const override { return seats_.size(); }
   void submit(OpNode* op) override;
+  void submit_all(OpNode* first, OpNode* last) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
   void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
@@ -64,6 +65,8 @@ class ThreadedCore final : public EngineCore {
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
 
   // threaded.cc: from submission to end
+  std::uint8_t epoch_of_pushes(const OpNode* parent) const;
+  void after_submit(const OpNode* parent);
   int drain(ReadyList& ready);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);

@@ -100,7 +100,12 @@ class Engine {
   detail::EngineCore& core() const { return *core_; }
 
  private:
+  friend class Bulk;
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
+    submit(make_op<Op>(std::forward<F>(fn), access, where));
+  }
+  template <class Op, class F>
+  detail::OpNode* make_op(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {
@@ -109,12 +114,13 @@ class Engine {
       abandon_push(op);
       throw;
     }
-    commit_push(op);
+    return op.node;
   }
   detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
                            std::source_location);
-  void commit_push(detail::NewOp);
   void abandon_push(detail::NewOp) noexcept;
+  detail::OpNode* make_op(const PreparedOp& op);
+  void submit(detail::OpNode* op);
   detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&,
                                        std::source_location);
 
