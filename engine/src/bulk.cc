@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include <heddle/bulk.h>
 
 #include "core.h"
@@ -16,13 +18,21 @@ Bulk::~Bulk() {
 void Bulk::keep(const Access& access) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (VarState* var : *list) {
-      // Neighbours often share vars, and counting references is most of what a bulk costs.
-      if (!var || (!vars_.empty() && vars_.back().state() == var)) continue;
+      // Counting a reference for each access would cost more than a bulk saves, and ops of a bulk often share vars.
+      VarState*& kept = kept_[reinterpret_cast<std::uintptr_t>(var) / sizeof(VarState) % kept_.size()];
+      if (!var || kept == var) continue;
       vars_.emplace_back();
       retain(var);
       vars_.back() = Var::adopt(var);
+      kept = var;
     }
   }
+}
+
+void Bulk::forget() noexcept {
+  first_ = last_ = nullptr;
+  vars_.clear();
+  kept_.fill(nullptr);
 }
 
 void Bulk::add(OpNode* op) {
@@ -47,19 +57,17 @@ void Bulk::commit() {
     throw;
   }
   engine_.core().submit_all(first_, last_);
-  first_ = last_ = nullptr;
-  vars_.clear();
+  forget();
 }
 
 void Bulk::discard() noexcept {
-  last_ = nullptr;
   while (OpNode* op = first_) {
     first_ = op->next_ready();
     engine_.core().return_room(op->bytes());
     destroy_closure(op);
     free_op(op);
   }
-  vars_.clear();
+  forget();
 }
 
 }  // namespace heddle

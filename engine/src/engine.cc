@@ -99,13 +99,16 @@ bool has_wishes(const Access& access) {
   return access.group.state || access.priority != 0 || access.bytes != 0;
 }
 
-Wishes wishes_of(const Access& access) {
-  if (access.priority < -kMostPriority || access.priority > kMostPriority) {
-    throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
-                          std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
-                          " to " + std::to_string(kMostPriority));
-  }
-  return {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
+// Out of line, here and below: most ops have none.
+[[gnu::noinline]] void check_wishes(const Access& access) {
+  if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
+  throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
+                        std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
+                        " to " + std::to_string(kMostPriority));
+}
+
+[[gnu::noinline]] void set_wishes(Wishes& wishes, const Access& access) {
+  wishes = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
 }
 
 // As allocate_op, for an op of a user.
@@ -157,11 +160,10 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_vars(access, core_);
   const bool wishful = has_wishes(access);
-  Wishes wishes;
-  if (wishful) wishes = wishes_of(access);
+  if (wishful) check_wishes(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
                                   table->async || wishful, access.bytes);
-  if (wishful) op->extra->wishes = std::move(wishes);
+  if (wishful) set_wishes(op->extra->wishes, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -182,7 +184,8 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   try {
     check_vars(access, core_);
     state->wishful = has_wishes(access);
-    state->wishes = wishes_of(access);
+    check_wishes(access);
+    set_wishes(state->wishes, access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
     table->destroy_heap(closure);

@@ -167,7 +167,7 @@ TEST_CASE("a push inside an op never waits, also an op of another engine") {
     while (!holds) std::this_thread::yield();
     outer.push([&] {
       if (engine.options().scheduler != Scheduler::naive) {
-        for (int i = 0; i < 10; ++i) engine.push([&] { ++ran; });
+        for (int i = 0; i < 10; ++i) engine.push([&] { ++ran; }, {.mutate = {var}});
       }
       last->done();
     });

@@ -4,10 +4,10 @@
 //   for (auto& layer : layers) bulk.push([&] { layer.step(); }, {.mutate = {layer.var}});
 //   bulk.commit();
 //
-// For a thread that pushes many short ops beside others that push or run: a push on its own takes a cache line away from
-// them, a bulk takes it once.
+// For ops that belong together. It is not faster than pushes one by one: see docs/engine.md.
 #pragma once
 
+#include <array>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -50,11 +50,13 @@ class Bulk {
   void keep(const Access& access);
   void add(detail::OpNode* op);
   void discard() noexcept;
+  void forget() noexcept;
 
   Engine& engine_;
   detail::OpNode* first_ = nullptr;  // a list in push order
   detail::OpNode* last_ = nullptr;
   std::vector<Var> vars_;  // of the list's ops: the end of a var must not be queued before an op on it
+  std::array<detail::VarState*, 64> kept_{};  // some of them, by address
 };
 
 }  // namespace heddle
