@@ -172,9 +172,16 @@ OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   if (++self.ops % kTick == 0) tick(self);
   ReadyList ready = std::exchange(self.successors, {});
   if (ready.empty()) return nullptr;
-  OpNode* next = self.look_outside ? nullptr : ready.pop_front();
+  if (self.look_outside) {
+    // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
+    // there for ever.
+    self.seat->queue.push_back(ready);
+    parking_.notify();
+    return nullptr;
+  }
+  OpNode* next = ready.pop_front();
   schedule(ready);
-  return next ? or_more_urgent(next, self) : nullptr;
+  return or_more_urgent(next, self);
 }
 
 void ThreadedCore::tick(Runner& self) {
