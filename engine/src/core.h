@@ -8,6 +8,7 @@
 
 #include <heddle/engine.h>
 
+#include "budget.h"
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
@@ -55,7 +56,8 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
+  virtual void submit(OpNode* op) = 0;                       // takes over a filled-in op
+  virtual void submit_all(OpNode* first, OpNode* last) = 0;  // linked by next_ready; nothing comes between them
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
@@ -97,6 +99,25 @@ struct EngineCore {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
+  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine: that might
+  // be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
+  // For ops of the engine's own: never blocks.
+  void take_room_anyway(std::size_t bytes) {
+    if (budget_) budget_->take_anyway(bytes);
+  }
+  void take_room(std::size_t bytes) {
+    if (budget_) take_bounded(bytes);
+  }
+  void give_room(std::size_t bytes) noexcept {
+    if (budget_) budget_->give_back(bytes);
+  }
+  // For an op that was not pushed in the end.
+  void return_room(std::size_t bytes) noexcept {
+    give_room(bytes);
+    if (budget_) room_returned();
+  }
+  bool bounded() const { return budget_ != nullptr; }
+
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
@@ -112,16 +133,23 @@ struct EngineCore {
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
+  virtual void await_room(std::size_t bytes) { budget_->take(bytes); }
+  virtual void room_returned() noexcept {}  // without an op that has ended
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
   void execute(OpNode* op, int worker) noexcept;
   // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
+  // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
+  virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+  const std::unique_ptr<Budget> budget_;  // null: unbounded
 
  private:
   [[noreturn]] void throw_closed() const;
+  void take_bounded(std::size_t bytes);
+  std::shared_ptr<const Failure> obstacle(const OpNode& op);
   void execute_async(OpNode* op, int worker) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;

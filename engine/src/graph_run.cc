@@ -267,6 +267,7 @@ struct Ticket {
 void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
   EngineCore* core = run.core;  // the graph may be gone
   core->expect_help();
+  core->take_room_anyway(0);
   OpNode* op = allocate_op(core, 0, sizeof(Ticket), false);
   op->table = &Ticket::table;
   op->name = "help with a graph";

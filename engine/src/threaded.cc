@@ -42,11 +42,32 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
+// What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
+std::uint8_t ThreadedCore::epoch_of_pushes(const OpNode* parent) {
+  return parent ? parent->epoch : OpNode::kEpochOfEntry;
+}
+
 void ThreadedCore::submit(OpNode* op) {
-  // What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
+  op->epoch = epoch_of_pushes(parent);
+  if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
+  after_submit(parent);
+}
+
+void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
+  const OpNode* parent = current_op();
+  const std::uint8_t epoch = epoch_of_pushes(parent);
+  for (OpNode* op = first;; op = op->next_ready()) {
+    op->epoch = epoch;
+    if (op->priority() > 0) urgent_.announce();
+    if (op == last) break;
+  }
+  submissions_.push_chain(first, last);
+  after_submit(parent);
+}
+
+void ThreadedCore::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
     ReadyList ready;
@@ -60,13 +81,15 @@ void ThreadedCore::submit(OpNode* op) {
 // another thread is at it.
 int ThreadedCore::drain(ReadyList& ready) {
   if (submissions_.empty() || !submissions_.try_lock()) return -1;
-  QueueNode* others = nullptr;  // ready, of other kinds: run outside the lock
+  QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
+  int announced = 0;
   int count = 0;
   for (; count < kDrained; ++count) {
     QueueNode* node = submissions_.pop();
     if (!node) break;
     bool is_ready = true;
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
+    std::int32_t priority = 0;
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
@@ -74,12 +97,14 @@ int ThreadedCore::drain(ReadyList& ready) {
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
       if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epoch_;
       if (kind == OpKind::user) ++entered_[op->epoch];
+      priority = op->priority();
+      announced += priority > 0;
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
       is_ready = op->extra && join_launch(*op) ? false : enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    if (kind == OpKind::user) {
+    if (kind == OpKind::user && priority == 0) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
       node->next.store(others, std::memory_order_relaxed);
@@ -89,10 +114,21 @@ int ThreadedCore::drain(ReadyList& ready) {
   submissions_.unlock();
   while (others) {
     QueueNode* next = others->next.load(std::memory_order_relaxed);
-    run_internal(others, ready);
+    if (others->kind == OpKind::user) {
+      made_ready(static_cast<OpNode*>(others), ready);
+    } else {
+      run_internal(others, ready);
+    }
     others = next;
   }
+  if (announced > 0) urgent_.entered(announced);
   return count;
+}
+
+// One of a priority other than 0.
+void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
+  urgent_.push(op);
+  parking_.notify();
 }
 
 // Empties `ready`.
@@ -141,9 +177,16 @@ OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   if (++self.ops % kTick == 0) tick(self);
   ReadyList ready = std::exchange(self.successors, {});
   if (ready.empty()) return nullptr;
-  OpNode* next = self.look_outside ? nullptr : ready.pop_front();
+  if (self.look_outside) {
+    // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
+    // there for ever.
+    self.seat->queue.push_back(ready);
+    parking_.notify();
+    return nullptr;
+  }
+  OpNode* next = ready.pop_front();
   schedule(ready);
-  return next;
+  return or_more_urgent(next, self);
 }
 
 void ThreadedCore::tick(Runner& self) {

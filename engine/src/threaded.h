@@ -13,6 +13,7 @@
 #include "region.h"
 #include "seats.h"
 #include "submissions.h"
+#include "urgent.h"
 
 namespace heddle::detail {
 
@@ -44,6 +45,7 @@ class ThreadedCore final : public EngineCore {
 
   int workers() const override { return seats_.size(); }
   void submit(OpNode* op) override;
+  void submit_all(OpNode* first, OpNode* last) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
@@ -71,7 +73,11 @@ class ThreadedCore final : public EngineCore {
     return runner && runner->seat ? runner : nullptr;
   }
 
+  void made_ready(OpNode* op, ReadyList& ready) noexcept override;
+
   // threaded.cc: from submission to end
+  static std::uint8_t epoch_of_pushes(const OpNode* parent);
+  void after_submit(const OpNode* parent);
   int drain(ReadyList& ready);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);
@@ -87,6 +93,8 @@ class ThreadedCore final : public EngineCore {
   bool step_down(OpNode* op, Runner& self);
   OpNode* search(Runner& self);
   OpNode* find(Runner& self);
+  OpNode* find_next(Runner& self);
+  OpNode* or_more_urgent(OpNode* op, Runner& self);
   OpNode* take_drained(Runner& self);
   OpNode* take_from(ReadyQueue& queue, Runner& self);
   bool join_loop(Runner& self);
@@ -134,6 +142,7 @@ class ThreadedCore final : public EngineCore {
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat
+  Urgent urgent_;
   Regions regions_;
   Parking parking_;
   std::atomic<Runner*> short_runner_{nullptr};  // its ops are so short that nobody else should run any

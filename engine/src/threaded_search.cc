@@ -33,7 +33,7 @@ void ThreadedCore::release_seat(Runner& self) {
 }
 
 bool ThreadedCore::has_work() const {
-  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty()) return true;
+  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty() || !urgent_.empty()) return true;
   for (const Seat& seat : seats_) {
     if (!seat.queue.empty()) return true;
   }
@@ -68,7 +68,28 @@ OpNode* ThreadedCore::take_drained(Runner& self) {
   return first;
 }
 
-OpNode* ThreadedCore::find(Runner& self) {
+OpNode* ThreadedCore::find(Runner& self) { return or_more_urgent(find_next(self), self); }
+
+// `op` is in hand, or null. If something more urgent is ready, or has been submitted, returns that and puts op back.
+OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
+  const std::uint64_t sequence = op ? op->sequence : Urgent::kNothing;
+  if (!urgent_.before(sequence)) return op;
+  ReadyList ready;
+  // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
+  while (urgent_.any_announced() && drain(ready) > 0) {
+  }
+  if (!ready.empty()) {
+    self.seat->queue.push_back(ready);
+    parking_.notify();
+  }
+  OpNode* urgent = urgent_.take_before(sequence);
+  if (!op || !urgent) return urgent ? urgent : op ? op : self.seat->queue.take_one();
+  ready.push_back(op);
+  schedule(ready);
+  return urgent;
+}
+
+OpNode* ThreadedCore::find_next(Runner& self) {
   const int own = self.seat->index;
   if (std::exchange(self.look_outside, false)) {
     if (OpNode* op = take_drained(self)) return op;

@@ -13,6 +13,7 @@
 // that overwrites the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <source_location>
@@ -43,7 +44,12 @@ struct EngineOptions {
   // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
   double watchdog = 0;
 
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG. Throws InvalidArgument.
+  // Ops in flight, and bytes that they hold: a push blocks until there is room, but never inside an op. An op larger
+  // than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
+  std::size_t max_ops = 0, max_bytes = 0;
+
+  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_MAX_OPS,
+  // HEDDLE_MAX_BYTES. Throws InvalidArgument.
   static EngineOptions from_environment();
 };
 
@@ -112,7 +118,12 @@ class Engine {
   detail::EngineCore& core() const { return *core_; }
 
  private:
+  friend class Bulk;
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
+    submit(make_op<Op>(std::forward<F>(fn), access, where));
+  }
+  template <class Op, class F>
+  detail::OpNode* make_op(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {
@@ -121,12 +132,13 @@ class Engine {
       abandon_push(op);
       throw;
     }
-    commit_push(op);
+    return op.node;
   }
   detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
                            std::source_location);
-  void commit_push(detail::NewOp);
   void abandon_push(detail::NewOp) noexcept;
+  detail::OpNode* make_op(const PreparedOp& op);
+  void submit(detail::OpNode* op);
   detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&,
                                        std::source_location);
 
