@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
+#include "thread_state.h"
 #include "var_registry.h"
 
 namespace heddle::detail {
@@ -20,35 +21,6 @@ struct EngineCore;
 class Pending;
 class Watch;
 
-// What the calling thread is doing.
-struct ThreadState {
-  EngineCore* core = nullptr;  // of the op it runs
-  OpNode* op = nullptr;        // innermost
-  int worker = -1;
-  const ThreadState* outer =
-      nullptr;  // an op below it: of another engine, or of the same under naive and fuzz
-};
-extern constinit thread_local ThreadState this_thread_state;
-
-// While one lives, the calling thread runs `op`.
-class InsideOp {
- public:
-  InsideOp(EngineCore* core, OpNode* op, int worker);
-  ~InsideOp();
-  InsideOp(const InsideOp&) = delete;
-  InsideOp& operator=(const InsideOp&) = delete;
-
- private:
-  ThreadState outer_;
-};
-
-// How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
-extern constinit thread_local std::uint32_t this_thread_blocked;
-
-// The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
-void begin_blocking_everywhere();
-void end_blocking_everywhere() noexcept;
-
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
@@ -56,10 +28,11 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  virtual void submit(OpNode* op) = 0;                       // takes over a filled-in op
-  virtual void submit_all(OpNode* first, OpNode* last) = 0;  // linked by next_ready; nothing comes between them
-  virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
+  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
+  virtual void submit_all(OpNode* first,
+                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
+  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
+  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
   // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
   virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
@@ -125,7 +98,7 @@ struct EngineCore {
   OpNode* current_op() const;
 
   const EngineOptions options;
-  const bool extra_for_all;  // every op has an OpExtra
+  const bool extra_for_all;          // every op has an OpExtra
   const std::uint32_t trace_number;  // this engine, in traces
   ErrorLog errors;
   std::mutex one_search;  // see depends(); vars' locks may be taken inside

@@ -54,7 +54,8 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
   return nullptr;
 }
 
-std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
+std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
+                           int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();

@@ -56,8 +56,8 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  bool prepared = false;   // the closure's place holds a PreparedState*, with one reference
-  bool alone = false;      // in a block of its own, see op_memory.h
+  bool prepared = false;  // the closure's place holds a PreparedState*, with one reference
+  bool alone = false;     // in a block of its own, see op_memory.h
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
   std::uint32_t access_count = 0;

@@ -12,12 +12,13 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kDrained = 64;                // submissions entered at once
-constexpr std::uint32_t kTick = 16;         // every so many ops a runner looks at the clock,
+constexpr int kDrained = 64;         // submissions entered at once
+constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
 // Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
 // kFine it may be worth it; above, or above kLong for one that was short, it is.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-constexpr int kSlow = 2;          // ticks in a row that make a runner give up doing all alone: one may be the system's doing
+constexpr int kSlow =
+    2;  // ticks in a row that make a runner give up doing all alone: one may be the system's doing
 constexpr int kNextTrial = 256;  // ticks until it tries again
 
 int worker_count(int wanted) {

@@ -8,10 +8,10 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;        // ops taken at once from a queue that others use too
-constexpr int kSearchLooks = 50;          // for work before a runner gives up,
-constexpr int kMostPauses = 32;           // with up to so many pauses in between: some 30 microseconds in all
-constexpr int kIdleNaps = 20;             // milliseconds without anything to do before the last napper sleeps
+constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
+constexpr int kSearchLooks = 50;    // for work before a runner gives up,
+constexpr int kMostPauses = 32;     // with up to so many pauses in between: some 30 microseconds in all
+constexpr int kIdleNaps = 20;       // milliseconds without anything to do before the last napper sleeps
 
 }  // namespace
 
@@ -149,7 +149,8 @@ OpNode* ThreadedCore::search(Runner& self) {
 
 void ThreadedCore::be_short(Runner& self) {
   Runner* nobody = nullptr;
-  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) parking_.begin_search();
+  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst))
+    parking_.begin_search();
 }
 
 void ThreadedCore::leave_short(Runner& self) {
@@ -240,7 +241,8 @@ void ThreadedCore::work() {
     check_balance();
     std::uint64_t progress = 0;
     int idle = 0;
-    parking_.sleep(sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
+    parking_.sleep(
+        sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
   }
 }
 

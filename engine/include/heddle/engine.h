@@ -21,6 +21,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <heddle/engine_options.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
 #include <heddle/var.h>
@@ -29,29 +30,6 @@ namespace heddle {
 
 class Graph;
 template <class T> class Slot;
-
-enum class Scheduler {
-  threaded,  // worker threads
-  naive,     // every op runs inside its push: the oracle
-  fuzz,      // one thread picks any ready op, by seed: finds missing dependencies, replays exactly
-};
-
-struct EngineOptions {
-  Scheduler scheduler = Scheduler::threaded;
-  int workers = 0;         // worker threads; 0: one a core. Only for threaded.
-  std::uint64_t seed = 0;  // only for fuzz
-  // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
-  // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
-  double watchdog = 0;
-
-  // Ops in flight, and bytes that they hold: a push blocks until there is room, but never inside an op. An op larger
-  // than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
-  std::size_t max_ops = 0, max_bytes = 0;
-
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_MAX_OPS,
-  // HEDDLE_MAX_BYTES. Throws InvalidArgument.
-  static EngineOptions from_environment();
-};
 
 // Thread-safe. Destroying an engine waits for all its ops and logs every error that nobody has seen.
 class Engine {
@@ -89,7 +67,8 @@ class Engine {
 
   // Records what fn() pushes here, instead of running it, as a graph to be launched again and again: see graph.h.
   template <class F>
-  Graph capture(F&& fn, const char* name = "graph", std::source_location where = std::source_location::current());
+  Graph capture(F&& fn, const char* name = "graph",
+                std::source_location where = std::source_location::current());
   // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
   template <class T> Slot<T> slot();
 
