@@ -15,6 +15,7 @@ enum class OpKind : std::uint8_t {
   user,
   wait,  // signals a WaitState; run by whoever makes it ready
   drop,  // the last handle of a var is gone; likewise
+  mark,  // wait_all: what was pushed before it belongs to the epoch that ends with it
 };
 
 // What can be submitted: an op, or a var of which the last handle is gone.

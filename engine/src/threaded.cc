@@ -43,14 +43,26 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
-// What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
-std::uint8_t ThreadedCore::epoch_of_pushes(const OpNode* parent) {
-  return parent ? parent->epoch : OpNode::kEpochOfEntry;
+// What an op pushes belongs to that op's epoch: wait_all waits for it too, and so it counts before its parent has ended.
+// The others' is that in which they are entered, and they count from then on.
+void ThreadedCore::set_epoch(OpNode& op, const OpNode* parent) {
+  op.epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
+  if (parent) count_child(op.epoch);
+}
+
+void ThreadedCore::count_child(std::uint8_t epoch) {
+  // release: pairs with counts_match().
+  if (Runner* runner = this_runner()) {
+    std::atomic<std::uint64_t>& children = runner->seat->children[epoch];
+    children.store(children.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  } else {
+    children_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+  }
 }
 
 void ThreadedCore::submit(OpNode* op) {
   const OpNode* parent = current_op();
-  op->epoch = epoch_of_pushes(parent);
+  set_epoch(*op, parent);
   if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
   after_submit(parent);
@@ -58,9 +70,8 @@ void ThreadedCore::submit(OpNode* op) {
 
 void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
   const OpNode* parent = current_op();
-  const std::uint8_t epoch = epoch_of_pushes(parent);
   for (OpNode* op = first;; op = op->next_ready()) {
-    op->epoch = epoch;
+    set_epoch(*op, parent);
     if (op->priority() > 0) urgent_.announce();
     if (op == last) break;
   }
@@ -84,6 +95,7 @@ int ThreadedCore::drain(ReadyList& ready) {
   if (submissions_.empty() || !submissions_.try_lock()) return -1;
   QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
   int announced = 0;
+  bool marked = false;
   int count = 0;
   for (; count < kDrained; ++count) {
     QueueNode* node = submissions_.pop();
@@ -91,13 +103,20 @@ int ThreadedCore::drain(ReadyList& ready) {
     bool is_ready = true;
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
     std::int32_t priority = 0;
+    if (kind == OpKind::mark) {
+      epoch_ ^= 1;
+      marked = true;
+      continue;
+    }
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
-      if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epoch_;
-      if (kind == OpKind::user) ++entered_[op->epoch];
+      if (op->epoch == OpNode::kEpochOfEntry) {
+        op->epoch = epoch_;
+        ++entered_[epoch_];
+      }
       priority = op->priority();
       announced += priority > 0;
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
@@ -123,6 +142,7 @@ int ThreadedCore::drain(ReadyList& ready) {
     others = next;
   }
   if (announced > 0) urgent_.entered(announced);
+  if (marked) check_balance();
   return count;
 }
 
@@ -242,7 +262,7 @@ void ThreadedCore::drop(VarState& var) noexcept {
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
   submissions_.for_each([&](const QueueNode& node) {
-    if (node.kind == OpKind::drop) return true;
+    if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
     return !found;

@@ -57,7 +57,7 @@ class ThreadedCore final : public EngineCore {
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
 
   // threaded.cc: from submission to end
-  static std::uint8_t epoch_of_pushes(const OpNode* parent);
+  void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);
   int drain(ReadyList& ready);
   void schedule(ReadyList& ready);
@@ -76,7 +76,7 @@ class ThreadedCore final : public EngineCore {
   OpNode* find(Runner& self);
   OpNode* find_next(Runner& self);
   OpNode* or_more_urgent(OpNode* op, Runner& self);
-  OpNode* take_drained(Runner& self);
+  OpNode* take_drained(Runner& self, bool until_ready);
   OpNode* take_from(ReadyQueue& queue, Runner& self);
   bool join_loop(Runner& self);
   void be_short(Runner& self);
@@ -90,7 +90,8 @@ class ThreadedCore final : public EngineCore {
   void help(const WaitState& state, VarState& var);
   void run_needed(ReadyList& ready, const VarState& var, Runner& self);
   void help_all(std::uint32_t signal);
-  std::uint8_t next_epoch();
+  bool counts_match(std::uint8_t epoch);
+  void count_child(std::uint8_t epoch);
   bool balanced(std::uint8_t epoch);
   void check_balance();
   void enter_some();  // threaded_pending.cc
@@ -115,9 +116,10 @@ class ThreadedCore final : public EngineCore {
 
   Submissions submissions_;
   std::uint64_t sequence_ = 0;         // guarded by the lock of submissions_, like:
-  std::uint64_t entered_[2] = {0, 0};  // ops of users, of even and odd epochs
+  std::uint64_t entered_[2] = {0, 0};  // ops of users that no op pushed, of even and odd epochs
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
-  std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};  // ops that ended on a thread without a seat
+  std::atomic<std::uint64_t> children_elsewhere_[2] = {0, 0};  // ops pushed by ops on such a thread:
+  std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};     // ops that ended on a thread without a seat
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat

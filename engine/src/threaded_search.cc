@@ -55,9 +55,9 @@ OpNode* ThreadedCore::take_from(ReadyQueue& queue, Runner& self) {
 }
 
 // Submissions are entered until some are ready: those that are not, wait for ops that run or are in a queue.
-OpNode* ThreadedCore::take_drained(Runner& self) {
+OpNode* ThreadedCore::take_drained(Runner& self, bool until_ready) {
   ReadyList ready;
-  while (drain(ready) > 0 && ready.empty()) {
+  while (drain(ready) > 0 && ready.empty() && until_ready) {
   }
   if (ready.empty()) return nullptr;
   OpNode* first = ready.pop_front();
@@ -92,13 +92,13 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
 OpNode* ThreadedCore::find_next(Runner& self) {
   const int own = self.seat->index;
   if (std::exchange(self.look_outside, false)) {
-    if (OpNode* op = take_drained(self)) return op;
+    if (OpNode* op = take_drained(self, false)) return op;
     if (OpNode* op = take_from(elsewhere_, self)) return op;
     Seat& other = seats_.begin()[self.ops / kFairness % static_cast<std::uint32_t>(seats_.size())];
     if (OpNode* op = other.index == own ? nullptr : take_from(other.queue, self)) return op;
   }
   if (OpNode* op = self.seat->queue.take_one()) return op;
-  if (OpNode* op = take_drained(self)) return op;
+  if (OpNode* op = take_drained(self, true)) return op;
   if (OpNode* op = take_from(elsewhere_, self)) return op;
   for (int i = 1; i < seats_.size(); ++i) {
     if (OpNode* op = take_from(seats_.begin()[(own + i) % seats_.size()].queue, self)) return op;

@@ -121,13 +121,24 @@ void ThreadedCore::wait(OpNode* wait_op) {
   end_blocking_everywhere();
 }
 
-// None of the epoch's ops is in flight. The ended ones are read first: they never exceed the pushed ones, so if the
-// earlier sum equals the later one, both were equal in between. An op that has been pushed is entered, or in the queue.
-bool ThreadedCore::balanced(std::uint8_t epoch) {
+// No op of the epoch is in flight. The ended ones are read first: they never exceed the pushed ones, so if the earlier sum
+// equals the later one, both were equal in between.
+bool ThreadedCore::counts_match(std::uint8_t epoch) {
   std::uint64_t ended = ended_elsewhere_[epoch].load(std::memory_order_acquire);
   for (const Seat& seat : seats_) ended += seat.ended[epoch].load(std::memory_order_acquire);
+  std::uint64_t pushed = children_elsewhere_[epoch].load(std::memory_order_acquire);
+  for (const Seat& seat : seats_) pushed += seat.children[epoch].load(std::memory_order_acquire);
   std::lock_guard guard(submissions_);
-  return submissions_.empty() && entered_[epoch] == ended;
+  return pushed + entered_[epoch] == ended;
+}
+
+// The epoch is over, its mark has been reached, and none of its ops is in flight.
+bool ThreadedCore::balanced(std::uint8_t epoch) {
+  {
+    std::lock_guard guard(submissions_);
+    if (epoch_ == epoch) return false;
+  }
+  return counts_match(epoch);
 }
 
 void ThreadedCore::check_balance() {
@@ -145,32 +156,20 @@ void ThreadedCore::help_all(std::uint32_t signal) {
   run_until_idle(self);
 }
 
-// Enters what has been pushed so far into the epoch that ends here, and returns that. A mark in the queue says when all of
-// it is entered, however much others push meanwhile.
-std::uint8_t ThreadedCore::next_epoch() {
-  auto state = std::make_shared<WaitState>();
-  OpNode* mark = allocate_op(this, 0, 0, true);
-  mark->kind = OpKind::wait;
-  mark->extra->wait = state;
-  submissions_.push(mark);
-  while (!state->entered.load(std::memory_order_acquire)) {
-    ReadyList ready;
-    if (drain(ready) < 0) cpu_relax();
-    schedule(ready);
-  }
-  std::lock_guard guard(submissions_);
-  const std::uint8_t ended = epoch_;
-  epoch_ ^= 1;
-  awaited_.store(ended, std::memory_order_seq_cst);
-  return ended;
-}
-
 void ThreadedCore::wait_all() {
   if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
   begin_blocking_everywhere();
   {
     std::lock_guard one(wait_all_mutex_);
-    const std::uint8_t epoch = next_epoch();
+    std::uint8_t epoch;
+    {
+      std::lock_guard guard(submissions_);
+      epoch = epoch_;  // nobody else ends it
+    }
+    awaited_.store(epoch, std::memory_order_seq_cst);
+    QueueNode mark(OpKind::mark);  // popped when balanced(epoch), and not touched any more
+    submissions_.push(&mark);
+    parking_.notify();
     balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
@@ -186,7 +185,7 @@ void ThreadedCore::wait_all() {
 
 void ThreadedCore::stop() noexcept {
   // Threads that complete ops may have pushed more before they did.
-  while (!balanced(0) || !balanced(1)) wait_all();
+  while (!submissions_.empty() || !counts_match(0) || !counts_match(1)) wait_all();
   stopping_ = true;
   parking_.close();
   crew_.join();
