@@ -86,7 +86,7 @@ void ThreadedCore::after_submit(const OpNode* parent) {
     drain(ready);
     schedule(ready);
   }
-  parking_.notify();
+  wake_one();
 }
 
 // Enters up to kDrained submissions and appends those ready to run. Returns how many were entered, -1 if
@@ -149,7 +149,7 @@ int ThreadedCore::drain(ReadyList& ready) {
 // One of a priority other than 0.
 void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
   urgent_.push(op);
-  parking_.notify();
+  wake_one();
 }
 
 // Empties `ready`.
@@ -161,7 +161,7 @@ void ThreadedCore::schedule(ReadyList& ready) {
   } else {
     elsewhere_.push_back(ready);
   }
-  parking_.notify();
+  wake_one();
 }
 
 void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
@@ -202,7 +202,7 @@ OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
     // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
     // there for ever.
     self.seat->queue.push_back(ready);
-    parking_.notify();
+    wake_one();
     return nullptr;
   }
   OpNode* next = ready.pop_front();
@@ -280,7 +280,7 @@ void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
   expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);
-  parking_.notify();
+  wake_one();
   region->work();
   regions_.close(region.get());
   if (!region->quiet_soon()) {

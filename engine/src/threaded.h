@@ -66,6 +66,11 @@ class ThreadedCore final : public EngineCore {
   void consider_short(Runner& self, std::uint32_t each);
 
   // threaded_search.cc: who looks for work, where and for how long
+  // Behind a full fence after work was made visible, or a seat was released: sees to it that somebody looks. Without a free
+  // seat nobody could do more; who releases one looks himself.
+  void wake_one() {
+    if (seats_.any_free()) parking_.notify();
+  }
   bool take_seat(Runner& self);
   void release_seat(Runner& self);
   void work();

@@ -63,7 +63,7 @@ OpNode* ThreadedCore::take_drained(Runner& self, bool until_ready) {
   OpNode* first = ready.pop_front();
   if (!ready.empty()) {
     self.seat->queue.push_back(ready);
-    parking_.notify();
+    wake_one();
   }
   return first;
 }
@@ -80,7 +80,7 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
   }
   if (!ready.empty()) {
     self.seat->queue.push_back(ready);
-    parking_.notify();
+    wake_one();
   }
   OpNode* urgent = urgent_.take_before(sequence);
   if (!op || !urgent) return urgent ? urgent : op ? op : self.seat->queue.take_one();
@@ -128,7 +128,7 @@ OpNode* ThreadedCore::search(Runner& self) {
     if (is_short(self) ? has_work() : can_work()) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
-        if (parking_.end_search() && can_work()) parking_.notify();
+        if (parking_.end_search() && can_work()) wake_one();
         auto join = [&] { join_loop(self); };
         arena_.run([](void* call) { (*static_cast<decltype(join)*>(call))(); }, &join);
         parking_.begin_search();
@@ -137,7 +137,7 @@ OpNode* ThreadedCore::search(Runner& self) {
       OpNode* op = self.seat ? find(self) : nullptr;
       if (op) return op;
       release_seat(self);
-    } else if (!is_short(self) && short_runner_.load(std::memory_order_relaxed)) {
+    } else if (!is_short(self) && (short_runner_.load(std::memory_order_relaxed) || !seats_.any_free())) {
       break;
     }
     // Looking takes the queue's cache line away from whoever is pushing: not too often.
@@ -159,7 +159,7 @@ void ThreadedCore::leave_short(Runner& self) {
   // If it fails, somebody thought that we hang, and has ended the search for us.
   if (!short_runner_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
   parking_.end_search();
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // Between two ops: gives the seat up to a thread in the middle of an op, or because another runner's ops are so short
@@ -199,14 +199,14 @@ void ThreadedCore::run_until_idle(Runner& self) {
     OpNode* op = search(self);
     if (!op) break;
     // Work may have come while this thread was the only searcher, and nobody was woken for it.
-    if (parking_.end_search() && can_work()) parking_.notify();
+    if (parking_.end_search() && can_work()) wake_one();
     auto run = [&] { run_from(op, self); };
     // Only with a seat: there are as many places in the arena.
     arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
     parking_.begin_search();
   }
   leave_short(self);
-  if (parking_.end_search() && can_work()) parking_.notify();
+  if (parking_.end_search() && can_work()) wake_one();
 }
 
 Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {

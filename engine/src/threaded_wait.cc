@@ -26,7 +26,7 @@ void ThreadedCore::begin_blocking() {
   leave_short(*self);
   if (self->crew) crew_.one_blocks();
   release_seat(*self);
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // A helper goes on without a seat: nobody counts on it.
@@ -35,7 +35,7 @@ void ThreadedCore::end_blocking() noexcept {
   if (!self || self->seat || !self->crew) return;
   crew_.one_goes_on();
   self->seat = crew_.await_seat();
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // Runs those of `ready` that mutate var: the wait cannot end before. Anything else might keep the waiting thread longer
@@ -81,7 +81,7 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
   leave_short(helper);
   release_seat(helper);
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 void ThreadedCore::wait(OpNode* wait_op) {
@@ -91,7 +91,7 @@ void ThreadedCore::wait(OpNode* wait_op) {
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
   help(*state, var);
-  if (!state->done.load(std::memory_order_acquire)) parking_.notify();
+  if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
     if (state->done.load(std::memory_order_acquire)) return;
     cpu_relax();
@@ -169,7 +169,7 @@ void ThreadedCore::wait_all() {
     awaited_.store(epoch, std::memory_order_seq_cst);
     QueueNode mark(OpKind::mark);  // popped when balanced(epoch), and not touched any more
     submissions_.push(&mark);
-    parking_.notify();
+    wake_one();
     balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
