@@ -7,6 +7,12 @@
 
 namespace heddle::cpu_kernels {
 
+// Held while a plan is made; a PlanCache's mutex may be locked inside.
+inline std::mutex& plan_making() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 // Plans by key; Plan is constructible from Key. Thread-safe; plans stay valid for as long as someone holds them.
 template <class Key, class Plan> class PlanCache {
  public:
@@ -16,7 +22,9 @@ template <class Key, class Plan> class PlanCache {
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
     }
-    // made outside the lock: it takes milliseconds, and two threads that both make it do no harm
+    // Made outside mutex_: it takes milliseconds. One at a time, of whatever kind: the library's own cache shares what
+    // primitives are made of between threads.
+    const std::lock_guard one(plan_making());
     auto made = std::make_shared<const Plan>(key);
     const std::lock_guard lock(mutex_);
     if (plans_.size() >= kMost) plans_.clear();  // a program whose shapes never end would keep them all
