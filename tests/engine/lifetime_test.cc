@@ -54,16 +54,18 @@ TEST_CASE("fork with ops in flight: the child gets a fresh default engine, the p
   const bool in_flight =
       engine.options().scheduler == Scheduler::threaded;  // the others run ops on this thread
   Var done = engine.new_var(), busy = engine.new_var();
-  std::atomic<bool> go = false;
+  std::atomic<bool> go = false, started = false;
   std::atomic<int> runs = 0;
   engine.push([&] { ++runs; }, {.mutate = {done}});
   engine.wait(done);
   engine.push(
       [&] {
+        started = true;
         while (in_flight && !go) std::this_thread::yield();
         ++runs;
       },
       {.mutate = {busy}});
+  while (in_flight && !started) std::this_thread::yield();
   const int code = in_child([&] {
     engine.wait(done);
     if (in_flight && !throws_error([&] { engine.wait(busy); })) return 1;
