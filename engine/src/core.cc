@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "fence_set.h"
 #include "fork.h"
 #include "op_memory.h"
+#include "streams.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -12,6 +14,8 @@ constinit thread_local ThreadState this_thread_state;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
     : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
+
+EngineCore::~EngineCore() { delete streams(); }
 
 void EngineCore::throw_closed() const {
   if (forked()) {
@@ -31,6 +35,7 @@ void EngineCore::shut_down() noexcept {
   wait_all();
   open_.store(false, std::memory_order_relaxed);
   stop();
+  if (Streams* all = streams()) all->stop();
   errors.log_unseen();
 }
 
@@ -83,6 +88,9 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
 
 // Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
+  if (streams()) [[unlikely]] {
+    if (!may_run_on_cpu(op, worker)) return;
+  }
   if (op->table->async) return execute_async(op, worker);
   std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
@@ -120,7 +128,7 @@ void complete_parts(OpNode* op) noexcept {
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  std::shared_ptr<const Failure> failure = failure_of_reads(*op);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (thrown) {
@@ -160,6 +168,16 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   ReadyList woken;
   leave(*op, failure, woken);
   free_op(op);
+  settle_woken(woken, ready);
+}
+
+void EngineCore::give_back(OpNode* op, ReadyList& ready) noexcept {
+  ReadyList woken;
+  leave(*op, nullptr, woken);
+  settle_woken(woken, ready);
+}
+
+void EngineCore::settle_woken(ReadyList& woken, ReadyList& ready) noexcept {
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
@@ -172,12 +190,22 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   }
 }
 
+void announce(WaitState& state) noexcept {
+  state.done.store(1, std::memory_order_release);
+  state.done.notify_all();
+}
+
 void EngineCore::signal(OpNode* op) noexcept {
-  if (op->kind != OpKind::wait) return;  // clear: leave() does it
+  const VarState& var = *op->accesses()[0].var;
+  FenceSet* fences = var.fences.load(std::memory_order_acquire);
+  if (op->kind != OpKind::wait) {  // clear: leave() does the rest
+    if (fences) fences->forgive();
+    return;
+  }
   const std::shared_ptr<WaitState> state = op->extra->wait;
-  state->poison = op->accesses()[0].var->poison;
-  state->done.store(1, std::memory_order_release);
-  state->done.notify_all();
+  state->poison = var.poison;
+  if (fences) return signal_after(*fences, state);
+  announce(*state);
 }
 
 void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {

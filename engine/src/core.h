@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <heddle/engine.h>
 
@@ -14,6 +15,7 @@
 
 namespace heddle::detail {
 
+class Streams;
 struct EngineCore;
 
 // What the calling thread is doing.
@@ -45,7 +47,7 @@ void end_blocking_everywhere() noexcept;
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
-  virtual ~EngineCore() = default;
+  virtual ~EngineCore();
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
@@ -58,8 +60,20 @@ struct EngineCore {
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
-  virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
+  virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
   virtual int workers() const { return 1; }
+
+  // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
+  virtual void issued(OpNode* op) noexcept = 0;
+  // What it has enqueued is done, any thread; op is freed.
+  virtual void ended(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
+  // What op was kept back for is done, any thread: it is executed again.
+  virtual void resume(OpNode* op) noexcept = 0;
+  virtual void stir() noexcept {}  // a WaitState is done, any thread, no lock held
+  virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
+  // Null until the first stream is made.
+  Streams* streams() const { return streams_.load(std::memory_order_acquire); }
+  Streams& need_streams();
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
 
@@ -78,6 +92,9 @@ struct EngineCore {
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
+  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate.
+  static void check_may_wait();
+
   // The innermost op of this core that the calling thread is in; null if there is none.
   OpNode* current_op() const;
 
@@ -95,17 +112,29 @@ struct EngineCore {
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+  // As settle() for an op that was issued, and stays.
+  void give_back(OpNode* op, ReadyList& ready) noexcept;
 
  private:
   [[noreturn]] void throw_closed() const;
   void execute_async(OpNode* op, int worker) noexcept;
+  bool may_run_on_cpu(OpNode* op, int worker) noexcept;
+  void issue_in_turn(OpNode* op, int worker) noexcept;
+  void issue(OpNode* op, int worker) noexcept;
+  std::shared_ptr<const Failure> outcome(OpNode* op, std::exception_ptr own,
+                                         const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
+  std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
+  void settle_woken(ReadyList& woken, ReadyList& ready) noexcept;
+  void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
-  std::atomic<std::int64_t> refs_{1};
+  std::atomic<Streams*> streams_{nullptr};  // ops look at it; what comes before it never changes
+  alignas(64) std::atomic<std::int64_t> refs_{1};
   std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };
 
+void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
 EngineCore* make_naive_core(const EngineOptions& options);

@@ -9,12 +9,16 @@
 #include <heddle/parallel.h>
 
 #include "core.h"
+#include "fence_set.h"
 
 namespace heddle {
 namespace detail {
 
 VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) { core->retain(); }
-VarState::~VarState() { core->release(); }
+VarState::~VarState() {
+  delete fences.load(std::memory_order_acquire);
+  core->release();
+}
 
 void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
 
@@ -130,7 +134,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
                                  std::source_location where) {
   core_->check_open();
   check_vars(access, core_);
-  OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
+  OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->extra);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -214,6 +218,11 @@ void wait_in_child(VarState& var) {
   const bool done = !var.writer_running && !var.head && !var.core->has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
+  if (const FenceSet* fences = var.fences) {
+    std::shared_ptr<const Failure> failure;
+    if (!fences->settled_in_child(failure)) throw Error(kUnderWay);
+    if (failure) poison = failure;
+  }
   if (!done) throw Error(kUnderWay);
   if (poison) rethrow(*poison);
 }
@@ -222,6 +231,7 @@ void wait_in_child(VarState& var) {
 
 void Engine::wait(const Var& var) {
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
+  EngineCore::check_may_wait();
   OpNode* op = internal_op(core_, OpKind::wait, var, "wait");
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
@@ -231,6 +241,7 @@ void Engine::wait(const Var& var) {
 
 void Engine::wait_all() {
   if (core_->forked()) core_->check_open();
+  EngineCore::check_may_wait();
   core_->wait_all();
   std::vector<ErrorReport> reports = core_->errors.take_reports();
   if (!reports.empty()) throw AggregateError(std::move(reports));
@@ -244,6 +255,15 @@ ErrorReport Engine::error_of(const Var& var) const {
     // A thread of the parent that held it at fork() never lets it go here.
     if (!core_->forked()) lock.lock();
     poison = var.state()->poison;
+  }
+  if (const FenceSet* fences = var.state()->fences.load(std::memory_order_acquire)) {
+    std::shared_ptr<const Failure> failure;
+    if (core_->forked()) {
+      fences->settled_in_child(failure);
+    } else {
+      failure = fences->failure();
+    }
+    if (failure) poison = failure;
   }
   return poison ? describe(*poison) : ErrorReport{};
 }

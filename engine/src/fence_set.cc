@@ -23,6 +23,7 @@ void FenceSet::set_write(const Fence& fence) {
   std::lock_guard guard(lock_);
   write_.swap(old_write);
   reads_.swap(old_reads);
+  forgiven_ = false;
 }
 
 void FenceSet::clear() { set_write(nullptr); }
@@ -32,8 +33,8 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
   std::lock_guard guard(lock_);
   if (write_) {
     const bool done = write_->done();
-    const bool failed = done && write_->failure();
-    if (!done || (failed && reads)) into.push_back({write_, reads});
+    const bool failed = done && !forgiven_ && write_->failure();
+    if (!done || (failed && reads)) into.push_back({write_, reads && !forgiven_});
     if (done && !failed) dropped.push_back(std::move(write_));
   }
   auto first_done =
@@ -46,7 +47,24 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
 
 FailurePtr FenceSet::failure() const {
   std::lock_guard guard(lock_);
-  return write_ && write_->done() ? write_->failure() : nullptr;
+  return write_ && !forgiven_ && write_->done() ? write_->failure() : nullptr;
+}
+
+void FenceSet::forgive() {
+  std::lock_guard guard(lock_);
+  forgiven_ = true;
+}
+
+bool FenceSet::writing() const {
+  std::lock_guard guard(lock_);
+  return write_ && !write_->done();
+}
+
+bool FenceSet::settled_in_child(FailurePtr& failure) const {
+  std::unique_lock lock(lock_, std::try_to_lock);
+  if (!lock || (write_ && !write_->done())) return false;
+  failure = write_ && !forgiven_ ? write_->failure() : nullptr;
+  return true;
 }
 
 std::size_t FenceSet::size() const {

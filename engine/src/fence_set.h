@@ -24,14 +24,25 @@ class FenceSet {
   // that only mutates does not care how the last write ended.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
-  // How the last write ended: null if it ended well or is not done, or was not on a stream.
+  // How the last write ended: null if it ended well or is not done, was not on a stream or is forgiven.
   FailurePtr failure() const;
+
+  // Later ops do not care how the last write ended, but come after it all the same.
+  void forgive();
+
+  // The last write is not done.
+  bool writing() const;
+
+  // In the child of a fork, where the lock may be held for ever and what is not done never will be. False if
+  // the outcome of the last write is not known.
+  bool settled_in_child(FailurePtr& failure) const;
 
   std::size_t size() const;
 
  private:
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
+  bool forgiven_ = false;
   std::vector<Fence> reads_;  // one a stream
 };
 

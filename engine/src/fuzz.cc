@@ -1,11 +1,13 @@
 // One op at a time, but any ready one, picked by seed: schedules that a loaded machine would show once a year.
-// The ops of a program pushed by one thread run in an order that depends on the seed alone.
+// The ops of a program pushed by one thread run in an order that depends on the seed alone. Stepped host streams, and
+// those of cpu(i) that the engine makes are stepped, are moved here too, by the same seed.
 #include <condition_variable>
 #include <mutex>
 #include <random>
 #include <vector>
 
 #include "core.h"
+#include "streams.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -22,10 +24,11 @@ class FuzzCore final : public EngineCore {
     const OpNode* parent = current_op();
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
-    add_ready(op);
+    add_ready(op, lock);
     if (running_) return;
     if (random_() % 4 != 0) return;
-    for (auto runs = random_() % 8; runs > 0 && !ready_.empty(); --runs) run(pick(), lock);
+    for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
+    }
   }
 
   void wait(OpNode* wait_op) override {
@@ -33,18 +36,14 @@ class FuzzCore final : public EngineCore {
     OpNode* const current = current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
-    add_ready(wait_op);
+    add_ready(wait_op, lock);
     if (current && !state->done && depends(*state, *current, true, one_search)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
     while (!state->done) {
-      OpNode* op = current ? pick_for(*state) : running_ ? nullptr : pick();
-      if (op) {
-        run(op, lock, current);
-      } else {
-        progress_.wait(lock);
-      }
+      const bool acted = current ? act(lock, current, state.get()) : !running_ && act(lock);
+      if (!acted && !state->done) progress_.wait(lock);
     }
   }
 
@@ -54,12 +53,8 @@ class FuzzCore final : public EngineCore {
     std::unique_lock lock(mutex_);
     const std::uint8_t epoch = std::exchange(epoch_, epoch_ ^ 1);
     while (unfinished_[epoch] > 0) {
-      OpNode* op = running_ ? nullptr : pick();
-      if (op) {
-        run(op, lock);
-      } else {
-        progress_.wait(lock);
-      }
+      const bool acted = !running_ && act(lock);
+      if (!acted && unfinished_[epoch] > 0) progress_.wait(lock);
     }
   }
 
@@ -70,9 +65,43 @@ class FuzzCore final : public EngineCore {
     ReadyList ready;
     settle(op, failure, ready);
     std::lock_guard guard(mutex_);
-    while (!ready.empty()) ready_.push_back(ready.pop_front());
+    add(ready);
     --unfinished_[epoch];
-    progress_.notify_all();
+    tell();
+  }
+
+  void issued(OpNode* op) noexcept override {
+    ReadyList ready;
+    give_back(op, ready);
+    std::lock_guard guard(mutex_);
+    add(ready);
+  }
+
+  void ended(OpNode* op, const std::shared_ptr<const Failure>&) noexcept override {
+    const std::uint8_t epoch = op->epoch;
+    free_op(op);
+    std::lock_guard guard(mutex_);
+    --unfinished_[epoch];
+    tell();
+  }
+
+  void resume(OpNode* op) noexcept override {
+    std::lock_guard guard(mutex_);
+    op->extra->resumes = nullptr;  // that one may have ended
+    ready_.push_back(op);
+    tell();
+  }
+
+  void stir() noexcept override {
+    std::lock_guard guard(mutex_);
+    tell();
+  }
+
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    std::lock_guard guard(mutex_);
+    const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
+    return std::make_unique<HostStream>(device, lane, of_seed);
   }
 
   void stop() noexcept override {
@@ -85,7 +114,16 @@ class FuzzCore final : public EngineCore {
     return unfinished_[0] + unfinished_[1];
   }
 
-  void add_ready(OpNode* op) {
+  void tell() {
+    ++news_;
+    progress_.notify_all();
+  }
+
+  void add(ReadyList& ready) {
+    while (!ready.empty()) ready_.push_back(ready.pop_front());
+  }
+
+  void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
     op->sequence = sequence_++;
     const OpKind kind = op->kind;  // the op may run and be gone once it is entered
     if (!enter(*op)) return;
@@ -93,9 +131,46 @@ class FuzzCore final : public EngineCore {
     if (kind == OpKind::user) {
       ready.push_back(op);
     } else {
+      lock.unlock();  // it may call stir()
       run_internal(op, ready);
+      lock.lock();
     }
-    while (!ready.empty()) ready_.push_back(ready.pop_front());
+    add(ready);
+  }
+
+  // One choice: runs a ready op, inside `below` one that `state` needs, or moves a stream. False if nothing can move.
+  bool act(std::unique_lock<std::mutex>& lock, OpNode* below = nullptr, WaitState* state = nullptr) {
+    const std::size_t streams = stepped();
+    const std::size_t choices = ready_.size() + streams;
+    if (streams > 0 && random_() % choices >= ready_.size() && step(lock)) return true;
+    OpNode* op = state ? pick_for(*state) : pick();
+    if (!op) {
+      const std::uint64_t old_news = news_;  // a step is made without the lock
+      return streams > 0 && (step(lock) || news_ != old_news);
+    }
+    run(op, lock, below);
+    return true;
+  }
+
+  std::size_t stepped() const {
+    const Streams* all = streams();
+    return all ? all->stepped() : 0;
+  }
+
+  // The work is that of no op: it is outside of all.
+  bool step(std::unique_lock<std::mutex>& lock) {
+    const bool nested = std::exchange(running_, true);
+    const std::size_t first = random_() % stepped();
+    lock.unlock();
+    bool moved = false;
+    {
+      const InsideOp outside(this, nullptr, -1);
+      moved = streams()->step(first);
+    }
+    lock.lock();
+    running_ = nested;
+    if (moved) tell();
+    return moved;
   }
 
   OpNode* take(std::size_t at) {
@@ -124,12 +199,13 @@ class FuzzCore final : public EngineCore {
     execute(op, 0);
     lock.lock();
     running_ = nested;
-    progress_.notify_all();
+    tell();
   }
 
   std::mutex wait_all_mutex_;  // held by the one thread in wait_all; mutex_ may be locked inside
   std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
+  std::uint64_t news_ = 0;  // how often progress_ was notified
   std::mt19937_64 random_;
   std::uint64_t sequence_ = 0;
   std::vector<OpNode*> ready_;

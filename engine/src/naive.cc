@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core.h"
+#include "fence_set.h"
+#include "streams.h"
 
 namespace heddle::detail {
 namespace {
@@ -56,7 +58,9 @@ class NaiveCore final : public EngineCore {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
-      if (op->accesses()[i].mutates) var.poison = failure;
+      if (!op->accesses()[i].mutates) continue;
+      var.poison = failure;
+      if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
     }
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
@@ -64,6 +68,18 @@ class NaiveCore final : public EngineCore {
   }
 
   void stop() noexcept override {}
+
+  void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
+  void ended(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+    finish(op, failure);
+  }
+  void resume(OpNode* op) noexcept override { execute(op, 0); }
+
+  // Its work runs inside the push, as all else does.
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
+  }
 
  private:
   void run(OpNode* op) {
@@ -73,6 +89,7 @@ class NaiveCore final : public EngineCore {
       finish(op, nullptr);
     } else {
       execute(op, 0);
+      move_streams(*op);
     }
     {
       std::unique_lock lock(ended_mutex_);
@@ -81,6 +98,15 @@ class NaiveCore final : public EngineCore {
     running_.pop_back();
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses()[i].var);
     free_op(op);
+  }
+
+  // What the work pushes is nested in the op.
+  void move_streams(OpNode& op) {
+    Streams* const all = streams();
+    if (!all) return;
+    const InsideOp inside(this, &op, 0);
+    while (op.waiting != 0 && all->step(0)) {
+    }
   }
 
   static bool conflict(const OpNode& a, const OpNode& b) {

@@ -23,7 +23,7 @@ struct WaitState {
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
 };
 
-// What an op has that is asynchronous, a wait, or pushed with more than its access list.
+// What an op has that is asynchronous, a wait, on a stream, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
   OpNode* resumes = nullptr;            // an op that cannot end before this one, which runs on top of it (fuzz)
@@ -32,6 +32,7 @@ struct OpExtra {
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
+  StreamLane* lane = nullptr;           // the op is issued there; null: it runs on the CPU
 };
 
 // One cache line. `next` and `kind` are QueueNode's.

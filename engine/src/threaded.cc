@@ -128,6 +128,27 @@ void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& fail
   }
 }
 
+// Whoever issues may go on issuing what others leave at the gate: what op makes ready is open to all.
+void ThreadedCore::issued(OpNode* op) noexcept {
+  ReadyList ready;
+  give_back(op, ready);
+  schedule(ready);
+}
+
+void ThreadedCore::ended(OpNode* op, const std::shared_ptr<const Failure>&) noexcept {
+  const std::uint8_t epoch = op->epoch;
+  free_op(op);
+  op_memory_flush();
+  ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+  check_balance();
+}
+
+void ThreadedCore::resume(OpNode* op) noexcept {
+  ReadyList ready;
+  ready.push_back(op);
+  schedule(ready);
+}
+
 // Runs op; returns the first op that this made ready, the others go to the seat's queue.
 OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   OpNode* const below = std::exchange(self.current, op);

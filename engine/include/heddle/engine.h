@@ -14,17 +14,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <heddle/default_engine.h>
+#include <heddle/device.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
 #include <heddle/var.h>
 
 namespace heddle {
+
+class Stream;
 
 enum class Scheduler {
   threaded,  // worker threads
@@ -74,6 +79,16 @@ class Engine {
   }
   void push(const PreparedOp& op);
 
+  // Queues fn(Stream&) or fn(RunContext&, Stream&), which enqueues work on a stream of this engine and does not
+  // wait; nor may destructors of what it holds. Defined in <heddle/stream_ops.h>.
+  template <class F>
+  void push_on(Stream& stream, F&& fn, const Access& access = {},
+               std::source_location where = std::source_location::current());
+  // The engine's own stream of that device and lane; a new one; one of yours. They end with the engine.
+  Stream& stream(Device device, Lane lane = Lane::compute);
+  Stream& make_stream(Device device, Lane lane = Lane::compute);
+  Stream& adopt_stream(std::unique_ptr<Stream> stream);
+
   // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
   // (not found if the cycle goes through threads of several engines), and Error if no thread can work meanwhile.
@@ -95,6 +110,9 @@ class Engine {
 
  private:
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
+    commit_push(make_op<Op>(std::forward<F>(fn), access, where));
+  }
+  template <class Op, class F> detail::NewOp make_op(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {
@@ -103,36 +121,18 @@ class Engine {
       abandon_push(op);
       throw;
     }
-    commit_push(op);
+    return op;
   }
   detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
                            std::source_location);
   void commit_push(detail::NewOp);
+  void commit_push_on(detail::StreamLane& lane, detail::NewOp);
+  detail::StreamLane& lane_of(const Stream& stream);
   void abandon_push(detail::NewOp) noexcept;
   detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&,
                                        std::source_location);
 
   detail::EngineCore* core_;
-};
-
-// The process's engine, made at first use and finished at exit.
-Engine& default_engine();
-
-// Options for the default engine; throws Error once it exists.
-void set_default_engine_options(EngineOptions options);
-
-// The engine that new arrays of this thread belong to: the innermost EngineScope's, else the default engine.
-Engine& current_engine();
-
-class EngineScope {
- public:
-  explicit EngineScope(Engine& engine);
-  ~EngineScope();
-  EngineScope(const EngineScope&) = delete;
-  EngineScope& operator=(const EngineScope&) = delete;
-
- private:
-  Engine* previous_;
 };
 
 }  // namespace heddle
