@@ -87,10 +87,7 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
 }  // namespace
 
 // Destructors of what the closure holds may push and wait like the op itself.
-void EngineCore::execute(OpNode* op, int worker) noexcept {
-  if (streams()) [[unlikely]] {
-    if (!may_run_on_cpu(op, worker)) return;
-  }
+void EngineCore::run_on_cpu(OpNode* op, int worker) noexcept {
   if (op->table->async) return execute_async(op, worker);
   std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
@@ -167,17 +164,6 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
                         ReadyList& ready) noexcept {
   ReadyList woken;
   leave(*op, failure, woken);
-  free_op(op);
-  settle_woken(woken, ready);
-}
-
-void EngineCore::give_back(OpNode* op, ReadyList& ready) noexcept {
-  ReadyList woken;
-  leave(*op, nullptr, woken);
-  settle_woken(woken, ready);
-}
-
-void EngineCore::settle_woken(ReadyList& woken, ReadyList& ready) noexcept {
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
@@ -213,6 +199,7 @@ void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
   auto* op = static_cast<OpNode*>(node);
   signal(op);
   settle(op, nullptr, ready);
+  free_op(op);
 }
 
 void EngineCore::parallel(std::int64_t count, std::int64_t grain,

@@ -105,27 +105,29 @@ struct EngineCore {
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
-  // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
-  void execute(OpNode* op, int worker) noexcept;
-  // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
+  // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion. Beside
+  // streams it may be resume() or issued() and ended() instead.
+  void execute(OpNode* op, int worker) noexcept {
+    if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]] return;
+    run_on_cpu(op, worker);
+  }
+  // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
-  // As settle() for an op that was issued, and stays.
-  void give_back(OpNode* op, ReadyList& ready) noexcept;
-
  private:
   [[noreturn]] void throw_closed() const;
+  void run_on_cpu(OpNode* op, int worker) noexcept;
   void execute_async(OpNode* op, int worker) noexcept;
-  bool may_run_on_cpu(OpNode* op, int worker) noexcept;
+  // cold: programs without streams pay for one branch, and not for what is behind it.
+  [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
   void issue_in_turn(OpNode* op, int worker) noexcept;
   void issue(OpNode* op, int worker) noexcept;
   std::shared_ptr<const Failure> outcome(OpNode* op, std::exception_ptr own,
                                          const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
   std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
-  void settle_woken(ReadyList& woken, ReadyList& ready) noexcept;
-  void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
+  [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
   std::atomic<Streams*> streams_{nullptr};  // ops look at it; what comes before it never changes

@@ -64,6 +64,7 @@ class FuzzCore final : public EngineCore {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, failure, ready);
+    free_op(op);
     std::lock_guard guard(mutex_);
     add(ready);
     --unfinished_[epoch];
@@ -72,7 +73,7 @@ class FuzzCore final : public EngineCore {
 
   void issued(OpNode* op) noexcept override {
     ReadyList ready;
-    give_back(op, ready);
+    settle(op, nullptr, ready);
     std::lock_guard guard(mutex_);
     add(ready);
   }

@@ -110,6 +110,7 @@ void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& fail
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, failure, ready);
+  free_op(op);
   if (runner) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
     std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
@@ -131,7 +132,7 @@ void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& fail
 // Whoever issues may go on issuing what others leave at the gate: what op makes ready is open to all.
 void ThreadedCore::issued(OpNode* op) noexcept {
   ReadyList ready;
-  give_back(op, ready);
+  settle(op, nullptr, ready);
   schedule(ready);
 }
 

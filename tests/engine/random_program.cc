@@ -8,6 +8,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include <heddle/host_stream.h>
+#include <heddle/stream_ops.h>
+
 namespace heddle::test {
 namespace {
 
@@ -66,17 +69,40 @@ class Elsewhere {
 struct Machine {
   explicit Machine(int vars) : values(static_cast<std::size_t>(vars), 1) {}
   std::vector<std::uint64_t> values;
+  std::vector<Stream*> streams{};
   Elsewhere elsewhere;
+  std::uint64_t& value(int var) { return values[static_cast<std::size_t>(var)]; }
 
   // The new value depends on everything read; the old one counts only where the op says it reads it.
   void compute(const ProgramOp& op, int index) {
-    std::uint64_t hash = static_cast<std::uint64_t>(index);
-    for (int var : op.reads) hash = mix(hash, values[static_cast<std::size_t>(var)]);
+    const std::uint64_t hash = gather(op, index);
     if (op.fails) throw OpFailed(index);
-    for (int var : op.mutates)
-      values[static_cast<std::size_t>(var)] = mix(hash, static_cast<std::uint64_t>(var));
+    scatter(op, hash);
+  }
+  std::uint64_t gather(const ProgramOp& op, int index) {
+    std::uint64_t hash = static_cast<std::uint64_t>(index);
+    for (int var : op.reads) hash = mix(hash, value(var));
+    return hash;
+  }
+  void scatter(const ProgramOp& op, std::uint64_t hash) {
+    for (int var : op.mutates) value(var) = mix(hash, static_cast<std::uint64_t>(var));
   }
 };
+
+// In two pieces, so that there is something to come between. Fails late or at once.
+void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
+  auto hash = std::make_shared<std::uint64_t>();
+  stream.enqueue([=] {
+    *hash = on->gather(*op, index);
+    if (op->fails && index % 2 == 0) throw OpFailed(index);
+  });
+  if (op->fails && index % 2 == 1) throw OpFailed(index);
+  if (op->kind == Kind::copy) {
+    stream.copy(&on->value(op->mutates[0]), &on->value(op->reads[0]), sizeof(std::uint64_t));
+  } else {
+    stream.enqueue([=] { on->scatter(*op, *hash); });
+  }
+}
 
 void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access) {
   const ProgramOp* what = &op;
@@ -111,15 +137,36 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           },
           access);
       break;
+    case Kind::on_stream:
+    case Kind::copy:
+      engine.push_on(
+          *machine.streams[op.stream], [=](Stream& stream) { enqueue_op(on, what, index, stream); }, access);
+      break;
+  }
+}
+
+// Each with a way of its own to tell that an event has completed, or unable to wait for the others.
+void add_streams(Engine& engine, Machine& machine, std::size_t count, std::uint64_t seed) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Lane lane = i % 2 == 0 ? Lane::compute : Lane::copy_in;
+    if (engine.options().scheduler != Scheduler::threaded) {
+      machine.streams.push_back(&engine.make_stream(cpu(), lane));
+      continue;
+    }
+    const HostStreamOptions options{.seed = seed + i,
+                                    .most_delay = static_cast<int>((seed + i) % 4),
+                                    .calls_back = (seed + i) % 2 == 0,
+                                    .alone = seed % 3 == 0 && i == 0};
+    machine.streams.push_back(&engine.adopt_stream(std::make_unique<HostStream>(cpu(), lane, options)));
   }
 }
 
 }  // namespace
 
-Program random_program(std::uint64_t seed, int ops, int vars) {
+Program random_program(std::uint64_t seed, int ops, int vars, std::size_t streams) {
   std::mt19937_64 random(seed);
   auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
-  Program program{vars, {}, {}};
+  Program program{vars, {}, {}, streams};
   for (int i = 0; i < ops; ++i) {
     ProgramOp op;
     const int kind = below(20);
@@ -127,7 +174,17 @@ Program random_program(std::uint64_t seed, int ops, int vars) {
               : kind < 16 ? Kind::prepared
               : kind < 18 ? Kind::async_inline
                           : Kind::async_elsewhere;
+    const int on = streams > 0 ? below(10) : 0;
+    if (on >= 4) op.kind = on < 8 ? Kind::on_stream : Kind::copy;
+    if (on >= 4) op.stream = static_cast<std::size_t>(below(static_cast<int>(streams)));
     op.fails = below(100) == 0;
+    if (op.kind == Kind::copy) {
+      op.reads = {below(vars)};
+      op.mutates = {(op.reads[0] + 1 + below(vars - 1)) % vars};
+      program.ops.push_back(std::move(op));
+      program.waits.push_back(-1);
+      continue;
+    }
     for (int n = below(20); n > 0; --n) op.reads.push_back(below(vars));
     for (int n = below(4); n > 0; --n) {
       op.mutates.push_back(!op.reads.empty() && below(4) == 0 ? op.reads.front() : below(vars));
@@ -138,9 +195,10 @@ Program random_program(std::uint64_t seed, int ops, int vars) {
   return program;
 }
 
-Outcome run_program(const Program& program, EngineOptions options) {
+Outcome run_program(const Program& program, EngineOptions options, std::uint64_t seed) {
   Machine machine(program.vars);
   Engine engine(options);
+  add_streams(engine, machine, program.streams, seed);
   std::vector<Var> vars;
   for (int i = 0; i < program.vars; ++i) vars.push_back(engine.new_var());
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -168,6 +226,10 @@ Outcome run_program(const Program& program, EngineOptions options) {
   } catch (const AggregateError&) {
   }
   outcome.values = machine.values;
+  for (std::size_t i = 0; i < vars.size(); ++i) {
+    // What has failed on a stream may have run a while on garbage.
+    if (!outcome.errors[i].empty()) outcome.values[i] = 0;
+  }
   return outcome;
 }
 

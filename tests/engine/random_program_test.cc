@@ -46,3 +46,31 @@ TEST_CASE("programs over two vars, where nearly all ops conflict") {
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
   }
 }
+
+TEST_CASE("random programs with ops on streams give the naive engine's result on every scheduler") {
+  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const int ops = static_cast<int>(argument("stream-ops", 1000));
+  for (long long i = 0; i < programs; ++i) {
+    CAPTURE(i);
+    const auto seed = static_cast<std::uint64_t>(i);
+    const Program program = random_program(seed, ops, i % 4 == 0 ? 5 : 60, 3);
+    const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
+    for (int workers : {1, 2, 4, 16}) {
+      CAPTURE(workers);
+      REQUIRE(run_program(program, {.workers = workers}, seed) == expected);
+    }
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}
+
+TEST_CASE("one program with ops on streams gives one result under 100 fuzzed schedules") {
+  const Program program = random_program(11, 500, 20, 3);
+  const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
+                    [](const auto& error) { return !error.empty(); }));
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(), [](const auto& error) { return error.empty(); }));
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}
