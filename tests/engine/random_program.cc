@@ -85,6 +85,10 @@ struct Machine {
     return hash;
   }
   void scatter(const ProgramOp& op, std::uint64_t hash) {
+    if (op.kind == Kind::copy) {
+      value(op.mutates[0]) = value(op.reads[0]);
+      return;
+    }
     for (int var : op.mutates) value(var) = mix(hash, static_cast<std::uint64_t>(var));
   }
 };
@@ -139,6 +143,10 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
       break;
     case Kind::on_stream:
     case Kind::copy:
+      if (machine.streams.empty()) {
+        engine.push([=] { on->compute(*what, index); }, access);
+        break;
+      }
       engine.push_on(
           *machine.streams[op.stream], [=](Stream& stream) { enqueue_op(on, what, index, stream); }, access);
       break;

@@ -24,7 +24,7 @@ struct Program {
   int vars;
   std::vector<ProgramOp> ops;
   std::vector<int> waits;  // for every op: a var to wait for after pushing it, or -1
-  std::size_t streams = 0;
+  std::size_t streams = 0;  // 0: what is for streams runs on the CPU
 };
 
 Program random_program(std::uint64_t seed, int ops, int vars, std::size_t streams = 0);
