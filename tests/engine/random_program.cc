@@ -142,14 +142,17 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           access);
       break;
     case Kind::on_stream:
-    case Kind::copy:
+    case Kind::copy: {
+      const auto here = std::source_location::current();  // the same, it is in the error
       if (machine.streams.empty()) {
-        engine.push([=] { on->compute(*what, index); }, access);
+        engine.push([=] { on->compute(*what, index); }, access, here);
         break;
       }
       engine.push_on(
-          *machine.streams[op.stream], [=](Stream& stream) { enqueue_op(on, what, index, stream); }, access);
+          *machine.streams[op.stream], [=](Stream& stream) { enqueue_op(on, what, index, stream); }, access,
+          here);
       break;
+    }
   }
 }
 

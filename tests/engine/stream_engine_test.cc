@@ -326,6 +326,25 @@ TEST_CASE("clear_error forgets what a stream has failed with, and what it will f
   });
 }
 
+TEST_CASE("an error that was seen and poisons nothing any more is not reported again") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Engine engine({.scheduler = seed == 0 ? Scheduler::naive : Scheduler::fuzz, .seed = seed});
+    Stream& a = engine.stream(cpu());
+    const Var x = engine.new_var(), y = engine.new_var();
+    auto fail = work([] { throw std::runtime_error("seen"); });
+    engine.push_on(a, fail, {.read = {y}, .mutate = {x}});
+    CHECK_THROWS_WITH(engine.wait(x), "seen");
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+    engine.push_on(a, work([] {}), {.mutate = {x}});
+    CHECK_NOTHROW(engine.wait_all());
+    engine.push_on(a, fail, {.read = {y}, .mutate = {x}});
+    CHECK_THROWS_WITH(engine.wait(x), "seen");
+    engine.clear_error(x);
+    CHECK_NOTHROW(engine.wait_all());
+  }
+}
+
 TEST_CASE("clear_error does not wait for the stream, what reads the var does") {
   Stepped s;
   const Var x = s.engine.new_var();
