@@ -39,7 +39,8 @@ bool change_in_flight(VarState& var) {
   var.core->enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer_running) return true;
-  if (const FenceSet* fences = var.fences.load(std::memory_order_acquire); fences && fences->writing()) return true;
+  if (const FenceSet* fences = var.fences.load(std::memory_order_acquire); fences && fences->writing())
+    return true;
   for (const AccessNode* access = var.head; access; access = access->next) {
     if (access->mutates) return true;
   }

@@ -60,7 +60,8 @@ struct EngineCore {
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
-  virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
+  virtual void
+  stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
   virtual int workers() const { return 1; }
 
   // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
@@ -87,7 +88,8 @@ struct EngineCore {
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
-    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]] throw_closed();
+    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw_closed();
   }
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
@@ -108,7 +110,8 @@ struct EngineCore {
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion. Beside
   // streams it may be resume() or issued() and ended() instead.
   void execute(OpNode* op, int worker) noexcept {
-    if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]] return;
+    if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
+      return;
     run_on_cpu(op, worker);
   }
   // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
@@ -116,6 +119,7 @@ struct EngineCore {
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+
  private:
   [[noreturn]] void throw_closed() const;
   void run_on_cpu(OpNode* op, int worker) noexcept;
@@ -124,8 +128,9 @@ struct EngineCore {
   [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
   void issue_in_turn(OpNode* op, int worker) noexcept;
   void issue(OpNode* op, int worker) noexcept;
-  std::shared_ptr<const Failure> outcome(OpNode* op, std::exception_ptr own,
-                                         const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
+  std::shared_ptr<const Failure> outcome(
+      OpNode* op, std::exception_ptr own,
+      const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
   std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
   [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;

@@ -48,7 +48,8 @@ namespace {
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      if (!var || var->core != core) [[unlikely]] throw_bad_var(var, access.name);
+      if (!var || var->core != core) [[unlikely]]
+        throw_bad_var(var, access.name);
     }
   }
 }

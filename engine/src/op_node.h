@@ -17,7 +17,8 @@ namespace heddle::detail {
 
 // What a blocked wait() and its op share.
 struct WaitState {
-  OpNode* resumes = nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
+  OpNode* resumes =
+      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
@@ -26,7 +27,7 @@ struct WaitState {
 // What an op has that is asynchronous, a wait, on a stream, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
-  OpNode* resumes = nullptr;            // an op that cannot end before this one, which runs on top of it (fuzz)
+  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
   std::atomic<std::uint32_t> parts{2};  // asynchronous: its function and its Completion, both have to end
   bool dropped = false;                 // its Completion was destroyed unused
   std::exception_ptr thrown;            // by the function

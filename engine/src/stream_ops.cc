@@ -1,7 +1,7 @@
 // Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
-#include <heddle/stream_ops.h>
-
 #include <string>
+
+#include <heddle/stream_ops.h>
 
 #include "core.h"
 #include "fence_set.h"
@@ -18,7 +18,8 @@ FenceSet& need_fences(VarState& var) {
   FenceSet* known = var.fences.load(std::memory_order_acquire);
   if (known) return *known;
   auto made = std::make_unique<FenceSet>();
-  if (var.fences.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  if (var.fences.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+    return *made.release();
   return *known;
 }
 
@@ -207,7 +208,8 @@ Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
 detail::StreamLane& Engine::lane_of(const Stream& stream) {
   const Streams* all = core_->streams();
   if (StreamLane* lane = all ? all->find(stream) : nullptr) return *lane;
-  throw InvalidArgument("push_on: a stream of another engine, or of none; see Engine::stream and adopt_stream");
+  throw InvalidArgument(
+      "push_on: a stream of another engine, or of none; see Engine::stream and adopt_stream");
 }
 
 void Engine::commit_push_on(StreamLane& lane, NewOp op) {

@@ -11,10 +11,12 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kDrained = 64;                // submissions entered at once
-constexpr std::uint32_t kTick = 16;         // every so many ops a runner looks at the clock,
-constexpr std::uint64_t kShort = 200;       // nanoseconds: an op that costs less is not worth a cache line's way to another
-constexpr std::uint64_t kLong = 2 * kShort;  // core. The gap keeps runners from changing their mind all the time.
+constexpr int kDrained = 64;         // submissions entered at once
+constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
+constexpr std::uint64_t kShort =
+    200;  // nanoseconds: an op that costs less is not worth a cache line's way to another
+constexpr std::uint64_t kLong =
+    2 * kShort;  // core. The gap keeps runners from changing their mind all the time.
 
 int worker_count(int wanted) {
   if (wanted > 0) return wanted;
@@ -42,8 +44,7 @@ void ThreadedCore::submit(OpNode* op) {
   // What an op pushes belongs to that op's epoch: wait_all waits for it too. An op that reads the epoch just before it
   // ends is counted in it all the same: wait_all may wait for it too.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch
-                     : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+  op->epoch = parent ? parent->epoch : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
   submissions_.push(op);
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {

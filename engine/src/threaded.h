@@ -20,16 +20,16 @@ constexpr std::uint32_t kFairness = 64;  // every so many ops a runner looks at 
 
 // A thread that runs ops: one of the crew, or one that waits and helps meanwhile.
 struct Runner {
-  Seat* seat = nullptr;       // held; null: runs nothing
+  Seat* seat = nullptr;  // held; null: runs nothing
   Seat* last_seat = nullptr;
   OpNode* current = nullptr;  // the op whose end hands its successors to this runner
   ReadyList successors{};
   bool crew = false;
-  int depth = 0;              // ops that wait below the one it runs
-  bool spare = false;         // another runner does better without it
-  bool look_outside = false;  // at others' queues before its own, once
-  std::uint32_t ops = 0;      // run so far
-  std::uint64_t ticked = 0;   // nanoseconds, when it last looked at the clock
+  int depth = 0;                                     // ops that wait below the one it runs
+  bool spare = false;                                // another runner does better without it
+  bool look_outside = false;                         // at others' queues before its own, once
+  std::uint32_t ops = 0;                             // run so far
+  std::uint64_t ticked = 0;                          // nanoseconds, when it last looked at the clock
   const std::atomic<std::uint32_t>* stop = nullptr;  // stops looking for work when this is no longer
   std::uint32_t stop_unless = 0;                     // that
 };
@@ -84,9 +84,7 @@ class ThreadedCore final : public EngineCore {
   bool join_loop(Runner& self);
   void be_short(Runner& self);
   void leave_short(Runner& self);
-  bool is_short(const Runner& self) const {
-    return short_runner_.load(std::memory_order_relaxed) == &self;
-  }
+  bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
   bool has_work() const;
   bool can_work() const;
   Nap look_around(std::uint64_t& progress, int& idle);
@@ -117,9 +115,9 @@ class ThreadedCore final : public EngineCore {
   };
 
   Submissions submissions_;
-  std::uint64_t sequence_ = 0;                // guarded by the lock of submissions_, like:
-  std::uint64_t entered_[2] = {0, 0};         // ops of users, of even and odd epochs
-  std::atomic<std::uint32_t> epoch_{0};       // of wait_all: it waits for the ops of the last one
+  std::uint64_t sequence_ = 0;           // guarded by the lock of submissions_, like:
+  std::uint64_t entered_[2] = {0, 0};    // ops of users, of even and odd epochs
+  std::atomic<std::uint32_t> epoch_{0};  // of wait_all: it waits for the ops of the last one
   std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};  // ops that ended on a thread without a seat
   Seats seats_;
   Arena arena_;

@@ -8,10 +8,10 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;        // ops taken at once from a queue that others use too
-constexpr int kSearchLooks = 50;          // for work before a runner gives up,
-constexpr int kMostPauses = 32;           // with up to so many pauses in between: some 30 microseconds in all
-constexpr int kIdleNaps = 20;             // milliseconds without anything to do before the last napper sleeps
+constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
+constexpr int kSearchLooks = 50;    // for work before a runner gives up,
+constexpr int kMostPauses = 32;     // with up to so many pauses in between: some 30 microseconds in all
+constexpr int kIdleNaps = 20;       // milliseconds without anything to do before the last napper sleeps
 
 }  // namespace
 
@@ -223,7 +223,8 @@ void ThreadedCore::work() {
     check_balance();
     std::uint64_t progress = 0;
     int idle = 0;
-    parking_.sleep(sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
+    parking_.sleep(
+        sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
   }
 }
 

@@ -7,8 +7,8 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kWaitSpins = 100;   // looks at a WaitState before the waiting thread goes to sleep
-constexpr int kDeepest = 16;      // ops waiting on top of each other on one thread
+constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread goes to sleep
+constexpr int kDeepest = 16;     // ops waiting on top of each other on one thread
 
 bool is_needed(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {

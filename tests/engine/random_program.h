@@ -23,7 +23,7 @@ struct ProgramOp {
 struct Program {
   int vars;
   std::vector<ProgramOp> ops;
-  std::vector<int> waits;  // for every op: a var to wait for after pushing it, or -1
+  std::vector<int> waits;   // for every op: a var to wait for after pushing it, or -1
   std::size_t streams = 0;  // 0: what is for streams runs on the CPU
 };
 

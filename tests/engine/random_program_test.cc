@@ -78,7 +78,8 @@ TEST_CASE("one program with ops on streams gives one result under 100 fuzzed sch
   const Outcome expected = run_program(without_streams(program), {.scheduler = Scheduler::naive});
   CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
                     [](const auto& error) { return !error.empty(); }));
-  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(), [](const auto& error) { return error.empty(); }));
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
+                    [](const auto& error) { return error.empty(); }));
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);

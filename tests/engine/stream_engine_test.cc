@@ -78,7 +78,8 @@ template <class F> auto work(F fn) {
 
 // The same test with engines of every kind; where schedules differ from seed to seed, with many.
 template <class F> void on_every_engine(F&& test) {
-  on_every_scheduler([&](Engine& engine) { test(engine, engine.make_stream(cpu()), engine.make_stream(cpu(1))); });
+  on_every_scheduler(
+      [&](Engine& engine) { test(engine, engine.make_stream(cpu()), engine.make_stream(cpu(1))); });
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);
     {
@@ -123,13 +124,12 @@ TEST_CASE("a read on another stream is issued at once and runs after the write")
   std::atomic<int> issued = 0;
   int value = 0, seen = -1;
   s.engine.push_on(s.a, work([&] { value = 7; }), {.mutate = {x}});
-  s.engine.push_on(
-      s.b,
-      [&](Stream& stream) {
-        ++issued;
-        stream.enqueue([&] { seen = value; });
-      },
-      {.read = {x}, .mutate = {y}});
+  s.engine.push_on(s.b,
+                   [&](Stream& stream) {
+                     ++issued;
+                     stream.enqueue([&] { seen = value; });
+                   },
+                   {.read = {x}, .mutate = {y}});
   until([&] { return issued == 1; });
   s.let_be();
   run_dry(s.b);
@@ -177,7 +177,8 @@ TEST_CASE("an op on the CPU reads what a stream has written: it runs when that i
   CHECK(seen == 7);
 }
 
-TEST_CASE("an op on the CPU overwrites what a stream reads when that is done; one that reads too does not wait") {
+TEST_CASE(
+    "an op on the CPU overwrites what a stream reads when that is done; one that reads too does not wait") {
   Stepped s;
   const Var x = s.engine.new_var(), y = s.engine.new_var(), z = s.engine.new_var();
   std::atomic<int> value = 1;
@@ -205,13 +206,12 @@ TEST_CASE("an op on a stream is issued when the op on the CPU before it has ende
         value = 7;
       },
       {.mutate = {x}});
-  s.engine.push_on(
-      s.a,
-      [&](Stream& stream) {
-        issued = true;
-        stream.enqueue([&] { seen = value; });
-      },
-      {.read = {x}});
+  s.engine.push_on(s.a,
+                   [&](Stream& stream) {
+                     issued = true;
+                     stream.enqueue([&] { seen = value; });
+                   },
+                   {.read = {x}});
   s.let_be();
   CHECK_FALSE(issued);
   go = true;
@@ -243,7 +243,8 @@ TEST_CASE("asynchronous and prepared ops come after streams, and streams after t
 
 TEST_CASE("an error of a stream's work goes where the data goes") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
-    const Var bad = engine.new_var(), mixed = engine.new_var(), copied = engine.new_var(), sum = engine.new_var();
+    const Var bad = engine.new_var(), mixed = engine.new_var(), copied = engine.new_var(),
+              sum = engine.new_var();
     int runs = 0;
     engine.push_on(a, work([] { throw std::range_error("late"); }), {.mutate = {bad}, .name = "load"});
     engine.push_on(b, [](Stream&) { throw std::logic_error("its own, which does not count"); },
@@ -363,13 +364,12 @@ TEST_CASE("wait and wait_all return when the work is done, not when it is issued
   Stepped s;
   const Var x = s.engine.new_var();
   std::atomic<int> issued = 0, returned = 0, done = 0;
-  s.engine.push_on(
-      s.a,
-      [&](Stream& stream) {
-        ++issued;
-        stream.enqueue([&] { ++done; });
-      },
-      {.mutate = {x}});
+  s.engine.push_on(s.a,
+                   [&](Stream& stream) {
+                     ++issued;
+                     stream.enqueue([&] { ++done; });
+                   },
+                   {.mutate = {x}});
   std::thread waits_var([&] {
     s.engine.wait(x);
     CHECK(done == 1);
@@ -493,7 +493,7 @@ TEST_CASE("threads that push on one stream do not get into each other's way") {
     Engine engine({.scheduler = Scheduler::threaded, .workers = workers});
     Stream& stream = engine.stream(cpu());
     constexpr int kThreads = 4, kEach = 500;
-    int sum = 0;                // of the stream's work, which is in order
+    int sum = 0;  // of the stream's work, which is in order
     std::atomic<int> inside = 0, crowds = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
@@ -558,7 +558,8 @@ TEST_CASE("streams belong to one engine") {
     HostStream nobodys(cpu());
     CHECK_THROWS_AS(engine.push_on(other.stream(cpu()), [](Stream&) {}), InvalidArgument);
     CHECK_THROWS_AS(other.push_on(nobodys, [](Stream&) {}), InvalidArgument);
-    CHECK_THROWS_AS(engine.push_on(engine.stream(cpu()), [](Stream&) {}, {.mutate = {Var()}}), InvalidArgument);
+    CHECK_THROWS_AS(engine.push_on(engine.stream(cpu()), [](Stream&) {}, {.mutate = {Var()}}),
+                    InvalidArgument);
   });
 }
 

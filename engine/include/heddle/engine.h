@@ -66,7 +66,8 @@ class Engine {
 
   // Queues fn(RunContext&, Completion); the op is done when its Completion says so, on any thread.
   template <class F>
-  void push_async(F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
+  void push_async(F&& fn, const Access& access = {},
+                  std::source_location where = std::source_location::current()) {
     emplace<detail::AsyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
@@ -112,7 +113,8 @@ class Engine {
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
     commit_push(make_op<Op>(std::forward<F>(fn), access, where));
   }
-  template <class Op, class F> detail::NewOp make_op(F&& fn, const Access& access, std::source_location where) {
+  template <class Op, class F>
+  detail::NewOp make_op(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {

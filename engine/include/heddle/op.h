@@ -119,7 +119,8 @@ template <class F> struct SyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
-  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
+  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap};
 };
 
 template <class F> struct AsyncOp {
@@ -131,7 +132,8 @@ template <class F> struct AsyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
+  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap};
 };
 
 }  // namespace detail
