@@ -5,6 +5,7 @@
 #include <heddle/check.h>
 
 #include "core.h"
+#include "fence_set.h"
 
 namespace heddle {
 
@@ -38,6 +39,8 @@ bool change_in_flight(VarState& var) {
   var.core->enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer) return true;
+  if (const FenceSet* fences = var.fences.load(std::memory_order_acquire); fences && fences->writing())
+    return true;
   for (const AccessNode* access = var.head; access; access = access->next) {
     if (access->mutates) return true;
   }

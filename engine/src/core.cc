@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "fence_set.h"
 #include "fork.h"
 #include "graph_state.h"
 #include "op_memory.h"
+#include "streams.h"
 #include "tracker.h"
 #include "watch.h"
 
@@ -24,7 +26,6 @@ EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
   trace::start_from_environment();
   if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
 }
-EngineCore::~EngineCore() = default;
 
 void EngineCore::start_watchdog() {
   if (watch_) watch_->start();
@@ -41,6 +42,8 @@ void EngineCore::take_bounded(std::size_t bytes) {
     throw;
   }
 }
+
+EngineCore::~EngineCore() { delete streams(); }
 
 void EngineCore::throw_closed() const {
   if (forked()) {
@@ -61,6 +64,7 @@ void EngineCore::shut_down() noexcept {
   open_.store(false, std::memory_order_relaxed);
   stop();
   if (watch_) watch_->stop();
+  if (Streams* all = streams()) all->stop();
   errors.log_unseen();
 }
 
@@ -119,7 +123,7 @@ trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
 std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
   // What a launch reads is its ops' affair.
   const bool launch = op.extra && op.extra->graph;
-  if (std::shared_ptr<const Failure> cause = launch ? nullptr : poison_of_reads(op)) {
+  if (std::shared_ptr<const Failure> cause = launch ? nullptr : failure_of_reads(op)) {
     return ErrorLog::skipped(op, std::move(cause));
   }
   const GroupState* group = op.group();
@@ -129,7 +133,7 @@ std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
 }
 
 // Destructors of what the closure holds may push and wait like the op itself.
-void EngineCore::execute(OpNode* op, int worker) noexcept {
+void EngineCore::run_on_cpu(OpNode* op, int worker) noexcept {
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
   std::shared_ptr<const Failure> failure = obstacle(*op);
@@ -186,6 +190,10 @@ void complete_parts(OpNode* op) noexcept {
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
   std::shared_ptr<const Failure> failure;
   if (thrown) failure = errors.failed(*op, std::move(thrown));
+  end_with(op, std::move(failure));
+}
+
+void EngineCore::end_with(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
   {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
@@ -220,13 +228,9 @@ void drop(OpNode* op) noexcept {
 
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
-  if (OpNode* then = op->extra ? op->extra->then : nullptr) {
-    free_op(op);
-    return ready.push_back(then);
-  }
+  if (OpNode* then = op->extra ? op->extra->then : nullptr) return ready.push_back(then);
   ReadyList woken;
   leave(*op, failure, woken);
-  free_op(op);
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
@@ -243,11 +247,18 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   }
 }
 
+void announce(WaitState& state) noexcept {
+  state.done.store(1, std::memory_order_release);
+  state.done.notify_all();
+}
+
 void EngineCore::signal(OpNode* op) noexcept {
   const std::shared_ptr<WaitState> state = op->extra->wait;
-  if (op->access_count > 0) state->poison = op->accesses()[0].var->poison;
-  state->done.store(1, std::memory_order_release);
-  state->done.notify_all();
+  if (op->access_count == 0) return announce(*state);
+  const VarState& var = *op->accesses()[0].var;
+  state->poison = var.poison;
+  if (FenceSet* fences = var.fences.load(std::memory_order_acquire)) return signal_after(*fences, state);
+  announce(*state);
 }
 
 void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
@@ -255,6 +266,7 @@ void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
   auto* op = static_cast<OpNode*>(node);
   signal(op);
   settle(op, nullptr, ready);
+  free_op(op);
 }
 
 void EngineCore::parallel(std::int64_t count, std::int64_t grain,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <heddle/engine.h>
 
@@ -17,6 +18,7 @@
 
 namespace heddle::detail {
 
+class Streams;
 struct EngineCore;
 class Pending;
 class Watch;
@@ -40,7 +42,8 @@ struct EngineCore {
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
-  virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
+  virtual void
+  stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
   virtual int workers() const { return 1; }
 
   // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
@@ -50,6 +53,20 @@ struct EngineCore {
   virtual void visit_pending(Pending&) {}
   Watch* watch() const { return watch_.get(); }  // null without EngineOptions::watchdog
   void start_watchdog();                         // throws std::system_error
+
+  // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
+  virtual void issued(OpNode* op) noexcept = 0;
+  // What it has enqueued is done, any thread; op is freed. Lets go of `failure` as finish() does.
+  virtual void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
+  // What op was kept back for is done, any thread: it is executed again.
+  virtual void resume(OpNode* op) noexcept = 0;
+  virtual void stir() noexcept {}  // a WaitState is done, any thread, no lock held
+  virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
+  // Null until the first stream is made.
+  Streams* streams() const { return streams_.load(std::memory_order_acquire); }
+  Streams& need_streams();
+  // As poison_of_reads, and what has failed on streams.
+  std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
 
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
@@ -94,6 +111,9 @@ struct EngineCore {
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
+  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate.
+  static void check_may_wait();
+
   // The innermost op of this core that the calling thread is in; null if there is none.
   OpNode* current_op() const;
 
@@ -108,9 +128,14 @@ struct EngineCore {
   friend void complete_parts(OpNode* op) noexcept;
   virtual void await_room(std::size_t bytes) { budget_->take(bytes); }
   virtual void room_returned() noexcept {}  // without an op that has ended
-  // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
-  void execute(OpNode* op, int worker) noexcept;
-  // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
+  // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion. Beside
+  // streams it may be resume() or issued() and ended() instead.
+  void execute(OpNode* op, int worker) noexcept {
+    if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
+      return;
+    run_on_cpu(op, worker);
+  }
+  // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
   // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
@@ -123,10 +148,23 @@ struct EngineCore {
   [[noreturn]] void throw_closed() const;
   void take_bounded(std::size_t bytes);
   std::shared_ptr<const Failure> obstacle(const OpNode& op);
+  void run_on_cpu(OpNode* op, int worker) noexcept;
   void execute_async(OpNode* op, int worker) noexcept;
+  // cold: programs without streams pay for one branch, and not for what is behind it.
+  [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
+  void issue_in_turn(OpNode* op, int worker) noexcept;
+  void issue(OpNode* op, int worker) noexcept;
+  std::shared_ptr<const Failure> outcome(
+      OpNode* op, std::exception_ptr own,
+      const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
+  bool is_lost(const OpNode& op) const;
+  void end_unissued(OpNode* op, std::exception_ptr thrown) noexcept;
+  [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
-  std::atomic<std::int64_t> refs_{1};
+  void end_with(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept;
+  std::atomic<Streams*> streams_{nullptr};  // ops look at it; what comes before it never changes
+  alignas(64) std::atomic<std::int64_t> refs_{1};
   std::atomic<bool> open_{true};
   std::unique_ptr<Watch> watch_;
   const std::uint32_t generation_;
@@ -134,6 +172,7 @@ struct EngineCore {
 
 // The error with which both parts of an asynchronous op have ended.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
+void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
 EngineCore* make_naive_core(const EngineOptions& options);

@@ -12,6 +12,7 @@
 #include <heddle/parallel.h>
 
 #include "core.h"
+#include "fence_set.h"
 #include "graph_state.h"
 #include "pending.h"
 
@@ -25,6 +26,7 @@ VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) {
 VarState::~VarState() {
   // In the child of a fork a thread of the parent may hold a lock of the registry for ever.
   if (!core->forked()) core->vars.remove(*this);
+  delete fences.load(std::memory_order_acquire);
   core->release();
 }
 
@@ -199,7 +201,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   const bool wishful = has_wishes(access);
   if (wishful) check_wishes(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
-                                  table->async || wishful, access.bytes);
+                                  table->extra || wishful, access.bytes);
   if (wishful) set_wishes(op->extra->wishes, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
@@ -295,6 +297,11 @@ void wait_in_child(VarState& var) {
   const bool done = !var.writer && !var.head && !var.core->has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
+  if (const FenceSet* fences = var.fences) {
+    std::shared_ptr<const Failure> failure;
+    if (!fences->settled_in_child(failure)) throw Error(kUnderWay);
+    if (failure) poison = failure;
+  }
   if (!done) throw Error(kUnderWay);
   if (poison) rethrow(*poison);
 }
@@ -304,6 +311,7 @@ void wait_in_child(VarState& var) {
 void Engine::wait(const Var& var) {
   refuse_in_capture("wait");
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
+  EngineCore::check_may_wait();
   OpNode* op = wait_op(core_, var);
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
@@ -314,6 +322,7 @@ void Engine::wait(const Var& var) {
 void Engine::wait_all() {
   refuse_in_capture("wait_all");
   if (core_->forked()) core_->check_open();
+  EngineCore::check_may_wait();
   core_->wait_all();
   std::vector<ErrorReport> reports = core_->errors.take_reports();
   if (!reports.empty()) throw AggregateError(std::move(reports));
@@ -327,6 +336,15 @@ ErrorReport Engine::error_of(const Var& var) const {
     // A thread of the parent that held it at fork() never lets it go here.
     if (!core_->forked()) lock.lock();
     poison = var.state()->poison;
+  }
+  if (const FenceSet* fences = var.state()->fences.load(std::memory_order_acquire)) {
+    std::shared_ptr<const Failure> failure;
+    if (core_->forked()) {
+      fences->settled_in_child(failure);
+    } else {
+      failure = fences->failure();
+    }
+    if (failure) poison = failure;
   }
   return poison ? describe(*poison) : ErrorReport{};
 }

@@ -46,15 +46,10 @@ ErrorReport describe(const Failure& failure) {
   return report;
 }
 
-namespace {
-
-// The same in every schedule, so that the error that wins does not depend on timing or on addresses.
 bool earlier(const Failure& a, const Failure& b) {
   if (a.root->sequence != b.root->sequence) return a.root->sequence < b.root->sequence;
   return a.sequence < b.sequence;
 }
-
-}  // namespace
 
 std::shared_ptr<const Failure> poison_of_reads(const OpNode& op) {
   const std::shared_ptr<const Failure>* first = nullptr;

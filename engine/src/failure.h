@@ -40,6 +40,9 @@ struct Failure {
 
 ErrorReport describe(const Failure& failure);
 
+// Which of two errors wins: the same one in every schedule, so that it does not depend on timing or on addresses.
+bool earlier(const Failure& a, const Failure& b);
+
 // The earliest error, in push order, on what op reads, by its shortest history; null if all is well. Only while op holds its grants.
 std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
 

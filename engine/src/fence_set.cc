@@ -1,16 +1,16 @@
 #include "fence_set.h"
 
-#include <algorithm>
-#include <iterator>
 #include <mutex>
 
 namespace heddle::detail {
 
 void FenceSet::add_read(const Fence& fence) {
+  std::vector<Fence> seen;  // freed outside the lock
   std::lock_guard guard(lock_);
-  for (Fence& read : reads_) {
-    if (read->stream() != fence->stream()) continue;
-    if (read->ticket() < fence->ticket()) read = fence;
+  for (WeakFence& read : reads_) {
+    const Fence& known = seen.emplace_back(read.lock());
+    if (known && known->stream() != fence->stream()) continue;
+    if (!known || known->ticket() < fence->ticket()) read = fence;
     return;
   }
   reads_.push_back(fence);
@@ -18,14 +18,22 @@ void FenceSet::add_read(const Fence& fence) {
 
 void FenceSet::set_write(const Fence& fence) {
   // The write comes after all of them, so they need not be remembered. Freed outside the lock.
-  std::vector<Fence> old_reads;
+  std::vector<WeakFence> old_reads;
   Fence old_write = fence;
   std::lock_guard guard(lock_);
   write_.swap(old_write);
   reads_.swap(old_reads);
+  forgiven_.reset();
 }
 
 void FenceSet::clear() { set_write(nullptr); }
+
+void FenceSet::forgive() {
+  Fence old_write;  // freed outside the lock
+  std::lock_guard guard(lock_);
+  if (write_ && !write_->done()) forgiven_ = write_;
+  write_.swap(old_write);
+}
 
 void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) {
   std::vector<Fence> dropped;  // freed outside the lock
@@ -36,17 +44,34 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
     if (!done || (failed && reads)) into.push_back({write_, reads});
     if (done && !failed) dropped.push_back(std::move(write_));
   }
-  auto first_done =
-      std::partition(reads_.begin(), reads_.end(), [](const Fence& read) { return !read->done(); });
-  dropped.insert(dropped.end(), std::move_iterator(first_done), std::move_iterator(reads_.end()));
-  reads_.erase(first_done, reads_.end());
-  if (!mutates) return;
-  for (const Fence& read : reads_) into.push_back({read, false});
+  auto add_pending = [&](const WeakFence& known) {
+    Fence fence = known.lock();
+    const bool pending = fence && !fence->done();
+    if (pending) into.push_back({fence, false});
+    dropped.push_back(std::move(fence));
+    return pending;
+  };
+  add_pending(forgiven_);
+  if (mutates) std::erase_if(reads_, [&](const WeakFence& read) { return !add_pending(read); });
 }
 
 FailurePtr FenceSet::failure() const {
   std::lock_guard guard(lock_);
   return write_ && write_->done() ? write_->failure() : nullptr;
+}
+
+bool FenceSet::writing() const {
+  Fence forgiven;  // freed outside the lock
+  std::lock_guard guard(lock_);
+  forgiven = forgiven_.lock();
+  return (write_ && !write_->done()) || (forgiven && !forgiven->done());
+}
+
+bool FenceSet::settled_in_child(FailurePtr& failure) const {
+  std::unique_lock lock(lock_, std::try_to_lock);
+  if (!lock || (write_ && !write_->done()) || !forgiven_.expired()) return false;
+  failure = write_ ? write_->failure() : nullptr;
+  return true;
 }
 
 std::size_t FenceSet::size() const {

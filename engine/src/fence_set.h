@@ -2,6 +2,7 @@
 // read it since. Ops on the CPU leave no fence, they have run when the var is given to the next one.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "fence.h"
@@ -24,15 +25,30 @@ class FenceSet {
   // that only mutates does not care how the last write ended.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
-  // How the last write ended: null if it ended well or is not done, or was not on a stream.
+  // How the last write ended: null if it ended well, is not done, is forgiven or was not on a stream.
   FailurePtr failure() const;
+
+  // Later ops do not care how the last write ended, but come after it all the same.
+  void forgive();
+
+  // The last write is not done.
+  bool writing() const;
+
+  // In the child of a fork, where the lock may be held for ever and what is not done never will be. False if
+  // the outcome of the last write is not known.
+  bool settled_in_child(FailurePtr& failure) const;
 
   std::size_t size() const;
 
  private:
+  // A fence that is not done is kept alive by what makes it done. Whoever only comes after it must not keep it longer:
+  // with it goes its failure, and one that no var holds any more is no longer reported.
+  using WeakFence = std::weak_ptr<FenceState>;
+
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
-  std::vector<Fence> reads_;  // one a stream
+  WeakFence forgiven_;            // the last write, instead
+  std::vector<WeakFence> reads_;  // one a stream
 };
 
 }  // namespace heddle::detail

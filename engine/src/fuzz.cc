@@ -1,5 +1,6 @@
 // One op at a time, but any ready one, picked by seed: schedules that a loaded machine would show once a year.
-// The ops of a program pushed by one thread run in an order that depends on the seed alone.
+// The ops of a program pushed by one thread run in an order that depends on the seed alone. Stepped host streams, and
+// those of cpu(i) that the engine makes are stepped, are moved here too, by the same seed.
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -7,6 +8,7 @@
 
 #include "core.h"
 #include "pending.h"
+#include "streams.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -27,13 +29,15 @@ class FuzzCore final : public EngineCore {
       next = op->next_ready();
       op->epoch = parent ? parent->epoch : epoch_;
       if (op->kind == OpKind::user) ++unfinished_[op->epoch];
-      add_ready(op);
-      if (op == last) break;
+      const bool is_last = op == last;  // it may run and be gone
+      add_ready(op, lock);
+      if (is_last) break;
     }
-    if (parent) progress_.notify_all();  // its thread may be one that only completes an op
+    if (parent) tell();  // its thread may be one that only completes an op
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
-    for (auto runs = random_() % 8; runs > 0 && !ready_.empty(); --runs) run(pick(), lock);
+    for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
+    }
   }
 
   void wait(OpNode* wait_op) override {
@@ -41,18 +45,14 @@ class FuzzCore final : public EngineCore {
     OpNode* const current = current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
-    add_ready(wait_op);
+    add_ready(wait_op, lock);
     if (current && !state->done && depends(*state, *current, true, one_search)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
     while (!state->done) {
-      OpNode* op = current ? pick_for(*state) : running_ ? nullptr : pick();
-      if (op) {
-        run(op, lock, current);
-      } else {
-        progress_.wait(lock);
-      }
+      const bool acted = current ? act(lock, current, state.get()) : !running_ && act(lock);
+      if (!acted && !state->done) progress_.wait(lock);
     }
   }
 
@@ -62,12 +62,8 @@ class FuzzCore final : public EngineCore {
     std::unique_lock lock(mutex_);
     const std::uint8_t epoch = std::exchange(epoch_, epoch_ ^ 1);
     while (unfinished_[epoch] > 0) {
-      OpNode* op = running_ ? nullptr : pick();
-      if (op) {
-        run(op, lock);
-      } else {
-        progress_.wait(lock);
-      }
+      const bool acted = !running_ && act(lock);
+      if (!acted && unfinished_[epoch] > 0) progress_.wait(lock);
     }
   }
 
@@ -78,10 +74,46 @@ class FuzzCore final : public EngineCore {
     ReadyList ready;
     settle(op, failure, ready);
     failure.reset();
+    free_op(op);
     std::lock_guard guard(mutex_);
-    while (!ready.empty()) ready_.push_back(ready.pop_front());
+    add(ready);
     --unfinished_[epoch];
-    progress_.notify_all();
+    tell();
+  }
+
+  void issued(OpNode* op) noexcept override {
+    ReadyList ready;
+    settle(op, nullptr, ready);
+    std::lock_guard guard(mutex_);
+    add(ready);
+  }
+
+  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+    const std::uint8_t epoch = op->epoch;
+    failure.reset();
+    free_op(op);
+    std::lock_guard guard(mutex_);
+    --unfinished_[epoch];
+    tell();
+  }
+
+  void resume(OpNode* op) noexcept override {
+    std::lock_guard guard(mutex_);
+    op->extra->resumes = nullptr;  // that one may have ended
+    ready_.push_back(op);
+    tell();
+  }
+
+  void stir() noexcept override {
+    std::lock_guard guard(mutex_);
+    tell();
+  }
+
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    std::lock_guard guard(mutex_);
+    const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
+    return std::make_unique<HostStream>(device, lane, of_seed);
   }
 
   void stop() noexcept override {
@@ -101,7 +133,16 @@ class FuzzCore final : public EngineCore {
     return unfinished_[0] + unfinished_[1];
   }
 
-  void add_ready(OpNode* op) {
+  void tell() {
+    ++news_;
+    progress_.notify_all();
+  }
+
+  void add(ReadyList& ready) {
+    while (!ready.empty()) ready_.push_back(ready.pop_front());
+  }
+
+  void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
     op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
     const OpKind kind = op->kind;  // the op may run and be gone once it is entered
     if (!enter(*op)) return;
@@ -109,9 +150,48 @@ class FuzzCore final : public EngineCore {
     if (kind == OpKind::user) {
       ready.push_back(op);
     } else {
+      lock.unlock();  // it may call stir()
       run_internal(op, ready);
+      lock.lock();
     }
-    while (!ready.empty()) ready_.push_back(ready.pop_front());
+    add(ready);
+  }
+
+  // One choice: runs a ready op, inside `below` one that `state` needs, or moves a stream. False if nothing can move.
+  bool act(std::unique_lock<std::mutex>& lock, OpNode* below = nullptr, WaitState* state = nullptr) {
+    const std::size_t streams = stepped();
+    const std::size_t choices = ready_.size() + streams;
+    if (streams > 0 && random_() % choices >= ready_.size() && step(lock)) return true;
+    OpNode* op = state ? pick_for(*state) : pick();
+    if (!op) {
+      const std::uint64_t old_news = news_;  // a step is made without the lock
+      return streams > 0 && (step(lock) || news_ != old_news);
+    }
+    run(op, lock, below);
+    return true;
+  }
+
+  std::size_t stepped() const {
+    const Streams* all = streams();
+    return all ? all->stepped() : 0;
+  }
+
+  // For a while always the same stream goes first if it can, and the same one last: were all moved evenly, no op would
+  // ever be far behind those of another stream. The work is that of no op: it is outside of all.
+  bool step(std::unique_lock<std::mutex>& lock) {
+    const bool nested = std::exchange(running_, true);
+    if (random_() % 32 == 0) first_stream_ = random_() % stepped();
+    const std::size_t first = first_stream_;
+    lock.unlock();
+    bool moved = false;
+    {
+      const InsideOp outside(this, nullptr, -1);
+      moved = streams()->step(first);
+    }
+    lock.lock();
+    running_ = nested;
+    if (moved) tell();
+    return moved;
   }
 
   OpNode* take(std::size_t at) {
@@ -125,18 +205,14 @@ class FuzzCore final : public EngineCore {
   void await_room(std::size_t bytes) override {
     std::unique_lock lock(mutex_);
     while (!budget_->try_take(bytes)) {
-      OpNode* op = running_ ? nullptr : pick();
-      if (op) {
-        run(op, lock);
-      } else {
-        progress_.wait(lock);
-      }
+      const bool acted = !running_ && act(lock);
+      if (!acted) progress_.wait(lock);
     }
   }
 
   void room_returned() noexcept override {
     std::lock_guard guard(mutex_);
-    progress_.notify_all();
+    tell();
   }
 
   OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
@@ -158,15 +234,17 @@ class FuzzCore final : public EngineCore {
     execute(op, 0);
     lock.lock();
     running_ = nested;
-    progress_.notify_all();
+    tell();
   }
 
   std::mutex wait_all_mutex_;  // held by the one thread in wait_all; mutex_ may be locked inside
   std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
+  std::uint64_t news_ = 0;  // how often progress_ was notified
   std::mt19937_64 random_;
   std::uint64_t sequence_ = 0;
   std::vector<OpNode*> ready_;
+  std::size_t first_stream_ = 0;
   std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
   std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
   bool running_ = false;                 // some thread runs ops

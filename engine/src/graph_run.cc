@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "failure.h"
+#include "fence_set.h"
 #include "graph_state.h"
 
 namespace heddle::detail {
@@ -33,7 +34,7 @@ void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failur
 
 // Op i is done and has thrown that. As EngineCore::end().
 void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(op);
+  std::shared_ptr<const Failure> failure = run.graph->core->failure_of_reads(op);
   if (failure) {
     failure = ErrorLog::skipped(op, std::move(failure));
   } else if (thrown) {
@@ -83,7 +84,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
 bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
-  if (poison_of_reads(*op.node)) {
+  if (run.graph->core->failure_of_reads(*op.node)) {
     end_op(run, *op.node, nullptr);
     return true;
   }
@@ -288,8 +289,10 @@ void set_up_shared(GraphRun& run) {
 }
 
 bool any_poison(const GraphState& graph) {
-  return std::any_of(graph.accesses.begin(), graph.accesses.end(),
-                     [](const AccessNode& access) { return access.var->poison != nullptr; });
+  return std::any_of(graph.accesses.begin(), graph.accesses.end(), [](const AccessNode& access) {
+    const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
+    return access.var->poison || (fences && fences->failure());
+  });
 }
 
 }  // namespace

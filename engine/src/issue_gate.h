@@ -8,7 +8,7 @@
 
 namespace heddle::detail {
 
-// Op has a member `Op* next`, which is the gate's while the op is in it.
+// Op has next_ready() and set_next_ready(), a link that is the gate's while the op is in it.
 //
 //   if (gate.enter(op)) do issue(op); while ((op = gate.next()));
 template <class Op> class IssueGate {
@@ -17,8 +17,12 @@ template <class Op> class IssueGate {
   bool enter(Op* op) {
     std::lock_guard guard(lock_);
     if (!taken_) return taken_ = true;
-    op->next = nullptr;
-    (tail_ ? tail_->next : head_) = op;
+    op->set_next_ready(nullptr);
+    if (tail_) {
+      tail_->set_next_ready(op);
+    } else {
+      head_ = op;
+    }
     tail_ = op;
     return false;
   }
@@ -30,7 +34,7 @@ template <class Op> class IssueGate {
       taken_ = false;
       return nullptr;
     }
-    head_ = op->next;
+    head_ = op->next_ready();
     if (!head_) tail_ = nullptr;
     return op;
   }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core.h"
+#include "fence_set.h"
+#include "streams.h"
 
 namespace heddle::detail {
 namespace {
@@ -53,7 +55,9 @@ class NaiveCore final : public EngineCore {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
       const AccessNode& access = op->accesses()[i];
-      if (access.mutates && !access.keeps_poison) var.poison = failure;
+      if (!access.mutates) continue;
+      if (!access.keeps_poison) var.poison = failure;
+      if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
     }
     failure.reset();
     std::lock_guard guard(ended_mutex_);
@@ -65,6 +69,18 @@ class NaiveCore final : public EngineCore {
 
   // The ops that were pushed inside others are not counted before they run.
   std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
+
+  void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
+  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+    finish(op, std::move(failure));
+  }
+  void resume(OpNode* op) noexcept override { execute(op, 0); }
+
+  // Its work runs inside the push, as all else does.
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
+  }
 
  private:
   void queue(OpNode* first, OpNode* last) {
@@ -81,6 +97,7 @@ class NaiveCore final : public EngineCore {
     under_way_.fetch_add(1, std::memory_order_relaxed);
     running_.push_back(op);
     execute(op, 0);
+    move_streams(*op);
     {
       std::unique_lock lock(ended_mutex_);
       ended_.wait(lock, [&] { return op->waiting == 0; });
@@ -89,6 +106,15 @@ class NaiveCore final : public EngineCore {
     under_way_.fetch_sub(1, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses()[i].var);
     free_op(op);
+  }
+
+  // What the work pushes is nested in the op.
+  void move_streams(OpNode& op) {
+    Streams* const all = streams();
+    if (!all) return;
+    const InsideOp inside(this, &op, 0);
+    while (op.waiting != 0 && all->step(0)) {
+    }
   }
 
   static bool conflict(const OpNode& a, const OpNode& b) {

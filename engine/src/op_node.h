@@ -35,7 +35,7 @@ struct Wishes {
   std::size_t bytes = 0;
 };
 
-// What an op has that is asynchronous, a wait, or pushed with more than its access list.
+// What an op has that is asynchronous, a wait, on a stream, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
   OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
@@ -44,6 +44,7 @@ struct OpExtra {
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
+  StreamLane* on = nullptr;             // the op is issued there; null: it runs on the CPU
   trace::Tick started = 0;              // for the trace: when its function was called; 0: not recorded
   std::uint32_t lane = 0;               // and where
   std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op

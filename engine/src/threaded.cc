@@ -171,6 +171,7 @@ void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) 
   ReadyList ready;
   settle(op, failure, ready);
   failure.reset();
+  free_op(op);
   if (runner) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
     std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
@@ -187,6 +188,29 @@ void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) 
       check_balance();  // a runner does now and then, and when it runs out of work
     }
   }
+}
+
+// Whoever issues may go on issuing what others leave at the gate: what op makes ready is open to all.
+void ThreadedCore::issued(OpNode* op) noexcept {
+  ReadyList ready;
+  settle(op, nullptr, ready);
+  schedule(ready);
+}
+
+void ThreadedCore::ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
+  const std::uint8_t epoch = op->epoch;
+  failure.reset();
+  free_op(op);
+  op_memory_flush();
+  ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+  check_balance();
+}
+
+void ThreadedCore::resume(OpNode* op) noexcept {
+  if (op->priority() != 0) return urgent_.push(op), parking_.notify();
+  ReadyList ready;
+  ready.push_back(op);
+  schedule(ready);
 }
 
 // Runs op; returns the first op that this made ready, the others go to the seat's queue.

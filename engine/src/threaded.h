@@ -30,6 +30,9 @@ class ThreadedCore final : public EngineCore {
   void wait(OpNode* wait_op) override;
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
+  void issued(OpNode* op) noexcept override;
+  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
+  void resume(OpNode* op) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;

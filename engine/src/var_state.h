@@ -13,6 +13,7 @@ namespace heddle::detail {
 
 struct EngineCore;
 struct Failure;
+class FenceSet;
 struct OpNode;
 struct VarState;
 
@@ -46,6 +47,7 @@ struct alignas(64) VarState : QueueNode {
   AccessNode* head = nullptr;          // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
   std::shared_ptr<const Failure> poison;
+  std::atomic<FenceSet*> fences{nullptr};  // of ops on streams: made for the first one; its own lock
 
   bool idle() const { return !writer && readers_running == 0 && head == nullptr; }
 };

@@ -295,6 +295,8 @@ TEST_CASE("a hundred thousand fences that hang on one are done in their order, w
 struct Node {
   Node* next = nullptr;
   int value = 0;
+  Node* next_ready() const { return next; }
+  void set_next_ready(Node* node) { next = node; }
 };
 
 TEST_CASE("one thread at a time is inside an issue gate, and nothing left with it is lost") {

@@ -11,6 +11,8 @@
 #include <thread>
 
 #include <heddle/graph.h>
+#include <heddle/host_stream.h>
+#include <heddle/stream_ops.h>
 
 namespace heddle::test {
 namespace {
@@ -70,17 +72,44 @@ class Elsewhere {
 struct Machine {
   explicit Machine(int vars) : values(static_cast<std::size_t>(vars), 1) {}
   std::vector<std::uint64_t> values;
+  std::vector<Stream*> streams{};
   Elsewhere elsewhere;
+  std::uint64_t& value(int var) { return values[static_cast<std::size_t>(var)]; }
 
   // The new value depends on everything read; the old one counts only where the op says it reads it.
   void compute(const ProgramOp& op, int index) {
-    std::uint64_t hash = static_cast<std::uint64_t>(index);
-    for (int var : op.reads) hash = mix(hash, values[static_cast<std::size_t>(var)]);
+    const std::uint64_t hash = gather(op, index);
     if (op.fails) throw OpFailed(index);
-    for (int var : op.mutates)
-      values[static_cast<std::size_t>(var)] = mix(hash, static_cast<std::uint64_t>(var));
+    scatter(op, hash);
+  }
+  std::uint64_t gather(const ProgramOp& op, int index) {
+    std::uint64_t hash = static_cast<std::uint64_t>(index);
+    for (int var : op.reads) hash = mix(hash, value(var));
+    return hash;
+  }
+  void scatter(const ProgramOp& op, std::uint64_t hash) {
+    if (op.kind == Kind::copy) {
+      value(op.mutates[0]) = value(op.reads[0]);
+      return;
+    }
+    for (int var : op.mutates) value(var) = mix(hash, static_cast<std::uint64_t>(var));
   }
 };
+
+// In two pieces, so that there is something to come between. Fails late or at once.
+void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
+  auto hash = std::make_shared<std::uint64_t>();
+  stream.enqueue([=] {
+    *hash = on->gather(*op, index);
+    if (op->fails && index % 2 == 0) throw OpFailed(index);
+  });
+  if (op->fails && index % 2 == 1) throw OpFailed(index);
+  if (op->kind == Kind::copy) {
+    stream.copy(&on->value(op->mutates[0]), &on->value(op->reads[0]), sizeof(std::uint64_t));
+  } else {
+    stream.enqueue([=] { on->scatter(*op, *hash); });
+  }
+}
 
 void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access) {
   const ProgramOp* what = &op;
@@ -115,15 +144,43 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           },
           access);
       break;
+    case Kind::on_stream:
+    case Kind::copy: {
+      const auto here = std::source_location::current();  // the same, it is in the error
+      if (machine.streams.empty()) {
+        engine.push([=] { on->compute(*what, index); }, access, here);
+        break;
+      }
+      engine.push_on(
+          *machine.streams[op.stream], [=](Stream& stream) { enqueue_op(on, what, index, stream); }, access,
+          here);
+      break;
+    }
+  }
+}
+
+// Each with a way of its own to tell that an event has completed, or unable to wait for the others.
+void add_streams(Engine& engine, Machine& machine, std::size_t count, std::uint64_t seed) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Lane lane = i % 2 == 0 ? Lane::compute : Lane::copy_in;
+    if (engine.options().scheduler != Scheduler::threaded) {
+      machine.streams.push_back(&engine.make_stream(cpu(), lane));
+      continue;
+    }
+    const HostStreamOptions options{.seed = seed + i,
+                                    .most_delay = static_cast<int>((seed + i) % 4),
+                                    .calls_back = (seed + i) % 2 == 0,
+                                    .alone = seed % 3 == 0 && i == 0};
+    machine.streams.push_back(&engine.adopt_stream(std::make_unique<HostStream>(cpu(), lane, options)));
   }
 }
 
 }  // namespace
 
-Program random_program(std::uint64_t seed, int ops, int vars) {
+Program random_program(std::uint64_t seed, int ops, int vars, std::size_t streams) {
   std::mt19937_64 random(seed);
   auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
-  Program program{vars, {}, {}};
+  Program program{vars, {}, {}, streams};
   for (int i = 0; i < ops; ++i) {
     ProgramOp op;
     const int kind = below(20);
@@ -131,8 +188,20 @@ Program random_program(std::uint64_t seed, int ops, int vars) {
               : kind < 16 ? Kind::prepared
               : kind < 18 ? Kind::async_inline
                           : Kind::async_elsewhere;
-    op.fails = below(100) == 0;
-    for (int n = below(20); n > 0; --n) op.reads.push_back(below(vars));
+    const int on = streams > 0 ? below(10) : 0;
+    if (on >= 4) op.kind = on < 8 ? Kind::on_stream : Kind::copy;
+    if (on >= 4) op.stream = static_cast<std::size_t>(below(static_cast<int>(streams)));
+    // And seldom a failure: what is poisoned in the end tells nothing of the order.
+    op.fails = below(streams > 0 ? 400 : 100) == 0;
+    if (op.kind == Kind::copy) {
+      op.reads = {below(vars)};
+      op.mutates = {(op.reads[0] + 1 + below(vars - 1)) % vars};
+      program.ops.push_back(std::move(op));
+      program.waits.push_back(-1);
+      continue;
+    }
+    // Beside streams few: an op that reads half of all vars leaves them nothing to do meanwhile.
+    for (int n = below(streams > 0 ? 4 : 20); n > 0; --n) op.reads.push_back(below(vars));
     for (int n = below(4); n > 0; --n) {
       op.mutates.push_back(!op.reads.empty() && below(4) == 0 ? op.reads.front() : below(vars));
     }
@@ -142,8 +211,8 @@ Program random_program(std::uint64_t seed, int ops, int vars) {
   return program;
 }
 
-Outcome run_program(const Program& program, EngineOptions options) {
-  return run_plan(program, {{0, program.ops.size(), false}}, options, false);
+Outcome run_program(const Program& program, EngineOptions options, std::uint64_t seed) {
+  return run_plan(program, {{0, program.ops.size(), false}}, options, false, seed);
 }
 
 std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program) {
@@ -162,9 +231,10 @@ std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program) {
 }
 
 Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, EngineOptions options,
-                 bool capture) {
+                 bool capture, std::uint64_t seed) {
   Machine machine(program.vars);
   Engine engine(options);
+  add_streams(engine, machine, program.streams, seed);
   std::vector<Var> vars;
   for (int i = 0; i < program.vars; ++i) vars.push_back(engine.new_var());
   const auto push = [&](std::size_t i) {
@@ -211,6 +281,10 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
   } catch (const AggregateError&) {
   }
   outcome.values = machine.values;
+  for (std::size_t i = 0; i < vars.size(); ++i) {
+    // What has failed on a stream may have run a while on garbage.
+    if (!outcome.errors[i].empty()) outcome.values[i] = 0;
+  }
   return outcome;
 }
 

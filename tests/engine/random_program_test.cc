@@ -9,6 +9,15 @@
 using namespace heddle;
 using namespace heddle::test;
 
+namespace {
+
+Program without_streams(Program program) {
+  program.streams = 0;
+  return program;
+}
+
+}  // namespace
+
 // --programs=10000 --ops=10000 is the long run.
 TEST_CASE("random programs give the naive engine's result on every scheduler") {
   const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
@@ -43,6 +52,36 @@ TEST_CASE("programs over two vars, where nearly all ops conflict") {
     const Program program = random_program(seed, 1000, 2);
     const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
     for (int workers : {1, 2, 4}) REQUIRE(run_program(program, {.workers = workers}) == expected);
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}
+
+TEST_CASE("random programs with ops on streams give the naive engine's result on every scheduler") {
+  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const int ops = static_cast<int>(argument("stream-ops", 1000));
+  for (long long i = 0; i < programs; ++i) {
+    CAPTURE(i);
+    const auto seed = static_cast<std::uint64_t>(i);
+    const Program program = random_program(seed, ops, i % 4 == 0 ? 5 : 60, 3);
+    const Outcome expected = run_program(without_streams(program), {.scheduler = Scheduler::naive});
+    REQUIRE(run_program(program, {.scheduler = Scheduler::naive}) == expected);
+    for (int workers : {1, 2, 4, 16}) {
+      CAPTURE(workers);
+      REQUIRE(run_program(program, {.workers = workers}, seed) == expected);
+    }
+    REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
+  }
+}
+
+TEST_CASE("one program with ops on streams gives one result under 100 fuzzed schedules") {
+  const Program program = random_program(1, 500, 20, 3);
+  const Outcome expected = run_program(without_streams(program), {.scheduler = Scheduler::naive});
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
+                    [](const auto& error) { return !error.empty(); }));
+  CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
+                    [](const auto& error) { return error.empty(); }));
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
   }
 }

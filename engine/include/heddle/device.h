@@ -26,6 +26,10 @@ Device cpu(int index = 0);  // throws InvalidArgument if index < 0
 Device gpu(int index = 0);  // likewise; whether there is such a GPU shows when it is used
 Device cpu_pinned();
 
+// What a stream of a device is for. Lanes of one device run beside each other, as its copy engines do.
+enum class Lane : std::uint8_t { compute, copy_in, copy_out, communication };
+const char* name_of(Lane lane);
+
 // How many GPUs this process may use: 0 without a driver, and in a build without CUDA. Throws Error if the driver
 // is there but cannot say.
 int gpu_count();

@@ -15,12 +15,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <heddle/default_engine.h>
+#include <heddle/device.h>
 #include <heddle/engine_options.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
@@ -29,6 +32,7 @@
 namespace heddle {
 
 class Graph;
+class Stream;
 template <class T> class Slot;
 
 // Thread-safe. Destroying an engine waits for all its ops and logs every error that nobody has seen.
@@ -71,6 +75,15 @@ class Engine {
                 std::source_location where = std::source_location::current());
   // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
   template <class T> Slot<T> slot();
+  // Queues fn(Stream&) or fn(RunContext&, Stream&), which enqueues work on a stream of this engine and does not
+  // wait; nor may destructors of what it holds. Defined in <heddle/stream_ops.h>.
+  template <class F>
+  void push_on(Stream& stream, F&& fn, const Access& access = {},
+               std::source_location where = std::source_location::current());
+  // The engine's own stream of that device and lane; a new one; one of yours. They end with the engine.
+  Stream& stream(Device device, Lane lane = Lane::compute);
+  Stream& make_stream(Device device, Lane lane = Lane::compute);
+  Stream& adopt_stream(std::unique_ptr<Stream> stream);
 
   // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
@@ -115,6 +128,8 @@ class Engine {
   }
   detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
                            std::source_location);
+  detail::StreamLane& lane_of(const Stream& stream);
+  void submit_on(detail::StreamLane& lane, detail::OpNode* op);
   void abandon_push(detail::NewOp) noexcept;
   detail::OpNode* make_op(const PreparedOp& op);
   void submit(detail::OpNode* op);
@@ -122,26 +137,6 @@ class Engine {
                                        std::source_location);
 
   detail::EngineCore* core_;
-};
-
-// The process's engine, made at first use and finished at exit.
-Engine& default_engine();
-
-// Options for the default engine; throws Error once it exists.
-void set_default_engine_options(EngineOptions options);
-
-// The engine that new arrays of this thread belong to: the innermost EngineScope's, else the default engine.
-Engine& current_engine();
-
-class EngineScope {
- public:
-  explicit EngineScope(Engine& engine);
-  ~EngineScope();
-  EngineScope(const EngineScope&) = delete;
-  EngineScope& operator=(const EngineScope&) = delete;
-
- private:
-  Engine* previous_;
 };
 
 }  // namespace heddle

@@ -41,6 +41,7 @@ namespace detail {
 struct OpNode;
 struct EngineCore;
 struct PreparedState;
+struct StreamLane;
 void complete(OpNode* op, std::exception_ptr error) noexcept;
 void fail(OpNode* op, std::exception_ptr error) noexcept;
 void drop(OpNode* op) noexcept;
@@ -107,6 +108,7 @@ struct OpTable {
   void (*run)(void* closure, RunContext& context, OpNode* op);
   void (*destroy)(void* closure) noexcept;       // in place; null: nothing to do
   void (*destroy_heap)(void* closure) noexcept;  // and frees it
+  bool extra = async;                            // the op has an OpExtra
 };
 
 struct NewOp {

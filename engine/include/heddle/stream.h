@@ -17,10 +17,6 @@
 
 namespace heddle {
 
-// What a stream of a device is for. Lanes of one device run beside each other, as its copy engines do.
-enum class Lane : std::uint8_t { compute, copy_in, copy_out, communication };
-const char* name_of(Lane lane);
-
 // A point in a stream's work. It is recorded again and again, each time as a new generation, and only when the one
 // before has completed: so a question about an older generation is answered "complete".
 class Event {

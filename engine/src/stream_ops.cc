@@ -1,0 +1,241 @@
+// Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
+#include <string>
+
+#include <heddle/stream_ops.h>
+
+#include "core.h"
+#include "fence_set.h"
+#include "graph_state.h"
+#include "streams.h"
+#include "watch.h"
+
+namespace heddle {
+namespace detail {
+namespace {
+
+FenceSet* fences_of(const AccessNode& access) { return access.var->fences.load(std::memory_order_acquire); }
+
+// Readers of one var may be issued at the same time.
+FenceSet& need_fences(VarState& var) {
+  FenceSet* known = var.fences.load(std::memory_order_acquire);
+  if (known) return *known;
+  auto made = std::make_unique<FenceSet>();
+  if (var.fences.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+    return *made.release();
+  return *known;
+}
+
+std::vector<Dependency> fences_before(const OpNode& op) {
+  std::vector<Dependency> after;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    if (FenceSet* fences = fences_of(access)) fences->collect(access.reads, access.mutates, after);
+  }
+  return after;
+}
+
+bool all_done(const std::vector<Dependency>& after) {
+  for (const Dependency& dependency : after) {
+    if (!dependency.fence->done()) return false;
+  }
+  return true;
+}
+
+void leave_fence(const OpNode& op, const Fence& fence) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet& fences = need_fences(*access.var);
+    access.mutates ? fences.set_write(fence) : fences.add_read(fence);
+  }
+}
+
+// The op goes on as if there were no streams: of the fences on what it mutates, which are done, the failure stays.
+void absorb_fences(const OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet* fences = access.mutates ? fences_of(access) : nullptr;
+    if (!fences) continue;
+    if (FailurePtr failure = fences->failure()) {
+      std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+      access.var->poison.swap(failure);
+    }
+    fences->clear();
+  }
+}
+
+void take_if_earlier(FailurePtr& first, const FailurePtr& failure) {
+  if (failure && (!first || earlier(*failure, *first))) first = failure;
+}
+
+}  // namespace
+
+Stream& stream_of(const OpNode* op) { return op->extra->on->issuer.stream(); }
+
+Streams& EngineCore::need_streams() {
+  Streams* known = streams();
+  if (known) return *known;
+  auto made = std::make_unique<Streams>();
+  if (streams_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *known;
+}
+
+std::unique_ptr<Stream> EngineCore::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
+
+void EngineCore::check_may_wait() {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (!frame->op || !frame->op->extra || !frame->op->extra->on) continue;
+    throw WouldDeadlock("op '" + std::string(frame->op->name) +
+                        "' is on a stream: its function only enqueues, and must not wait");
+  }
+}
+
+// Of what op reads, on whichever way it came. Only while op holds its grants.
+std::shared_ptr<const Failure> EngineCore::failure_of_reads(const OpNode& op) const {
+  FailurePtr first = poison_of_reads(op);
+  if (!streams()) return first;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet* fences = access.reads ? fences_of(access) : nullptr;
+    if (fences) take_if_earlier(first, fences->failure());
+  }
+  return first;
+}
+
+// What it reads has failed, or its group was cancelled.
+bool EngineCore::is_lost(const OpNode& op) const {
+  return failure_of_reads(op) || (op.group() && op.group()->cancellation());
+}
+
+// False if op was issued, lost, or is kept back until its fences are done. An op on a stream that is known to be lost is
+// kept back too: others rely on coming after what it was to come after.
+bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
+  const std::vector<Dependency> after = fences_before(*op);
+  const StreamLane* lane = op->extra ? op->extra->on : nullptr;
+  if (lane && lane->issuer.can_wait_for(after) && !is_lost(*op)) {
+    issue_in_turn(op, worker);
+    return false;
+  }
+  if (!all_done(after)) {
+    when_all_done(after, [this, op] { resume(op); });
+    return false;
+  }
+  // A failure may have come with the last of them.
+  if (lane && !is_lost(*op)) {
+    issue_in_turn(op, worker);
+    return false;
+  }
+  if (lane) {
+    end_unissued(op, nullptr);
+    return false;
+  }
+  absorb_fences(*op);
+  return true;
+}
+
+// What it was to come after is done. An op that is lost would not have thrown.
+void EngineCore::end_unissued(OpNode* op, std::exception_ptr thrown) noexcept {
+  absorb_fences(*op);
+  FailurePtr failure = obstacle(*op);
+  if (!failure && thrown) failure = errors.failed(*op, std::move(thrown));
+  end_with(op, std::move(failure));
+}
+
+void EngineCore::issue_in_turn(OpNode* op, int worker) noexcept {
+  StreamLane& lane = *op->extra->on;
+  if (!lane.gate.enter(op)) return;
+  do {
+    issue(op, worker);
+  } while ((op = lane.gate.next()));
+}
+
+void EngineCore::issue(OpNode* op, int worker) noexcept {
+  // Again, because op may have stood at the gate: what is done by now needs no wait.
+  const std::vector<Dependency> after = fences_before(*op);
+  Fence fence;
+  if (watch_) watch_->started(*op, worker);
+  try {
+    fence = op->extra->on->issuer.issue(
+        after,
+        [this, op, worker](Stream&) {
+          const InsideOp inside(this, op, worker);
+          RunContext context{op->name, worker, op->sequence, op->group()};
+          op->table->run(closure_of(op), context, op);
+        },
+        [this, op](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+          return outcome(op, std::move(own), inherited);
+        });
+  } catch (...) {  // nothing was enqueued
+    return when_all_done(after, [this, op, error = std::current_exception()] { end_unissued(op, error); });
+  }
+  leave_fence(*op, fence);
+  if (watch_) watch_->returned(*op);
+  issued(op);
+  fence->when_done([this, op, fence] {
+    if (watch_) watch_->ended(*op);
+    give_room(op->bytes());
+    ended(op, FailurePtr(fence->failure()));
+  });
+}
+
+// An op that read what had failed would serially not have run: what it threw on the way does not count.
+std::shared_ptr<const Failure> EngineCore::outcome(OpNode* op, std::exception_ptr own,
+                                                   const std::vector<FailurePtr>& inherited) noexcept {
+  FailurePtr failure;
+  for (const FailurePtr& cause : inherited) take_if_earlier(failure, cause);
+  if (failure) {
+    failure = ErrorLog::skipped(*op, std::move(failure));
+  } else if (own) {
+    failure = errors.failed(*op, std::move(own));
+  }
+  const InsideOp inside(this, op, this_thread_state.worker);
+  destroy_closure(op);
+  return failure;
+}
+
+// A wait need not keep the var from others: it leaves, and is answered when the last write is done.
+void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
+  std::vector<Dependency> after;
+  fences.collect(true, false, after);
+  when_all_done(after, [this, state, after] {
+    for (const Dependency& write : after) {
+      if (write.read && write.fence->failure()) state->poison = write.fence->failure();
+    }
+    announce(*state);
+    stir();
+  });
+}
+
+}  // namespace detail
+
+using namespace detail;
+
+Stream& Engine::stream(Device device, Lane lane) {
+  core_->check_open();
+  return core_->need_streams().shared(device, lane, [&] { return core_->new_stream(device, lane); });
+}
+
+Stream& Engine::make_stream(Device device, Lane lane) {
+  core_->check_open();
+  return core_->need_streams().add(core_->new_stream(device, lane));
+}
+
+Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
+  core_->check_open();
+  if (!stream) throw InvalidArgument("adopt_stream: there is no stream");
+  return core_->need_streams().add(std::move(stream));
+}
+
+detail::StreamLane& Engine::lane_of(const Stream& stream) {
+  refuse_in_capture("push_on");
+  const Streams* all = core_->streams();
+  if (StreamLane* lane = all ? all->find(stream) : nullptr) return *lane;
+  throw InvalidArgument(
+      "push_on: a stream of another engine, or of none; see Engine::stream and adopt_stream");
+}
+
+void Engine::submit_on(StreamLane& lane, OpNode* op) {
+  op->extra->on = &lane;
+  core_->submit(op);
+}
+
+}  // namespace heddle
