@@ -13,6 +13,8 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/host_stream.h>
+#include <heddle/stream_ops.h>
 
 using namespace heddle;
 
@@ -210,4 +212,35 @@ TEST_CASE("two hundred forks while four threads push, make vars and let go of th
   for (std::thread& pusher : pushers) pusher.join();
   CHECK(good == 200);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("the child of a fork sees what streams have done, and what they were doing when it began") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 1});
+  Stream& threaded = engine.stream(cpu());
+  Var done = engine.new_var(), failed = engine.new_var(), busy = engine.new_var();
+  engine.push_on(threaded, [](Stream& stream) { stream.enqueue([] {}); }, {.mutate = {done}});
+  engine.push_on(threaded, [](Stream&) { throw std::runtime_error("on a stream"); }, {.mutate = {failed}});
+  engine.wait(done);
+  CHECK_THROWS_WITH(engine.wait(failed), "on a stream");
+  const HostStreamOptions by_hand{.stepped = true};
+  auto& stepped = static_cast<HostStream&>(
+      engine.adopt_stream(std::make_unique<HostStream>(cpu(), Lane::compute, by_hand)));
+  std::atomic<bool> issued = false;
+  engine.push_on(stepped, [&](Stream&) { issued = true; }, {.mutate = {busy}});
+  while (!issued) std::this_thread::yield();
+  engine.push([] {}, {.mutate = {done}});
+  engine.wait(done);  // the one worker has left the op on the stream
+  const int code = in_child([&] {
+    engine.wait(done);
+    const bool fails = throws_error([&] { engine.wait(busy); });
+    try {
+      engine.wait(failed);
+      return 1;
+    } catch (const std::runtime_error&) {
+    }
+    return fails && engine.error_of(failed).exception && !engine.error_of(busy).exception ? 0 : 2;
+  });
+  CHECK(code == 0);
+  while (!stepped.idle()) stepped.step();
+  engine.wait(busy);
 }
