@@ -133,7 +133,9 @@ std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
 }
 
 // Destructors of what the closure holds may push and wait like the op itself.
-void EngineCore::run_on_cpu(OpNode* op, int worker) noexcept {
+void EngineCore::execute(OpNode* op, int worker) noexcept {
+  if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
+    return;
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
   std::shared_ptr<const Failure> failure = obstacle(*op);

@@ -130,11 +130,7 @@ struct EngineCore {
   virtual void room_returned() noexcept {}  // without an op that has ended
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion. Beside
   // streams it may be resume() or issued() and ended() instead.
-  void execute(OpNode* op, int worker) noexcept {
-    if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
-      return;
-    run_on_cpu(op, worker);
-  }
+  void execute(OpNode* op, int worker) noexcept;
   // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
@@ -148,7 +144,6 @@ struct EngineCore {
   [[noreturn]] void throw_closed() const;
   void take_bounded(std::size_t bytes);
   std::shared_ptr<const Failure> obstacle(const OpNode& op);
-  void run_on_cpu(OpNode* op, int worker) noexcept;
   void execute_async(OpNode* op, int worker) noexcept;
   // cold: programs without streams pay for one branch, and not for what is behind it.
   [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
