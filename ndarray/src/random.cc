@@ -18,7 +18,7 @@ using Words = std::array<std::uint32_t, 4>;
 __extension__ using Wide = unsigned __int128;
 
 // The words of one generator, by the number of their block.
-struct Stream {
+struct PhiloxStream {
   std::uint64_t seed, start;
   Words operator()(std::int64_t block) const {
     const std::uint64_t at = start + static_cast<std::uint64_t>(block);
@@ -35,7 +35,7 @@ std::string describe(double a, double b) { return std::to_string(a) + " and " + 
 
 // values[i .. i+per_block) = make(words of block i / per_block)[0 .. per_block).
 template <std::size_t per_block, class T, class Make>
-void draw(T* values, std::int64_t count, const Stream& stream, const Make& make) {
+void draw(T* values, std::int64_t count, const PhiloxStream& stream, const Make& make) {
   constexpr auto per = static_cast<std::int64_t>(per_block);
   parallel_for((count + per - 1) / per, kBlocksPerChunk, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
@@ -59,7 +59,7 @@ double positive_unit(const Words& words, std::size_t i, double) { return 1 - uni
 
 template <class T> constexpr std::size_t kPerBlock = 16 / sizeof(T);
 
-template <class T> void draw_uniform(const NDArray& result, const Stream& stream, T low, T high) {
+template <class T> void draw_uniform(const NDArray& result, const PhiloxStream& stream, T low, T high) {
   // rounding may reach `high`, which is excluded
   const T last = low < high ? std::nextafter(high, low) : low;
   draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
@@ -73,7 +73,7 @@ template <class T> void draw_uniform(const NDArray& result, const Stream& stream
 }
 
 // Box and Muller (1958): two uniform numbers make two independent normal ones.
-template <class T> void draw_normal(const NDArray& result, const Stream& stream, T mean, T stddev) {
+template <class T> void draw_normal(const NDArray& result, const PhiloxStream& stream, T mean, T stddev) {
   draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
     std::array<T, kPerBlock<T>> made;
     for (std::size_t i = 0; i < made.size(); i += 2) {
@@ -92,7 +92,7 @@ std::uint64_t below(std::uint64_t word, std::uint64_t count) {
 }
 
 template <class T>
-void draw_integers(const NDArray& result, const Stream& stream, std::int64_t low, std::uint64_t count) {
+void draw_integers(const NDArray& result, const PhiloxStream& stream, std::int64_t low, std::uint64_t count) {
   draw<2>(result.data<T>(), result.size(), stream, [=](const Words& words) {
     std::array<T, 2> made;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -155,7 +155,7 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
                           describe(low, high));
   }
   NDArray result(shape, dtype, device);
-  const Stream stream{seed_, take(result.size(), words_of(dtype))};
+  const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
   array_push("uniform", {}, {result}, [=] {
     dtype == DType::f64
         ? draw_uniform<double>(result, stream, low, high)
@@ -171,7 +171,7 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
                           ", not " + describe(mean, stddev));
   }
   NDArray result(shape, dtype, device);
-  const Stream stream{seed_, take(result.size(), words_of(dtype))};
+  const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
   array_push("normal", {}, {result}, [=] {
     dtype == DType::f64
         ? draw_normal<double>(result, stream, mean, stddev)
@@ -185,7 +185,7 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
     throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
   }
   NDArray result(shape, dtype, device);
-  const Stream stream{seed_, take(result.size(), 1)};
+  const PhiloxStream stream{seed_, take(result.size(), 1)};
   const auto threshold = static_cast<std::uint64_t>(std::llround(probability * 0x1p32));
   array_push("bernoulli", {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
@@ -206,7 +206,7 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   }
   check_fits(low, high, dtype);
   NDArray result(shape, dtype, device);
-  const Stream stream{seed_, take(result.size(), 2)};
+  const PhiloxStream stream{seed_, take(result.size(), 2)};
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   array_push("integers", {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
@@ -218,7 +218,7 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
 
 NDArray Generator::permutation(std::int64_t n, Device device) {
   NDArray result({n}, DType::i64, device);
-  const Stream stream{seed_, take(n, 2)};
+  const PhiloxStream stream{seed_, take(n, 2)};
   // Fisher and Yates's shuffle, in Durstenfeld's order.
   array_push("permutation", {}, {result}, [=] {
     std::int64_t* values = result.data<std::int64_t>();

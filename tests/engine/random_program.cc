@@ -134,12 +134,15 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           [=](RunContext&, Completion completion) {
             auto shared = std::make_shared<Completion>(std::move(completion));
             on->elsewhere.add([=] {
+              // The error is let go of here, not in the handler: the reader may be the one that destroys it, and
+              // ThreadSanitizer does not see the counting inside libstdc++ that orders this.
+              std::exception_ptr error;
               try {
                 on->compute(*what, index);
-                shared->done();
               } catch (...) {
-                shared->fail(std::current_exception());
+                error = std::current_exception();
               }
+              error ? shared->fail(std::move(error)) : shared->done();
             });
           },
           access);
