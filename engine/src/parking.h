@@ -13,15 +13,24 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <unistd.h>
 #include <vector>
+
+#include "cores.h"
 
 namespace heddle::detail {
 
 class Sleeper {
   friend class Parking;
   std::condition_variable wake_;
-  bool woken_ = false;  // guarded by Parking::mutex_
+  const pid_t thread_ = gettid();
+  // Guarded by Parking::mutex_:
+  bool woken_ = false;
+  int woken_from_ = kNoCore;  // the core of who woke it
+  bool kept_off_ = false;     // that core, until it is up; before, it had
+  cpu_set_t cores_;
 };
 
 // What a napper finds when it looks.
@@ -29,6 +38,12 @@ enum class Nap { again, get_up, sleep_soundly };
 
 class Parking {
  public:
+  // A place to sleep, of the calling thread alone; it lives as long as this, because wakers touch it on their way out.
+  Sleeper& place() {
+    std::lock_guard guard(mutex_);
+    return places_.emplace_back();
+  }
+
   // A thread starts, or stops, looking for work. True if it was the last one that did.
   void begin_search() { searchers_.fetch_add(1, std::memory_order_seq_cst); }
   bool end_search() { return searchers_.fetch_sub(1, std::memory_order_seq_cst) == 1; }
@@ -43,6 +58,8 @@ class Parking {
   template <class HasWork, class Look> void sleep(Sleeper& self, HasWork has_work, Look look) {
     std::unique_lock lock(mutex_);
     self.woken_ = false;
+    self.woken_from_ = kNoCore;
+    self.kept_off_ = false;
     asleep_.push_back(&self);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     lock.unlock();
@@ -50,17 +67,19 @@ class Parking {
     lock.lock();
     if (work || closed_) {
       get_up(self);
-      return;
+    } else if (!napper_) {
+      nap(self, lock, look);
     }
-    if (!napper_) nap(self, lock, look);
     self.wake_.wait(lock, [&] { return self.woken_; });
+    lock.unlock();
+    leave_waker(self);
   }
 
   // Wakes all, for good.
   void close() {
     std::lock_guard guard(mutex_);
     closed_ = true;
-    while (!asleep_.empty()) wake_last();
+    while (!asleep_.empty()) take_last().wake_.notify_one();
   }
 
  private:
@@ -85,24 +104,43 @@ class Parking {
     self.woken_ = true;
   }
   void wake_one() {
-    std::lock_guard guard(mutex_);
-    if (!asleep_.empty() && searchers_.load(std::memory_order_seq_cst) == 0) wake_last();
+    std::unique_lock lock(mutex_);
+    if (asleep_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
+    Sleeper& sleeper = take_last();
+    sleeper.woken_from_ = this_core();
+    if (crowded_.load(std::memory_order_relaxed))
+      sleeper.kept_off_ = keep_off(sleeper.thread_, sleeper.woken_from_, sleeper.cores_);
+    // Not under the lock: if it is woken on our core it runs at once, and would find the lock taken.
+    lock.unlock();
+    sleeper.wake_.notify_one();
+  }
+  // Who was woken on its waker's core goes to another one, and the next ones are kept from it beforehand: that costs the
+  // waker two system calls, which are for nothing where the system does well without.
+  void leave_waker(Sleeper& self) {
+    if (self.kept_off_) {
+      allow(self.cores_);
+    } else if (self.woken_from_ != kNoCore && self.woken_from_ == this_core()) {
+      crowded_.store(true, std::memory_order_relaxed);
+      change_core();
+    }
   }
   // Counted as a searcher from here on, so that the next pushes wake nobody else while it gets up.
-  void wake_last() {
+  Sleeper& take_last() {
     Sleeper* sleeper = asleep_.back();
     asleep_.pop_back();
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     begin_search();
     sleeper->woken_ = true;
-    sleeper->wake_.notify_one();
+    return *sleeper;
   }
 
   // Read at every push, written when a thread runs out of work.
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> sleepers_{0};
-  alignas(64) std::mutex mutex_;  // guards all below
-  std::vector<Sleeper*> asleep_;  // the last one's cache is the warmest
+  std::atomic<bool> crowded_{false};  // a thread was woken on its waker's core
+  alignas(64) std::mutex mutex_;      // guards all below
+  std::vector<Sleeper*> asleep_;      // the last one's cache is the warmest
+  std::deque<Sleeper> places_;
   Sleeper* napper_ = nullptr;
   bool closed_ = false;
 };

@@ -91,6 +91,8 @@ class ThreadedCore final : public EngineCore {
   void leave_short(Runner& self);
   bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
   bool has_work() const;
+  bool has_ready() const;
+  bool is_open() const;
   bool can_work() const;
   Nap look_around(std::uint64_t& progress, int& idle);
 

@@ -1,6 +1,7 @@
 // Who looks for work, where, and for how long.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "op_memory.h"
 #include "threaded.h"
@@ -11,7 +12,9 @@ namespace {
 constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
 constexpr int kSearchLooks = 50;    // for work before a runner gives up,
 constexpr int kMostPauses = 32;     // with up to so many pauses in between: some 30 microseconds in all
-constexpr int kIdleNaps = 20;       // milliseconds without anything to do before the last napper sleeps
+constexpr int kMostApart = 64;
+constexpr int kVain = 8;       // looks that found work but could not get it, before others may have the core
+constexpr int kIdleNaps = 20;  // milliseconds without anything to do before the last napper sleeps
 
 }  // namespace
 
@@ -32,8 +35,10 @@ void ThreadedCore::release_seat(Runner& self) {
   crew_.seat_released();
 }
 
-bool ThreadedCore::has_work() const {
-  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty() || !urgent_.empty()) return true;
+bool ThreadedCore::has_work() const { return !submissions_.empty() || has_ready(); }
+
+bool ThreadedCore::has_ready() const {
+  if (!regions_.empty() || !elsewhere_.empty() || !urgent_.empty()) return true;
   for (const Seat& seat : seats_) {
     if (!seat.queue.empty()) return true;
   }
@@ -42,7 +47,12 @@ bool ThreadedCore::has_work() const {
 
 bool ThreadedCore::can_work() const {
   if (stopping_) return true;
-  return seats_.any_free() && !short_runner_.load(std::memory_order_seq_cst) && !crew_.wanted() && has_work();
+  return is_open() && has_work();
+}
+
+// There is room for one more runner.
+bool ThreadedCore::is_open() const {
+  return seats_.any_free() && !short_runner_.load(std::memory_order_seq_cst) && !crew_.wanted();
 }
 
 OpNode* ThreadedCore::take_from(ReadyQueue& queue, Runner& self) {
@@ -122,10 +132,12 @@ bool ThreadedCore::join_loop(Runner& self) {
 // Looks for work for a while; returns an op with a seat held, or null without one. The calling thread is a searcher
 // before and after.
 OpNode* ThreadedCore::search(Runner& self) {
-  int pauses = 1;
+  int vain = 0;
+  int apart = 1, since = 1;  // looks at submissions, in pauses
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless) break;
-    if (is_short(self) ? has_work() : can_work()) {
+    const bool look_at_all = since >= apart || is_short(self);
+    if ((is_short(self) || is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
         if (parking_.end_search() && can_work()) wake_one();
@@ -137,12 +149,17 @@ OpNode* ThreadedCore::search(Runner& self) {
       OpNode* op = self.seat ? find(self) : nullptr;
       if (op) return op;
       release_seat(self);
+      // What there is cannot be had: a thread that pushes or enters ops was stopped halfway, perhaps by this one.
+      if (++vain % kVain == 0) std::this_thread::yield();
     } else if (!is_short(self) && (short_runner_.load(std::memory_order_relaxed) || !seats_.any_free())) {
       break;
     }
-    // Looking takes the queue's cache line away from whoever is pushing: not too often.
+    // What runners leave may be gone on with at once. But to look at the submissions takes a cache line from whoever
+    // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often.
+    if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
+    const int pauses = std::min(looks + 1, kMostPauses);
     for (int i = 0; i < pauses; ++i) cpu_relax();
-    pauses = std::min(2 * pauses, kMostPauses);
+    since += pauses;
   }
   return nullptr;
 }
@@ -233,7 +250,7 @@ Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
 
 void ThreadedCore::work() {
   Runner self{.crew = true};
-  Sleeper sleeper;
+  Sleeper& sleeper = parking_.place();
   const ActingAs acting(this, &self);
   parking_.begin_search();
   while (!stopping_) {

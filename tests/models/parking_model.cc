@@ -6,6 +6,13 @@
 #include <product/parking.h>
 #undef std
 
+// Threads of a model have no cores.
+namespace heddle::detail {
+bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
+void allow(const cpu_set_t&) noexcept {}
+void change_core() noexcept {}
+}  // namespace heddle::detail
+
 namespace {
 
 using heddle::detail::Nap;
@@ -34,7 +41,7 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
     return left > 0 && work.compare_exchange_strong(left, left - 1);
   }
   void live() {
-    Sleeper sleeper;
+    Sleeper& sleeper = parking.place();
     parking.begin_search();
     while (!stopping.load()) {
       while (take()) {
@@ -67,7 +74,7 @@ struct Napper : model::Schedule<Napper, 3> {
       work.store(1);
       parking.notify();
     } else {
-      Sleeper sleeper;
+      Sleeper& sleeper = parking.place();
       auto has_work = [&] { return work.load() > 0; };
       parking.sleep(sleeper, has_work, [&] { return has_work() ? Nap::get_up : Nap::again; });
       model::check(has_work(), "woken for nothing");
