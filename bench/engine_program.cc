@@ -84,6 +84,11 @@ Program stencil(std::uint32_t ops, std::uint32_t width) {
   return program;
 }
 
+std::uint64_t spin(std::uint64_t value, std::uint64_t steps) {
+  for (std::uint64_t i = 0; i < steps; ++i) value = value * 6364136223846793005U + 1442695040888963407U;
+  return value;
+}
+
 std::uint64_t spin_steps(double seconds) {
   constexpr std::uint64_t kSteps = 1'000'000;
   volatile std::uint64_t value = 1;

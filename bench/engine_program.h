@@ -17,9 +17,14 @@ struct ProgramOp {
   std::uint32_t first_read, read_count;  // in Program::read_cells
 };
 
+// Busy work whose result depends on every step.
+std::uint64_t spin(std::uint64_t value, std::uint64_t steps);
+
 struct Program {
   std::uint32_t cells = 0;
-  std::uint64_t spin = 0;  // steps of busy work in each op
+  std::uint64_t steps = 0;  // of busy work in each op
+  std::uint64_t (*work)(std::uint64_t,
+                        std::uint64_t) = spin;  // which all subjects call, whatever compiled them
   std::vector<ProgramOp> ops;
   std::vector<std::uint32_t> read_cells;
 
@@ -44,18 +49,12 @@ Program stencil(std::uint32_t ops, std::uint32_t width);
 // Steps of busy work that take this long on an idle core.
 std::uint64_t spin_steps(double seconds);
 
-// Busy work whose result depends on every step.
-inline std::uint64_t spin(std::uint64_t value, std::uint64_t steps) {
-  for (std::uint64_t i = 0; i < steps; ++i) value = value * 6364136223846793005U + 1442695040888963407U;
-  return value;
-}
-
 // The body of op number `index`. No two orders of conflicting ops give the same values, no lost op goes unseen.
 inline void run_op(const Program& program, Cell* cells, std::uint32_t index) {
   const ProgramOp& op = program.ops[index];
   std::uint64_t value = cells[op.mutate].value * 0x9e3779b97f4a7c15U + index + 1;
   for (std::uint32_t read : program.reads(op)) value = value * 31 + cells[read].value;
-  cells[op.mutate].value = spin(value, program.spin);
+  cells[op.mutate].value = program.steps > 0 ? program.work(value, program.steps) : value;
 }
 
 // Of all cells. What running the ops one by one gives is what every subject must give.

@@ -49,6 +49,8 @@ void run_dag10us(const Setting& setting) {
   Stage stage(dag(setting.ops_of(20'000, 4'000)));
   stage.set_spin(spin_steps(kSpinSeconds));
   Case the_case{"engine", "dag10us", "ns/op", setting.workers, all_subjects(setting, stage)};
+  the_case.subjects.push_back(
+      {"unordered", [&] { return stage.run_unordered(setting.workers) * 1e9 / stage.ops(); }});
   the_case.subjects.push_back({"serial", [&] { return stage.run_serially() * 1e9 / stage.ops(); }});
   report(setting, efficiencies(run_case(setting, the_case)));
 }

@@ -19,7 +19,7 @@ void Stage::check(const std::string& subject) const {
 }
 
 double Stage::set_spin(std::uint64_t steps) {
-  program_.spin = steps;
+  program_.steps = steps;
   const double seconds = run_serially();
   expected_ = checksum(cells_);
   return seconds;
@@ -29,6 +29,23 @@ double Stage::run_serially() {
   clear();
   const double start = now();
   for (std::uint32_t i = 0; i < ops(); ++i) run_op(program_, cells(), i);
+  return now() - start;
+}
+
+double Stage::run_unordered(int workers) {
+  const auto share = [this, workers](int worker) {
+    volatile std::uint64_t value = 1;
+    for (std::uint32_t i = static_cast<std::uint32_t>(worker); i < ops();
+         i += static_cast<std::uint32_t>(workers)) {
+      value = program_.work(value, program_.steps);
+    }
+  };
+  const double start = now();
+  {
+    std::vector<std::jthread> others;
+    for (int worker = 1; worker < workers; ++worker) others.emplace_back(share, worker);
+    share(0);
+  }
   return now() - start;
 }
 

@@ -54,7 +54,8 @@ class Stage {
   void clear();
   void check(const std::string& subject) const;  // throws std::runtime_error if the cells hold anything else
   double run_serially();                         // seconds that the ops take without any engine
-  double set_spin(std::uint64_t steps);          // busy work in each op from now on; the new run_serially()
+  double run_unordered(int workers);     // of so many threads that share the busy work and know of no order
+  double set_spin(std::uint64_t steps);  // busy work in each op from now on; the new run_serially()
 
  private:
   Program program_;
