@@ -64,6 +64,11 @@ void ChunkPool::give(Chunk* chunk) noexcept {
   exhausted_.store(false, std::memory_order_relaxed);
 }
 
+bool ChunkPool::is_half_full() noexcept {
+  std::lock_guard guard(mutex_);
+  return used_ >= limit_ / 2;
+}
+
 std::size_t ChunkPool::chunks() noexcept {
   std::lock_guard guard(mutex_);
   return chunks_;

@@ -34,6 +34,7 @@ class ChunkPool {
   Chunk* take() noexcept;  // null: the limit is reached
   void give(Chunk* chunk) noexcept;
   void trim() noexcept;  // gives the pages of free chunks back to the system
+  bool is_half_full() noexcept;
   std::size_t chunks() noexcept;
 
  private:
@@ -60,13 +61,14 @@ class ThreadBuffer {
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // Of the writer. Calls use(record) for at most a chunk of records.
-  template <class F> void take(F&& use) {
+  // Of the writer. Calls use(record) for at most a chunk of records. True if there is another chunk to look at.
+  template <class F> bool take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);
     Chunk* next = count == kChunkRecords ? head_->next.load(std::memory_order_acquire) : nullptr;
-    if (!next) return;
+    if (!next) return false;
     pool_.give(std::exchange(head_, next));
+    return true;
   }
   bool empty() const noexcept {
     return head_->taken == head_->count.load(std::memory_order_acquire) &&

@@ -14,7 +14,9 @@
 namespace heddle::trace {
 namespace {
 
-constexpr auto kWriteEvery = std::chrono::milliseconds(50);
+// Making text of a record takes longer than recording it. So that a machine without an idle core computes, not writes, this
+// has two hundredths of a core until memory is half full.
+constexpr auto kWriteEvery = std::chrono::milliseconds(50), kWriteFor = std::chrono::milliseconds(1);
 
 std::atomic<Recorder*> current{nullptr};
 
@@ -70,7 +72,8 @@ void Recorder::use(const Record& record) {
 // False if there was nothing from before `until`.
 bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
   bool any = false;
-  buffer.take([&](const Record& record) {
+  // A full chunk of which all was taken before says nothing about the next one.
+  any |= buffer.take([&](const Record& record) {
     any |= record.start <= until || record.start == kNone;
     use(record);
   });
@@ -120,7 +123,8 @@ bool Recorder::stopped_within_a_while() {
 void Recorder::write_until_stopped() {
   be_modest();
   while (!stopped_within_a_while()) {
-    for (bool any = true; any;) {
+    const auto until = std::chrono::steady_clock::now() + kWriteFor;
+    for (bool any = true; any && (pool_.is_half_full() || std::chrono::steady_clock::now() < until);) {
       std::lock_guard guard(write_mutex_);
       session_->clock.calibrate();
       any = take_round(kNone);

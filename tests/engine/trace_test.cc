@@ -344,6 +344,17 @@ TEST_CASE("traces start and stop while ops run") {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_CASE("what comes after a chunk that was taken to its end is not left for the next trace") {
+  const Path path("chunk.json");
+  start(path);
+  std::thread([] {
+    for (std::uint64_t i = 0; i < kChunkRecords; ++i) record("first", 1, i);
+    flush();
+    record("last", 1, kChunkRecords);
+  }).join();
+  CHECK(stop().records == kChunkRecords + 1);
+}
+
 TEST_CASE("what is flushed can be read while the trace goes on") {
   const Path path("flush.json");
   start(path);
