@@ -183,10 +183,8 @@ void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) 
     runner->successors = ready;
   } else {
     schedule(ready);
-    if (!runner) {
-      op_memory_flush();
-      check_balance();  // a runner does now and then, and when it runs out of work
-    }
+    if (!runner) op_memory_flush();
+    check_balance();  // for those that it runs itself a runner does when an epoch, or its work, is at an end
   }
 }
 
@@ -216,7 +214,12 @@ void ThreadedCore::resume(OpNode* op) noexcept {
 // Runs op; returns the first op that this made ready, the others go to the seat's queue.
 OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   OpNode* const below = std::exchange(self.current, op);
+  const std::uint8_t epoch = op->epoch;
+  // Between two ops of an epoch it cannot be over. Nobody knows how long one of the next will take.
+  if (epoch != self.epoch) [[unlikely]]
+    check_balance();
   execute(op, self.seat->index);
+  self.epoch = epoch;
   self.current = below;
   if (!self.seat) return nullptr;  // blocked meanwhile, and finish() has scheduled all
   if (++self.ops % kTick == 0) tick(self);

@@ -42,6 +42,8 @@ class ThreadedCore final : public EngineCore {
     return runner ? runner->seat->index : -1;
   }
   void expect_help() override;
+  // For tests: a thread is in wait_all(); what is pushed from here on comes after it.
+  bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
   void visit_pending(Pending& pending) override;
@@ -80,6 +82,7 @@ class ThreadedCore final : public EngineCore {
   void run_until_idle(Runner& self);
   void run_from(OpNode* op, Runner& self);
   bool step_down(OpNode* op, Runner& self);
+  bool comes_later(OpNode* op, Runner& self);
   OpNode* search(Runner& self);
   OpNode* find(Runner& self);
   OpNode* find_next(Runner& self);
@@ -99,7 +102,7 @@ class ThreadedCore final : public EngineCore {
   // threaded_wait.cc: threads that wait
   void help(const WaitState& state, VarState& var);
   void run_needed(ReadyList& ready, const VarState& var, Runner& self);
-  void help_all(std::uint32_t signal);
+  void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);
   void count_child(std::uint8_t epoch);
   bool balanced(std::uint8_t epoch);

@@ -120,6 +120,13 @@ OpNode* ThreadedCore::find_next(Runner& self) {
 bool ThreadedCore::join_loop(Runner& self) {
   std::shared_ptr<Region> region = regions_.enter();
   if (!region) return false;
+  const bool later = region->op->epoch != self.epoch;
+  if (later) check_balance();  // as in run()
+  if (later && self.stop) {
+    self.enough = true;
+    Regions::leave(*region);
+    return false;
+  }
   if (!region->exhausted()) {
     const InsideOp inside(this, region->op, self.seat->index);
     region->work();
@@ -135,7 +142,7 @@ OpNode* ThreadedCore::search(Runner& self) {
   int vain = 0;
   int apart = 1, since = 1;  // looks at submissions, in pauses
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
-    if (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless) break;
+    if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
     const bool look_at_all = since >= apart || is_short(self);
     if ((is_short(self) || is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
@@ -194,11 +201,21 @@ bool ThreadedCore::step_down(OpNode* op, Runner& self) {
   return true;
 }
 
+// A thread in wait_all leaves to others what was pushed after its call: it would keep the thread longer than it has to
+// wait, for ever if it does not end before that thread goes on. Puts op back then.
+bool ThreadedCore::comes_later(OpNode* op, Runner& self) {
+  if (!self.stop || op->epoch == self.epoch) return false;
+  ReadyList in_hand;
+  in_hand.push_back(op);
+  self.seat->queue.push_front(in_hand);
+  return self.enough = true;
+}
+
 // From a first op until there is no other; then the seat is free again.
 void ThreadedCore::run_from(OpNode* op, Runner& self) {
   self.ops = 0;
   self.ticked = nanoseconds();
-  while (op) {
+  while (op && !comes_later(op, self)) {
     op = run(op, self);
     if (step_down(op, self)) break;
     while (!op && self.seat && join_loop(self)) {

@@ -70,11 +70,13 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   const ActingAs acting(this, self);
   auto run = [&] {
     ++self->depth;
+    const std::uint32_t ops = self->ops;
     while (!state.done.load(std::memory_order_acquire) && self->seat) {
       ReadyList ready;
       if (drain(ready) <= 0) break;
       run_needed(ready, var, *self);
     }
+    if (self->ops != ops) check_balance();  // nobody else may come along who does
     --self->depth;
   };
   if (self != &helper) return run();
@@ -149,8 +151,8 @@ void ThreadedCore::check_balance() {
   balance_signal_.notify_all();
 }
 
-void ThreadedCore::help_all(std::uint32_t signal) {
-  Runner self{.stop = &balance_signal_, .stop_unless = signal};
+void ThreadedCore::help_all(std::uint32_t signal, std::uint8_t epoch) {
+  Runner self{.epoch = epoch, .stop = &balance_signal_, .stop_unless = signal};
   const ActingAs acting(this, &self);
   parking_.begin_search();
   run_until_idle(self);
@@ -174,7 +176,7 @@ void ThreadedCore::wait_all() {
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
       if (balanced(epoch)) break;
-      help_all(signal);
+      help_all(signal, epoch);
       if (balanced(epoch)) break;
       balance_signal_.wait(signal, std::memory_order_seq_cst);
     }
