@@ -90,9 +90,14 @@ void ThreadedCore::after_submit(const OpNode* parent) {
 }
 
 // Enters up to kDrained submissions and appends those ready to run. Returns how many were entered, -1 if
-// another thread is at it.
-int ThreadedCore::drain(ReadyList& ready) {
-  if (submissions_.empty() || !submissions_.try_lock()) return -1;
+// another thread is at it: if patient, waits for that one first.
+int ThreadedCore::drain(ReadyList& ready, bool patient) {
+  if (submissions_.empty()) return -1;
+  if (patient) {
+    submissions_.lock();
+  } else if (!submissions_.try_lock()) {
+    return -1;
+  }
   QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
   int announced = 0;
   bool marked = false;

@@ -64,7 +64,7 @@ class ThreadedCore final : public EngineCore {
   // threaded.cc: from submission to end
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);
-  int drain(ReadyList& ready);
+  int drain(ReadyList& ready, bool patient = false);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);
   void tick(Runner& self);

@@ -86,7 +86,8 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
   if (!urgent_.before(sequence)) return op;
   ReadyList ready;
   // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
-  while (urgent_.any_announced() && drain(ready) > 0) {
+  // Who has the lock may have lost its core: whatever is run meanwhile is less urgent.
+  while (urgent_.any_announced() && drain(ready, true) > 0) {
   }
   if (!ready.empty()) {
     self.seat->queue.push_back(ready);
