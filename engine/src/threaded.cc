@@ -286,6 +286,7 @@ void ThreadedCore::drop(VarState& var) noexcept {
       drain(ready);
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
+    op_memory_flush();  // of ops that wait for the var: this thread may free no other
     check_balance();
   }
   release();
