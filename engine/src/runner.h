@@ -18,6 +18,7 @@ struct Runner {
   OpNode* current = nullptr;  // the op whose end hands its successors to this runner
   ReadyList successors{};
   bool crew = false;
+  bool blocked = false;        // in the middle of an op
   int depth = 0;               // ops that wait below the one it runs
   bool look_outside = false;   // at others' queues before its own, once
   bool enough = false;         // helps no more: what is left was pushed after its wait_all

@@ -93,6 +93,7 @@ class ThreadedCore final : public EngineCore {
   void be_short(Runner& self);
   void leave_short(Runner& self);
   bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
+  std::uint64_t ended_here() const;
   bool has_work() const;
   bool has_ready() const;
   bool is_open() const;

@@ -145,7 +145,7 @@ OpNode* ThreadedCore::search(Runner& self) {
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
     const bool look_at_all = since >= apart || is_short(self);
-    if ((is_short(self) || is_open()) && (look_at_all ? has_work() : has_ready())) {
+    if ((is_short(self) ? !crew_.wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
         if (parking_.end_search() && can_work()) wake_one();
@@ -244,11 +244,17 @@ void ThreadedCore::run_until_idle(Runner& self) {
   if (parking_.end_search() && can_work()) wake_one();
 }
 
-Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
-  std::uint64_t now = 0;
+// Ops that have ended on threads with a seat.
+std::uint64_t ThreadedCore::ended_here() const {
+  std::uint64_t count = 0;
   for (const Seat& seat : seats_) {
-    for (const auto& ended : seat.ended) now += ended.load(std::memory_order_relaxed);
+    for (const auto& ended : seat.ended) count += ended.load(std::memory_order_relaxed);
   }
+  return count;
+}
+
+Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
+  const std::uint64_t now = ended_here();
   if (std::exchange(progress, now) != now) {
     idle = 0;
     return Nap::again;
