@@ -294,13 +294,13 @@ void ThreadedCore::drop(VarState& var) noexcept {
 
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
-  submissions_.for_each([&](const QueueNode& node) {
+  const bool whole = submissions_.for_each([&](const QueueNode& node) {
     if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
     return !found;
   });
-  return found;
+  return found || !whole;
 }
 
 void ThreadedCore::expect_help() {

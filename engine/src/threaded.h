@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "core.h"
 #include "crew.h"
+#include "fork.h"
 #include "parking.h"
 #include "region.h"
 #include "runner.h"
@@ -115,20 +116,19 @@ class ThreadedCore final : public EngineCore {
     Runner* runner = nullptr;
   };
   static constinit thread_local Mine mine;
-
   // While one lives, the calling thread is `runner`.
   class ActingAs {
    public:
     ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) { mine = {core, runner}; }
     ~ActingAs() { mine = outer_; }
     ActingAs(const ActingAs&) = delete;
-    ActingAs& operator=(const ActingAs&) = delete;
 
    private:
-    Mine outer_;
+    const Mine outer_;
   };
 
   Submissions submissions_;
+  const WholeOverFork whole_over_fork_{submissions_};
   std::uint64_t sequence_ = 0;         // guarded by the lock of submissions_, like:
   std::uint64_t entered_[2] = {0, 0};  // ops of users that no op pushed, of even and odd epochs
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
