@@ -174,8 +174,9 @@ OpNode* ThreadedCore::search(Runner& self) {
 
 void ThreadedCore::be_short(Runner& self) {
   Runner* nobody = nullptr;
-  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst))
-    parking_.begin_search();
+  if (!short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) return;
+  parking_.begin_search();
+  parking_.need_napper();
 }
 
 void ThreadedCore::leave_short(Runner& self) {
@@ -267,7 +268,8 @@ Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
     }
     return Nap::get_up;
   }
-  if (!seats_.all_free() || ++idle < kIdleNaps) return Nap::again;
+  if (!seats_.all_free() || short_runner_.load(std::memory_order_relaxed) || ++idle < kIdleNaps)
+    return Nap::again;
   op_memory_trim();
   return Nap::sleep_soundly;
 }
