@@ -1,8 +1,8 @@
 #include "crew.h"
 
 #include <chrono>
+#include <exception>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <heddle/error.h>
@@ -24,7 +24,7 @@ void Crew::one_blocks() {
   if (static_cast<int>(threads_.size()) - blocked_ >= seats_.size()) return;
   try {
     threads_.emplace_back(work_);
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // no thread, or no memory for one
     --blocked_;
     throw Error("a wait inside an op needs a thread to work meanwhile, and " +
                 std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());

@@ -119,7 +119,6 @@ void ThreadedCore::wait(OpNode* wait_op) {
       std::lock_guard guard(one_search);
       state->resumes = nullptr;
     }
-    end_blocking_everywhere();
     throw;
   }
   state->done.wait(0, std::memory_order_acquire);
