@@ -11,6 +11,8 @@ namespace heddle::detail {
 
 constexpr std::uint32_t kFairness = 64;  // every so many ops a runner looks at others' queues before its own
 
+std::uint64_t nanoseconds();  // on a clock that never jumps
+
 // A thread that runs ops: one of the crew, or one that waits and helps meanwhile.
 struct Runner {
   Seat* seat = nullptr;  // held; null: runs nothing

@@ -19,8 +19,6 @@
 
 namespace heddle::detail {
 
-std::uint64_t nanoseconds();  // on a clock that never jumps
-
 class ThreadedCore final : public EngineCore {
  public:
   explicit ThreadedCore(const EngineOptions& engine_options);
