@@ -89,10 +89,13 @@ OpNode* EngineCore::current_op() const {
   return nullptr;
 }
 
-void begin_blocking_everywhere() {
+void begin_blocking_everywhere() try {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core) frame->core->begin_blocking();
   }
+} catch (...) {
+  end_blocking_everywhere();
+  throw;
 }
 
 void end_blocking_everywhere() noexcept {

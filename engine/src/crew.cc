@@ -1,7 +1,9 @@
 #include "crew.h"
 
+#include <chrono>
+#include <exception>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include <heddle/error.h>
 
@@ -22,7 +24,7 @@ void Crew::one_blocks() {
   if (static_cast<int>(threads_.size()) - blocked_ >= seats_.size()) return;
   try {
     threads_.emplace_back(work_);
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // no thread, or no memory for one
     --blocked_;
     throw Error("a wait inside an op needs a thread to work meanwhile, and " +
                 std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());
@@ -34,12 +36,16 @@ void Crew::one_goes_on() noexcept {
   --blocked_;
 }
 
-Seat* Crew::await_seat() noexcept {
+Seat* Crew::await_seat(const std::function<std::uint64_t()>& ended) noexcept {
+  constexpr auto kWhile = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
   // seq_cst: either we find the seat that is released just now, or its holder sees that we wait.
   wanted_.fetch_add(1, std::memory_order_seq_cst);
   Seat* seat = nullptr;
-  released_.wait(lock, [&] { return (seat = seats_.take()) != nullptr; });
+  const auto taken = [&] { return (seat = seats_.take()) != nullptr; };
+  for (std::uint64_t before = ended(); !released_.wait_for(lock, kWhile, taken);) {
+    if (std::exchange(before, ended()) == before) break;
+  }
   wanted_.fetch_sub(1, std::memory_order_seq_cst);
   return seat;
 }

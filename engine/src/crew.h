@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -24,8 +25,9 @@ class Crew {
   // Error if there is no thread to be had.
   void one_blocks();
   void one_goes_on() noexcept;
-  // Waits for a seat, to go on in the middle of an op.
-  Seat* await_seat() noexcept;
+  // Waits for a seat, to go on in the middle of an op. Null after a while in which no op has ended, as `ended()` counts
+  // them: who has the seats may need a lock that the op holds, and then it has to go on without.
+  Seat* await_seat(const std::function<std::uint64_t()>& ended) noexcept;
   // Threads wait for a seat: who is between two ops shall release his, and call seat_released().
   bool wanted() const noexcept { return wanted_.load(std::memory_order_seq_cst) > 0; }
   void seat_released() noexcept;

@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 struct Default {
-  detail::ForkMutex mutex;  // guards all below
+  detail::ForkMutex mutex{detail::ForkMutex::AroundEngines{}};  // guards all below
   std::optional<EngineOptions> options;
   Engine* engine = nullptr;  // shut down at exit, never freed: arrays may be destroyed, and waited for, later
 };

@@ -316,7 +316,9 @@ void Engine::wait(const Var& var) {
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
   core_->wait(op);
-  if (state->poison) rethrow(*state->poison);
+  // Taken out of state, which the thread that ended the wait may still hold: an error that only it knew would look as if it
+  // poisoned a var.
+  if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
 }
 
 void Engine::wait_all() {

@@ -8,6 +8,8 @@
 
 namespace heddle::detail {
 
+class Submissions;
+
 // How many forks this process descends through since the program started.
 extern std::atomic<std::uint32_t> forks;
 inline std::uint32_t fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
@@ -15,12 +17,26 @@ inline std::uint32_t fork_generation() noexcept { return forks.load(std::memory_
 // A process-wide lock that the child must find free. Never destroyed.
 class ForkMutex {
  public:
-  ForkMutex();
+  ForkMutex();  // held for moments, perhaps by who enters ops
+  struct AroundEngines {};
+  explicit ForkMutex(AroundEngines);  // engines may be made and destroyed while it is held
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
  private:
   std::mutex mutex_;
+};
+
+// While one lives, nobody takes from the queue during a fork: the child finds every op there or on all of its vars.
+class WholeOverFork {
+ public:
+  explicit WholeOverFork(Submissions& queue);
+  ~WholeOverFork();
+  WholeOverFork(const WholeOverFork&) = delete;
+  WholeOverFork& operator=(const WholeOverFork&) = delete;
+
+ private:
+  Submissions& queue_;
 };
 
 }  // namespace heddle::detail

@@ -137,11 +137,14 @@ struct Mine {
 };
 constinit thread_local Mine mine{};
 
+void give_pool_back() {
+  if (mine.pool) reserve().orphan_pool(std::exchange(mine.pool, nullptr));
+}
+
 struct AtThreadEnd {
   ~AtThreadEnd() {
     op_memory_flush();
-    if (mine.pool) reserve().orphan_pool(mine.pool);
-    mine.pool = nullptr;
+    give_pool_back();
     mine.ended = true;
   }
   bool armed = false;
@@ -174,6 +177,18 @@ void next_chunk(Pool& pool) {
   pool.end = reinterpret_cast<std::byte*>(chunk) + kChunkBytes;
 }
 
+// The next bytes of the pool's chunk, which has so many.
+inline void* take(Pool& pool, std::size_t bytes) {
+  std::byte* memory = pool.at;
+  pool.at += bytes;
+  ++pool.made;
+  ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+  // The lines of the ops to come are still in the cache of who ran the last ones there.
+  __builtin_prefetch(pool.at + 4 * kOpAlign, 1);
+  __builtin_prefetch(pool.at + 5 * kOpAlign, 1);
+  return memory;
+}
+
 [[gnu::noinline]] void* allocate_slowly(std::size_t bytes) {
   if (!mine.pool) {
     mine.pool = reserve().adopt_pool();
@@ -181,7 +196,9 @@ void next_chunk(Pool& pool) {
   }
   Pool& pool = *mine.pool;
   if (static_cast<std::size_t>(pool.end - pool.at) < bytes) next_chunk(pool);
-  return op_allocate(bytes);
+  void* memory = take(pool, bytes);
+  if (mine.ended) give_pool_back();  // nobody will do it later
+  return memory;
 }
 
 }  // namespace
@@ -191,14 +208,7 @@ void* op_allocate(std::size_t bytes) {
   if (bytes > kLargestOp) return ::operator new(bytes, std::align_val_t(kOpAlign));
   Pool* pool = mine.pool;
   if (!pool || static_cast<std::size_t>(pool->end - pool->at) < bytes) return allocate_slowly(bytes);
-  std::byte* memory = pool->at;
-  pool->at += bytes;
-  ++pool->made;
-  ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
-  // The lines of the ops to come are still in the cache of who ran the last ones there.
-  __builtin_prefetch(pool->at + 4 * kOpAlign, 1);
-  __builtin_prefetch(pool->at + 5 * kOpAlign, 1);
-  return memory;
+  return take(*pool, bytes);
 }
 
 void op_free(void* memory, [[maybe_unused]] std::size_t bytes, bool alone) noexcept {

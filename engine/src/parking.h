@@ -15,26 +15,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <unistd.h>
+#include <utility>
 #include <vector>
 
-#include "cores.h"
+#include "sleeper.h"
 
 namespace heddle::detail {
-
-class Sleeper {
-  friend class Parking;
-  std::condition_variable wake_;
-  const pid_t thread_ = gettid();
-  // Guarded by Parking::mutex_:
-  bool woken_ = false;
-  int woken_from_ = kNoCore;  // the core of who woke it
-  bool kept_off_ = false;     // that core, until it is up; before, it had
-  cpu_set_t cores_;
-};
-
-// What a napper finds when it looks.
-enum class Nap { again, get_up, sleep_soundly };
 
 class Parking {
  public:
@@ -65,14 +51,22 @@ class Parking {
     lock.unlock();
     const bool work = has_work();
     lock.lock();
-    if (work || closed_) {
-      get_up(self);
-    } else if (!napper_) {
-      nap(self, lock, look);
+    if (work || closed_) get_up(self);
+    self.shall_nap_ = true;
+    while (!self.woken_) {
+      if (std::exchange(self.shall_nap_, false) && !napper_) nap(self, lock, look);
+      self.wake_.wait(lock, [&] { return self.woken_ || self.shall_nap_; });
     }
-    self.wake_.wait(lock, [&] { return self.woken_; });
     lock.unlock();
     leave_waker(self);
+  }
+
+  // A searcher may be held up from here on: sees to it that one of the sleepers naps. The last napper may have got up.
+  void need_napper() {
+    std::lock_guard guard(mutex_);
+    if (napper_ || asleep_.empty()) return;
+    asleep_.back()->shall_nap_ = true;
+    asleep_.back()->wake_.notify_one();
   }
 
   // Wakes all, for good.

@@ -68,11 +68,14 @@ class Submissions {
   void unlock() noexcept { lock_.unlock(); }
 
   // The thread that holds the lock, or the child of a fork, where nobody else uses it: calls visit with each node, oldest
-  // first, until it returns false.
-  template <class Visit> void for_each(Visit visit) const {
+  // first, until it returns false. False if it met the gap of a push that is under way: what lies behind it is not seen.
+  template <class Visit> bool for_each(Visit visit) const {
+    const QueueNode* last = nullptr;
     for (const QueueNode* node = first_; node; node = node->next.load(std::memory_order_acquire)) {
-      if (node != &stub_ && !visit(*node)) return;
+      if (node != &stub_ && !visit(*node)) return true;
+      last = node;
     }
+    return last == last_.load(std::memory_order_relaxed);
   }
 
   // Any thread. False from the moment a push has begun until its node was popped.

@@ -90,9 +90,14 @@ void ThreadedCore::after_submit(const OpNode* parent) {
 }
 
 // Enters up to kDrained submissions and appends those ready to run. Returns how many were entered, -1 if
-// another thread is at it.
-int ThreadedCore::drain(ReadyList& ready) {
-  if (submissions_.empty() || !submissions_.try_lock()) return -1;
+// another thread is at it: if patient, waits for that one first.
+int ThreadedCore::drain(ReadyList& ready, bool patient) {
+  if (submissions_.empty()) return -1;
+  if (patient) {
+    submissions_.lock();
+  } else if (!submissions_.try_lock()) {
+    return -1;
+  }
   QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
   int announced = 0;
   bool marked = false;
@@ -183,10 +188,8 @@ void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) 
     runner->successors = ready;
   } else {
     schedule(ready);
-    if (!runner) {
-      op_memory_flush();
-      check_balance();  // a runner does now and then, and when it runs out of work
-    }
+    if (!runner) op_memory_flush();
+    check_balance();  // for those that it runs itself a runner does when an epoch, or its work, is at an end
   }
 }
 
@@ -216,7 +219,12 @@ void ThreadedCore::resume(OpNode* op) noexcept {
 // Runs op; returns the first op that this made ready, the others go to the seat's queue.
 OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   OpNode* const below = std::exchange(self.current, op);
+  const std::uint8_t epoch = op->epoch;
+  // Between two ops of an epoch it cannot be over. Nobody knows how long one of the next will take.
+  if (epoch != self.epoch) [[unlikely]]
+    check_balance();
   execute(op, self.seat->index);
+  self.epoch = epoch;
   self.current = below;
   if (!self.seat) return nullptr;  // blocked meanwhile, and finish() has scheduled all
   if (++self.ops % kTick == 0) tick(self);
@@ -278,6 +286,7 @@ void ThreadedCore::drop(VarState& var) noexcept {
       drain(ready);
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
+    op_memory_flush();  // of ops that wait for the var: this thread may free no other
     check_balance();
   }
   release();
@@ -285,13 +294,13 @@ void ThreadedCore::drop(VarState& var) noexcept {
 
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
-  submissions_.for_each([&](const QueueNode& node) {
+  const bool whole = submissions_.for_each([&](const QueueNode& node) {
     if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
     return !found;
   });
-  return found;
+  return found || !whole;
 }
 
 void ThreadedCore::expect_help() {

@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "core.h"
 #include "crew.h"
+#include "fork.h"
 #include "parking.h"
 #include "region.h"
 #include "runner.h"
@@ -17,8 +18,6 @@
 #include "urgent.h"
 
 namespace heddle::detail {
-
-std::uint64_t nanoseconds();  // on a clock that never jumps
 
 class ThreadedCore final : public EngineCore {
  public:
@@ -42,6 +41,8 @@ class ThreadedCore final : public EngineCore {
     return runner ? runner->seat->index : -1;
   }
   void expect_help() override;
+  // For tests: a thread is in wait_all(); what is pushed from here on comes after it.
+  bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
   void visit_pending(Pending& pending) override;
@@ -62,7 +63,7 @@ class ThreadedCore final : public EngineCore {
   // threaded.cc: from submission to end
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);
-  int drain(ReadyList& ready);
+  int drain(ReadyList& ready, bool patient = false);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);
   void tick(Runner& self);
@@ -80,6 +81,7 @@ class ThreadedCore final : public EngineCore {
   void run_until_idle(Runner& self);
   void run_from(OpNode* op, Runner& self);
   bool step_down(OpNode* op, Runner& self);
+  bool comes_later(OpNode* op, Runner& self);
   OpNode* search(Runner& self);
   OpNode* find(Runner& self);
   OpNode* find_next(Runner& self);
@@ -90,6 +92,7 @@ class ThreadedCore final : public EngineCore {
   void be_short(Runner& self);
   void leave_short(Runner& self);
   bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
+  std::uint64_t ended_here() const;
   bool has_work() const;
   bool has_ready() const;
   bool is_open() const;
@@ -99,7 +102,7 @@ class ThreadedCore final : public EngineCore {
   // threaded_wait.cc: threads that wait
   void help(const WaitState& state, VarState& var);
   void run_needed(ReadyList& ready, const VarState& var, Runner& self);
-  void help_all(std::uint32_t signal);
+  void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);
   void count_child(std::uint8_t epoch);
   bool balanced(std::uint8_t epoch);
@@ -111,20 +114,19 @@ class ThreadedCore final : public EngineCore {
     Runner* runner = nullptr;
   };
   static constinit thread_local Mine mine;
-
   // While one lives, the calling thread is `runner`.
   class ActingAs {
    public:
     ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) { mine = {core, runner}; }
     ~ActingAs() { mine = outer_; }
     ActingAs(const ActingAs&) = delete;
-    ActingAs& operator=(const ActingAs&) = delete;
 
    private:
-    Mine outer_;
+    const Mine outer_;
   };
 
   Submissions submissions_;
+  const WholeOverFork whole_over_fork_{submissions_};
   std::uint64_t sequence_ = 0;         // guarded by the lock of submissions_, like:
   std::uint64_t entered_[2] = {0, 0};  // ops of users that no op pushed, of even and odd epochs
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other

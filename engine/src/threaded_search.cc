@@ -86,7 +86,8 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
   if (!urgent_.before(sequence)) return op;
   ReadyList ready;
   // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
-  while (urgent_.any_announced() && drain(ready) > 0) {
+  // Who has the lock may have lost its core: whatever is run meanwhile is less urgent.
+  while (urgent_.any_announced() && drain(ready, true) > 0) {
   }
   if (!ready.empty()) {
     self.seat->queue.push_back(ready);
@@ -120,6 +121,13 @@ OpNode* ThreadedCore::find_next(Runner& self) {
 bool ThreadedCore::join_loop(Runner& self) {
   std::shared_ptr<Region> region = regions_.enter();
   if (!region) return false;
+  const bool later = region->op->epoch != self.epoch;
+  if (later) check_balance();  // as in run()
+  if (later && self.stop) {
+    self.enough = true;
+    Regions::leave(*region);
+    return false;
+  }
   if (!region->exhausted()) {
     const InsideOp inside(this, region->op, self.seat->index);
     region->work();
@@ -135,9 +143,9 @@ OpNode* ThreadedCore::search(Runner& self) {
   int vain = 0;
   int apart = 1, since = 1;  // looks at submissions, in pauses
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
-    if (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless) break;
+    if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
     const bool look_at_all = since >= apart || is_short(self);
-    if ((is_short(self) || is_open()) && (look_at_all ? has_work() : has_ready())) {
+    if ((is_short(self) ? !crew_.wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
         if (parking_.end_search() && can_work()) wake_one();
@@ -166,8 +174,9 @@ OpNode* ThreadedCore::search(Runner& self) {
 
 void ThreadedCore::be_short(Runner& self) {
   Runner* nobody = nullptr;
-  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst))
-    parking_.begin_search();
+  if (!short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) return;
+  parking_.begin_search();
+  parking_.need_napper();
 }
 
 void ThreadedCore::leave_short(Runner& self) {
@@ -194,11 +203,21 @@ bool ThreadedCore::step_down(OpNode* op, Runner& self) {
   return true;
 }
 
+// A thread in wait_all leaves to others what was pushed after its call: it would keep the thread longer than it has to
+// wait, for ever if it does not end before that thread goes on. Puts op back then.
+bool ThreadedCore::comes_later(OpNode* op, Runner& self) {
+  if (!self.stop || op->epoch == self.epoch) return false;
+  ReadyList in_hand;
+  in_hand.push_back(op);
+  self.seat->queue.push_front(in_hand);
+  return self.enough = true;
+}
+
 // From a first op until there is no other; then the seat is free again.
 void ThreadedCore::run_from(OpNode* op, Runner& self) {
   self.ops = 0;
   self.ticked = nanoseconds();
-  while (op) {
+  while (op && !comes_later(op, self)) {
     op = run(op, self);
     if (step_down(op, self)) break;
     while (!op && self.seat && join_loop(self)) {
@@ -226,11 +245,17 @@ void ThreadedCore::run_until_idle(Runner& self) {
   if (parking_.end_search() && can_work()) wake_one();
 }
 
-Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
-  std::uint64_t now = 0;
+// Ops that have ended on threads with a seat.
+std::uint64_t ThreadedCore::ended_here() const {
+  std::uint64_t count = 0;
   for (const Seat& seat : seats_) {
-    for (const auto& ended : seat.ended) now += ended.load(std::memory_order_relaxed);
+    for (const auto& ended : seat.ended) count += ended.load(std::memory_order_relaxed);
   }
+  return count;
+}
+
+Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
+  const std::uint64_t now = ended_here();
   if (std::exchange(progress, now) != now) {
     idle = 0;
     return Nap::again;
@@ -243,7 +268,8 @@ Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
     }
     return Nap::get_up;
   }
-  if (!seats_.all_free() || ++idle < kIdleNaps) return Nap::again;
+  if (!seats_.all_free() || short_runner_.load(std::memory_order_relaxed) || ++idle < kIdleNaps)
+    return Nap::again;
   op_memory_trim();
   return Nap::sleep_soundly;
 }

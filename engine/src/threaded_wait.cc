@@ -1,5 +1,6 @@
 // Threads that wait: they run what they wait for, if it is to be had, before they sleep.
 #include <string>
+#include <utility>
 
 #include "threaded.h"
 #include "tracker.h"
@@ -20,11 +21,13 @@ bool is_needed(const OpNode& op, const VarState& var) {
 }  // namespace
 
 void ThreadedCore::begin_blocking() {
-  Runner* self = this_runner();
-  if (!self) return;
-  ++this_thread_blocked;
+  Runner* self = mine.core == this ? mine.runner : nullptr;
+  if (!self || self->blocked) return;
   leave_short(*self);
   if (self->crew) crew_.one_blocks();
+  self->blocked = true;
+  if (!self->seat) return;
+  ++this_thread_blocked;
   release_seat(*self);
   if (can_work()) wake_one();
 }
@@ -32,9 +35,9 @@ void ThreadedCore::begin_blocking() {
 // A helper goes on without a seat: nobody counts on it.
 void ThreadedCore::end_blocking() noexcept {
   Runner* self = mine.core == this ? mine.runner : nullptr;
-  if (!self || self->seat || !self->crew) return;
+  if (!self || !std::exchange(self->blocked, false) || !self->crew) return;
   crew_.one_goes_on();
-  self->seat = crew_.await_seat();
+  self->seat = crew_.await_seat([this] { return ended_here(); });
   if (can_work()) wake_one();
 }
 
@@ -65,16 +68,18 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   Runner* self = this_runner();
   if (self && self->depth >= kDeepest) return;
   // Inside another engine's op the seat there would have to be given up first.
-  if (!self && (this_thread_state.core || !take_seat(helper))) return;
+  if (!self && (this_thread_state.core || crew_.wanted() || !take_seat(helper))) return;
   if (!self) self = &helper;
   const ActingAs acting(this, self);
   auto run = [&] {
     ++self->depth;
+    const std::uint32_t ops = self->ops;
     while (!state.done.load(std::memory_order_acquire) && self->seat) {
       ReadyList ready;
       if (drain(ready) <= 0) break;
       run_needed(ready, var, *self);
     }
+    if (self->ops != ops) check_balance();  // nobody else may come along who does
     --self->depth;
   };
   if (self != &helper) return run();
@@ -114,7 +119,6 @@ void ThreadedCore::wait(OpNode* wait_op) {
       std::lock_guard guard(one_search);
       state->resumes = nullptr;
     }
-    end_blocking_everywhere();
     throw;
   }
   state->done.wait(0, std::memory_order_acquire);
@@ -149,8 +153,8 @@ void ThreadedCore::check_balance() {
   balance_signal_.notify_all();
 }
 
-void ThreadedCore::help_all(std::uint32_t signal) {
-  Runner self{.stop = &balance_signal_, .stop_unless = signal};
+void ThreadedCore::help_all(std::uint32_t signal, std::uint8_t epoch) {
+  Runner self{.epoch = epoch, .stop = &balance_signal_, .stop_unless = signal};
   const ActingAs acting(this, &self);
   parking_.begin_search();
   run_until_idle(self);
@@ -174,7 +178,7 @@ void ThreadedCore::wait_all() {
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
       if (balanced(epoch)) break;
-      help_all(signal);
+      help_all(signal, epoch);
       if (balanced(epoch)) break;
       balance_signal_.wait(signal, std::memory_order_seq_cst);
     }

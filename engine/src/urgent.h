@@ -73,9 +73,9 @@ class alignas(64) Urgent {
   }
   void publish() {
     const std::int64_t top = heap_.empty() ? static_cast<std::int64_t>(kNothing) : heap_.front().key;
-    // relaxed, both: whoever pushes then looks for sleeping workers behind a full fence, see Parking.
     top_.store(announced_ > 0 ? kAnnounced : top, std::memory_order_relaxed);
-    size_.store(heap_.size(), std::memory_order_relaxed);
+    // seq_cst: whoever pushes then looks for sleeping workers, who look here after they say that they sleep, see Parking.
+    size_.store(heap_.size(), std::memory_order_seq_cst);
   }
 
   std::atomic<std::int64_t> top_{static_cast<std::int64_t>(kNothing)};

@@ -181,6 +181,34 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
   CHECK(runs == 1000);
 }
 
+TEST_CASE("the child of a fork takes no op for done that a worker was about to enter") {
+  constexpr int kVars = 400;
+  for (int round = 0; round < 100; ++round) {
+    Engine engine({.workers = 2});
+    Var busy = engine.new_var();
+    std::vector<Var> vars;
+    for (int i = 0; i < kVars; ++i) vars.push_back(engine.new_var());
+    std::atomic<bool> go = false, inside = false;
+    engine.push(
+        [&] {
+          inside = true;
+          while (!go) std::this_thread::yield();
+        },
+        {.mutate = {busy}});
+    while (!inside) std::this_thread::yield();
+    // None of them ends before the fork; the other worker enters them meanwhile.
+    for (int i = 0; i < kVars; ++i) engine.push([] {}, {.read = {busy}, .mutate = {vars[i]}});
+    const int done = in_child([&] {
+      int count = 0;
+      for (const Var& var : vars) count += !throws_error([&] { engine.wait(var); });
+      return count > 0;
+    });
+    CHECK(done == 0);
+    go = true;
+    engine.wait_all();
+  }
+}
+
 TEST_CASE("two hundred forks while four threads push, make vars and let go of them") {
   Engine engine({.workers = 2});
   std::atomic<bool> stop = false;

@@ -119,3 +119,21 @@ TEST_CASE("a thread that ends leaves its memory to the next one") {
   for (int i = 0; i < 50; ++i) std::thread(make_and_free).join();
   CHECK(op_memory_resident() <= before + 2 * 64 * 1024);
 }
+
+TEST_CASE("so does one that makes blocks while its thread_local objects die") {
+  struct Late {
+    bool used = false;
+    ~Late() {
+      if (used) free_block(make_block(512, 7));
+    }
+  };
+  auto make_and_free = [] {
+    thread_local Late late;  // before the first block: so it dies after what gives the thread's memory back
+    late.used = true;
+    free_block(make_block(512, 7));
+  };
+  std::thread(make_and_free).join();
+  const std::size_t before = op_memory_resident();
+  for (int i = 0; i < 50; ++i) std::thread(make_and_free).join();
+  CHECK(op_memory_resident() <= before + 2 * 64 * 1024);
+}

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -228,5 +229,42 @@ TEST_CASE("an engine may go the moment its last completion was called") {
       });
     }
     finisher.join();
+  }
+}
+
+TEST_CASE("a worker whose ops were short hangs in a long one, and so does the one that came to its help") {
+  Engine engine({.workers = 3});
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::unique_ptr<Completion>> gates;
+    std::atomic<int> issued = 0, inside = 0;
+    std::atomic<bool> flag = false;
+    // Two chains of short ops with a long one at the end, all of them entered before the first may run.
+    for (int lane = 0; lane < 2; ++lane) {
+      Var var = engine.new_var(), end = engine.new_var();
+      engine.push_async(
+          [&](RunContext&, Completion done) {
+            gates.push_back(std::make_unique<Completion>(std::move(done)));
+            ++issued;
+          },
+          {.mutate = {var}});
+      while (issued == lane) std::this_thread::yield();
+      for (int i = 0; i < 500; ++i) engine.push([] {}, {.mutate = {var}});
+      engine.push(
+          [&] {
+            ++inside;
+            while (!flag) std::this_thread::yield();
+          },
+          {.mutate = {var}});
+      engine.push([] {}, {.mutate = {end}});
+      engine.wait(end);
+    }
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // most often all workers sleep by then
+    for (int lane = 0; lane < 2; ++lane) {
+      gates[lane]->done();
+      while (inside == lane) std::this_thread::yield();
+    }
+    engine.push([&] { flag = true; });
+    while (!flag) std::this_thread::yield();
+    engine.wait_all();
   }
 }

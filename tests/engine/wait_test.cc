@@ -1,5 +1,8 @@
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -203,4 +206,42 @@ TEST_CASE("many threads wait at once") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(value == 4000);
+}
+
+TEST_CASE("an op holds a lock while it waits, and all seats are taken by ops that want it") {
+  for (int workers : {1, 2}) {
+    Engine engine({.workers = workers});
+    Var late = engine.new_var();
+    std::mutex mutex;
+    std::unique_ptr<Completion> completion;
+    std::atomic<bool> issued = false, locked = false;
+    std::atomic<int> inside = 0;
+    int sum = 0;
+    engine.push_async(
+        [&](RunContext&, Completion done) {
+          completion = std::make_unique<Completion>(std::move(done));
+          issued = true;
+        },
+        {.mutate = {late}});
+    while (!issued) std::this_thread::yield();
+    engine.push([&] {
+      std::lock_guard guard(mutex);
+      locked = true;
+      engine.wait(late);
+      engine.wait(late);
+      ++sum;
+    });
+    while (!locked) std::this_thread::yield();
+    for (int i = 0; i < workers; ++i) {
+      engine.push([&] {
+        ++inside;
+        std::lock_guard guard(mutex);
+        ++sum;
+      });
+    }
+    while (inside < workers) std::this_thread::yield();
+    completion->done();
+    engine.wait_all();
+    CHECK(sum == workers + 1);
+  }
 }
