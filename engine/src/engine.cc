@@ -316,7 +316,8 @@ void Engine::wait(const Var& var) {
   auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
   core_->wait(op);
-  if (state->poison) rethrow(*state->poison);
+  // Taken out: whoever answered may still hold the state for a while, and the error would seem to poison something.
+  if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
 }
 
 void Engine::wait_all() {
@@ -350,7 +351,20 @@ ErrorReport Engine::error_of(const Var& var) const {
 }
 
 void Engine::clear_error(const Var& var) {
-  push([] {}, {.mutate = {var}, .name = "clear_error"});
+  core_->check_open();
+  check_capture(core_);
+  constexpr auto kNothing = [] {};
+  using Nothing = SyncOp<std::remove_const_t<decltype(kNothing)>>;
+  Access access{.name = "clear_error"};
+  access.mutate.add(var);
+  check_vars(access, core_);
+  OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
+  core_->take_room_anyway(0);
+  ::new (op->place()) Nothing{kNothing};
+  op->access_count = fill_accesses(op->accesses(), access, op);
+  op->table = &Nothing::table;
+  op->name = access.name;
+  submit(op);
 }
 
 std::string Engine::describe_pending() const { return Pending(*core_).text(); }
