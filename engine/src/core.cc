@@ -6,6 +6,7 @@
 #include "fork.h"
 #include "graph_state.h"
 #include "op_memory.h"
+#include "stream_work.h"
 #include "streams.h"
 #include "tracker.h"
 #include "watch.h"
@@ -32,7 +33,7 @@ void EngineCore::start_watchdog() {
 }
 
 void EngineCore::take_bounded(std::size_t bytes) {
-  if (this_thread_state.core) return budget_->take_anyway(bytes);
+  if (this_thread_state.core || InStreamWork::here()) return budget_->take_anyway(bytes);
   if (budget_->try_take(bytes)) return;
   await_room(bytes);
   try {

@@ -19,6 +19,7 @@
 namespace heddle::detail {
 
 class Streams;
+struct Dependency;
 struct EngineCore;
 class Pending;
 class Watch;
@@ -56,8 +57,8 @@ struct EngineCore {
 
   // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
   virtual void issued(OpNode* op) noexcept = 0;
-  // What it has enqueued is done, any thread; op is freed. Lets go of `failure` as finish() does.
-  virtual void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
+  // What it has enqueued is done, any thread; op is freed.
+  virtual void ended(OpNode* op) noexcept = 0;
   // What op was kept back for is done, any thread: it is executed again.
   virtual void resume(OpNode* op) noexcept = 0;
   virtual void stir() noexcept {}  // a WaitState is done, any thread, no lock held
@@ -73,6 +74,8 @@ struct EngineCore {
 
   // The calling thread's worker number now, -1 if it may not start another op.
   virtual int worker_now() const { return 0; }
+  // The calling thread may run any op now: it is not one that waits for something.
+  virtual bool runs_anything() const { return true; }
   // The op that the calling thread runs has work for others.
   virtual void expect_help() {}
 
@@ -89,8 +92,8 @@ struct EngineCore {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
-  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine: that might
-  // be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
+  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine, or in the
+  // work of one: that might be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
   // For ops of the engine's own: never blocks.
   void take_room_anyway(std::size_t bytes) {
     if (budget_) budget_->take_anyway(bytes);
@@ -111,7 +114,8 @@ struct EngineCore {
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
-  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate.
+  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate; or
+  // in the work of one.
   static void check_may_wait();
 
   // The innermost op of this core that the calling thread is in; null if there is none.
@@ -153,7 +157,8 @@ struct EngineCore {
       OpNode* op, std::exception_ptr own,
       const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
   bool is_lost(const OpNode& op) const;
-  void end_unissued(OpNode* op, std::exception_ptr thrown) noexcept;
+  void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
+  void end_unissued(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept;
   [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;

@@ -88,9 +88,8 @@ class FuzzCore final : public EngineCore {
     add(ready);
   }
 
-  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+  void ended(OpNode* op) noexcept override {
     const std::uint8_t epoch = op->epoch;
-    failure.reset();
     free_op(op);
     std::lock_guard guard(mutex_);
     --unfinished_[epoch];

@@ -197,9 +197,8 @@ void ThreadedCore::issued(OpNode* op) noexcept {
   schedule(ready);
 }
 
-void ThreadedCore::ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
+void ThreadedCore::ended(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
-  failure.reset();
   free_op(op);
   op_memory_flush();
   ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);

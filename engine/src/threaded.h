@@ -31,7 +31,7 @@ class ThreadedCore final : public EngineCore {
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
   void issued(OpNode* op) noexcept override;
-  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
+  void ended(OpNode* op) noexcept override;
   void resume(OpNode* op) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
@@ -40,6 +40,10 @@ class ThreadedCore final : public EngineCore {
   int worker_now() const override {
     const Runner* runner = this_runner();
     return runner ? runner->seat->index : -1;
+  }
+  bool runs_anything() const override {
+    const Runner* runner = this_runner();
+    return runner && runner->depth == 0;
   }
   void expect_help() override;
   std::int64_t in_flight() override;

@@ -22,7 +22,8 @@ template <class F> void until(F&& holds) {
 
 // An engine with workers, and two streams that move only when told to.
 struct Stepped {
-  explicit Stepped(int workers = 2) : Stepped(EngineOptions{.scheduler = Scheduler::threaded, .workers = workers}) {}
+  explicit Stepped(int workers = 2)
+      : Stepped(EngineOptions{.scheduler = Scheduler::threaded, .workers = workers}) {}
   explicit Stepped(const EngineOptions& options) : engine(options), a(add({})), b(add({})) {}
   ~Stepped() { finish(); }
   Stepped(const Stepped&) = delete;
