@@ -229,9 +229,22 @@ void drop(OpNode* op) noexcept {
                "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
 }
 
+namespace {
+
+// Of two launches that follow each other. The vars go on naming the access of the first one, which lives until the last
+// gives them back, under the number of the one that has them now: see Pending.
+void hand_over(OpNode& from, OpNode& to) noexcept {
+  OpNode* holder = from.extra->holder ? from.extra->holder : &from;
+  std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);
+  to.extra->holder = holder;
+}
+
+}  // namespace
+
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
-  if (OpNode* then = op->extra ? op->extra->then : nullptr) return ready.push_back(then);
+  if (OpNode* then = op->extra ? op->extra->then : nullptr)
+    return hand_over(*op, *then), ready.push_back(then);
   ReadyList woken;
   leave(*op, failure, woken);
   while (!woken.empty()) {
@@ -310,7 +323,14 @@ void destroy_closure(OpNode* op) noexcept {
 }
 
 void free_op(OpNode* op) noexcept {
-  if (op->extra) op->extra->~OpExtra();
+  if (OpExtra* extra = op->extra) {
+    if (extra->then && !extra->holder) return;  // it is the holder
+    if (extra->holder && !extra->then) {
+      extra->holder->extra->then = nullptr;
+      free_op(extra->holder);
+    }
+    extra->~OpExtra();
+  }
   op_free(op, op->closure_at, op->alone);
 }
 

@@ -51,6 +51,8 @@ struct OpExtra {
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
+  OpNode* holder =
+      nullptr;  // of such a next one: the first, whose accesses the vars know; freed with the last
   Wishes wishes;
 };
 

@@ -31,11 +31,16 @@ bool half_done(const OpNode& op) {
   return op.table && op.table->async && op.extra->parts.load(std::memory_order_relaxed) == 1;
 }
 
+// Launches of a graph that follow each other hold their vars as one op, which goes by the number of the one that runs.
+std::uint64_t number_of(const OpNode& op) {
+  return std::atomic_ref(const_cast<std::uint64_t&>(op.sequence)).load(std::memory_order_relaxed);
+}
+
 PendingOp copy_of(const OpNode& op, PendingState state) {
   PendingOp copy;
   copy.state = state;
   copy.kind = op.kind;
-  copy.sequence = op.sequence;
+  copy.sequence = number_of(op);
   copy.name = op.name;
   copy.where = site_of(op);
   const std::uint32_t count = std::min(op.access_count, kMostReads);
@@ -102,9 +107,10 @@ bool Pending::see(const OpNode& op, PendingState state) {
     submitted_.push_back(copy_of(op, state));
     return submitted_.size() < kMostOps;
   }
-  auto [at, fresh] = ops_.try_emplace(op.sequence);
+  PendingOp copy = copy_of(op, state);
+  auto [at, fresh] = ops_.try_emplace(copy.sequence);
   if (fresh) {
-    at->second = copy_of(op, state);
+    at->second = std::move(copy);
     ++seen_[state];
     bound(state);
   } else if (at->second.state < state) {
@@ -116,7 +122,7 @@ bool Pending::see(const OpNode& op, PendingState state) {
 
 PendingOp* Pending::see_running(const OpNode& op, bool returned) {
   see(op, returned ? PendingState::completing : PendingState::running);
-  const auto found = ops_.find(op.sequence);
+  const auto found = ops_.find(number_of(op));
   return found == ops_.end() ? nullptr : &found->second;
 }
 
@@ -138,7 +144,7 @@ void Pending::look_at(VarState& var) {
   PendingVar& copy = vars_[&var];
   copy.number = var.number;
   copy.readers = var.readers_running;
-  if (var.writer) copy.writer = {var.writer->op->sequence, true};
+  if (var.writer) copy.writer = {number_of(*var.writer->op), true};
   for (const AccessNode* access = var.head; access && copy.queue.size() < kMostQueued;
        access = access->next) {
     const OpNode& op = *access->op;

@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
 
 #include "watch.h"
 
@@ -351,6 +352,36 @@ TEST_CASE("under load, described all the time from other threads") {
     }
     CHECK(sums == serial);
   }
+}
+
+TEST_CASE("a launch that took over the vars of the one before it is described, when that one is gone") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const Var a = engine.new_var(), b = engine.new_var();
+  Gate first, last;
+  std::atomic<int> launches = 0;
+  const Graph graph = engine.capture(
+      [&] {
+        engine.push(
+            [&] {
+              const int launch = ++launches;
+              if (launch == 1) first.pass();
+              if (launch == 3) last.pass();
+            },
+            {.mutate = {a, b}});
+      },
+      "step");
+  graph.launch();
+  first.await();
+  graph.launch();
+  graph.launch();
+  engine.push([] {}, {.read = {a}, .name = "behind"});
+  (void)describe_with(engine, {"behind"});  // all are entered
+  first.open = true;
+  last.await();
+  const std::string text = describe_with(engine, {"step", "behind"});
+  CHECK(contains(causes_of(text, "behind"), "'step'"));
+  last.open = true;
+  engine.wait_all();
 }
 
 TEST_CASE("a report is due when nothing ended for the limit, and again after twice as long") {
