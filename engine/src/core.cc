@@ -81,7 +81,7 @@ InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_threa
 }
 InsideOp::~InsideOp() { this_thread_state = outer_; }
 
-void EngineCore::drop(VarState& var) noexcept { delete &var; }
+void Scheduling::drop(VarState& var) noexcept { delete &var; }
 
 OpNode* EngineCore::current_op() const {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
@@ -285,7 +285,7 @@ void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
   free_op(op);
 }
 
-void EngineCore::parallel(std::int64_t count, std::int64_t grain,
+void Scheduling::parallel(std::int64_t count, std::int64_t grain,
                           const std::function<void(std::int64_t, std::int64_t)>& body) {
   for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
 }

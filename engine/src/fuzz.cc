@@ -109,7 +109,7 @@ class FuzzCore final : public EngineCore {
   }
 
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
     std::lock_guard guard(mutex_);
     const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
     return std::make_unique<HostStream>(device, lane, of_seed);

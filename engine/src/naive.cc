@@ -87,7 +87,7 @@ class NaiveCore final : public EngineCore {
 
   // Its work runs inside the push, as all else does.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
     return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
   }
 

@@ -80,7 +80,7 @@ Streams& EngineCore::need_streams() {
   return *known;
 }
 
-std::unique_ptr<Stream> EngineCore::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
+std::unique_ptr<Stream> Scheduling::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
 
 void EngineCore::check_may_wait() {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {

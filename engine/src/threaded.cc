@@ -299,7 +299,7 @@ void ThreadedCore::expect_help() {
 
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
-  if (workers() == 1) return EngineCore::parallel(count, grain, body);
+  if (workers() == 1) return Scheduling::parallel(count, grain, body);
   expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);
