@@ -114,10 +114,6 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
-  return {op.name, op.where, core.trace_number, op.sequence, op.released_by()};
-}
-
 }  // namespace
 
 // What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
@@ -150,7 +146,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     destroy_closure(op);
   }
   if (start) [[unlikely]]
-    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, *this), start, trace::now());
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, trace_number), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->ended(*op);
   give_room(op->bytes());
@@ -166,7 +162,7 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
     extra.thrown = call(op, worker);
   }
   if (start) [[unlikely]]
-    trace::op_issued(extra.lane, traced(*op, *this), start, trace::now());
+    trace::op_issued(extra.lane, traced(*op, trace_number), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
@@ -186,7 +182,8 @@ void complete_parts(OpNode* op) noexcept {
   std::exception_ptr thrown = outcome_of(op);
   if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
   if (op->extra->started) [[unlikely]]
-    trace::op_completed(op->extra->lane, traced(*op, *op->extra->core), op->extra->started, trace::now());
+    trace::op_completed(op->extra->lane, traced(*op, op->extra->core->trace_number), op->extra->started,
+                        trace::now());
   op->extra->core->end(op, std::move(thrown));
 }
 

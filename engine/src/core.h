@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <heddle/engine.h>
@@ -38,6 +39,7 @@ struct EngineCore : Scheduling {
   // Null until the first stream is made.
   Streams* streams() const { return streams_.load(std::memory_order_acquire); }
   Streams& need_streams();
+  std::string streams_before(const OpNode& op) const;  // the names of those that op is kept back for
   // As poison_of_reads, and what has failed on streams.
   std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
 
@@ -126,6 +128,7 @@ struct EngineCore : Scheduling {
   const std::uint32_t generation_;
 };
 
+std::string stream_name(const OpNode& op);  // where it is issued, "" on the CPU
 // The error with which both parts of an asynchronous op have ended.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
 void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it

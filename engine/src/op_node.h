@@ -91,6 +91,10 @@ struct OpNode : QueueNode {
 };
 static_assert(sizeof(OpNode) == 64 && sizeof(AccessNode) % alignof(std::max_align_t) == 0);
 
+inline trace::TraceOp traced(const OpNode& op, std::uint32_t engine) {
+  return {op.name, op.where, engine, op.sequence, op.released_by()};
+}
+
 // An intrusive list of ops, first in, first out.
 struct ReadyList {
   OpNode* head = nullptr;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core.h"
+#include "fence_set.h"
 #include "watch.h"
 
 namespace heddle::detail {
@@ -43,11 +44,26 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
   copy.sequence = number_of(op);
   copy.name = op.name;
   copy.where = site_of(op);
+  copy.streams = stream_name(op);
   const std::uint32_t count = std::min(op.access_count, kMostReads);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!op.accesses()[i].mutates) copy.reads.push_back(op.accesses()[i].var);
   }
   return copy;
+}
+
+bool held_by_stream(const AccessNode& access) {
+  const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
+  return fences && (access.mutates ? fences->busy() : fences->writing());
+}
+
+// An op on the CPU runs when no stream is busy with its vars any more; one on a stream may be about to be issued.
+PendingState state_of_writer(const OpNode& op) {
+  if (half_done(op)) return PendingState::completing;
+  const AccessNode* const end = op.accesses() + std::min(op.access_count, kMostReads);
+  const bool on_cpu = !op.extra || !op.extra->on;
+  return on_cpu && std::any_of(op.accesses(), end, held_by_stream) ? PendingState::kept_back
+                                                                   : PendingState::granted;
 }
 
 std::string ops_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " op" : " ops"); }
@@ -66,6 +82,11 @@ std::string state_text(const PendingOp& op) {
     case PendingState::completing:
       return "waits for its Completion; was started" +
              (op.seconds ? " " + seconds_text(*op.seconds) + " ago" : "");
+    case PendingState::issued:
+      return "was issued on " + op.streams + (op.seconds ? " " + seconds_text(*op.seconds) + " ago" : "") +
+             ", which has not done its work";
+    case PendingState::kept_back:
+      return "is kept back" + lasted + " for work on " + (op.streams.empty() ? "streams" : op.streams);
     case PendingState::granted:
       return "runs or is about to";
     case PendingState::ready:
@@ -120,8 +141,8 @@ bool Pending::see(const OpNode& op, PendingState state) {
   return state == PendingState::waiting || seen_[state] < kMostOps;
 }
 
-PendingOp* Pending::see_running(const OpNode& op, bool returned) {
-  see(op, returned ? PendingState::completing : PendingState::running);
+PendingOp* Pending::see_started(const OpNode& op, PendingState state) {
+  see(op, state);
   const auto found = ops_.find(number_of(op));
   return found == ops_.end() ? nullptr : &found->second;
 }
@@ -138,7 +159,7 @@ void Pending::bound(PendingState state) {
 void Pending::look_at(VarState& var) {
   std::lock_guard guard(var.lock);
   if (const AccessNode* writer = var.writer) {
-    see(*writer->op, half_done(*writer->op) ? PendingState::completing : PendingState::granted);
+    see(*writer->op, state_of_writer(*writer->op));
   }
   if (!var.head) return;
   PendingVar& copy = vars_[&var];

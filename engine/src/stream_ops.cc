@@ -123,12 +123,34 @@ bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
 }
 
 void EngineCore::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
-  when_all_done(std::move(after), [this, op] { resume(op); });
+  if (watch_) watch_->kept_back(*op);
+  when_all_done(std::move(after), [this, op] {
+    if (watch_) watch_->resumes(*op);
+    resume(op);
+  });
 }
+
+// Where the fences are that op, which is kept back, waits for.
+std::string EngineCore::streams_before(const OpNode& op) const {
+  std::string names;
+  const StreamLane* last = nullptr;
+  for (const Dependency& dependency : fences_before(op)) {
+    const StreamLane* lane =
+        dependency.fence->done() ? nullptr : streams()->find(*dependency.fence->stream());
+    if (!lane || lane == last) continue;
+    names += (names.empty() ? "" : ", ") + lane->name();
+    last = lane;
+  }
+  return names;
+}
+
+std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
 
 // What it was to come after is done.
 void EngineCore::end_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
+  if (trace::on()) [[unlikely]]
+    op->extra->on->trace_done(*op, trace_number, trace::now());
   end_with(op, std::move(failure));
 }
 
@@ -159,6 +181,7 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
   if (FailurePtr failure = lost ? obstacle(*op) : nullptr) return end_unissued(op, std::move(failure));
   Fence fence;
   if (watch_) watch_->started(*op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   try {
     fence = lane.issuer.issue(
         after,
@@ -177,10 +200,17 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
     });
   }
   after.clear();  // a failure that only this thread still holds must not look as if it poisoned a var
+  if (start) [[unlikely]] {
+    trace::TraceOp what = traced(*op, trace_number);
+    what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
+    trace::op_issued(trace::worker_lane(trace_number, worker), what, start, trace::now());
+  }
   leave_fence(*op, fence);
   if (watch_) watch_->returned(*op);
   issued(op);
-  when_done(std::move(fence), [this, op] {
+  when_done(std::move(fence), [this, op, start] {
+    if (start) [[unlikely]]
+      op->extra->on->trace_done(*op, trace_number, start);
     if (watch_) watch_->ended(*op);
     give_room(op->bytes());
     ended(op);

@@ -18,6 +18,8 @@
 
 #include <heddle/engine.h>
 #include <heddle/graph.h>
+#include <heddle/host_stream.h>
+#include <heddle/stream_ops.h>
 
 #include "watch.h"
 
@@ -382,6 +384,72 @@ TEST_CASE("a launch that took over the vars of the one before it is described, w
   CHECK(contains(causes_of(text, "behind"), "'step'"));
   last.open = true;
   engine.wait_all();
+}
+
+// Issues "upload" on a stream, which only reads what "use" reads after it; "overwrite" and "next" stand behind both.
+struct Hung {
+  explicit Hung(double watchdog)
+      : engine({.scheduler = Scheduler::threaded, .workers = 2, .watchdog = watchdog}) {
+    const HostStreamOptions by_hand{.stepped = true};
+    auto made = std::make_unique<HostStream>(cpu(1), Lane::copy_in, by_hand);
+    stream = made.get();
+    engine.adopt_stream(std::move(made));
+    std::atomic<bool> issued = false;
+    engine.push_on(*stream, [&](Stream&) { issued = true; }, {.mutate = {x}, .name = "upload"});
+    while (!issued) std::this_thread::yield();
+    engine.push([] {}, {.read = {x}, .mutate = {y}, .name = "use"});
+    engine.push([] {}, {.mutate = {x}, .name = "overwrite"});
+    engine.push([] {}, {.read = {x, y}, .name = "next"});
+  }
+  ~Hung() {
+    std::atomic<bool> done = false;
+    std::thread waits([&] { engine.wait_all(), done = true; });
+    while (!done) stream->step();
+    waits.join();
+  }
+  Hung(const Hung&) = delete;
+  Hung& operator=(const Hung&) = delete;
+  Engine engine;
+  HostStream* stream = nullptr;
+  Var x = engine.new_var(), y = engine.new_var();
+};
+
+TEST_CASE("what a stream has not done is described as such, and so is what is kept back for it") {
+  Hung hung(1e6);
+  const std::string text = describe_with(hung.engine, {"upload", "use", "overwrite", "next"});
+  CHECK(contains(text, "4 ops in flight"));
+  CHECK(contains(line_of(text, "upload"), "was issued on stream 0 (cpu(1), copy in) "));
+  std::string use = line_of(text, "use");
+  while (!contains(use, "kept back")) use = line_of(hung.engine.describe_pending(), "use");
+  CHECK(contains(use, " for work on stream 0 (cpu(1), copy in)"));
+  CHECK(contains(causes_of(text, "overwrite"), "'use'"));
+  CHECK(contains(causes_of(text, "next"), "'overwrite'"));
+  const DotGraph graph(hung.engine.pending_dot());
+  CHECK(graph.well_formed);
+  CHECK(graph.nodes.contains("upload"));
+}
+
+TEST_CASE("without the watchdog too, an op that is kept back for a stream is not said to run") {
+  Hung hung(0);
+  std::string use;
+  while (!contains(use, "is kept back for work on streams")) {
+    use = line_of(describe_with(hung.engine, {"use", "overwrite"}), "use");
+  }
+  CHECK_FALSE(contains(use, "runs"));
+}
+
+TEST_CASE("the watchdog finds a stream that hangs") {
+  const std::string path = "watch_stream_" + std::to_string(getpid()) + ".dot";
+  REQUIRE(setenv("HEDDLE_WATCHDOG_DOT", path.c_str(), 1) == 0);
+  {
+    Hung hung(0.02);
+    while (!contains(read_file(path), "}")) std::this_thread::yield();
+    const DotGraph graph(read_file(path));
+    CHECK(graph.nodes.contains("upload"));
+    CHECK(contains(read_file(path), "was issued on stream 0"));
+  }
+  unsetenv("HEDDLE_WATCHDOG_DOT");
+  std::remove(path.c_str());
 }
 
 TEST_CASE("a report is due when nothing ended for the limit, and again after twice as long") {
