@@ -399,6 +399,46 @@ TEST_CASE("priorities on streams change nothing but the order of what may go in 
   });
 }
 
+TEST_CASE("ops on streams pushed from several threads, and from inside ops on the CPU and on streams") {
+  on_every_engine([](Engine& engine, Stream& a, Stream& b) {
+    constexpr int kThreads = 3, kEach = 30;
+    std::atomic<int> nested = 0;
+    std::atomic<bool> wrong = false;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        const Var x = engine.new_var(), y = engine.new_var();
+        std::uint64_t value = 1, expected = 1;
+        const auto step = [&value](std::uint64_t n) { value = value * 3 + n; };
+        for (std::uint64_t i = 0; i < kEach; ++i) {
+          const auto n = i + static_cast<std::uint64_t>(t);
+          Stream& stream = n % 2 == 0 ? a : b;
+          Stream& other = n % 2 == 0 ? b : a;
+          const auto push_more = [&] {
+            engine.push_on(other, work([&] { ++nested; }), {.priority = static_cast<int>(n % 3) - 1});
+          };
+          if (n % 3 == 0) {
+            engine.push([=] { push_more(), step(n); }, {.read = {x}, .mutate = {x}});
+          } else {
+            engine.push_on(stream, [=](Stream& on) { push_more(), on.enqueue([=] { step(n); }); },
+                           {.read = {x}, .mutate = {x}});
+          }
+          expected = expected * 3 + n;
+          if (n % 7 != 0) continue;
+          engine.wait(x);
+          if (value != expected) wrong = true;
+        }
+        engine.wait(x);
+        if (value != expected) wrong = true;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    engine.wait_all();
+    CHECK_FALSE(wrong);
+    CHECK(nested == kThreads * kEach);
+  });
+}
+
 TEST_CASE("an urgent op on a stream is issued before others that were ready earlier") {
   Stepped s(EngineOptions{.scheduler = Scheduler::threaded, .workers = 1});
   std::atomic<bool> started = false, go = false;
