@@ -33,7 +33,8 @@ void EngineCore::start_watchdog() {
 }
 
 void EngineCore::take_bounded(std::size_t bytes) {
-  if (this_thread_state.core || InStreamWork::here()) return budget_->take_anyway(bytes);
+  // What is captured is given its room back at once: it will run later, or never.
+  if (this_thread_state.core || InStreamWork::here() || capturing()) return budget_->take_anyway(bytes);
   if (budget_->try_take(bytes)) return;
   await_room(bytes);
   try {
