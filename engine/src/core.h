@@ -54,7 +54,7 @@ struct EngineCore : Scheduling {
   }
   // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine, or in the
   // work of one: that might be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
-  // For ops of the engine's own: never blocks.
+  // `anyway`: for ops of the engine's own, never blocks.
   void take_room_anyway(std::size_t bytes) {
     if (budget_) budget_->take_anyway(bytes);
   }
