@@ -86,11 +86,11 @@ TEST_CASE("one program with ops on streams gives one result under 100 fuzzed sch
   }
 }
 
-// --programs=5000 --wish-ops=300 is a long run.
+// --from-program=1000 --programs=5000 --wish-ops=300 is a long run.
 TEST_CASE(
     "random programs of ops on streams, priorities, groups, bounds and graphs give the naive engine's "
     "result") {
-  const auto first = argument("first", 0);
+  const auto first = argument("from-program", 0);
   const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
   const int ops = static_cast<int>(argument("wish-ops", 300));
   int cancelled = 0, failed = 0, clean = 0;

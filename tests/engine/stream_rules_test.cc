@@ -414,8 +414,8 @@ TEST_CASE("ops on streams pushed from several threads, and from inside ops on th
           const auto n = i + static_cast<std::uint64_t>(t);
           Stream& stream = n % 2 == 0 ? a : b;
           Stream& other = n % 2 == 0 ? b : a;
-          const auto push_more = [&] {
-            engine.push_on(other, work([&] { ++nested; }), {.priority = static_cast<int>(n % 3) - 1});
+          const auto push_more = [&engine, &other, &nested, n] {
+            engine.push_on(other, work([&nested] { ++nested; }), {.priority = static_cast<int>(n % 3) - 1});
           };
           if (n % 3 == 0) {
             engine.push([=] { push_more(), step(n); }, {.read = {x}, .mutate = {x}});
