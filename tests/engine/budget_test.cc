@@ -251,6 +251,7 @@ TEST_CASE("wait_all and wait go on while others wait for room") {
     }
     stop = true;
     pushers.join();
+    engine.wait_all();  // the last of their ops hold what is here
   });
 }
 
