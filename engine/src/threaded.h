@@ -41,10 +41,7 @@ class ThreadedCore final : public EngineCore {
     const Runner* runner = this_runner();
     return runner ? runner->seat->index : -1;
   }
-  bool runs_anything() const override {
-    const Runner* runner = this_runner();
-    return runner && runner->depth == 0;
-  }
+  bool runs_anything() const override;
   void expect_help() override;
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
