@@ -203,9 +203,9 @@ class FuzzCore final : public EngineCore {
   // Nobody else would run the ops that are in the way.
   void await_room(std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    while (!budget_->try_take(bytes)) {
+    for (std::uint64_t old_news = news_; !budget_->try_take(bytes); old_news = news_) {
       const bool acted = !running_ && act(lock);
-      if (!acted) progress_.wait(lock);
+      if (!acted && news_ == old_news) progress_.wait(lock);  // room may have come while a stream was moved
     }
   }
 

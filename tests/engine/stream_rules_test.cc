@@ -269,6 +269,27 @@ TEST_CASE("the work of an op may push beyond the bound: room may only come when 
   }
 }
 
+TEST_CASE("under fuzz, room that comes while a stream is looked at is not missed") {
+  Engine engine({.scheduler = Scheduler::fuzz, .seed = 1, .max_ops = 1});
+  engine.stream(cpu());  // with nothing to do
+  std::atomic<Completion*> next = nullptr;
+  std::atomic<bool> stop = false;
+  std::thread completes([&] {
+    while (!stop) {
+      if (Completion* completion = next.exchange(nullptr)) {
+        completion->done();
+        delete completion;
+      }
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    engine.push_async([&](RunContext&, Completion done) { next = new Completion(std::move(done)); });
+  }
+  engine.wait_all();
+  stop = true;
+  completes.join();
+}
+
 TEST_CASE("clear_error does not wait for room") {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 1});
   const Var x = engine.new_var();
