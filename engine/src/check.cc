@@ -6,6 +6,7 @@
 
 #include "core.h"
 #include "fence_set.h"
+#include "stream_work.h"
 
 namespace heddle {
 
@@ -79,6 +80,7 @@ void Record::touched(const Var& var, Touch touch, const std::function<std::strin
     const bool made_here = op == maker_ && op->sequence == maker_sequence_;
     if (!made_here) fail(*op, granted.data(), touch, describe());
   }
+  if (InStreamWork::here()) return;  // of which op is not known
   if (pusher_.load(std::memory_order_relaxed) != this_thread() || !change_in_flight(*var.state())) return;
   throw UndeclaredAccess(describe() + " was touched (" + name_of(touch) +
                          ") while an op that changes it is in flight; wait for it first");

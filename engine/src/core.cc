@@ -6,6 +6,7 @@
 #include "fork.h"
 #include "graph_state.h"
 #include "op_memory.h"
+#include "stream_work.h"
 #include "streams.h"
 #include "tracker.h"
 #include "watch.h"
@@ -32,7 +33,8 @@ void EngineCore::start_watchdog() {
 }
 
 void EngineCore::take_bounded(std::size_t bytes) {
-  if (this_thread_state.core) return budget_->take_anyway(bytes);
+  // What is captured is given its room back at once: it will run later, or never.
+  if (this_thread_state.core || InStreamWork::here() || capturing()) return budget_->take_anyway(bytes);
   if (budget_->try_take(bytes)) return;
   await_room(bytes);
   try {
@@ -80,7 +82,7 @@ InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_threa
 }
 InsideOp::~InsideOp() { this_thread_state = outer_; }
 
-void EngineCore::drop(VarState& var) noexcept { delete &var; }
+void Scheduling::drop(VarState& var) noexcept { delete &var; }
 
 OpNode* EngineCore::current_op() const {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
@@ -116,10 +118,6 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
-  return {op.name, op.where, core.trace_number, op.sequence, op.released_by()};
-}
-
 }  // namespace
 
 // What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
@@ -152,7 +150,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     destroy_closure(op);
   }
   if (start) [[unlikely]]
-    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, *this), start, trace::now());
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, trace_number), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->ended(*op);
   give_room(op->bytes());
@@ -168,7 +166,7 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
     extra.thrown = call(op, worker);
   }
   if (start) [[unlikely]]
-    trace::op_issued(extra.lane, traced(*op, *this), start, trace::now());
+    trace::op_issued(extra.lane, traced(*op, trace_number), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
@@ -188,7 +186,8 @@ void complete_parts(OpNode* op) noexcept {
   std::exception_ptr thrown = outcome_of(op);
   if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
   if (op->extra->started) [[unlikely]]
-    trace::op_completed(op->extra->lane, traced(*op, *op->extra->core), op->extra->started, trace::now());
+    trace::op_completed(op->extra->lane, traced(*op, op->extra->core->trace_number), op->extra->started,
+                        trace::now());
   op->extra->core->end(op, std::move(thrown));
 }
 
@@ -231,9 +230,22 @@ void drop(OpNode* op) noexcept {
                "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
 }
 
+namespace {
+
+// Of two launches that follow each other. The vars go on naming the access of the first one, which lives until the last
+// gives them back, under the number of the one that has them now: see Pending.
+void hand_over(OpNode& from, OpNode& to) noexcept {
+  OpNode* holder = from.extra->holder ? from.extra->holder : &from;
+  std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);
+  to.extra->holder = holder;
+}
+
+}  // namespace
+
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
-  if (OpNode* then = op->extra ? op->extra->then : nullptr) return ready.push_back(then);
+  if (OpNode* then = op->extra ? op->extra->then : nullptr)
+    return hand_over(*op, *then), ready.push_back(then);
   ReadyList woken;
   leave(*op, failure, woken);
   while (!woken.empty()) {
@@ -274,7 +286,7 @@ void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
   free_op(op);
 }
 
-void EngineCore::parallel(std::int64_t count, std::int64_t grain,
+void Scheduling::parallel(std::int64_t count, std::int64_t grain,
                           const std::function<void(std::int64_t, std::int64_t)>& body) {
   for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
 }
@@ -312,7 +324,14 @@ void destroy_closure(OpNode* op) noexcept {
 }
 
 void free_op(OpNode* op) noexcept {
-  if (op->extra) op->extra->~OpExtra();
+  if (OpExtra* extra = op->extra) {
+    if (extra->then && !extra->holder) return;  // it is the holder
+    if (extra->holder && !extra->then) {
+      extra->holder->extra->then = nullptr;
+      free_op(extra->holder);
+    }
+    extra->~OpExtra();
+  }
   op_free(op, op->closure_at, op->alone);
 }
 

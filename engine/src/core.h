@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <heddle/engine.h>
@@ -13,72 +14,34 @@
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
+#include "scheduling.h"
 #include "thread_state.h"
 #include "var_registry.h"
 
 namespace heddle::detail {
 
 class Streams;
+struct Dependency;
 struct EngineCore;
 class Pending;
 class Watch;
 
-// Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
-struct EngineCore {
+// Between its scheduler and the Engine. Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
+struct EngineCore : Scheduling {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
-  virtual ~EngineCore();
+  ~EngineCore() override;
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
-  virtual void submit_all(OpNode* first,
-                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
-  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
-  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
-  // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
-  virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
-  virtual void drop(VarState& var) noexcept;  // its last handle is gone
-  virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
-  // In the child of a fork: ops on var were pushed and not yet entered.
-  virtual bool has_submitted(const VarState&) const { return false; }
-  virtual void
-  stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
-  virtual int workers() const { return 1; }
-
-  // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
-  // shows those that are pushed and not entered, or ready.
-  virtual std::int64_t in_flight() = 0;
-  virtual bool has_pending() { return in_flight() > 0; }
-  virtual void visit_pending(Pending&) {}
   Watch* watch() const { return watch_.get(); }  // null without EngineOptions::watchdog
   void start_watchdog();                         // throws std::system_error
 
-  // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
-  virtual void issued(OpNode* op) noexcept = 0;
-  // What it has enqueued is done, any thread; op is freed. Lets go of `failure` as finish() does.
-  virtual void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
-  // What op was kept back for is done, any thread: it is executed again.
-  virtual void resume(OpNode* op) noexcept = 0;
-  virtual void stir() noexcept {}  // a WaitState is done, any thread, no lock held
-  virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
   // Null until the first stream is made.
   Streams* streams() const { return streams_.load(std::memory_order_acquire); }
   Streams& need_streams();
+  std::string streams_before(const OpNode& op) const;  // the names of those that op is kept back for
   // As poison_of_reads, and what has failed on streams.
   std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
-
-  virtual void parallel(std::int64_t count, std::int64_t grain,
-                        const std::function<void(std::int64_t, std::int64_t)>& body);
-
-  // The calling thread's worker number now, -1 if it may not start another op.
-  virtual int worker_now() const { return 0; }
-  // The op that the calling thread runs has work for others.
-  virtual void expect_help() {}
-
-  // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
-  virtual void begin_blocking() {}
-  virtual void end_blocking() noexcept {}
 
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
@@ -89,9 +52,9 @@ struct EngineCore {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
-  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine: that might
-  // be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
-  // For ops of the engine's own: never blocks.
+  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine, or in the
+  // work of one: that might be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
+  // `anyway`: for ops of the engine's own, never blocks.
   void take_room_anyway(std::size_t bytes) {
     if (budget_) budget_->take_anyway(bytes);
   }
@@ -111,7 +74,8 @@ struct EngineCore {
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
-  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate.
+  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate; or
+  // in the work of one.
   static void check_may_wait();
 
   // The innermost op of this core that the calling thread is in; null if there is none.
@@ -134,8 +98,6 @@ struct EngineCore {
   // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
-  // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
-  virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
   const std::unique_ptr<Budget> budget_;  // null: unbounded
@@ -153,7 +115,8 @@ struct EngineCore {
       OpNode* op, std::exception_ptr own,
       const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
   bool is_lost(const OpNode& op) const;
-  void end_unissued(OpNode* op, std::exception_ptr thrown) noexcept;
+  void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
+  void end_unissued(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept;
   [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
@@ -165,6 +128,7 @@ struct EngineCore {
   const std::uint32_t generation_;
 };
 
+std::string stream_name(const OpNode& op);  // where it is issued, "" on the CPU
 // The error with which both parts of an asynchronous op have ended.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
 void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it

@@ -352,7 +352,20 @@ ErrorReport Engine::error_of(const Var& var) const {
 }
 
 void Engine::clear_error(const Var& var) {
-  push([] {}, {.mutate = {var}, .name = "clear_error"});
+  core_->check_open();
+  check_capture(core_);
+  constexpr auto kNothing = [] {};
+  using Nothing = SyncOp<std::remove_const_t<decltype(kNothing)>>;
+  Access access{.name = "clear_error"};
+  access.mutate.add(var);
+  check_vars(access, core_);
+  OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
+  core_->take_room_anyway(0);
+  ::new (op->place()) Nothing{kNothing};
+  op->access_count = fill_accesses(op->accesses(), access, op);
+  op->table = &Nothing::table;
+  op->name = access.name;
+  submit(op);
 }
 
 std::string Engine::describe_pending() const { return Pending(*core_).text(); }

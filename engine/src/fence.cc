@@ -1,6 +1,7 @@
 #include "fence.h"
 
 #include <deque>
+#include <utility>
 
 #include "event_pool.h"
 
@@ -24,40 +25,46 @@ void call_in_line(std::function<void()> fn) {
 
 }  // namespace
 
-void FenceState::when_done(std::function<void()> fn) {
-  {
-    std::lock_guard guard(mutex_);
-    if (!done()) {
-      waiters_.push_back(std::move(fn));
-      return;
-    }
-  }
+// Takes fn over if the fence is not done.
+bool FenceState::calls_back(std::function<void()>& fn) {
+  std::lock_guard guard(mutex_);
+  if (done()) return false;
+  waiters_.push_back(std::move(fn));
+  return true;
+}
+
+void when_done(Fence&& fence, std::function<void()> fn) {
+  if (Fence own = std::move(fence); own->calls_back(fn)) return;
   fn();
 }
 
-void FenceState::arrive() {
-  // acq_rel: who settles sees what all the others brought.
-  if (to_come_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle();
+// `held` is shared by all who bring something: the last one empties it.
+void FenceState::arrive(Fence& held) {
+  // acq_rel: who settles sees what all the others brought, and that they are done with `held`.
+  if (held->to_come_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
 }
 
-void FenceState::settle() {
-  std::vector<FailurePtr> inherited;
-  for (const Fence& read : reads_) {
-    if (read->failure()) inherited.push_back(read->failure());
+void FenceState::settle(Fence self) {
+  {
+    std::vector<FailurePtr> inherited;
+    for (const Fence& read : self->reads_) {
+      if (read->failure()) inherited.push_back(read->failure());
+    }
+    self->reads_.clear();  // fences must not keep all their history alive
+    self->failure_ = std::exchange(self->outcome_, nullptr)(std::exchange(self->own_, nullptr), inherited);
   }
-  reads_.clear();  // fences must not keep all their history alive
-  failure_ = std::exchange(outcome_, nullptr)(std::exchange(own_, nullptr), inherited);
-  pool_->give_back(event_);
+  self->pool_->give_back(self->event_);
   std::vector<std::function<void()>> waiters;
   {
-    std::lock_guard guard(mutex_);
-    done_.store(true, std::memory_order_release);
-    waiters.swap(waiters_);
+    std::lock_guard guard(self->mutex_);
+    self->done_.store(true, std::memory_order_release);
+    waiters.swap(self->waiters_);
   }
+  self.reset();
   for (std::function<void()>& waiter : waiters) call_in_line(std::move(waiter));
 }
 
-void when_all_done(const std::vector<Dependency>& dependencies, std::function<void()> fn) {
+void when_all_done(std::vector<Dependency>&& dependencies, std::function<void()> fn) {
   struct Countdown {
     std::atomic<std::size_t> left;
     std::function<void()> fn;
@@ -66,7 +73,7 @@ void when_all_done(const std::vector<Dependency>& dependencies, std::function<vo
   auto count = [countdown] {
     if (countdown->left.fetch_sub(1, std::memory_order_acq_rel) == 1) countdown->fn();
   };
-  for (const Dependency& dependency : dependencies) dependency.fence->when_done(count);
+  for (const Dependency& dependency : std::exchange(dependencies, {})) dependency.fence->when_done(count);
   count();
 }
 

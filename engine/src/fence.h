@@ -51,12 +51,16 @@ class FenceState {
   }
 
   // Calls fn once: now if the fence is done, else when it is; with no lock held. fn must not throw.
-  void when_done(std::function<void()> fn);
+  void when_done(std::function<void()> fn) {
+    if (!calls_back(fn)) fn();
+  }
 
  private:
   friend class Issuer;
-  void arrive();
-  void settle();
+  friend void when_done(Fence&& fence, std::function<void()> fn);
+  bool calls_back(std::function<void()>& fn);
+  static void arrive(Fence& held);
+  static void settle(Fence self);
 
   Stream* const stream_;
   const std::uint64_t ticket_;
@@ -74,7 +78,11 @@ class FenceState {
   std::vector<std::function<void()>> waiters_;
 };
 
-// Calls fn once, when all of them are done: now, if they are. fn must not throw.
-void when_all_done(const std::vector<Dependency>& dependencies, std::function<void()> fn);
+// As FenceState::when_done, but when fn is called the fence is held by nobody who has only brought it about: its failure
+// lives as long as vars that it poisons.
+void when_done(Fence&& fence, std::function<void()> fn);
+
+// Calls fn once, when all of them are done: now, if they are. They are let go of before. fn must not throw.
+void when_all_done(std::vector<Dependency>&& dependencies, std::function<void()> fn);
 
 }  // namespace heddle::detail

@@ -1,5 +1,6 @@
 #include "fence_set.h"
 
+#include <algorithm>
 #include <mutex>
 
 namespace heddle::detail {
@@ -23,17 +24,9 @@ void FenceSet::set_write(const Fence& fence) {
   std::lock_guard guard(lock_);
   write_.swap(old_write);
   reads_.swap(old_reads);
-  forgiven_.reset();
 }
 
 void FenceSet::clear() { set_write(nullptr); }
-
-void FenceSet::forgive() {
-  Fence old_write;  // freed outside the lock
-  std::lock_guard guard(lock_);
-  if (write_ && !write_->done()) forgiven_ = write_;
-  write_.swap(old_write);
-}
 
 void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) {
   std::vector<Fence> dropped;  // freed outside the lock
@@ -51,7 +44,6 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
     dropped.push_back(std::move(fence));
     return pending;
   };
-  add_pending(forgiven_);
   if (mutates) std::erase_if(reads_, [&](const WeakFence& read) { return !add_pending(read); });
 }
 
@@ -60,16 +52,21 @@ FailurePtr FenceSet::failure() const {
   return write_ && write_->done() ? write_->failure() : nullptr;
 }
 
+// These free no fence: their callers hold locks.
 bool FenceSet::writing() const {
-  Fence forgiven;  // freed outside the lock
   std::lock_guard guard(lock_);
-  forgiven = forgiven_.lock();
-  return (write_ && !write_->done()) || (forgiven && !forgiven->done());
+  return write_ && !write_->done();
+}
+
+bool FenceSet::busy() const {
+  std::lock_guard guard(lock_);
+  return (write_ && !write_->done()) ||
+         std::any_of(reads_.begin(), reads_.end(), [](const WeakFence& read) { return !read.expired(); });
 }
 
 bool FenceSet::settled_in_child(FailurePtr& failure) const {
   std::unique_lock lock(lock_, std::try_to_lock);
-  if (!lock || (write_ && !write_->done()) || !forgiven_.expired()) return false;
+  if (!lock || (write_ && !write_->done())) return false;
   failure = write_ ? write_->failure() : nullptr;
   return true;
 }

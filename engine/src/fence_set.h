@@ -25,14 +25,12 @@ class FenceSet {
   // that only mutates does not care how the last write ended.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
-  // How the last write ended: null if it ended well, is not done, is forgiven or was not on a stream.
+  // How the last write ended: null if it ended well, is not done or was not on a stream.
   FailurePtr failure() const;
 
-  // Later ops do not care how the last write ended, but come after it all the same.
-  void forgive();
-
-  // The last write is not done.
+  // The last write is not done; or that, or one of the reads since.
   bool writing() const;
+  bool busy() const;
 
   // In the child of a fork, where the lock may be held for ever and what is not done never will be. False if
   // the outcome of the last write is not known.
@@ -47,7 +45,6 @@ class FenceSet {
 
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
-  WeakFence forgiven_;            // the last write, instead
   std::vector<WeakFence> reads_;  // one a stream
 };
 

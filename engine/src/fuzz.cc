@@ -88,9 +88,8 @@ class FuzzCore final : public EngineCore {
     add(ready);
   }
 
-  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+  void ended(OpNode* op) noexcept override {
     const std::uint8_t epoch = op->epoch;
-    failure.reset();
     free_op(op);
     std::lock_guard guard(mutex_);
     --unfinished_[epoch];
@@ -110,7 +109,7 @@ class FuzzCore final : public EngineCore {
   }
 
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
     std::lock_guard guard(mutex_);
     const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
     return std::make_unique<HostStream>(device, lane, of_seed);
@@ -204,9 +203,9 @@ class FuzzCore final : public EngineCore {
   // Nobody else would run the ops that are in the way.
   void await_room(std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    while (!budget_->try_take(bytes)) {
+    for (std::uint64_t old_news = news_; !budget_->try_take(bytes); old_news = news_) {
       const bool acted = !running_ && act(lock);
-      if (!acted) progress_.wait(lock);
+      if (!acted && news_ == old_news) progress_.wait(lock);  // room may have come while a stream was moved
     }
   }
 

@@ -6,6 +6,8 @@
 #include <heddle/error.h>
 #include <heddle/host_stream.h>
 
+#include "stream_work.h"
+
 namespace heddle {
 
 // Complete up to a generation, with whoever wants to be told of the next one.
@@ -175,6 +177,7 @@ bool HostStream::run_one() {
   if (!next || blocked(*next)) return false;
   const Item item = take_front();
   if (item.work) {
+    const detail::InStreamWork inside;
     try {
       item.work();
     } catch (...) {

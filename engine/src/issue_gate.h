@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <utility>
 
 #include "spin_lock.h"
 
@@ -11,6 +12,7 @@ namespace heddle::detail {
 // Op has next_ready() and set_next_ready(), a link that is the gate's while the op is in it.
 //
 //   if (gate.enter(op)) do issue(op); while ((op = gate.next()));
+//   if (gate.enter(op)) issue(op), run_again(gate.open());
 template <class Op> class IssueGate {
  public:
   // True: the caller issues op and then what next() gives, until that is null. False: another thread will.
@@ -25,6 +27,14 @@ template <class Op> class IssueGate {
     }
     tail_ = op;
     return false;
+  }
+
+  // The thread inside leaves. What it gives, linked by next_ready(), has to enter anew.
+  Op* open() {
+    std::lock_guard guard(lock_);
+    taken_ = false;
+    tail_ = nullptr;
+    return std::exchange(head_, nullptr);
   }
 
   Op* next() {

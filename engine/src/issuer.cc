@@ -73,14 +73,16 @@ void Issuer::watch(const Fence& fence, bool recorded) noexcept {
   fence->generation_ = fence->event_->generation();
   const std::vector<Fence> reads = fence->reads_;  // the last of them to arrive clears the fence's
   fence->to_come_.fetch_add(reads.size() + (recorded ? 1 : 0), std::memory_order_relaxed);
-  for (const Fence& read : reads) read->when_done([fence] { fence->arrive(); });
+  // A back end may keep what it has called back: the fence must not live for as long.
+  const auto held = std::make_shared<Fence>(fence);
+  for (const Fence& read : reads) read->when_done([held] { FenceState::arrive(*held); });
   if (recorded) {
-    poller_->watch(*stream_, *fence->event_, fence->generation_, [fence](const std::exception_ptr& error) {
-      if (error && !fence->own_) fence->own_ = error;
-      fence->arrive();
+    poller_->watch(*stream_, *fence->event_, fence->generation_, [held](const std::exception_ptr& error) {
+      if (error && !(*held)->own_) (*held)->own_ = error;
+      FenceState::arrive(*held);
     });
   }
-  fence->arrive();
+  FenceState::arrive(*held);
 }
 
 }  // namespace heddle::detail

@@ -19,6 +19,7 @@ class Issuer {
   Issuer(std::unique_ptr<Stream> stream, Poller& poller) : stream_(std::move(stream)), poller_(&poller) {}
 
   Stream& stream() { return *stream_; }
+  const Stream& stream() const { return *stream_; }
   const EventPool& events() const { return events_; }
 
   // False if one of them is on a stream that this one cannot wait for: then the op is kept back until they are done,

@@ -60,9 +60,7 @@ class NaiveCore final : public EngineCore {
       if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
     }
     failure.reset();
-    std::lock_guard guard(ended_mutex_);
-    op->waiting = 0;
-    ended_.notify_all();
+    let_go(op);
   }
 
   void stop() noexcept override {}
@@ -71,18 +69,35 @@ class NaiveCore final : public EngineCore {
   std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
 
   void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
-  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
-    finish(op, std::move(failure));
+  void ended(OpNode* op) noexcept override {
+    for (std::uint32_t i = 0; i < op->access_count; ++i) {
+      const AccessNode& access = op->accesses()[i];
+      if (!access.mutates) continue;
+      FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);  // op has left its own
+      std::shared_ptr<const Failure> failure = fences.failure();
+      {
+        std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+        access.var->poison.swap(failure);
+      }
+      fences.clear();
+    }
+    let_go(op);
   }
   void resume(OpNode* op) noexcept override { execute(op, 0); }
 
   // Its work runs inside the push, as all else does.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return EngineCore::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
     return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
   }
 
  private:
+  void let_go(OpNode* op) noexcept {
+    std::lock_guard guard(ended_mutex_);
+    op->waiting = 0;
+    ended_.notify_all();
+  }
+
   void queue(OpNode* first, OpNode* last) {
     for (OpNode* op = first;; op = op->next_ready()) {
       for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);

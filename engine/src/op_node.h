@@ -51,6 +51,8 @@ struct OpExtra {
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
+  OpNode* holder =
+      nullptr;  // of such a next one: the first, whose accesses the vars know; freed with the last
   Wishes wishes;
 };
 
@@ -88,6 +90,10 @@ struct OpNode : QueueNode {
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }
 };
 static_assert(sizeof(OpNode) == 64 && sizeof(AccessNode) % alignof(std::max_align_t) == 0);
+
+inline trace::TraceOp traced(const OpNode& op, std::uint32_t engine) {
+  return {op.name, op.where, engine, op.sequence, op.released_by()};
+}
 
 // An intrusive list of ops, first in, first out.
 struct ReadyList {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core.h"
+#include "fence_set.h"
 #include "watch.h"
 
 namespace heddle::detail {
@@ -31,18 +32,38 @@ bool half_done(const OpNode& op) {
   return op.table && op.table->async && op.extra->parts.load(std::memory_order_relaxed) == 1;
 }
 
+// Launches of a graph that follow each other hold their vars as one op, which goes by the number of the one that runs.
+std::uint64_t number_of(const OpNode& op) {
+  return std::atomic_ref(const_cast<std::uint64_t&>(op.sequence)).load(std::memory_order_relaxed);
+}
+
 PendingOp copy_of(const OpNode& op, PendingState state) {
   PendingOp copy;
   copy.state = state;
   copy.kind = op.kind;
-  copy.sequence = op.sequence;
+  copy.sequence = number_of(op);
   copy.name = op.name;
   copy.where = site_of(op);
+  copy.streams = stream_name(op);
   const std::uint32_t count = std::min(op.access_count, kMostReads);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!op.accesses()[i].mutates) copy.reads.push_back(op.accesses()[i].var);
   }
   return copy;
+}
+
+bool held_by_stream(const AccessNode& access) {
+  const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
+  return fences && (access.mutates ? fences->busy() : fences->writing());
+}
+
+// An op on the CPU runs when no stream is busy with its vars any more; one on a stream may be about to be issued.
+PendingState state_of_writer(const OpNode& op) {
+  if (half_done(op)) return PendingState::completing;
+  const AccessNode* const end = op.accesses() + std::min(op.access_count, kMostReads);
+  const bool on_cpu = !op.extra || !op.extra->on;
+  return on_cpu && std::any_of(op.accesses(), end, held_by_stream) ? PendingState::kept_back
+                                                                   : PendingState::granted;
 }
 
 std::string ops_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " op" : " ops"); }
@@ -61,6 +82,11 @@ std::string state_text(const PendingOp& op) {
     case PendingState::completing:
       return "waits for its Completion; was started" +
              (op.seconds ? " " + seconds_text(*op.seconds) + " ago" : "");
+    case PendingState::issued:
+      return "was issued on " + op.streams + (op.seconds ? " " + seconds_text(*op.seconds) + " ago" : "") +
+             ", which has not done its work";
+    case PendingState::kept_back:
+      return "is kept back" + lasted + " for work on " + (op.streams.empty() ? "streams" : op.streams);
     case PendingState::granted:
       return "runs or is about to";
     case PendingState::ready:
@@ -102,9 +128,10 @@ bool Pending::see(const OpNode& op, PendingState state) {
     submitted_.push_back(copy_of(op, state));
     return submitted_.size() < kMostOps;
   }
-  auto [at, fresh] = ops_.try_emplace(op.sequence);
+  PendingOp copy = copy_of(op, state);
+  auto [at, fresh] = ops_.try_emplace(copy.sequence);
   if (fresh) {
-    at->second = copy_of(op, state);
+    at->second = std::move(copy);
     ++seen_[state];
     bound(state);
   } else if (at->second.state < state) {
@@ -114,9 +141,9 @@ bool Pending::see(const OpNode& op, PendingState state) {
   return state == PendingState::waiting || seen_[state] < kMostOps;
 }
 
-PendingOp* Pending::see_running(const OpNode& op, bool returned) {
-  see(op, returned ? PendingState::completing : PendingState::running);
-  const auto found = ops_.find(op.sequence);
+PendingOp* Pending::see_started(const OpNode& op, PendingState state) {
+  see(op, state);
+  const auto found = ops_.find(number_of(op));
   return found == ops_.end() ? nullptr : &found->second;
 }
 
@@ -132,13 +159,13 @@ void Pending::bound(PendingState state) {
 void Pending::look_at(VarState& var) {
   std::lock_guard guard(var.lock);
   if (const AccessNode* writer = var.writer) {
-    see(*writer->op, half_done(*writer->op) ? PendingState::completing : PendingState::granted);
+    see(*writer->op, state_of_writer(*writer->op));
   }
   if (!var.head) return;
   PendingVar& copy = vars_[&var];
   copy.number = var.number;
   copy.readers = var.readers_running;
-  if (var.writer) copy.writer = {var.writer->op->sequence, true};
+  if (var.writer) copy.writer = {number_of(*var.writer->op), true};
   for (const AccessNode* access = var.head; access && copy.queue.size() < kMostQueued;
        access = access->next) {
     const OpNode& op = *access->op;

@@ -20,13 +20,14 @@ namespace heddle::detail {
 struct EngineCore;
 
 // The later one wins where an op was seen in several.
-enum class PendingState { submitted, granted, waiting, ready, running, completing };
+enum class PendingState { submitted, granted, kept_back, waiting, ready, running, completing, issued };
 
 struct PendingOp {
   PendingState state = PendingState::waiting;
   OpKind kind = OpKind::user;
   std::uint64_t sequence = 0;
   std::string name, where;
+  std::string streams;                  // where it was issued, or what it is kept back for
   std::optional<double> seconds;        // since it was started
   int worker = -1;                      // that started it
   std::optional<std::uint64_t> inside;  // of a wait: the op that waits
@@ -56,7 +57,7 @@ class Pending {
 
   // For the collecting core: op cannot end during the call. False: enough of that state were seen.
   bool see(const OpNode& op, PendingState state);
-  PendingOp* see_running(const OpNode& op, bool returned);
+  PendingOp* see_started(const OpNode& op, PendingState state);
 
  private:
   // What an op waits for: one access of another op to one of its vars.

@@ -1,10 +1,25 @@
+#include <utility>
+
 #include <heddle/error.h>
 #include <heddle/host_stream.h>
 #include <heddle/stream.h>
 
 #include "gpu.h"
+#include "stream_work.h"
 
 namespace heddle {
+namespace detail {
+namespace {
+
+constinit thread_local bool working = false;
+
+}  // namespace
+
+InStreamWork::InStreamWork() noexcept : outer_(std::exchange(working, true)) {}
+InStreamWork::~InStreamWork() { working = outer_; }
+bool InStreamWork::here() noexcept { return working; }
+
+}  // namespace detail
 
 const char* name_of(Lane lane) {
   switch (lane) {

@@ -6,6 +6,7 @@
 #include "core.h"
 #include "fence_set.h"
 #include "graph_state.h"
+#include "stream_work.h"
 #include "streams.h"
 #include "watch.h"
 
@@ -79,7 +80,7 @@ Streams& EngineCore::need_streams() {
   return *known;
 }
 
-std::unique_ptr<Stream> EngineCore::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
+std::unique_ptr<Stream> Scheduling::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
 
 void EngineCore::check_may_wait() {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
@@ -87,6 +88,7 @@ void EngineCore::check_may_wait() {
     throw WouldDeadlock("op '" + std::string(frame->op->name) +
                         "' is on a stream: its function only enqueues, and must not wait");
   }
+  if (InStreamWork::here()) throw WouldDeadlock("a wait in the work of a stream would keep the stream");
 }
 
 // Of what op reads, on whichever way it came. Only while op holds its grants.
@@ -106,55 +108,82 @@ bool EngineCore::is_lost(const OpNode& op) const {
   return failure_of_reads(op) || (op.group() && op.group()->cancellation());
 }
 
-// False if op was issued, lost, or is kept back until its fences are done. An op on a stream that is known to be lost is
-// kept back too: others rely on coming after what it was to come after.
+// False if op is for its stream, or is kept back until its fences are done.
 bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
-  const std::vector<Dependency> after = fences_before(*op);
-  const StreamLane* lane = op->extra ? op->extra->on : nullptr;
-  if (lane && lane->issuer.can_wait_for(after) && !is_lost(*op)) {
+  if (op->extra && op->extra->on) {
     issue_in_turn(op, worker);
     return false;
   }
-  if (!all_done(after)) {
-    when_all_done(after, [this, op] { resume(op); });
-    return false;
-  }
-  // A failure may have come with the last of them.
-  if (lane && !is_lost(*op)) {
-    issue_in_turn(op, worker);
-    return false;
-  }
-  if (lane) {
-    end_unissued(op, nullptr);
+  if (std::vector<Dependency> after = fences_before(*op); !all_done(after)) {
+    keep_back(op, std::move(after));
     return false;
   }
   absorb_fences(*op);
   return true;
 }
 
-// What it was to come after is done. An op that is lost would not have thrown.
-void EngineCore::end_unissued(OpNode* op, std::exception_ptr thrown) noexcept {
+void EngineCore::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
+  if (watch_) watch_->kept_back(*op);
+  when_all_done(std::move(after), [this, op] {
+    if (watch_) watch_->resumes(*op);
+    resume(op);
+  });
+}
+
+// Where the fences are that op, which is kept back, waits for.
+std::string EngineCore::streams_before(const OpNode& op) const {
+  std::string names;
+  const StreamLane* last = nullptr;
+  for (const Dependency& dependency : fences_before(op)) {
+    const StreamLane* lane =
+        dependency.fence->done() ? nullptr : streams()->find(*dependency.fence->stream());
+    if (!lane || lane == last) continue;
+    names += (names.empty() ? "" : ", ") + lane->name();
+    last = lane;
+  }
+  return names;
+}
+
+std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
+
+// What it was to come after is done.
+void EngineCore::end_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
-  FailurePtr failure = obstacle(*op);
-  if (!failure && thrown) failure = errors.failed(*op, std::move(thrown));
+  if (trace::on()) [[unlikely]]
+    op->extra->on->trace_done(*op, trace_number, trace::now());
   end_with(op, std::move(failure));
 }
 
+// A thread that waits for something issues what that needs: the rest might keep it longer, or need a lock that it holds.
 void EngineCore::issue_in_turn(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   if (!lane.gate.enter(op)) return;
   do {
     issue(op, worker);
+    if (!runs_anything()) {
+      for (OpNode *left = lane.gate.open(), *next = nullptr; left; left = next) {
+        next = left->next_ready();
+        resume(left);
+      }
+      return;
+    }
   } while ((op = lane.gate.next()));
 }
 
+// Inside the gate, for op may have stood at it: its group may have been cancelled meanwhile. An op that is known to be lost is
+// kept back like one that its stream cannot order: others rely on coming after what it was to come after.
 void EngineCore::issue(OpNode* op, int worker) noexcept {
-  // Again, because op may have stood at the gate: what is done by now needs no wait.
-  const std::vector<Dependency> after = fences_before(*op);
+  StreamLane& lane = *op->extra->on;
+  std::vector<Dependency> after = fences_before(*op);
+  const bool lost = is_lost(*op);
+  if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
+  // Asked for anew, and once: a deadline may have been moved.
+  if (FailurePtr failure = lost ? obstacle(*op) : nullptr) return end_unissued(op, std::move(failure));
   Fence fence;
   if (watch_) watch_->started(*op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   try {
-    fence = op->extra->on->issuer.issue(
+    fence = lane.issuer.issue(
         after,
         [this, op, worker](Stream&) {
           const InsideOp inside(this, op, worker);
@@ -165,15 +194,26 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
           return outcome(op, std::move(own), inherited);
         });
   } catch (...) {  // nothing was enqueued
-    return when_all_done(after, [this, op, error = std::current_exception()] { end_unissued(op, error); });
+    return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
+      FailurePtr failure = obstacle(*op);
+      end_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
+    });
+  }
+  after.clear();  // a failure that only this thread still holds must not look as if it poisoned a var
+  if (start) [[unlikely]] {
+    trace::TraceOp what = traced(*op, trace_number);
+    what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
+    trace::op_issued(trace::worker_lane(trace_number, worker), what, start, trace::now());
   }
   leave_fence(*op, fence);
   if (watch_) watch_->returned(*op);
   issued(op);
-  fence->when_done([this, op, fence] {
+  when_done(std::move(fence), [this, op, start] {
+    if (start) [[unlikely]]
+      op->extra->on->trace_done(*op, trace_number, start);
     if (watch_) watch_->ended(*op);
     give_room(op->bytes());
-    ended(op, FailurePtr(fence->failure()));
+    ended(op);
   });
 }
 
@@ -196,10 +236,15 @@ std::shared_ptr<const Failure> EngineCore::outcome(OpNode* op, std::exception_pt
 void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
   std::vector<Dependency> after;
   fences.collect(true, false, after);
-  when_all_done(after, [this, state, after] {
-    for (const Dependency& write : after) {
-      if (write.read && write.fence->failure()) state->poison = write.fence->failure();
+  std::vector<Fence> writes;
+  for (const Dependency& write : after) {
+    if (write.read) writes.push_back(write.fence);
+  }
+  when_all_done(std::move(after), [this, state, writes = std::move(writes)]() mutable {
+    for (const Fence& write : writes) {
+      if (write->failure()) state->poison = write->failure();
     }
+    writes.clear();  // the waiter holds the failure from now on, and nobody else
     announce(*state);
     stir();
   });

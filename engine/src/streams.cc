@@ -1,9 +1,25 @@
 #include "streams.h"
 
+#include <algorithm>
+
 namespace heddle::detail {
 
+std::string StreamLane::name() const {
+  const Stream& stream = issuer.stream();
+  return "stream " + std::to_string(number) + " (" + stream.device().to_string() + ", " +
+         name_of(stream.lane()) + ")";
+}
+
+// Work that was issued early begins, as far as anybody can see, when what is before it on the stream is done.
+void StreamLane::trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept {
+  std::lock_guard guard(trace_lock_);
+  const trace::Tick start = std::max(issued, last_done_);
+  last_done_ = std::max(start, trace::now());
+  trace::op_ran(trace::stream_lane(engine, number), traced(op, engine), start, last_done_);
+}
+
 Stream& Streams::append(std::unique_ptr<Stream> stream, bool shared) {
-  StreamLane& lane = lanes_.emplace_back(std::move(stream), poller_, shared);
+  StreamLane& lane = lanes_.emplace_back(std::move(stream), poller_, shared, lanes_.size());
   if (auto* host = dynamic_cast<HostStream*>(&lane.issuer.stream()); host && host->stepped()) {
     stepped_.push_back(host);
     stepped_count_.store(stepped_.size(), std::memory_order_release);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <heddle/host_stream.h>
@@ -14,17 +15,29 @@
 #include "issuer.h"
 #include "op_node.h"
 #include "poller.h"
+#include "spin_lock.h"
+#include "trace.h"
 
 namespace heddle::detail {
 
 // A stream as ops see it. Lives as long as the engine runs.
 struct StreamLane {
-  StreamLane(std::unique_ptr<Stream> stream, Poller& poller, bool is_shared)
-      : issuer(std::move(stream), poller), shared(is_shared) {}
+  StreamLane(std::unique_ptr<Stream> stream, Poller& poller, bool is_shared, std::size_t its_number)
+      : issuer(std::move(stream), poller), shared(is_shared), number(its_number) {}
+  std::string name() const;  // "stream 0 (cpu(0), compute)"
+
+  // In a trace, where ops on a stream follow one another: an op that was issued at `issued` is done now.
+  void trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept;
+
   Issuer issuer;
   IssueGate<OpNode> gate;
-  const bool shared;  // whoever asks for its device and lane gets it
+  const bool shared;         // whoever asks for its device and lane gets it
+  const std::size_t number;  // in the order in which they were made
   StreamLane* next = nullptr;
+
+ private:
+  SpinLock trace_lock_;  // guards last_done_; nothing else is locked while it is held
+  trace::Tick last_done_ = 0;
 };
 
 // Thread-safe but for stop().

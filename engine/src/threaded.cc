@@ -200,9 +200,8 @@ void ThreadedCore::issued(OpNode* op) noexcept {
   schedule(ready);
 }
 
-void ThreadedCore::ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
+void ThreadedCore::ended(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
-  failure.reset();
   free_op(op);
   op_memory_flush();
   ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
@@ -309,7 +308,7 @@ void ThreadedCore::expect_help() {
 
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
-  if (workers() == 1) return EngineCore::parallel(count, grain, body);
+  if (workers() == 1) return Scheduling::parallel(count, grain, body);
   expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);

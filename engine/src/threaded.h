@@ -1,7 +1,6 @@
 // The product: a crew of threads that enter submitted ops, run them, and grant what stood behind them.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -30,7 +29,7 @@ class ThreadedCore final : public EngineCore {
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
   void issued(OpNode* op) noexcept override;
-  void ended(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
+  void ended(OpNode* op) noexcept override;
   void resume(OpNode* op) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
@@ -40,6 +39,7 @@ class ThreadedCore final : public EngineCore {
     const Runner* runner = this_runner();
     return runner ? runner->seat->index : -1;
   }
+  bool runs_anything() const override;
   void expect_help() override;
   // For tests: a thread is in wait_all(); what is pushed from here on comes after it.
   bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }

@@ -63,6 +63,11 @@ void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& sel
   schedule(others);
 }
 
+bool ThreadedCore::runs_anything() const {
+  const Runner* runner = this_runner();
+  return runner && runner->depth == 0;
+}
+
 void ThreadedCore::help(const WaitState& state, VarState& var) {
   Runner helper;
   Runner* self = this_runner();

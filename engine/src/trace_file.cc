@@ -208,8 +208,10 @@ void TraceFile::name_lane(std::uint32_t lane) {
   std::string name = "thread " + std::to_string(lane);
   if (lane >= kFirstWorkerLane) {
     const std::uint32_t worker = lane - kFirstWorkerLane;
-    name = "engine " + std::to_string(worker / kLanesPerEngine) + " worker " +
-           std::to_string(worker % kLanesPerEngine);
+    const std::uint32_t number = worker % kLanesPerEngine;
+    const bool stream = number >= kFirstStreamLane;
+    name = "engine " + std::to_string(worker / kLanesPerEngine) + (stream ? " stream " : " worker ") +
+           std::to_string(stream ? number - kFirstStreamLane : number);
   }
   begin_event("M", {});
   text("name", "thread_name");

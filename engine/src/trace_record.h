@@ -1,6 +1,7 @@
 // What a trace consists of while the program runs: fixed-size records, a cache line each.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace heddle::trace {
@@ -36,6 +37,13 @@ struct Record {
 inline constexpr std::uint32_t kFirstWorkerLane = 1u << 20, kLanesPerEngine = 1u << 12;
 constexpr std::uint32_t worker_lane(std::uint32_t engine, int worker) {
   return kFirstWorkerLane + engine * kLanesPerEngine + static_cast<std::uint32_t>(worker);
+}
+// Of an engine's streams; those beyond the last number share that one.
+inline constexpr std::uint32_t kFirstStreamLane = kLanesPerEngine / 2;
+constexpr std::uint32_t stream_lane(std::uint32_t engine, std::size_t number) {
+  constexpr std::uint32_t kMost = kLanesPerEngine - kFirstStreamLane - 1;
+  const std::uint32_t lane = number < kMost ? static_cast<std::uint32_t>(number) : kMost;
+  return worker_lane(engine, 0) + kFirstStreamLane + lane;
 }
 
 }  // namespace heddle::trace

@@ -40,7 +40,7 @@ struct alignas(64) VarState : QueueNode {
   std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
   std::size_t number = 0;             // in the engine's VarRegistry
 
-  alignas(64) SpinLock lock;  // guards all below; nothing else is locked inside it
+  alignas(64) SpinLock lock;  // guards all below; but for the lock of a FenceSet nothing is locked inside it
   bool dropped = false;       // no handle is left: whoever makes it idle deletes it
   std::int32_t readers_running = 0;
   const AccessNode* writer = nullptr;  // granted, and its op has not ended

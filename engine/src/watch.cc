@@ -56,12 +56,14 @@ void Watch::stop() noexcept {
 
 void Watch::started(const OpNode& op, int worker) {
   std::lock_guard guard(mutex_);
-  running_.emplace(&op, Running{std::chrono::steady_clock::now(), worker, false});
+  running_.emplace(&op, Running{std::chrono::steady_clock::now(), worker, PendingState::running});
 }
 
 void Watch::returned(const OpNode& op) {
   std::lock_guard guard(mutex_);
-  if (const auto found = running_.find(&op); found != running_.end()) found->second.returned = true;
+  if (const auto found = running_.find(&op); found != running_.end()) {
+    found->second.state = op.extra->on ? PendingState::issued : PendingState::completing;
+  }
 }
 
 void Watch::ended(const OpNode& op) noexcept {
@@ -70,14 +72,25 @@ void Watch::ended(const OpNode& op) noexcept {
   ++ended_;
 }
 
+void Watch::kept_back(const OpNode& op) {
+  std::lock_guard guard(mutex_);
+  running_.emplace(&op, Running{std::chrono::steady_clock::now(), -1, PendingState::kept_back});
+}
+
+void Watch::resumes(const OpNode& op) noexcept {
+  std::lock_guard guard(mutex_);
+  running_.erase(&op);
+}
+
 void Watch::visit(Pending& pending) {
   const auto now = std::chrono::steady_clock::now();
   std::lock_guard guard(mutex_);
   for (const auto& [op, running] : running_) {
-    PendingOp* seen = pending.see_running(*op, running.returned);
+    PendingOp* seen = pending.see_started(*op, running.state);
     if (!seen) continue;
     seen->seconds = std::chrono::duration<double>(now - running.since).count();
     seen->worker = running.worker;
+    if (running.state == PendingState::kept_back) seen->streams = core_.streams_before(*op);
   }
 }
 

@@ -10,10 +10,9 @@
 #include <unordered_map>
 
 #include "op_node.h"
+#include "pending.h"
 
 namespace heddle::detail {
-
-class Pending;
 
 // When to report: as soon as ops have been in flight for `limit` and none has ended, then each time that this has
 // lasted twice as long as at the last report.
@@ -47,14 +46,17 @@ class Watch {
   void started(const OpNode& op, int worker);
   void returned(const OpNode& op);
   void ended(const OpNode& op) noexcept;
+  // By whoever keeps one back until what streams do before it is done; and when that is.
+  void kept_back(const OpNode& op);
+  void resumes(const OpNode& op) noexcept;
 
-  void visit(Pending& pending);  // all that have started and not ended
+  void visit(Pending& pending);  // all that have started and not ended, or are kept back
 
  private:
   struct Running {
     std::chrono::steady_clock::time_point since;
     int worker;
-    bool returned;
+    PendingState state;
   };
   void watch();
   void report(double seconds);

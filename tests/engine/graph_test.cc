@@ -286,6 +286,48 @@ TEST_CASE("what may not be done in a capture throws, and a capture that throws l
   });
 }
 
+TEST_CASE("a capture does not wait for room: nothing that is pushed in it is in flight") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 1, .max_bytes = 10});
+  std::atomic<bool> go = false;
+  int ran = 0;
+  const Var x = engine.new_var();
+  engine.push(
+      [&] {
+        while (!go) std::this_thread::yield();
+      },
+      {.bytes = 10});
+  const Graph graph = engine.capture([&] {
+    for (int i = 0; i < 3; ++i) engine.push([&] { ++ran; }, {.mutate = {x}, .bytes = 10});
+  });
+  go = true;
+  graph.launch();
+  engine.push([&] { ++ran; }, {.mutate = {x}, .bytes = 10});
+  engine.wait_all();
+  CHECK(ran == 4);
+}
+
+TEST_CASE("groups of captured ops do not count: a launch is all or nothing") {
+  on_every_scheduler([](Engine& engine) {
+    Group group;
+    int ran = 0;
+    bool told = true;
+    const Var x = engine.new_var();
+    const Graph graph = engine.capture([&] {
+      engine.push(
+          [&](RunContext& context) {
+            ++ran;
+            told = context.cancelled();
+          },
+          {.mutate = {x}, .group = group});
+    });
+    group.cancel();
+    graph.launch();
+    engine.wait(x);
+    CHECK(ran == 1);
+    CHECK_FALSE(told);
+  });
+}
+
 TEST_CASE("wrong graphs and slots are errors") {
   auto engine = std::make_unique<Engine>(EngineOptions{.workers = 1});
   Slot<int> mine, theirs;

@@ -17,6 +17,9 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
+#include <heddle/host_stream.h>
+#include <heddle/stream_ops.h>
 
 #include "watch.h"
 
@@ -351,6 +354,104 @@ TEST_CASE("under load, described all the time from other threads") {
     }
     CHECK(sums == serial);
   }
+}
+
+TEST_CASE("a launch that took over the vars of the one before it is described, when that one is gone") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const Var a = engine.new_var(), b = engine.new_var();
+  Gate first, last;
+  std::atomic<int> launches = 0;
+  const Graph graph = engine.capture(
+      [&] {
+        engine.push(
+            [&] {
+              const int launch = ++launches;
+              if (launch == 1) first.pass();
+              if (launch == 3) last.pass();
+            },
+            {.mutate = {a, b}});
+      },
+      "step");
+  graph.launch();
+  first.await();
+  graph.launch();
+  graph.launch();
+  engine.push([] {}, {.read = {a}, .name = "behind"});
+  (void)describe_with(engine, {"behind"});  // all are entered
+  first.open = true;
+  last.await();
+  const std::string text = describe_with(engine, {"step", "behind"});
+  CHECK(contains(causes_of(text, "behind"), "'step'"));
+  last.open = true;
+  engine.wait_all();
+}
+
+// Issues "upload" on a stream, which only reads what "use" reads after it; "overwrite" and "next" stand behind both.
+struct Hung {
+  explicit Hung(double watchdog)
+      : engine({.scheduler = Scheduler::threaded, .workers = 2, .watchdog = watchdog}) {
+    const HostStreamOptions by_hand{.stepped = true};
+    auto made = std::make_unique<HostStream>(cpu(1), Lane::copy_in, by_hand);
+    stream = made.get();
+    engine.adopt_stream(std::move(made));
+    std::atomic<bool> issued = false;
+    engine.push_on(*stream, [&](Stream&) { issued = true; }, {.mutate = {x}, .name = "upload"});
+    while (!issued) std::this_thread::yield();
+    engine.push([] {}, {.read = {x}, .mutate = {y}, .name = "use"});
+    engine.push([] {}, {.mutate = {x}, .name = "overwrite"});
+    engine.push([] {}, {.read = {x, y}, .name = "next"});
+  }
+  ~Hung() {
+    std::atomic<bool> done = false;
+    std::thread waits([&] { engine.wait_all(), done = true; });
+    while (!done) stream->step();
+    waits.join();
+  }
+  Hung(const Hung&) = delete;
+  Hung& operator=(const Hung&) = delete;
+  Engine engine;
+  HostStream* stream = nullptr;
+  Var x = engine.new_var(), y = engine.new_var();
+};
+
+TEST_CASE("what a stream has not done is described as such, and so is what is kept back for it") {
+  Hung hung(1e6);
+  // A worker may still be inside the function of the one, and about to look at the other.
+  const auto settled = [](const std::string& text) {
+    return contains(line_of(text, "upload"), "was issued on stream 0 (cpu(1), copy in) ") &&
+           contains(line_of(text, "use"), " for work on stream 0 (cpu(1), copy in)");
+  };
+  std::string text;
+  while (!settled(text)) text = describe_with(hung.engine, {"upload", "use", "overwrite", "next"});
+  CHECK(contains(text, "4 ops in flight"));
+  CHECK(contains(line_of(text, "use"), "is kept back"));
+  CHECK(contains(causes_of(text, "overwrite"), "'use'"));
+  CHECK(contains(causes_of(text, "next"), "'overwrite'"));
+  const DotGraph graph(hung.engine.pending_dot());
+  CHECK(graph.well_formed);
+  CHECK(graph.nodes.contains("upload"));
+}
+
+TEST_CASE("without the watchdog too, an op that is kept back for a stream is not said to run") {
+  Hung hung(0);
+  std::string use;
+  while (!contains(use, "is kept back for work on streams")) {
+    use = line_of(describe_with(hung.engine, {"use", "overwrite"}), "use");
+  }
+  CHECK_FALSE(contains(use, "runs"));
+}
+
+TEST_CASE("the watchdog finds a stream that hangs") {
+  const std::string path = "watch_stream_" + std::to_string(getpid()) + ".dot";
+  REQUIRE(setenv("HEDDLE_WATCHDOG_DOT", path.c_str(), 1) == 0);
+  {
+    Hung hung(0.02);
+    std::string dot;
+    while (!contains(dot, "was issued on stream 0") || !contains(dot, "}\n")) dot = read_file(path);
+    CHECK(DotGraph(dot).nodes.contains("upload"));
+  }
+  unsetenv("HEDDLE_WATCHDOG_DOT");
+  std::remove(path.c_str());
 }
 
 TEST_CASE("a report is due when nothing ended for the limit, and again after twice as long") {

@@ -1,6 +1,7 @@
 #include "random_program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -111,7 +112,29 @@ void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
   }
 }
 
-void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access) {
+// Of one run.
+struct Groups {
+  Groups() {
+    cancelled.cancel();
+    overdue.set_deadline(std::chrono::steady_clock::time_point::min());
+  }
+  GroupRef of(Member member) const {
+    switch (member) {
+      case Member::of_live:
+        return live;
+      case Member::of_cancelled:
+        return cancelled;
+      case Member::of_overdue:
+        return overdue;
+      default:
+        return {};
+    }
+  }
+  Group live, cancelled, overdue;
+};
+
+void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, const Access& access,
+             bool in_graph) {
   const ProgramOp* what = &op;
   Machine* on = &machine;
   switch (op.kind) {
@@ -150,7 +173,7 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
     case Kind::on_stream:
     case Kind::copy: {
       const auto here = std::source_location::current();  // the same, it is in the error
-      if (machine.streams.empty()) {
+      if (machine.streams.empty() || in_graph) {
         engine.push([=] { on->compute(*what, index); }, access, here);
         break;
       }
@@ -214,6 +237,21 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
   return program;
 }
 
+Program with_wishes(Program program, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (ProgramOp& op : program.ops) {
+    op.priority = random() % 3 == 0 ? static_cast<int>(random() % 7) - 3 : 0;
+    if (random() % 100 == 0) op.priority = random() % 2 == 0 ? kMostPriority : -kMostPriority;
+    op.bytes = random() % 2 == 0 ? random() % 100 : 0;
+    const auto member = random() % 200;
+    op.member = member == 0   ? Member::of_cancelled
+                : member == 1 ? Member::of_overdue
+                : member < 60 ? Member::of_live
+                              : Member::of_none;
+  }
+  return program;
+}
+
 Outcome run_program(const Program& program, EngineOptions options, std::uint64_t seed) {
   return run_plan(program, {{0, program.ops.size(), false}}, options, false, seed);
 }
@@ -240,24 +278,28 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
   add_streams(engine, machine, program.streams, seed);
   std::vector<Var> vars;
   for (int i = 0; i < program.vars; ++i) vars.push_back(engine.new_var());
-  const auto push = [&](std::size_t i) {
-    Access access{.name = "random"};
+  const Groups groups;
+  const auto push = [&](std::size_t i, bool in_graph) {
+    const ProgramOp& op = program.ops[i];
+    Access access{.name = "random", .priority = op.priority, .bytes = op.bytes};
+    if (!in_graph) access.group = groups.of(op.member);
     for (int var : program.ops[i].reads) access.read.add(vars[static_cast<std::size_t>(var)]);
     for (int var : program.ops[i].mutates) access.mutate.add(vars[static_cast<std::size_t>(var)]);
-    push_op(engine, machine, program.ops[i], static_cast<int>(i), access);
+    push_op(engine, machine, op, static_cast<int>(i), access, in_graph);
   };
   const auto wait_after = [&](std::size_t i) {
     if (program.waits[i] < 0) return;
     try {
       engine.wait(vars[static_cast<std::size_t>(program.waits[i])]);
     } catch (const OpFailed&) {  // compared at the end
+    } catch (const Cancelled&) {
     }
   };
   std::map<std::size_t, Graph> graphs;
   for (const Stretch& stretch : plan) {
     const auto push_all = [&] {
       for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
-        push(i);
+        push(i, stretch.graph);
         if (!stretch.graph) wait_after(i);
       }
     };
@@ -275,6 +317,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
     try {
       engine.wait(var);
     } catch (const OpFailed&) {
+    } catch (const Cancelled&) {
     }
     const ErrorReport report = engine.error_of(var);
     outcome.errors.push_back(report.exception ? report.to_string() : "");

@@ -12,12 +12,18 @@ namespace heddle::test {
 
 enum class Kind { sync, async_inline, async_elsewhere, prepared, on_stream, copy };
 
+// Groups are given up before the program starts, or never: what comes out depends on the program alone.
+enum class Member { of_none, of_live, of_cancelled, of_overdue };
+
 struct ProgramOp {
   Kind kind;
   bool fails;
   std::vector<int> reads;    // 0 to 19, with repeats; a copy: one
   std::vector<int> mutates;  // 0 to 3, sometimes in reads too; a copy: one, another
   std::size_t stream = 0;    // of on_stream and copy
+  int priority = 0;
+  std::size_t bytes = 0;
+  Member member = Member::of_none;  // of the group that it is pushed with; ops in graphs are in none
 };
 
 struct Program {
@@ -28,6 +34,9 @@ struct Program {
 };
 
 Program random_program(std::uint64_t seed, int ops, int vars, std::size_t streams = 0);
+
+// The same with priorities, bytes and groups.
+Program with_wishes(Program program, std::uint64_t seed);
 
 // What a run leaves behind: for every var its value, 0 if it is poisoned, and the op whose error poisons it with the path it took.
 struct Outcome {
@@ -48,7 +57,7 @@ struct Stretch {
 // Stretches of the program's ops in random order: graphs several times among ops pushed once.
 std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program);
 
-// As run_program; without `capture` the ops of the graphs are pushed like all others.
+// As run_program; without `capture` the ops of the graphs are pushed like all others. Graphs have no ops on streams.
 Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, EngineOptions options,
                  bool capture, std::uint64_t seed = 0);
 

@@ -85,3 +85,40 @@ TEST_CASE("one program with ops on streams gives one result under 100 fuzzed sch
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
   }
 }
+
+// --from-program=1000 --programs=5000 --wish-ops=300 is a long run.
+TEST_CASE(
+    "random programs of ops on streams, priorities, groups, bounds and graphs give the naive engine's "
+    "result") {
+  const auto first = argument("from-program", 0);
+  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const int ops = static_cast<int>(argument("wish-ops", 300));
+  int cancelled = 0, failed = 0, clean = 0;
+  for (long long i = first; i < first + programs; ++i) {
+    CAPTURE(i);
+    const auto seed = static_cast<std::uint64_t>(i);
+    const Program program = with_wishes(random_program(seed, ops, i % 4 == 0 ? 5 : 40, 3), seed);
+    const std::vector<Stretch> plan = random_plan(seed, program);
+    const Outcome expected = run_plan(without_streams(program), plan, {.scheduler = Scheduler::naive}, false);
+    for (const std::string& error : expected.errors) {
+      ++(error.empty() ? clean : error.find("its group") != std::string::npos ? cancelled : failed);
+    }
+    EngineOptions options;
+    if (i % 2 == 0) options.max_ops = 1 + seed % 20;
+    if (i % 3 == 0) options.max_bytes = 150;
+    if (i % 5 == 0) options.watchdog = 1e6;
+    for (int workers : {1, 2, 4}) {
+      CAPTURE(workers);
+      options.workers = workers;
+      REQUIRE(run_plan(program, plan, options, true, seed) == expected);
+    }
+    options.seed = seed;
+    for (const Scheduler scheduler : {Scheduler::naive, Scheduler::fuzz}) {
+      options.scheduler = scheduler;
+      REQUIRE(run_plan(program, plan, options, true, seed) == expected);
+    }
+  }
+  CHECK(cancelled > 0);
+  CHECK(failed > 0);
+  CHECK(clean > 0);
+}

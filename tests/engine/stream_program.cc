@@ -123,7 +123,7 @@ class Driver {
     const bool on_cpu = op.kind == StreamOp::Kind::cpu || poison_of_reads(op);
     if (!on_cpu && issuers_[op.stream].can_wait_for(after)) return issue(index, after);
     ops_[at(index)].state = State::parked;
-    detail::when_all_done(after, [this, index] {
+    detail::when_all_done(std::move(after), [this, index] {
       std::lock_guard guard(mutex_);
       runnable_.push_back(index);
       woken_.notify_one();

@@ -88,7 +88,7 @@ class StreamRig {
 inline void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
   std::vector<Dependency> after;
   var.collect(reads, mutates, after);
-  detail::when_all_done(after, std::move(fn));
+  detail::when_all_done(std::move(after), std::move(fn));
 }
 
 // "failed op: message", and the ops that were lost because of it.

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <source_location>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <heddle/engine.h>
+#include <heddle/stream_ops.h>
 #include <heddle/trace.h>
 
 namespace {
@@ -99,6 +101,48 @@ TEST_CASE("an asynchronous op lasts until its completion, and what follows it wa
   if (ops.at("use")["args"].contains("by"))
     CHECK(ops.at("use")["args"]["by"] == read.at("read")["args"]["seq"]);
   CHECK(ops.at("use")["ts"].get<double>() >= end_of(read.at("read")) - 0.1);
+}
+
+TEST_CASE(
+    "an op on a stream is on the stream's lane from its issue until it is done, its function on a worker's") {
+  for (const heddle::Scheduler scheduler :
+       {heddle::Scheduler::naive, heddle::Scheduler::threaded, heddle::Scheduler::fuzz}) {
+    const Json events = traced([&] {
+      heddle::Engine engine({.scheduler = scheduler, .workers = 2});
+      heddle::Stream& other = engine.stream(heddle::cpu(1));
+      heddle::Stream& stream = engine.stream(heddle::cpu());
+      heddle::Var a = engine.new_var(), b = engine.new_var();
+      const auto work = [](heddle::Stream& on) { on.enqueue([] {}); };
+      engine.push([] {}, {.mutate = {a}, .name = "make"});
+      engine.push_on(stream, work, {.read = {a}, .mutate = {b}, .name = "upload"});
+      engine.push_on(stream, work, {.read = {b}, .mutate = {b}, .name = "scale"});
+      engine.push_on(other, work, {.read = {b}, .mutate = {a}, .name = "other"});
+      engine.push([] {}, {.read = {a, b}, .name = "use"});
+      engine.push([] { throw std::runtime_error("lost"); }, {.mutate = {a}, .name = "fail"});
+      engine.push_on(stream, work, {.read = {a}, .mutate = {b}, .name = "skipped"});
+      CHECK_THROWS_AS(engine.wait_all(), heddle::AggregateError);
+    });
+    const auto ops = named(events, "X", "op"), issues = named(events, "X", "issue");
+    REQUIRE(ops.size() == 7);
+    std::map<int, std::string> lanes;
+    for (const Json& event : events) {
+      if (event["name"] == "thread_name") lanes[event["tid"].get<int>()] = event["args"]["name"];
+    }
+    const auto lane = [&](const Json& event) { return lanes[event["tid"].get<int>()]; };
+    for (const char* name : {"upload", "scale", "other", "skipped"}) {
+      const bool elsewhere = name == std::string("other");
+      CHECK(lane(ops.at(name)).ends_with(elsewhere ? " stream 0" : " stream 1"));
+      if (name == std::string("skipped")) continue;
+      const Json &op = ops.at(name), &issue = issues.at(name);
+      CHECK(lane(issue).find(" worker ") != std::string::npos);
+      CHECK(issue["args"]["seq"] == op["args"]["seq"]);
+      CHECK_FALSE(issue["args"].contains("by"));
+      CHECK(op["ts"].get<double>() >= issue["ts"].get<double>() - 0.1);
+    }
+    CHECK(issues.size() == 3);  // what is skipped is not issued
+    CHECK(ops.at("scale")["ts"].get<double>() >= end_of(ops.at("upload")) - 0.1);
+    CHECK(ops.at("use")["ts"].get<double>() >= end_of(ops.at("other")) - 0.1);
+  }
 }
 
 TEST_CASE("a program has as many ops in the trace as it pushed, under each scheduler") {

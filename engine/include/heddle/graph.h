@@ -15,7 +15,9 @@
 // A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that
 // any op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
 // overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order are the same. An op of
-// the graph that waits for a var which its own graph mutates gets WouldDeadlock.
+// the graph that waits for a var which its own graph mutates gets WouldDeadlock. One thread may run them all, one after
+// the other: ops of a graph must not wait for each other by means that the engine does not know. Groups, priorities and
+// bytes of captured ops do not count. Ops on streams cannot be captured: push_on throws Error.
 #pragma once
 
 #include <array>

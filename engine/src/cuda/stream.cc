@@ -12,6 +12,7 @@
 #include <heddle/error.h>
 
 #include "gpu.h"
+#include "stream_work.h"
 
 namespace heddle {
 namespace {
@@ -46,6 +47,7 @@ class Section {
     std::function<void()> fn;
   };
   static void CUDART_CB run(void* call) {
+    const detail::InStreamWork inside;
     auto& [section, fn] = *static_cast<Call*>(call);
     try {
       std::exchange(fn, nullptr)();
