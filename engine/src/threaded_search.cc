@@ -82,8 +82,7 @@ OpNode* ThreadedCore::find(Runner& self) { return or_more_urgent(find_next(self)
 
 // `op` is in hand, or null. If something more urgent is ready, or has been submitted, returns that and puts op back.
 OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
-  const std::uint64_t sequence = op ? op->sequence : Urgent::kNothing;
-  if (!urgent_.before(sequence)) return op;
+  if (!urgent_.before(op ? op->sequence : Urgent::kNothing)) return op;
   ReadyList ready;
   // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
   // Who has the lock may have lost its core: whatever is run meanwhile is less urgent.
@@ -93,8 +92,10 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
     self.seat->queue.push_back(ready);
     wake_one();
   }
-  OpNode* urgent = urgent_.take_before(sequence);
-  if (!op || !urgent) return urgent ? urgent : op ? op : self.seat->queue.take_one();
+  // What was entered just now may be more urgent, too.
+  if (!op) op = self.seat->queue.take_one();
+  OpNode* urgent = urgent_.take_before(op ? op->sequence : Urgent::kNothing);
+  if (!op || !urgent) return urgent ? urgent : op;
   ready.push_back(op);
   schedule(ready);
   return urgent;
