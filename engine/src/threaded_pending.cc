@@ -26,10 +26,9 @@ std::int64_t ThreadedCore::in_flight() {
 // When all workers are blocked in ops, nobody enters what is pushed: does so here, as what waits for what shows only then.
 void ThreadedCore::enter_some() {
   constexpr int kMostRounds = 64;
+  // Round by round: what this thread has in its hands others can neither run nor see.
   ReadyList ready;
-  for (int round = 0; round < kMostRounds && drain(ready) > 0; ++round) {
-  }
-  schedule(ready);
+  for (int round = 0; round < kMostRounds && drain(ready) > 0; ++round) schedule(ready);
   if (this_runner()) return;
   op_memory_flush();
   check_balance();

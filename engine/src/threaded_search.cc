@@ -92,8 +92,8 @@ OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
     self.seat->queue.push_back(ready);
     wake_one();
   }
-  // What was entered just now may be more urgent, too.
-  if (!op) op = self.seat->queue.take_one();
+  // What was entered just now, here or by another thread, may come before it.
+  if (!op) op = find_next(self);
   OpNode* urgent = urgent_.take_before(op ? op->sequence : Urgent::kNothing);
   if (!op || !urgent) return urgent ? urgent : op;
   ready.push_back(op);
