@@ -118,6 +118,14 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
+// One op in a million: what it costs to find the failure the others need not pay.
+bool reads_poison(const OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    if (op.accesses()[i].reads && op.accesses()[i].var->poison) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
@@ -139,7 +147,9 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     return;
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
-  std::shared_ptr<const Failure> failure = obstacle(*op);
+  std::shared_ptr<const Failure> failure;
+  if (op->extra || streams() || reads_poison(*op)) [[unlikely]]
+    failure = obstacle(*op);
   if (op->table->async && !failure) return execute_async(op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
   {
@@ -248,6 +258,7 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
     return hand_over(*op, *then), ready.push_back(then);
   ReadyList woken;
   leave(*op, failure, woken);
+  if (woken.size == 1 && !woken.head->extra) return ready.push_back(woken.head);
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
