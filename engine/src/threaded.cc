@@ -279,7 +279,7 @@ void ThreadedCore::drop(VarState& var) noexcept {
   retain();  // the var may hold the last reference
   submissions_.push(&var);
   // Somebody has to let go of it: with nobody about who will look here soon, that is us.
-  if (seats_.all_free()) {
+  if (stopping_ || seats_.all_free()) {
     ReadyList ready;
     do {
       drain(ready);

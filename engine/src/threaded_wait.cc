@@ -100,6 +100,7 @@ void ThreadedCore::wait(OpNode* wait_op) {
   state->resumes = current;
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
+  if (stopping_) enter_submitted();  // there is no crew that would
   help(*state, var);
   if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
@@ -182,6 +183,7 @@ void ThreadedCore::wait_all() {
     balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
+      if (stopping_) enter_submitted();  // as in wait()
       if (balanced(epoch)) break;
       help_all(signal, epoch);
       if (balanced(epoch)) break;

@@ -1,6 +1,8 @@
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 
 #include <heddle/engine.h>
 
+#include "core.h"
 #include "schedulers.h"
 
 using namespace heddle;
@@ -243,5 +246,85 @@ TEST_CASE("an op holds a lock while it waits, and all seats are taken by ops tha
     completion->done();
     engine.wait_all();
     CHECK(sum == workers + 1);
+  }
+}
+
+namespace {
+
+// An engine that was shut down and is still there, as the default one is at the process's end.
+struct ShutDown {
+  explicit ShutDown(const EngineOptions& options) : engine(*::new (place) Engine(options)) {}
+  ~ShutDown() { engine.core().release(); }  // its destructor would shut it down once more
+  ShutDown(const ShutDown&) = delete;
+  ShutDown& operator=(const ShutDown&) = delete;
+
+  alignas(Engine) std::byte place[sizeof(Engine)];
+  Engine& engine;
+};
+
+template <class F> void on_every_shut_down(F&& test) {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    ShutDown down(options);
+    int value = 0;
+    Var var = down.engine.new_var();
+    down.engine.push([&] { ++value; }, {.mutate = {var}});
+    down.engine.core().shut_down();
+    CHECK(value == 1);
+    test(down.engine, var);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an engine that was shut down may be waited for, also inside another engine's op") {
+  on_every_shut_down([](Engine& down, const Var& var) {
+    down.wait(var);
+    down.wait_all();
+    Engine other({.scheduler = Scheduler::threaded, .workers = 1});
+    Var out = other.new_var();
+    bool went_on = false;
+    other.push(
+        [&] {
+          down.wait(var);
+          down.wait_all();
+          went_on = true;
+        },
+        {.mutate = {out}});
+    other.wait(out);
+    CHECK(went_on);
+    CHECK_THROWS_AS(down.push([] {}, {.mutate = {var}}), Error);
+  });
+}
+
+TEST_CASE("many threads wait at once for an engine that was shut down, and let go of its vars") {
+  constexpr int kThreads = 6, kVars = 400;
+  for (int round = 0; round < 3; ++round) {
+    ShutDown down({.scheduler = Scheduler::threaded, .workers = 2});
+    std::vector<std::vector<Var>> vars(kThreads);
+    for (std::vector<Var>& own : vars) {
+      for (int i = 0; i < kVars; ++i) own.push_back(down.engine.new_var());
+    }
+    Var common = down.engine.new_var();
+    down.engine.core().shut_down();
+    std::atomic<int> waits = 0;
+    std::vector<std::thread> threads;
+    for (std::vector<Var>& own : vars) {
+      threads.emplace_back([&] {
+        for (Var& var : own) {
+          down.engine.wait(var);
+          var = Var();
+          down.engine.wait(common);
+          ++waits;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(waits == kThreads * kVars);
+    // What nobody enters stays registered.
+    common = Var();
+    int left = 0;
+    down.engine.core().vars.for_each([&](const detail::VarState&) { ++left; });
+    CHECK(left == 0);
   }
 }
