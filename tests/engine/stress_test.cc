@@ -1,0 +1,184 @@
+// Far more workers than cores, and an engine that ends while all of it is under way: errors, groups that are given up,
+// waits inside ops, completions from outside.
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/bulk.h>
+#include <heddle/engine.h>
+#include <heddle/group.h>
+
+#include "arguments.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+// Completes what it is given from a thread of its own; the last of it when it dies.
+class Elsewhere {
+ public:
+  Elsewhere() : thread_([this] { work(); }) {}
+  ~Elsewhere() {
+    stop_ = true;
+    thread_.join();
+  }
+  void take(Completion completion) {
+    std::lock_guard guard(mutex_);
+    taken_.push_back(std::move(completion));
+  }
+
+ private:
+  void work() {
+    for (bool last = false; !last;) {
+      last = stop_;
+      std::deque<Completion> batch;
+      {
+        std::lock_guard guard(mutex_);
+        batch.swap(taken_);
+      }
+      if (batch.empty()) std::this_thread::yield();
+      for (Completion& completion : batch) completion.done();
+    }
+  }
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // guards taken_
+  std::deque<Completion> taken_;
+  std::thread thread_;
+};
+
+// What one thread pushes, on vars of its own and on one of all. It counts, on each of its vars, what must run there.
+class Pusher {
+ public:
+  static constexpr std::size_t kVars = 4;
+
+  Pusher(Engine& engine, Elsewhere& elsewhere, const Var& common, std::uint64_t seed)
+      : engine_(engine), elsewhere_(elsewhere), common_(common), random_(seed) {
+    for (Var& var : vars_) var = engine.new_var();
+    given_up_.cancel();
+  }
+
+  void push_all(int ops) {
+    for (int i = 0; i < ops; ++i) push_one(random_() % kVars);
+    doomed_.cancel();
+  }
+  bool all_counted() const { return values_ == expected_ && failures_ == failures_seen_; }
+  int ran_given_up() const { return ran_given_up_; }
+
+ private:
+  void push_one(std::size_t at) {
+    const Var& var = vars_[at];
+    switch (random_() % 8) {
+      case 0:
+        return push_failure();
+      case 1:
+        return push_doomed();
+      case 2:
+        ++expected_[at];
+        return engine_.push_async(
+            [this, at](RunContext&, Completion completion) {
+              ++values_[at];
+              elsewhere_.take(std::move(completion));
+            },
+            {.read = {common_}, .mutate = {var}});
+      case 3:
+        ++expected_[at];
+        return engine_.push([this, at] { count_inside(at); }, {.mutate = {var}});
+      case 4:
+        if (random_() % 8 == 0) engine_.wait(var);
+        return;
+      case 5:
+        ++expected_[at];
+        return engine_.push([this, at] { ++values_[at]; },
+                            {.mutate = {var}, .priority = static_cast<int>(random_() % 7) - 3});
+      case 6: {
+        Bulk bulk(engine_);
+        expected_[at] += 2;
+        bulk.push([this, at] { ++values_[at]; }, {.mutate = {var}});
+        bulk.push([this, at] { ++values_[at]; }, {.read = {common_}, .mutate = {var}});
+        return;
+      }
+      default:
+        ++expected_[at];
+        return engine_.push([this, at] { ++values_[at]; }, {.mutate = {var, common_}});
+    }
+  }
+
+  // An op sees the error of the one before: nobody else does, and an error that nobody has seen is logged.
+  void push_failure() {
+    const Var var = engine_.new_var();
+    ++failures_;
+    engine_.push([] { throw std::runtime_error("expected"); }, {.mutate = {var}});
+    engine_.push([this, var] {
+      try {
+        engine_.wait(var);
+      } catch (const std::runtime_error&) {
+        ++failures_seen_;
+      }
+    });
+  }
+
+  // Of one group some run before it is given up, all of the other fail.
+  void push_doomed() {
+    const Var var = engine_.new_var();
+    engine_.push([] {}, {.mutate = {var}, .group = doomed_});
+    engine_.push([this] { ++ran_given_up_; }, {.read = {var}, .group = given_up_});
+  }
+
+  void count_inside(std::size_t at) {
+    const Var inner = engine_.new_var();
+    int sum = 0;
+    for (int i = 0; i < 3; ++i) engine_.push([&sum] { ++sum; }, {.mutate = {inner}});
+    engine_.wait(inner);
+    values_[at] += sum / 3;
+  }
+
+  Engine& engine_;
+  Elsewhere& elsewhere_;
+  const Var common_;
+  std::mt19937_64 random_;
+  Group doomed_, given_up_;
+  std::array<Var, kVars> vars_;
+  std::array<int, kVars> values_{}, expected_{};  // an op that mutates the var writes the first
+  int failures_ = 0;
+  std::atomic<int> failures_seen_ = 0, ran_given_up_ = 0;
+};
+
+}  // namespace
+
+// --stress-rounds=1000 is a long run.
+TEST_CASE(
+    "an engine with more workers than cores ends while errors, cancelled groups and waits are under way") {
+  constexpr std::size_t kThreads = 4;
+  constexpr int kOps = 150;
+  const auto rounds = argument("stress-rounds", 4);
+  for (long long round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    Elsewhere elsewhere;
+    std::deque<Pusher> pushers;
+    {
+      EngineOptions options{.scheduler = Scheduler::threaded, .workers = round % 2 == 0 ? 16 : 32};
+      if (round % 3 == 0) options.max_ops = 20;
+      Engine engine(options);
+      const Var common = engine.new_var();
+      for (std::size_t i = 0; i < kThreads; ++i)
+        pushers.emplace_back(engine, elsewhere, common, static_cast<std::uint64_t>(round) * kThreads + i);
+      std::vector<std::thread> threads;
+      for (Pusher& pusher : pushers) threads.emplace_back([&pusher] { pusher.push_all(kOps); });
+      for (std::thread& thread : threads) thread.join();
+    }
+    for (const Pusher& pusher : pushers) {
+      CHECK(pusher.all_counted());
+      CHECK(pusher.ran_given_up() == 0);
+    }
+  }
+}
