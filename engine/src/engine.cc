@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -70,27 +71,8 @@ void merge_into(AccessNode& node, const AccessNode& other) {
   node.mutates |= other.mutates;
 }
 
-// Keeps the first access to each var in a table of places, open addressing.
-AccessNode* merge_many(AccessNode* nodes, AccessNode* end) {
-  thread_local std::vector<AccessNode*> table;
-  const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
-  table.assign(size, nullptr);
-  AccessNode* last = nodes;
-  for (AccessNode* node = nodes; node != end; ++node) {
-    std::size_t at = (reinterpret_cast<std::uintptr_t>(node->var) / sizeof(VarState)) & (size - 1);
-    while (table[at] && table[at]->var != node->var) at = (at + 1) & (size - 1);
-    if (table[at]) {
-      merge_into(*table[at], *node);
-    } else {
-      if (last != node) *last = *node;
-      table[at] = last++;
-    }
-  }
-  return last;
-}
-
 // For a few, comparing each with each is faster.
-AccessNode* merge_few(AccessNode* nodes, AccessNode* end) {
+AccessNode* merge_few(AccessNode* nodes, AccessNode* end) noexcept {
   AccessNode* last = nodes;
   for (AccessNode* node = nodes; node != end; ++node) {
     AccessNode* same = nodes;
@@ -105,8 +87,29 @@ AccessNode* merge_few(AccessNode* nodes, AccessNode* end) {
   return last;
 }
 
+// Keeps the first access to each var in a table of places, open addressing.
+AccessNode* merge_many(AccessNode* nodes, AccessNode* end) noexcept {
+  const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
+  // Not kept for the thread's next push: a thread_local object may push when all others of its thread are dead. And a push
+  // that has its op has no way back.
+  const std::unique_ptr<AccessNode*[]> table(new (std::nothrow) AccessNode*[size]());
+  if (!table) return merge_few(nodes, end);
+  AccessNode* last = nodes;
+  for (AccessNode* node = nodes; node != end; ++node) {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(node->var) / sizeof(VarState)) & (size - 1);
+    while (table[at] && table[at]->var != node->var) at = (at + 1) & (size - 1);
+    if (table[at]) {
+      merge_into(*table[at], *node);
+    } else {
+      if (last != node) *last = *node;
+      table[at] = last++;
+    }
+  }
+  return last;
+}
+
 // Merges repeats; a var in both lists is mutated and read. Returns how many are left.
-std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op) {
+std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op) noexcept {
   constexpr std::ptrdiff_t kFew = 8;
   AccessNode* end = nodes;
   for (VarState* var : access.read) ::new (end++) AccessNode{op, var, nullptr, true, false, false};
@@ -172,6 +175,10 @@ EngineCore* make_core(const EngineOptions& options) {
     core->shut_down();
     core->release();
     throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
+  } catch (...) {  // no memory
+    core->shut_down();
+    core->release();
+    throw;
   }
   return core;
 }
@@ -312,8 +319,8 @@ void Engine::wait(const Var& var) {
   refuse_in_capture("wait");
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
   EngineCore::check_may_wait();
+  auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
   OpNode* op = wait_op(core_, var);
-  auto state = std::make_shared<WaitState>();
   op->extra->wait = state;
   core_->wait(op);
   // Taken out of state, which the thread that ended the wait may still hold: an error that only it knew would look as if it

@@ -40,6 +40,9 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   } catch (const std::system_error& error) {
     stop();
     throw Error("cannot start " + std::to_string(workers()) + " worker threads: " + error.what());
+  } catch (...) {  // no memory
+    stop();
+    throw;
   }
 }
 
