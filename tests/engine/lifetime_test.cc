@@ -1,5 +1,7 @@
 // Fork: the parent does not notice, the child starts afresh. What happens at exit: exit_program.cc.
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +17,8 @@
 #include <heddle/engine.h>
 #include <heddle/host_stream.h>
 #include <heddle/stream_ops.h>
+
+#include "op_memory.h"
 
 using namespace heddle;
 
@@ -271,4 +275,70 @@ TEST_CASE("the child of a fork sees what streams have done, and what they were d
   CHECK(code == 0);
   while (!stepped.idle()) stepped.step();
   engine.wait(busy);
+}
+
+TEST_CASE(
+    "a thread_local object may push, with a long access list too, when the thread's other objects are dead") {
+  struct Late {
+    Engine* engine = nullptr;
+    const std::vector<Var>* vars = nullptr;
+    std::atomic<int>* ran = nullptr;
+    void push() const {
+      Access access;
+      for (const Var& var : *vars) access.mutate.add(var);
+      engine->push([ran = ran] { ++*ran; }, access);
+    }
+    ~Late() {
+      for (int i = 0; engine && i < 10; ++i) push();
+    }
+  };
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  std::vector<Var> vars;
+  for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
+  std::atomic<int> ran = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::thread([&] {
+      thread_local Late
+          late;  // before the first push: so it dies after all that pushing makes for the thread
+      late.engine = &engine;
+      late.vars = &vars;
+      late.ran = &ran;
+      late.push();
+    }).join();
+  }
+  engine.wait_all();
+  CHECK(ran == 20 * 11);
+}
+
+// By op memory's own count: what the process holds is the system's affair, too.
+TEST_CASE("ten thousand threads that push a few ops and end leave no memory behind") {
+  constexpr int kThreads = 10'000, kAtOnce = 8, kOps = 5;
+  constexpr std::size_t kChunk = 64 * 1024;
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  Var common = engine.new_var();
+  std::atomic<int> ran = 0;
+  const auto some_threads = [&](int count) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([&] {
+        Var own = engine.new_var();
+        for (int op = 0; op < kOps; ++op) engine.push([&] { ++ran; }, {.read = {common}, .mutate = {own}});
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    engine.wait(common);
+  };
+  for (int i = 0; i < 50; ++i) some_threads(kAtOnce);
+  engine.wait_all();
+  const std::size_t before = detail::op_memory_resident();
+  std::size_t most = before;
+  int started = 50 * kAtOnce;
+  for (; started < kThreads; started += kAtOnce) {
+    some_threads(kAtOnce);
+    engine.wait_all();
+    most = std::max(most, detail::op_memory_resident());
+  }
+  CHECK(ran == started * kOps);
+  // A chunk that every pool may fill meanwhile, and one on its way back: not one a thread.
+  CHECK(most <= before + 3 * kAtOnce * kChunk);
 }
