@@ -3,10 +3,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core.h"
 #include "fence_set.h"
+#include "stream_work.h"
 #include "streams.h"
 
 namespace heddle::detail {
@@ -23,7 +25,13 @@ class NaiveCore final : public EngineCore {
 
   void submit_all(OpNode* first, OpNode* last) override {
     if (current_op()) return queue(first, last);
-    std::lock_guard guard(mutex_);
+    std::unique_lock guard(mutex_, std::defer_lock);
+    if (!InStreamWork::here()) guard.lock();
+    // Who has the mutex may be waiting for this very work, now or soon.
+    while (!guard.owns_lock() && !guard.try_lock()) {
+      if (nest(first, last)) return;
+      std::this_thread::yield();
+    }
     queue(first, last);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
@@ -107,6 +115,13 @@ class NaiveCore final : public EngineCore {
     }
   }
 
+  // What the work of a stream pushes is nested in the op that waits for it. False if none waits.
+  bool nest(OpNode* first, OpNode* last) {
+    std::lock_guard guard(ended_mutex_);
+    if (awaits_) queue(first, last);
+    return awaits_;
+  }
+
   void run(OpNode* op) {
     op->waiting = 1;
     under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -115,7 +130,9 @@ class NaiveCore final : public EngineCore {
     move_streams(*op);
     {
       std::unique_lock lock(ended_mutex_);
+      awaits_ = true;
       ended_.wait(lock, [&] { return op->waiting == 0; });
+      awaits_ = false;
     }
     running_.pop_back();
     under_way_.fetch_sub(1, std::memory_order_relaxed);
@@ -123,7 +140,7 @@ class NaiveCore final : public EngineCore {
     free_op(op);
   }
 
-  // What the work pushes is nested in the op.
+  // As in nest().
   void move_streams(OpNode& op) {
     Streams* const all = streams();
     if (!all) return;
@@ -170,7 +187,8 @@ class NaiveCore final : public EngineCore {
   std::mutex mutex_;              // held while any op runs; guards nested_ and running_
   std::deque<OpNode*> nested_;    // pushed by the ops that are running, or about to run
   std::vector<OpNode*> running_;  // the innermost last
-  std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended
+  std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended; and the next
+  bool awaits_ = false;           // the thread that has mutex_ waits for an op, and leaves nested_ to nest()
   std::condition_variable ended_;
 };
 

@@ -311,6 +311,28 @@ TEST_CASE("a wait in the work of a stream is an error, with every scheduler") {
   });
 }
 
+TEST_CASE("the work of a stream with a thread of its own may push, with every scheduler") {
+  for (const EngineOptions& options : kSchedulers) {
+    CAPTURE(static_cast<int>(options.scheduler));
+    Engine engine(options);
+    Stream& stream =
+        engine.adopt_stream(std::make_unique<HostStream>(cpu(), Lane::compute, HostStreamOptions{}));
+    const Var x = engine.new_var(), y = engine.new_var();
+    int value = 0, seen = 0;
+    for (int i = 1; i <= 50; ++i) {
+      engine.push_on(stream, work([&] {
+                       ++value;
+                       engine.push([&, now = value] { seen += now == seen + 1; }, {.mutate = {y}});
+                     }),
+                     {.mutate = {x}});
+    }
+    engine.wait(x);
+    engine.wait(y);
+    CHECK(value == 50);
+    CHECK(seen == 50);
+  }
+}
+
 struct Checking {
   Checking() { check::enable(true); }
   ~Checking() { check::enable(was); }
