@@ -226,8 +226,9 @@ void Engine::abandon_push(NewOp op) noexcept {
 
 detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure, const Access& access,
                                              std::source_location where) {
-  auto state = std::make_unique<PreparedState>();
+  std::unique_ptr<PreparedState> state;
   try {
+    state = std::make_unique<PreparedState>();
     check_vars(access, core_);
     state->wishful = has_wishes(access);
     check_wishes(access);
