@@ -53,6 +53,7 @@ void Bulk::commit() {
   if (!first_) return;
   try {
     engine_.core().check_open();
+    check_capture(&engine_.core());
   } catch (...) {
     discard();
     throw;

@@ -134,6 +134,7 @@ std::exception_ptr outcome_of(OpNode* op) noexcept;
 void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
+void check_options(const EngineOptions& options);  // throws InvalidArgument
 EngineCore* make_naive_core(const EngineOptions& options);
 EngineCore* make_fuzz_core(const EngineOptions& options);
 EngineCore* make_threaded_core(const EngineOptions& options);

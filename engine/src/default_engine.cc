@@ -66,9 +66,13 @@ Engine& default_engine() {
 }
 
 void set_default_engine_options(EngineOptions options) {
+  detail::check_options(options);
   Default& state = the_default();
   std::lock_guard guard(state.mutex);
-  if (state.engine) throw Error("set_default_engine_options: the default engine exists already");
+  if (state.engine) {
+    throw Error(
+        "set_default_engine_options: the default engine exists already; call it before anything uses that");
+  }
   state.options = options;
 }
 

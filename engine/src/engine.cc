@@ -50,17 +50,21 @@ void release(PreparedState* state) noexcept {
 
 namespace {
 
-[[noreturn]] void throw_bad_var(const VarState* var, const char* op) {
-  throw InvalidArgument(std::string("op '") + op +
-                        (var ? "': a var of another engine in its access list"
-                             : "': an empty Var in its access list; vars are made by Engine::new_var"));
+[[noreturn]] void throw_bad_var(const VarState* var, const std::string& who) {
+  throw InvalidArgument(who +
+                        (var ? ": a Var of another engine; want one that this engine made"
+                             : ": an empty Var, never made or moved from; vars are made by Engine::new_var"));
+}
+
+void check_var(const Var& var, const EngineCore* core, const char* who) {
+  if (!var || var.state()->core != core) throw_bad_var(var.state(), who);
 }
 
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
       if (!var || var->core != core) [[unlikely]]
-        throw_bad_var(var, access.name);
+        throw_bad_var(var, std::string("op '") + access.name + "', access list");
     }
   }
 }
@@ -159,7 +163,9 @@ EngineCore* make_scheduler(const EngineOptions& options) {
   }
 }
 
-EngineCore* make_core(const EngineOptions& options) {
+}  // namespace
+
+void check_options(const EngineOptions& options) {
   if (options.workers < 0 || options.workers > 1024) {
     throw InvalidArgument("workers: got " + std::to_string(options.workers) +
                           ", want 0 (one a core) to 1024");
@@ -168,6 +174,12 @@ EngineCore* make_core(const EngineOptions& options) {
     throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
                           ", want 0 (off) to 1e9 seconds");
   }
+}
+
+namespace {
+
+EngineCore* make_core(const EngineOptions& options) {
+  check_options(options);
   EngineCore* core = make_scheduler(options);
   try {
     core->start_watchdog();
@@ -253,8 +265,10 @@ void Engine::push(const PreparedOp& prepared) { submit(make_op(prepared)); }
 
 OpNode* Engine::make_op(const PreparedOp& prepared) {
   PreparedState* state = prepared.state();
-  if (!state) throw InvalidArgument("push: an empty PreparedOp");
-  if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
+  if (!state)
+    throw InvalidArgument("push: an empty PreparedOp, moved from; they are made by Engine::prepare");
+  if (state->core != core_)
+    throw InvalidArgument("push: a PreparedOp of another engine; want one that this engine prepared");
   core_->check_open();
   check_capture(core_);
   OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->wishful,
@@ -279,7 +293,7 @@ namespace {
 OpNode* wait_op(EngineCore* core, const Var& var) {
   Access access{.name = "wait"};
   access.read.add(var);
-  check_vars(access, core);
+  check_var(var, core, access.name);
   OpNode* op = allocate_op(core, 1, 0, true);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->accesses()[0].reads = false;  // a wait reports the error itself
@@ -339,7 +353,7 @@ void Engine::wait_all() {
 }
 
 ErrorReport Engine::error_of(const Var& var) const {
-  if (!var) throw InvalidArgument("error_of: an empty Var");
+  check_var(var, core_, "error_of");
   std::shared_ptr<const Failure> poison;
   {
     std::unique_lock lock(var.state()->lock, std::defer_lock);
@@ -366,7 +380,7 @@ void Engine::clear_error(const Var& var) {
   using Nothing = SyncOp<std::remove_const_t<decltype(kNothing)>>;
   Access access{.name = "clear_error"};
   access.mutate.add(var);
-  check_vars(access, core_);
+  check_var(var, core_, access.name);
   OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
   core_->take_room_anyway(0);
   ::new (op->place()) Nothing{kNothing};
@@ -444,6 +458,12 @@ EngineOptions EngineOptions::from_environment() {
   }
   read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
   read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
+  // The checker reads it when the process starts, where nothing may be thrown.
+  if (const char* value = std::getenv("HEDDLE_CHECK"); value && *value) {
+    const std::string_view text = value;
+    if (text != "0" && text != "1")
+      throw InvalidArgument("HEDDLE_CHECK: got '" + std::string(text) + "', want 1 (on) or 0 (off)");
+  }
   return options;
 }
 

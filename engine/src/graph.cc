@@ -130,14 +130,17 @@ GraphState::~GraphState() {
 void refuse_in_capture(const char* what) {
   if (!Recorder::current) [[likely]]
     return;
-  throw Error(std::string(what) + " while this thread captures a graph: nothing that is pushed now runs");
+  throw Error(
+      std::string(what) +
+      " while this thread captures a graph: nothing that is pushed now runs; do it outside the capture");
 }
 
 void check_capture(const EngineCore* core) {
   const Recorder* recorder = Recorder::current;
   if (!recorder || recorder->graph->core == core) [[likely]]
     return;
-  throw Error("a push on another engine than the one whose graph this thread captures");
+  throw Error(
+      "a push on another engine than the one whose graph this thread captures; push it outside the capture");
 }
 
 void submit_or_record(EngineCore* core, OpNode* op) {
@@ -150,7 +153,9 @@ bool capturing() { return Recorder::current != nullptr; }
 
 std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
   check_capture(core);
-  if (!Recorder::current) throw Error("slot: there is no capture of this engine under way on this thread");
+  if (!Recorder::current)
+    throw Error(
+        "slot: this thread captures no graph; call it inside the function that Engine::capture is given");
   GraphState& graph = *Recorder::current->graph;
   auto cell = std::make_shared<SlotCell>(graph.slots.size());
   graph.values.emplace_back();
@@ -194,10 +199,15 @@ void bind_value(const GraphState& graph, std::vector<std::shared_ptr<const void>
   const SlotCell* cell = binding.cell.get();
   if (!cell || cell->index >= graph.slots.size() || graph.slots[cell->index].get() != cell) {
     throw InvalidArgument(std::string("graph '") + graph.name +
-                          "': " + (cell ? "a Slot of another graph" : "a Slot of no graph"));
+                          "': " + (cell ? "a Slot of another graph" : "a Slot of no graph") +
+                          "; want one that Engine::slot made in its capture");
   }
   if (!binding.value)
     throw InvalidArgument(std::string("graph '") + graph.name + "': a Binding without a value");
+  if (values[cell->index] != graph.values[cell->index]) {
+    throw InvalidArgument(std::string("graph '") + graph.name + "': slot " + std::to_string(cell->index) +
+                          " is bound twice in one launch; bind it once");
+  }
   values[cell->index] = binding.value;
 }
 

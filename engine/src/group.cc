@@ -6,8 +6,7 @@
 namespace heddle {
 
 Cancelled::Cancelled(Why why)
-    : Error(why == Why::cancelled ? "its group was cancelled before the op started"
-                                  : "its group's deadline passed before the op started"),
+    : Error(why == Why::cancelled ? "its group was cancelled" : "its group's deadline has passed"),
       why_(why) {}
 
 Group::Group() : state_(std::make_shared<detail::GroupState>()) {}

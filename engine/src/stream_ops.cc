@@ -88,7 +88,9 @@ void EngineCore::check_may_wait() {
     throw WouldDeadlock("op '" + std::string(frame->op->name) +
                         "' is on a stream: its function only enqueues, and must not wait");
   }
-  if (InStreamWork::here()) throw WouldDeadlock("a wait in the work of a stream would keep the stream");
+  if (InStreamWork::here())
+    throw WouldDeadlock(
+        "a wait in the work of a stream would hold up the stream; push an op that waits instead");
 }
 
 // Of what op reads, on whichever way it came. Only while op holds its grants.
@@ -266,7 +268,7 @@ Stream& Engine::make_stream(Device device, Lane lane) {
 
 Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
   core_->check_open();
-  if (!stream) throw InvalidArgument("adopt_stream: there is no stream");
+  if (!stream) throw InvalidArgument("adopt_stream: a null pointer; want a stream");
   return core_->need_streams().add(std::move(stream));
 }
 

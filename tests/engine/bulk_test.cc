@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/bulk.h>
+#include <heddle/graph.h>
 
 #include "schedulers.h"
 
@@ -163,6 +164,31 @@ TEST_CASE("a bad push leaves the bulk as it was") {
     bulk.commit();
     engine.wait(var);
     CHECK(ran == 2);
+  });
+}
+
+TEST_CASE(
+    "a bulk that is committed in a capture becomes part of its graph, one of another engine is refused") {
+  Engine other({.workers = 1});
+  on_every_scheduler([&](Engine& engine) {
+    int ran = 0;
+    auto held = std::make_shared<int>(0);
+    const Var var = engine.new_var(), foreign = other.new_var();
+    Bulk mine(engine), theirs(other);
+    mine.push([&] { ++ran; }, {.mutate = {var}});
+    theirs.push([held] { ++*held; }, {.mutate = {foreign}});
+    const Graph graph = engine.capture([&] {
+      mine.commit();
+      CHECK_THROWS_AS(theirs.commit(), Error);
+    });
+    CHECK(graph.size() == 1);
+    CHECK(held.use_count() == 1);
+    graph.launch();
+    graph.launch();
+    engine.wait(var);
+    other.wait(foreign);
+    CHECK(ran == 2);
+    CHECK(*held == 0);
   });
 }
 

@@ -71,6 +71,16 @@ TEST_CASE("bad access lists are refused at the call and nothing is lost") {
     CHECK_THROWS_AS(engine.prepare([&] { ran = true; }, {.mutate = {foreign}}), InvalidArgument);
     CHECK_THROWS_AS(engine.wait(Var()), InvalidArgument);
     CHECK_THROWS_AS(engine.wait(foreign), InvalidArgument);
+    CHECK_THROWS_AS(engine.clear_error(foreign), InvalidArgument);
+    CHECK_THROWS_AS(engine.error_of(foreign), InvalidArgument);
+    const Var kept = std::move(mine);
+    CHECK_THROWS_WITH_AS(engine.wait(mine),
+                         "wait: an empty Var, never made or moved from; vars are made by Engine::new_var",
+                         InvalidArgument);
+    CHECK_THROWS_WITH_AS(engine.push([] {}, {.read = {foreign}, .name = "sum"}),
+                         "op 'sum', access list: a Var of another engine; want one that this engine made",
+                         InvalidArgument);
+    mine = kept;
     CHECK_THROWS_AS(other.push(engine.prepare([] {}, {.mutate = {mine}})), InvalidArgument);
     engine.wait_all();
     CHECK_FALSE(ran);
@@ -241,12 +251,22 @@ TEST_CASE("options come from the environment, and bad ones are refused with the 
     Environment workers("HEDDLE_WORKERS", bad);
     CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
   }
+  for (const char* good : {"", "0", "1"}) {
+    Environment check("HEDDLE_CHECK", good);
+    CHECK_NOTHROW(EngineOptions::from_environment());
+  }
+  for (const char* bad : {"off", "true", "2", "1 "}) {
+    CAPTURE(bad);
+    Environment check("HEDDLE_CHECK", bad);
+    CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
+  }
   CHECK_THROWS_AS(Engine({.workers = -1}), InvalidArgument);
 }
 
 TEST_CASE("the default engine and scopes") {
   CHECK(&current_engine() == &default_engine());
   CHECK_THROWS_AS(set_default_engine_options({}), Error);
+  CHECK_THROWS_AS(set_default_engine_options({.workers = -1}), InvalidArgument);
   Engine mine({.scheduler = Scheduler::naive});
   {
     EngineScope scope(mine);

@@ -341,6 +341,8 @@ TEST_CASE("wrong graphs and slots are errors") {
   CHECK_THROWS_AS(engine->slot<int>(), Error);
   CHECK_THROWS_AS(graph.launch(), InvalidArgument);
   CHECK_THROWS_AS(graph.launch(bind(theirs, 1)), InvalidArgument);
+  CHECK_THROWS_WITH_AS(graph.launch(bind(mine, 1), bind(mine, 2)),
+                       "graph 'graph': slot 0 is bound twice in one launch; bind it once", InvalidArgument);
   CHECK_THROWS_AS(graph.set(Slot<int>(), 1), InvalidArgument);
   CHECK_THROWS_AS(Graph().launch(), InvalidArgument);
   graph.launch(bind(mine, 1));

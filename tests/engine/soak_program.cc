@@ -1,6 +1,6 @@
 // Keeps an engine busy with everything it can do, in a window of ops that stays as large: no memory may be left behind.
 //
-//   engine_soak --ops N --workers W [--seed S]
+//   engine_soak [--ops N] [--workers W] [--seed S]
 //
 // Prints operations a second and memory now and then: resident, and given out by the allocator while no op is in flight.
 // Fails if between the fifth of the run that follows the warm-up and the last fifth either has drifted by more than 1% and
@@ -43,15 +43,28 @@ struct Arguments {
   std::uint64_t seed = 1;
 };
 
+// Ends the program where it was given anything else: a run of the default length is long.
 Arguments parse(int count, char** words) {
   Arguments arguments;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::uint64_t value = std::strtoull(words[i + 1], nullptr, 10);
-    if (std::strcmp(words[i], "--ops") == 0) arguments.ops = value;
-    if (std::strcmp(words[i], "--workers") == 0) arguments.workers = static_cast<int>(value);
-    if (std::strcmp(words[i], "--seed") == 0) arguments.seed = value;
+  bool understood = count % 2 == 1;
+  for (int i = 1; understood && i + 1 < count; i += 2) {
+    char* end = nullptr;
+    const std::uint64_t value = std::strtoull(words[i + 1], &end, 10);
+    understood = end != words[i + 1] && *end == '\0';
+    if (std::strcmp(words[i], "--ops") == 0) {
+      arguments.ops = value;
+    } else if (std::strcmp(words[i], "--workers") == 0) {
+      arguments.workers = static_cast<int>(value);
+    } else if (std::strcmp(words[i], "--seed") == 0) {
+      arguments.seed = value;
+    } else {
+      understood = false;
+    }
   }
-  return arguments;
+  if (understood) return arguments;
+  std::fprintf(stderr,
+               "engine_soak [--ops N] [--workers W] [--seed S]; 10 million ops, a worker a core, seed 1\n");
+  std::exit(2);
 }
 
 // Of what the allocator keeps only what it cannot give back.

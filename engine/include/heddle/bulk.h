@@ -23,7 +23,7 @@ namespace heddle {
 class Bulk {
  public:
   explicit Bulk(Engine& engine) : engine_(engine) {}
-  ~Bulk();  // commits; ops for an engine that was shut down meanwhile are destroyed
+  ~Bulk();  // commits; where commit would throw, the ops are destroyed
   Bulk(const Bulk&) = delete;
   Bulk& operator=(const Bulk&) = delete;
 
@@ -43,7 +43,7 @@ class Bulk {
   void push(const PreparedOp& op);
 
   // Pushes what was given so far; the bulk may be filled again. Throws Error, and destroys the ops, if the engine was shut
-  // down meanwhile.
+  // down meanwhile, or the thread captures a graph of another engine.
   void commit();
 
  private:

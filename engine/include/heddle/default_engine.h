@@ -9,7 +9,7 @@ struct EngineOptions;
 // The process's engine, made at first use and finished at exit.
 Engine& default_engine();
 
-// Options for the default engine; throws Error once it exists.
+// Options for the default engine, instead of the environment's. Throws Error once that exists, InvalidArgument for bad ones.
 void set_default_engine_options(EngineOptions options);
 
 // The engine that new arrays of this thread belong to: the innermost EngineScope's, else the default engine.

@@ -94,7 +94,8 @@ class Engine {
   // that nobody has seen. Throws WouldDeadlock inside an op.
   void wait_all();
 
-  // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen.
+  // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen. Throws
+  // InvalidArgument, as wait and clear_error do, for an empty var or another engine's.
   ErrorReport error_of(const Var& var) const;
 
   // Removes the poison of var, in push order: ops pushed later see it clean.

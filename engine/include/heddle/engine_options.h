@@ -25,7 +25,8 @@ struct EngineOptions {
   std::size_t max_ops = 0, max_bytes = 0;
 
   // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_MAX_OPS,
-  // HEDDLE_MAX_BYTES. Throws InvalidArgument.
+  // HEDDLE_MAX_BYTES. An engine made without options has these; one made with options has those alone, unless they
+  // started from here. Throws InvalidArgument, also for a HEDDLE_CHECK that is neither 0 nor 1.
   static EngineOptions from_environment();
 };
 

@@ -33,7 +33,7 @@ class WouldDeadlock : public Error {
   using Error::Error;
 };
 
-// The op's group was cancelled, or its deadline passed, before the op started.
+// The op's group was cancelled, or its deadline passed, before the op started; or the op asked, and threw this itself.
 class Cancelled : public Error {
  public:
   enum class Why { cancelled, overdue };

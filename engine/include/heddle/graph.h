@@ -8,9 +8,9 @@
 //   step.launch(bind(rate, 0.1f));
 //
 // While a graph is captured, what the capturing thread pushes on the engine (plain, asynchronous and prepared ops,
-// clear_error) is recorded, not run; a wait, a launch, another capture or a push on another engine throws Error. If
-// the capturing function throws, nothing is left of it. Closures are called once a launch: they must not consume
-// what they hold.
+// bulks when they are committed, clear_error) is recorded, not run; a wait, a launch, another capture or a push on another
+// engine throws Error. If the capturing function throws, nothing is left of it. Closures are called once a launch: they
+// must not consume what they hold.
 //
 // A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that
 // any op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
@@ -97,7 +97,7 @@ class Graph {
   explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
 
   // Queues the graph's ops as one op, and returns. Each slot has the value bound here, or else the one last set.
-  // Throws InvalidArgument for a slot without a value or of another graph, Error once the engine is gone.
+  // Throws InvalidArgument for a slot without a value, bound twice or of another graph, Error once the engine is gone.
   template <std::same_as<Binding>... B> void launch(B... bindings) const {
     launch_with(std::array<Binding, sizeof...(B)>{std::move(bindings)...});
   }

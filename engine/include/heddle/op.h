@@ -17,7 +17,7 @@ namespace heddle {
 struct Access {
   VarList read{};
   VarList mutate{};
-  const char* name = "op";  // must outlive the op, its error, and a trace that runs meanwhile: a literal
+  const char* name = "op";  // not null; outlives the op, its error and traces of it: a literal
   GroupRef group{};         // whose cancellation is the op's too; see heddle/group.h
   int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
   std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
