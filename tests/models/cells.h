@@ -2,22 +2,22 @@
 // over memory that was never destroyed, or uses from a static, gets a new cell.
 #pragma once
 
-#include "standard.h"
-
+#include <relacy/atomic.hpp>
+#include <relacy/atomic_fence.hpp>
+#include <relacy/backoff.hpp>
 #include <relacy/base.hpp>
 #include <relacy/context.hpp>
 #include <relacy/context_base_impl.hpp>
-#include <relacy/atomic_fence.hpp>
-#include <relacy/atomic.hpp>
-#include <relacy/var.hpp>
-#include <relacy/thread_local.hpp>
-#include <relacy/test_suite.hpp>
 #include <relacy/dyn_thread.hpp>
-#include <relacy/backoff.hpp>
-#include <relacy/stdlib/mutex.hpp>
 #include <relacy/stdlib/condition_variable.hpp>
-#include <relacy/stdlib/semaphore.hpp>
 #include <relacy/stdlib/event.hpp>
+#include <relacy/stdlib/mutex.hpp>
+#include <relacy/stdlib/semaphore.hpp>
+#include <relacy/test_suite.hpp>
+#include <relacy/thread_local.hpp>
+#include <relacy/var.hpp>
+
+#include "standard.h"
 
 namespace model {
 

@@ -1,7 +1,6 @@
 // The threaded engine, the product's own, whole: what a user's threads may rely on, in any schedule.
-#include "product_engine.h"
-
 #include "model.h"
+#include "product_engine.h"
 
 namespace {
 
@@ -45,7 +44,8 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   }
   // Every thread of the crew leaves as a searcher, without a seat; nobody sleeps or thinks that he runs all short ops.
   void at_rest(heddle::detail::ThreadedCore& core) {
-    check(core.parking_.searchers_.load() == static_cast<int>(core.crew_.threads_.size()), "searchers are miscounted");
+    check(core.parking_.searchers_.load() == static_cast<int>(core.crew_.threads_.size()),
+          "searchers are miscounted");
     check(core.parking_.sleepers_.load() == 0, "sleepers are miscounted");
     check(core.seats_.all_free() && !core.crew_.wanted(), "a seat is lost");
     check(!core.short_runner_.load(), "the short runner has gone and is still there");
@@ -65,7 +65,8 @@ template <int Workers> struct SharedVar : Program<SharedVar<Workers>, 2, Workers
   }
   void user(int index) {
     this->engine->push([&] { sum.set(sum.get() + 1); }, {.mutate = {shared}});
-    this->engine->push([this, index] { seen[index].set(sum.get()); }, {.read = {shared}, .mutate = {own[index]}});
+    this->engine->push([this, index] { seen[index].set(sum.get()); },
+                       {.read = {shared}, .mutate = {own[index]}});
     this->engine->wait(own[index]);
     check(seen[index].get() >= 1, "an op ran before one pushed earlier");
   }
@@ -89,14 +90,20 @@ template <int Users, int Each> struct WaitAll : Program<WaitAll<Users, Each>, Us
   }
 };
 
-// ... and for what those ops push.
+// ... and for what those ops push, and so on.
 struct WaitAllNested : Program<WaitAllNested, 1, 2> {
-  Plain<bool> done{false};
+  Plain<int> left{4};
 
+  void push_one() {
+    engine->push([this] {
+      left.set(left.get() - 1);
+      if (left.get() > 0) push_one();
+    });
+  }
   void user(int) {
-    engine->push([this] { engine->push([this] { done.set(true); }); });
+    push_one();
     engine->wait_all();
-    check(done.get(), "wait_all returned early");
+    check(left.get() == 0, "wait_all returned early");
   }
 };
 
@@ -173,7 +180,8 @@ struct Loop : Program<Loop, 1, 2, 1> {
     var = engine->new_var();
     engine->push(
         [this] {
-          heddle::parallel_for(3, 1, [this](std::int64_t at, std::int64_t) { chunks[at].set(chunks[at].get() + 1); });
+          heddle::parallel_for(
+              3, 1, [this](std::int64_t at, std::int64_t) { chunks[at].set(chunks[at].get() + 1); });
           for (auto& chunk : chunks) check(chunk.get() == 1, "a chunk did not run once");
         },
         {.mutate = {var}});
@@ -207,17 +215,15 @@ struct Poison : Program<Poison, 1, 2> {
 
 int main(int argc, char** argv) {
   using model::program;
-  return model::run_models(argc, argv,
-                           {program<SharedVar<1>>("shared var, 1 worker", 1, false),
-                            program<SharedVar<2>>("shared var, 2 workers", 1, false),
-                            program<WaitAll<1, 2>>("wait_all", 1, false),
-                            program<WaitAll<2, 1>>("wait_all by two", 1, false),
-                            program<WaitAll<2, 2>>("wait_all by two, twice", 1, false),
-                            program<WaitAllNested>("wait_all, nested", 1, false),
-                            program<Async>("asynchronous", 1, false),
-                            program<NestedWait>("wait inside an op", 1, false),
-                            program<ShortOps>("short ops", 1, false), program<Loop>("parallel loop", 1, false),
-                            program<Poison>("poison", 1, false)},
-                           {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
-                            "EngineCore::signal store relaxed", "Parking::end_search fetch_sub acq_rel"});
+  return model::run_models(
+      argc, argv,
+      {program<SharedVar<1>>("shared var, 1 worker", 1, false),
+       program<SharedVar<2>>("shared var, 2 workers", 1, false), program<WaitAll<1, 2>>("wait_all", 1, false),
+       program<WaitAll<2, 1>>("wait_all by two", 1, false),
+       program<WaitAll<2, 2>>("wait_all by two, twice", 1, false),
+       program<WaitAllNested>("wait_all, nested", 1, false), program<Async>("asynchronous", 1, false),
+       program<NestedWait>("wait inside an op", 1, false), program<ShortOps>("short ops", 1, false),
+       program<Loop>("parallel loop", 1, false), program<Poison>("poison", 1, false)},
+      {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
+       "EngineCore::signal store relaxed", "Parking::end_search fetch_sub acq_rel"});
 }

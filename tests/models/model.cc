@@ -112,8 +112,8 @@ int weaken_each(const std::vector<Program>& programs, const Run& run, std::vecto
       const Program* finder = first_to_fail(programs, run, outcome);
       const std::string name = site.name() + " " + order_name(order);
       std::printf("%-9s %s -> %s, line %u%s%s%s%s\n", finder ? "found" : "survives", site.name().c_str(),
-                  order_name(order).c_str(), site.line, finder ? ": " : "", finder ? finder->name : "", finder ? ", " : "",
-                  finder ? outcome.failure.c_str() : "");
+                  order_name(order).c_str(), site.line, finder ? ": " : "", finder ? finder->name : "",
+                  finder ? ", " : "", finder ? outcome.failure.c_str() : "");
       std::fflush(stdout);
       if (!finder) continue;
       ++found;
@@ -135,7 +135,8 @@ Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&)) {
   params.progress_stream = &quiet;
   params.execution_depth_limit = 200000;
   params.context_bound = run.bound;
-  params.search_type = run.search == Search::bounded ? rl::fair_context_bound_scheduler_type : rl::random_scheduler_type;
+  params.search_type =
+      run.search == Search::bounded ? rl::fair_context_bound_scheduler_type : rl::random_scheduler_type;
   params.initial_state = (std::to_string(run.first) + " ").c_str();
   params.collect_history = run.history;
   const bool passed = simulate(params);
@@ -148,7 +149,8 @@ Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&)) {
   return {passed, schedules, failure};
 }
 
-int run_models(int argc, char** argv, const std::vector<Program>& programs, const std::vector<std::string>& must_fail) {
+int run_models(int argc, char** argv, const std::vector<Program>& programs,
+               const std::vector<std::string>& must_fail) {
   Options options;
   if (!parse(argc, argv, options)) {
     std::fputs(kUsage, stderr);

@@ -12,12 +12,9 @@ namespace model {
 
 // What a model derives from: thread(index) is a thread, after() looks at the end. `Threads` begin with the schedule, up
 // to `More` are made by the product.
-template <class Derived, int Threads, int More = 0>
-struct Schedule : rl::test_suite<Derived, Threads> {
+template <class Derived, int Threads, int More = 0> struct Schedule : rl::test_suite<Derived, Threads> {
   static constexpr rl::thread_id_t dynamic_thread_count = More;
-  Schedule() {
-    cells.begin();
-  }
+  Schedule() { cells.begin(); }
   ~Schedule() { cells.end(); }
 };
 
@@ -39,8 +36,9 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  double share = 1;     // of the random schedules that the command asks for
-  bool bounded = true;  // small enough to search all schedules with few preemptions
+  double share = 1;  // of the random schedules that the command asks for
+  bool bounded =
+      true;  // small enough to search all schedules with few preemptions, and no sleep in it ends by itself
 };
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&));
@@ -51,7 +49,8 @@ template <class Model> bool simulate_once(rl::test_params& params) {
   if (params.search_type == rl::random_scheduler_type) {
     result = rl::run_test<Model, rl::random_scheduler<Model::params::thread_count>>(params, state, false);
   } else {
-    result = rl::run_test<Model, rl::context_bound_scheduler<Model::params::thread_count>>(params, state, false);
+    result =
+        rl::run_test<Model, rl::context_bound_scheduler<Model::params::thread_count>>(params, state, false);
   }
   return result == rl::test_result_success;
 }
@@ -62,7 +61,8 @@ template <class Model> Program program(const char* name, double share = 1, bool 
 
 // The command line of a model; see model.cc. `must_fail` names weakened sites, as "Submissions::push exchange acquire",
 // that the programs have to find.
-int run_models(int argc, char** argv, const std::vector<Program>& programs, const std::vector<std::string>& must_fail);
+int run_models(int argc, char** argv, const std::vector<Program>& programs,
+               const std::vector<std::string>& must_fail);
 
 inline void check(bool holds, const char* what, std::source_location at = std::source_location::current()) {
   if (!holds) fail(what, info(at));

@@ -1,11 +1,11 @@
 // The memory of ops, the product's own: a chunk is used again when all of its ops are freed, and not before.
 
-#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
-#include "relacy_threads.h"
+#include <sanitizer/asan_interface.h>
 
 #include "model.h"
+#include "relacy_threads.h"
 
 namespace model {
 
@@ -52,7 +52,9 @@ using model::check;
 constexpr std::size_t kOp = kLargestOp;  // seven of them fill a chunk
 constexpr int kSlots = static_cast<int>(model::kRoom / kOp);
 
-int slot_of(const void* op) { return static_cast<int>((static_cast<const std::byte*>(op) - model::room) / kOp); }
+int slot_of(const void* op) {
+  return static_cast<int>((static_cast<const std::byte*>(op) - model::room) / kOp);
+}
 
 // Owners allocate and free some of their ops; the rest is freed by a thread of its own. More ops than a chunk holds.
 template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, Each>, Owners + 1> {
@@ -67,9 +69,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
     } else {
       free_handed();
     }
-    {
-      AtThreadEnd end;
-    }
+    { AtThreadEnd end; }
   }
   void own(model_std::atomic<void*>* hand) {
     for (int i = 0; i < Each; ++i) {
@@ -123,11 +123,11 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
 
 int main(int argc, char** argv) {
   using model::program;
-  const int status = model::run_models(argc, argv,
-                                       {program<Chunks<1, 16>>("1 owner, 2 chunks", 1, false),
-                                        program<Chunks<2, 9>>("2 owners", 1, false)},
-                                       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire",
-                                        "take_off fetch_sub release", "next_chunk exchange relaxed"});
+  const int status = model::run_models(
+      argc, argv,
+      {program<Chunks<1, 16>>("1 owner, 2 chunks", 1, false), program<Chunks<2, 9>>("2 owners", 1, false)},
+      {"give_back compare_exchange relaxed", "take_off fetch_sub acquire", "take_off fetch_sub release",
+       "next_chunk exchange relaxed"});
   mine_of[0] = {};  // of a schedule that failed; the product looks at it when the program ends
   return status;
 }

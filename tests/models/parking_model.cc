@@ -46,7 +46,8 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
         parking.begin_search();
       }
       if (parking.end_search() && has_work()) parking.notify();
-      parking.sleep(sleeper, [&] { return has_work(); }, [] { return Nap::sleep_soundly; });
+      parking.sleep(
+          sleeper, [&] { return has_work(); }, [] { return Nap::sleep_soundly; });
     }
   }
   void after() { model::check(done.load() == Pushers * Each, "work is lost"); }
@@ -81,10 +82,11 @@ struct Napper : model::Schedule<Napper, 3> {
 
 int main(int argc, char** argv) {
   using model::program;
-  return model::run_models(argc, argv,
-                           {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
-                            program<Work<1, 2, 2>>("1 pusher, 2 workers"), program<Work<2, 2, 2>>("2 pushers, 2 workers"),
-                            program<Napper>("napper")},
-                           {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
-                            "Parking::sleep fetch_add acq_rel"});
+  return model::run_models(
+      argc, argv,
+      {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
+       program<Work<1, 2, 2>>("1 pusher, 2 workers", 1, false),
+       program<Work<2, 2, 2>>("2 pushers, 2 workers", 1, false), program<Napper>("napper", 1, false)},
+      {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
+       "Parking::sleep fetch_add acq_rel"});
 }

@@ -11,10 +11,11 @@
 #define this_thread_state this_thread_states[model::thread_index()]
 #define __builtin_ia32_pause model::step
 
+#include <product/fork.h>
+#include <product/op_memory.h>
+
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
-#include <product/op_memory.h>
-#include <product/fork.h>
 
 namespace heddle::detail {
 

@@ -54,21 +54,26 @@ template <class T> class atomic {
     contents(at).atomic.store(value, model::weakened(order, model::Kind::store, at), model::info(at));
   }
   T exchange(T value, memory_order order = rl::mo_seq_cst, At at = At::current()) {
-    return contents(at).atomic.exchange(value, model::weakened(order, model::Kind::exchange, at), model::info(at));
+    return contents(at).atomic.exchange(value, model::weakened(order, model::Kind::exchange, at),
+                                        model::info(at));
   }
   T fetch_add(T value, memory_order order = rl::mo_seq_cst, At at = At::current()) {
-    return contents(at).atomic.fetch_add(value, model::weakened(order, model::Kind::fetch_add, at), model::info(at));
+    return contents(at).atomic.fetch_add(value, model::weakened(order, model::Kind::fetch_add, at),
+                                         model::info(at));
   }
   T fetch_sub(T value, memory_order order = rl::mo_seq_cst, At at = At::current()) {
-    return contents(at).atomic.fetch_sub(value, model::weakened(order, model::Kind::fetch_sub, at), model::info(at));
+    return contents(at).atomic.fetch_sub(value, model::weakened(order, model::Kind::fetch_sub, at),
+                                         model::info(at));
   }
   bool compare_exchange_strong(T& old, T value, memory_order order = rl::mo_seq_cst, At at = At::current()) {
     order = model::weakened(order, model::Kind::compare_exchange, at);
     return contents(at).atomic.compare_exchange_strong(old, value, order, model::info(at));
   }
-  bool compare_exchange_weak(T& old, T value, memory_order order, memory_order failed, At at = At::current()) {
+  bool compare_exchange_weak(T& old, T value, memory_order order, memory_order failed,
+                             At at = At::current()) {
     order = model::weakened(order, model::Kind::compare_exchange, at);
-    return contents(at).atomic.compare_exchange_weak(old, value, order, model::info(at), failed, model::info(at));
+    return contents(at).atomic.compare_exchange_weak(old, value, order, model::info(at), failed,
+                                                     model::info(at));
   }
   operator T() const { return load(); }
   T operator=(T value) {
@@ -91,7 +96,8 @@ template <class T> class atomic {
   }
   void notify_all(At at = At::current()) {
     auto& mine = contents(at);
-    if (mine.waiters.load(rl::mo_seq_cst, model::info(at)) != 0) mine.asleep.unpark_all(rl::ctx(), model::info(at));
+    if (mine.waiters.load(rl::mo_seq_cst, model::info(at)) != 0)
+      mine.asleep.unpark_all(rl::ctx(), model::info(at));
   }
   void notify_one(At at = At::current()) { notify_all(at); }
 

@@ -24,7 +24,8 @@ class thread {
  public:
   thread() = default;
   explicit thread(const std::function<void()>& work) : started_(std::make_unique<Started>(work)) {
-    if (model::threads_left-- <= 0) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    if (model::threads_left-- <= 0)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
     started_->thread.start(&run, started_.get());
   }
   void join() { started_->thread.join(); }

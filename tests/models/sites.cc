@@ -40,7 +40,8 @@ void collect(rl::memory_order order, Kind kind, const std::source_location& at) 
 }
 
 const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"load", "store", "exchange", "fetch_add", "fetch_sub", "compare_exchange", "fence"};
+  constexpr const char* kNames[] = {"load", "store", "exchange", "fetch_add", "fetch_sub", "compare_exchange",
+                                    "fence"};
   return kNames[static_cast<int>(kind)];
 }
 

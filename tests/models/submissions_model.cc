@@ -23,8 +23,8 @@ struct Node : QueueNode {
 template <int Pushers, int Poppers, int Each>
 struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers> {
   Submissions queue;
-  model::Plain<int> last[Pushers];    // popped; guarded by the lock
-  model::Plain<int> popped{0};        // likewise
+  model::Plain<int> last[Pushers];     // popped; guarded by the lock
+  model::Plain<int> popped{0};         // likewise
   model_std::atomic<int> finished{0};  // pushers
 
   void thread(unsigned index) {
@@ -44,7 +44,8 @@ struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers>
         model::step();
         continue;
       }
-      if (all_pushed && empty) model::check(popped.get() == Pushers * Each, "empty() with a node in the queue");
+      if (all_pushed && empty)
+        model::check(popped.get() == Pushers * Each, "empty() with a node in the queue");
       if (popped.get() == Pushers * Each) return queue.unlock();
       auto* node = static_cast<Node*>(queue.pop());
       if (node) {
@@ -122,9 +123,10 @@ struct SleepOrSee : model::Schedule<SleepOrSee, 2> {
 int main(int argc, char** argv) {
   using model::program;
   return model::run_models(argc, argv,
-                           {program<Queue<2, 1, 2>>("2 pushers, 1 popper"), program<Queue<2, 2, 2>>("2 pushers, 2 poppers"),
-                            program<Queue<3, 2, 1>>("3 pushers, 2 poppers"), program<Causal>("causal order"),
-                            program<SleepOrSee>("sleep or see")},
+                           {program<Queue<2, 1, 2>>("2 pushers, 1 popper"),
+                            program<Queue<2, 2, 2>>("2 pushers, 2 poppers", 1, false),
+                            program<Queue<3, 2, 1>>("3 pushers, 2 poppers", 1, false),
+                            program<Causal>("causal order"), program<SleepOrSee>("sleep or see")},
                            {"Submissions::push exchange acq_rel", "Submissions::push store relaxed",
                             "Submissions::pop load relaxed", "Submissions::empty load acquire",
                             "SpinLock::try_lock exchange relaxed", "SpinLock::unlock store relaxed"});

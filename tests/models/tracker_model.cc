@@ -1,7 +1,6 @@
 // The dependency rule, the product's own enter() and leave(): one thread enters ops, several run them and leave.
-#include "product_engine.h"
-
 #include "model.h"
+#include "product_engine.h"
 
 namespace {
 
@@ -26,8 +25,10 @@ struct Use {
 using Program = std::vector<std::vector<Use>>;  // the ops, in order
 
 const Program kOneVar = {{{0, true}}, {{0, false}}, {{0, false}}, {{0, true}}, {{0, false}}};
-const Program kTwoVars = {{{0, true}}, {{0, false}, {1, true}}, {{0, false}, {1, false}}, {{1, true}, {0, true}}};
-const Program kReadBehindWrite = {{{0, false}, {1, false}}, {{1, true}, {0, true}}, {{0, false}}, {{1, false}}};
+const Program kTwoVars = {
+    {{0, true}}, {{0, false}, {1, true}}, {{0, false}, {1, false}}, {{1, true}, {0, true}}};
+const Program kReadBehindWrite = {
+    {{0, false}, {1, false}}, {{1, true}, {0, true}}, {{0, false}}, {{1, false}}};
 
 // Every op runs once, finds what the ops before it have left, and nobody is in it with a var that he may not share.
 template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
@@ -51,7 +52,8 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
     op->sequence = ops.size();
     op->access_count = static_cast<std::uint32_t>(uses.size());
     for (std::size_t i = 0; i < uses.size(); ++i) {
-      ::new (op->accesses() + i) AccessNode{op, vars[uses[i].var].state(), nullptr, true, uses[i].mutates, false};
+      ::new (op->accesses() + i)
+          AccessNode{op, vars[uses[i].var].state(), nullptr, true, uses[i].mutates, false};
     }
     return op;
   }
@@ -116,9 +118,10 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
 
 int main(int argc, char** argv) {
   using model::program;
-  return model::run_models(argc, argv,
-                           {program<Grants<kOneVar>>("one var", 1, false), program<Grants<kTwoVars>>("two vars", 1, false),
-                            program<Grants<kReadBehindWrite>>("reads behind a write", 1, false)},
-                           {"grant fetch_sub acquire", "enter fetch_sub release", "SpinLock::lock exchange relaxed",
-                            "SpinLock::unlock store relaxed"});
+  return model::run_models(
+      argc, argv,
+      {program<Grants<kOneVar>>("one var", 1, false), program<Grants<kTwoVars>>("two vars", 1, false),
+       program<Grants<kReadBehindWrite>>("reads behind a write", 1, false)},
+      {"grant fetch_sub acquire", "enter fetch_sub release", "SpinLock::lock exchange relaxed",
+       "SpinLock::unlock store relaxed"});
 }
