@@ -37,7 +37,7 @@ bool change_in_flight(VarState& var) {
   if (var.core->forked()) return false;  // the lock may be held for ever
   var.core->enter_submitted();
   std::lock_guard guard(var.lock);
-  if (var.writer_running) return true;
+  if (var.writer) return true;
   for (const AccessNode* access = var.head; access; access = access->next) {
     if (access->mutates) return true;
   }

@@ -3,15 +3,26 @@
 #include <algorithm>
 
 #include "fork.h"
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
+#include "watch.h"
 
 namespace heddle::detail {
 
 constinit thread_local ThreadState this_thread_state;
+constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
-    : options(engine_options), extra_for_all(extra), generation_(fork_generation()) {}
+    : options(engine_options), extra_for_all(extra), trace_number(trace::next_engine()), generation_(fork_generation()) {
+  trace::start_from_environment();
+  if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
+}
+EngineCore::~EngineCore() = default;
+
+void EngineCore::start_watchdog() {
+  if (watch_) watch_->start();
+}
 
 void EngineCore::throw_closed() const {
   if (forked()) {
@@ -31,6 +42,7 @@ void EngineCore::shut_down() noexcept {
   wait_all();
   open_.store(false, std::memory_order_relaxed);
   stop();
+  if (watch_) watch_->stop();
   errors.log_unseen();
 }
 
@@ -79,11 +91,23 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
+// As poison_of_reads, for an asynchronous op. What a launch reads is its ops' affair.
+std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
+  return op.extra->graph ? nullptr : poison_of_reads(op);
+}
+
+trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
+  return {op.name, op.where, core.trace_number, op.sequence, op.released_by()};
+}
+
 }  // namespace
 
 // Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
+  if (watch_) [[unlikely]]
+    watch_->started(*op, worker);
   if (op->table->async) return execute_async(op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
     const InsideOp inside(this, op, worker);
@@ -94,33 +118,50 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     }
     destroy_closure(op);
   }
-  finish(op, failure);
+  if (start) [[unlikely]]
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, *this), start, trace::now());
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  finish(op, std::move(failure));
 }
 
 void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
-  if (!poison_of_reads(*op)) {
+  const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
+  extra.lane = trace::worker_lane(trace_number, worker);
+  if (!poison_of_async(*op)) {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
   } else {
     extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
+  if (start) [[unlikely]]
+    trace::op_issued(extra.lane, traced(*op, *this), start, trace::now());
+  if (watch_) [[unlikely]]
+    watch_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
 }
 
-// Both parts of an asynchronous op have ended.
-void complete_parts(OpNode* op) noexcept {
+std::exception_ptr outcome_of(OpNode* op) noexcept {
   OpExtra& extra = *op->extra;
   // An exception that unwound an unused Completion is the error; the drop is only its echo.
   const bool reported = extra.reported && !(extra.dropped && extra.thrown);
   // An op has one error; a second one is on record for wait_all.
   if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
-  extra.core->end(op, reported ? extra.reported : extra.thrown);
+  return reported ? extra.reported : extra.thrown;
+}
+
+void complete_parts(OpNode* op) noexcept {
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
+  if (op->extra->started) [[unlikely]]
+    trace::op_completed(op->extra->lane, traced(*op, *op->extra->core), op->extra->started, trace::now());
+  op->extra->core->end(op, std::move(thrown));
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
+  std::shared_ptr<const Failure> failure = poison_of_async(*op);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (thrown) {
@@ -130,7 +171,9 @@ void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
-  finish(op, failure);
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  finish(op, std::move(failure));
 }
 
 void complete(OpNode* op, std::exception_ptr error) noexcept {
@@ -157,6 +200,10 @@ void drop(OpNode* op) noexcept {
 
 void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
                         ReadyList& ready) noexcept {
+  if (OpNode* then = op->extra ? op->extra->then : nullptr) {
+    free_op(op);
+    return ready.push_back(then);
+  }
   ReadyList woken;
   leave(*op, failure, woken);
   free_op(op);
@@ -174,7 +221,7 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
 
 void EngineCore::signal(OpNode* op) noexcept {
   const std::shared_ptr<WaitState> state = op->extra->wait;
-  state->poison = op->accesses()[0].var->poison;
+  if (op->access_count > 0) state->poison = op->accesses()[0].var->poison;
   state->done.store(1, std::memory_order_release);
   state->done.notify_all();
 }

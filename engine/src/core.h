@@ -11,10 +11,13 @@
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
+#include "var_registry.h"
 
 namespace heddle::detail {
 
 struct EngineCore;
+class Pending;
+class Watch;
 
 // What the calling thread is doing.
 struct ThreadState {
@@ -38,6 +41,9 @@ class InsideOp {
   ThreadState outer_;
 };
 
+// How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
+extern constinit thread_local std::uint32_t this_thread_blocked;
+
 // The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
 void begin_blocking_everywhere();
 void end_blocking_everywhere() noexcept;
@@ -45,23 +51,38 @@ void end_blocking_everywhere() noexcept;
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
-  virtual ~EngineCore() = default;
+  virtual ~EngineCore();
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
-  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates.
-  virtual void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept = 0;
+  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
+  // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
+  virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
   virtual void stop() noexcept = 0;  // after wait_all; no op is pushed any more
   virtual int workers() const { return 1; }
+
+  // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
+  // shows those that are pushed and not entered, or ready.
+  virtual std::int64_t in_flight() = 0;
+  virtual bool has_pending() { return in_flight() > 0; }
+  virtual void visit_pending(Pending&) {}
+  Watch* watch() const { return watch_.get(); }  // null without EngineOptions::watchdog
+  void start_watchdog();                         // throws std::system_error
+
   virtual void parallel(std::int64_t count, std::int64_t grain,
                         const std::function<void(std::int64_t, std::int64_t)>& body);
+
+  // The calling thread's worker number now, -1 if it may not start another op.
+  virtual int worker_now() const { return 0; }
+  // The op that the calling thread runs has work for others.
+  virtual void expect_help() {}
 
   // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
   virtual void begin_blocking() {}
@@ -73,7 +94,8 @@ struct EngineCore {
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
-    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]] throw_closed();
+    if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw_closed();
   }
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
@@ -83,8 +105,10 @@ struct EngineCore {
 
   const EngineOptions options;
   const bool extra_for_all;  // every op has an OpExtra
+  const std::uint32_t trace_number;  // this engine, in traces
   ErrorLog errors;
-  std::mutex one_search;  // see depends()
+  std::mutex one_search;  // see depends(); vars' locks may be taken inside
+  VarRegistry vars;
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
@@ -103,9 +127,12 @@ struct EngineCore {
   void end(OpNode* op, std::exception_ptr thrown) noexcept;
   std::atomic<std::int64_t> refs_{1};
   std::atomic<bool> open_{true};
+  std::unique_ptr<Watch> watch_;
   const std::uint32_t generation_;
 };
 
+// The error with which both parts of an asynchronous op have ended.
+std::exception_ptr outcome_of(OpNode* op) noexcept;
 void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
 EngineCore* make_naive_core(const EngineOptions& options);

@@ -5,18 +5,28 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
 #include "core.h"
+#include "graph_state.h"
+#include "pending.h"
 
 namespace heddle {
 namespace detail {
 
-VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) { core->retain(); }
-VarState::~VarState() { core->release(); }
+VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) {
+  core->vars.add(*this);
+  core->retain();
+}
+VarState::~VarState() {
+  // In the child of a fork a thread of the parent may hold a lock of the registry for ever.
+  if (!core->forked()) core->vars.remove(*this);
+  core->release();
+}
 
 void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
 
@@ -46,7 +56,8 @@ namespace {
 void check_vars(const Access& access, const EngineCore* core) {
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
-      if (!var || var->core != core) [[unlikely]] throw_bad_var(var, access.name);
+      if (!var || var->core != core) [[unlikely]]
+        throw_bad_var(var, access.name);
     }
   }
 }
@@ -102,11 +113,9 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
-EngineCore* make_core(const EngineOptions& options) {
-  if (options.workers < 0 || options.workers > 1024) {
-    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
-                          ", want 0 (one a core) to 1024");
-  }
+constexpr double kLongestWatchdog = 1e9;  // seconds
+
+EngineCore* make_scheduler(const EngineOptions& options) {
   switch (options.scheduler) {
     case Scheduler::naive:
       return make_naive_core(options);
@@ -115,6 +124,26 @@ EngineCore* make_core(const EngineOptions& options) {
     default:
       return make_threaded_core(options);
   }
+}
+
+EngineCore* make_core(const EngineOptions& options) {
+  if (options.workers < 0 || options.workers > 1024) {
+    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
+                          ", want 0 (one a core) to 1024");
+  }
+  if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+    throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
+                          ", want 0 (off) to 1e9 seconds");
+  }
+  EngineCore* core = make_scheduler(options);
+  try {
+    core->start_watchdog();
+  } catch (const std::system_error& error) {
+    core->shut_down();
+    core->release();
+    throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
+  }
+  return core;
 }
 
 }  // namespace
@@ -137,6 +166,7 @@ Var Engine::new_var() {
 detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes, const Access& access,
                                  std::source_location where) {
   core_->check_open();
+  check_capture(core_);
   check_vars(access, core_);
   OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
   op->access_count = fill_accesses(op->accesses(), access, op);
@@ -146,7 +176,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   return {op, op->place()};
 }
 
-void Engine::commit_push(NewOp op) { core_->submit(op.node); }
+void Engine::commit_push(NewOp op) { submit_or_record(core_, op.node); }
 
 void Engine::abandon_push(NewOp op) noexcept { free_op(op.node); }
 
@@ -176,6 +206,7 @@ void Engine::push(const PreparedOp& prepared) {
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
+  check_capture(core_);
   OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), false);
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
@@ -188,7 +219,7 @@ void Engine::push(const PreparedOp& prepared) {
   op->table = state->table;
   op->name = state->name;
   op->where = state->where;
-  core_->submit(op);
+  submit_or_record(core_, op);
 }
 
 namespace {
@@ -219,7 +250,7 @@ void wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
   if (!var.lock.try_lock()) throw Error(kUnderWay);
-  const bool done = !var.writer_running && !var.head && !var.core->has_submitted(var);
+  const bool done = !var.writer && !var.head && !var.core->has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
   if (!done) throw Error(kUnderWay);
@@ -229,6 +260,7 @@ void wait_in_child(VarState& var) {
 }  // namespace
 
 void Engine::wait(const Var& var) {
+  refuse_in_capture("wait");
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
   OpNode* op = wait_op(core_, var);
   auto state = std::make_shared<WaitState>();
@@ -238,6 +270,7 @@ void Engine::wait(const Var& var) {
 }
 
 void Engine::wait_all() {
+  refuse_in_capture("wait_all");
   if (core_->forked()) core_->check_open();
   core_->wait_all();
   std::vector<ErrorReport> reports = core_->errors.take_reports();
@@ -259,6 +292,9 @@ ErrorReport Engine::error_of(const Var& var) const {
 void Engine::clear_error(const Var& var) {
   push([] {}, {.mutate = {var}, .name = "clear_error"});
 }
+
+std::string Engine::describe_pending() const { return Pending(*core_).text(); }
+std::string Engine::pending_dot() const { return Pending(*core_).dot(); }
 
 int Engine::workers() const { return core_->workers(); }
 EngineOptions Engine::options() const { return core_->options; }
@@ -311,6 +347,13 @@ EngineOptions EngineOptions::from_environment() {
     options.workers = parse_number<int>(value, value, "HEDDLE_WORKERS", kWanted);
     if (options.workers < 0 || options.workers > 1024) {
       throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
+    }
+  }
+  if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {
+    constexpr const char* kWanted = "a number of seconds, 0 for none";
+    options.watchdog = parse_number<double>(value, value, "HEDDLE_WATCHDOG", kWanted);
+    if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+      throw InvalidArgument(std::string("HEDDLE_WATCHDOG: got '") + value + "', want " + kWanted);
     }
   }
   return options;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core.h"
+#include "pending.h"
 #include "tracker.h"
 
 namespace heddle::detail {
@@ -23,7 +24,8 @@ class FuzzCore final : public EngineCore {
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op);
-    if (running_) return;
+    if (parent) progress_.notify_all();  // its thread may be one that only completes an op
+    if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && !ready_.empty(); --runs) run(pick(), lock);
   }
@@ -65,10 +67,11 @@ class FuzzCore final : public EngineCore {
 
   void drop(VarState& var) noexcept override { drop_var(var); }
 
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     settle(op, failure, ready);
+    failure.reset();
     std::lock_guard guard(mutex_);
     while (!ready.empty()) ready_.push_back(ready.pop_front());
     --unfinished_[epoch];
@@ -79,6 +82,13 @@ class FuzzCore final : public EngineCore {
     while (unfinished() > 0) wait_all();
   }
 
+  std::int64_t in_flight() override { return unfinished(); }
+
+  void visit_pending(Pending& pending) override {
+    std::lock_guard guard(mutex_);
+    for (const OpNode* op : ready_) pending.see(*op, PendingState::ready);
+  }
+
  private:
   std::int64_t unfinished() {
     std::lock_guard guard(mutex_);
@@ -86,7 +96,7 @@ class FuzzCore final : public EngineCore {
   }
 
   void add_ready(OpNode* op) {
-    op->sequence = sequence_++;
+    op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
     const OpKind kind = op->kind;  // the op may run and be gone once it is entered
     if (!enter(*op)) return;
     ReadyList ready;

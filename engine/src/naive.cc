@@ -20,12 +20,12 @@ class NaiveCore final : public EngineCore {
   void submit(OpNode* op) override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
     if (current_op()) {
-      op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
       nested_.push_back(op);
       return;
     }
     std::lock_guard guard(mutex_);
-    op->sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+    op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
     run(op);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
@@ -52,12 +52,14 @@ class NaiveCore final : public EngineCore {
     std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
   }
 
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override {
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
-      if (op->accesses()[i].mutates) var.poison = failure;
+      const AccessNode& access = op->accesses()[i];
+      if (access.mutates && !access.keeps_poison) var.poison = failure;
     }
+    failure.reset();
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
     ended_.notify_all();
@@ -65,9 +67,13 @@ class NaiveCore final : public EngineCore {
 
   void stop() noexcept override {}
 
+  // The ops that were pushed inside others are not counted before they run.
+  std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
+
  private:
   void run(OpNode* op) {
     op->waiting = 1;
+    under_way_.fetch_add(1, std::memory_order_relaxed);
     running_.push_back(op);
     execute(op, 0);
     {
@@ -75,6 +81,7 @@ class NaiveCore final : public EngineCore {
       ended_.wait(lock, [&] { return op->waiting == 0; });
     }
     running_.pop_back();
+    under_way_.fetch_sub(1, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses()[i].var);
     free_op(op);
   }
@@ -113,6 +120,7 @@ class NaiveCore final : public EngineCore {
   }
 
   std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<std::int64_t> under_way_{0};
   std::mutex mutex_;              // held while any op runs; guards nested_ and running_
   std::deque<OpNode*> nested_;    // pushed by the ops that are running
   std::vector<OpNode*> running_;  // the innermost last

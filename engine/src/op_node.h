@@ -11,6 +11,7 @@
 #include <heddle/op.h>
 
 #include "submissions.h"
+#include "trace.h"
 #include "var_state.h"
 
 namespace heddle::detail {
@@ -23,6 +24,9 @@ struct WaitState {
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
 };
 
+struct GraphRun;
+struct GraphState;
+
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
@@ -32,6 +36,12 @@ struct OpExtra {
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
+  trace::Tick started = 0;              // for the trace: when its function was called; 0: not recorded
+  std::uint32_t lane = 0;               // and where
+  std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op
+  GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
+  GraphState* graph = nullptr;          // of a launch
+  OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
@@ -39,7 +49,8 @@ struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
   bool prepared = false;   // the closure's place holds a PreparedState*, with one reference
   bool alone = false;      // in a block of its own, see op_memory.h
-  std::uint8_t epoch = 0;  // of wait_all, at the push
+  static constexpr std::uint8_t kEpochOfEntry = 2;
+  std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
   std::uint32_t access_count = 0;
   const OpTable* table = nullptr;
   const char* name = "op";
@@ -52,6 +63,13 @@ struct OpNode : QueueNode {
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
+  // For the trace: the op whose end made this one ready, from then on. All its accesses are granted: the first one's link
+  // is free to say so.
+  void set_released_by(std::uint64_t by) { accesses()[0].released_by = by + 1; }
+  std::uint64_t released_by() const {
+    return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
+  }
+  std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

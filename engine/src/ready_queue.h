@@ -55,6 +55,14 @@ class alignas(64) ReadyQueue {
     size_.store(ops_.size, std::memory_order_relaxed);
   }
 
+  // Calls visit with each op until it returns false; none of them ends meanwhile.
+  template <class Visit> void for_each(Visit visit) const {
+    std::lock_guard guard(lock_);
+    for (const OpNode* op = ops_.head; op; op = op->next_ready()) {
+      if (!visit(*op)) return;
+    }
+  }
+
   bool empty() const { return size_.load(std::memory_order_seq_cst) == 0; }
 
  private:
@@ -65,7 +73,7 @@ class alignas(64) ReadyQueue {
     size_.store(ops_.size, std::memory_order_seq_cst);
   }
 
-  SpinLock lock_;  // guards ops_
+  mutable SpinLock lock_;  // guards ops_
   ReadyList ops_;
   std::atomic<std::size_t> size_{0};
 };

@@ -63,10 +63,11 @@ class Submissions {
   void lock() noexcept { lock_.lock(); }
   void unlock() noexcept { lock_.unlock(); }
 
-  // In the child of a fork, where nobody else uses it: calls visit with each node, oldest first.
+  // The thread that holds the lock, or the child of a fork, where nobody else uses it: calls visit with each node, oldest
+  // first, until it returns false.
   template <class Visit> void for_each(Visit visit) const {
-    for (const QueueNode* node = first_; node; node = node->next.load(std::memory_order_relaxed)) {
-      if (node != &stub_) visit(*node);
+    for (const QueueNode* node = first_; node; node = node->next.load(std::memory_order_acquire)) {
+      if (node != &stub_ && !visit(*node)) return;
     }
   }
 

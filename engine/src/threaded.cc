@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
 
@@ -42,11 +43,9 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
 }
 
 void ThreadedCore::submit(OpNode* op) {
-  // What an op pushes belongs to that op's epoch: wait_all waits for it too. An op that reads the epoch just before it
-  // ends is counted in it all the same: wait_all may wait for it too.
+  // What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch
-                     : static_cast<std::uint8_t>(epoch_.load(std::memory_order_relaxed) & 1);
+  op->epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
   submissions_.push(op);
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
@@ -72,10 +71,11 @@ int ThreadedCore::drain(ReadyList& ready) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
-      op->sequence = sequence_++;
+      op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
+      if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epoch_;
       if (kind == OpKind::user) ++entered_[op->epoch];
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
-      is_ready = enter(*op);
+      is_ready = op->extra && join_launch(*op) ? false : enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
@@ -107,12 +107,13 @@ void ThreadedCore::schedule(ReadyList& ready) {
   parking_.notify();
 }
 
-void ThreadedCore::finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept {
+void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
   Runner* runner = this_runner();
   const bool hand_over = runner && runner->current == op;
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, failure, ready);
+  failure.reset();
   if (runner) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
     std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
@@ -194,28 +195,25 @@ void ThreadedCore::drop(VarState& var) noexcept {
   release();
 }
 
-void ThreadedCore::enter_submitted() {
-  while (!submissions_.empty()) {
-    ReadyList ready;
-    drain(ready);
-    schedule(ready);
-  }
-}
-
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
   submissions_.for_each([&](const QueueNode& node) {
-    if (node.kind == OpKind::drop) return;
+    if (node.kind == OpKind::drop) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
+    return !found;
   });
   return found;
+}
+
+void ThreadedCore::expect_help() {
+  if (Runner* runner = this_runner()) leave_short(*runner);
 }
 
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (workers() == 1) return EngineCore::parallel(count, grain, body);
-  if (Runner* runner = this_runner()) leave_short(*runner);
+  expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);
   parking_.notify();

@@ -46,11 +46,19 @@ class ThreadedCore final : public EngineCore {
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
-  void finish(OpNode* op, const std::shared_ptr<const Failure>& failure) noexcept override;
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
+  int worker_now() const override {
+    const Runner* runner = this_runner();
+    return runner ? runner->seat->index : -1;
+  }
+  void expect_help() override;
+  std::int64_t in_flight() override;
+  bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
+  void visit_pending(Pending& pending) override;
   void begin_blocking() override;
   void end_blocking() noexcept override;
   void parallel(std::int64_t count, std::int64_t grain,
@@ -95,8 +103,10 @@ class ThreadedCore final : public EngineCore {
   void help(const WaitState& state, VarState& var);
   void run_needed(ReadyList& ready, const VarState& var, Runner& self);
   void help_all(std::uint32_t signal);
+  std::uint8_t next_epoch();
   bool balanced(std::uint8_t epoch);
   void check_balance();
+  void enter_some();  // threaded_pending.cc
 
   struct Mine {
     const ThreadedCore* core = nullptr;
@@ -119,7 +129,7 @@ class ThreadedCore final : public EngineCore {
   Submissions submissions_;
   std::uint64_t sequence_ = 0;                // guarded by the lock of submissions_, like:
   std::uint64_t entered_[2] = {0, 0};         // ops of users, of even and odd epochs
-  std::atomic<std::uint32_t> epoch_{0};       // of wait_all: it waits for the ops of the last one
+  std::uint8_t epoch_ = 0;                    // 0 or 1, of ops that are entered now: wait_all waits for those of the other
   std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};  // ops that ended on a thread without a seat
   Seats seats_;
   Arena arena_;
@@ -129,6 +139,7 @@ class ThreadedCore final : public EngineCore {
   std::atomic<Runner*> short_runner_{nullptr};  // its ops are so short that nobody else should run any
   std::atomic<bool> stopping_{false};
   std::mutex wait_all_mutex_;  // held by the one thread in wait_all
+  std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
   std::atomic<int> balance_waiters_{0};
   std::atomic<std::uint32_t> balance_signal_{0};
   Crew crew_;  // last: its threads use all of the above

@@ -108,7 +108,8 @@ OpNode* ThreadedCore::search(Runner& self) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
         if (parking_.end_search() && can_work()) parking_.notify();
-        join_loop(self);
+        auto join = [&] { join_loop(self); };
+        arena_.run([](void* call) { (*static_cast<decltype(join)*>(call))(); }, &join);
         parking_.begin_search();
         looks = 0;
       }
@@ -161,7 +162,7 @@ void ThreadedCore::run_from(OpNode* op, Runner& self) {
   while (op) {
     op = run(op, self);
     if (step_down(op, self)) break;
-    while (!op && join_loop(self)) {
+    while (!op && self.seat && join_loop(self)) {
     }
     if (!op && self.seat) op = find(self);
   }
@@ -177,7 +178,9 @@ void ThreadedCore::run_until_idle(Runner& self) {
     if (!op) break;
     // Work may have come while this thread was the only searcher, and nobody was woken for it.
     if (parking_.end_search() && can_work()) parking_.notify();
-    run_from(op, self);
+    auto run = [&] { run_from(op, self); };
+    // Only with a seat: there are as many places in the arena.
+    arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
     parking_.begin_search();
   }
   leave_short(self);
@@ -210,10 +213,9 @@ void ThreadedCore::work() {
   Runner self{.crew = true};
   Sleeper sleeper;
   const ActingAs acting(this, &self);
-  auto run = [this, &self] { run_until_idle(self); };
   parking_.begin_search();
   while (!stopping_) {
-    arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
+    run_until_idle(self);
     check_balance();
     std::uint64_t progress = 0;
     int idle = 0;

@@ -22,6 +22,7 @@ bool is_needed(const OpNode& op, const VarState& var) {
 void ThreadedCore::begin_blocking() {
   Runner* self = this_runner();
   if (!self) return;
+  ++this_thread_blocked;
   leave_short(*self);
   if (self->crew) crew_.one_blocks();
   release_seat(*self);
@@ -67,14 +68,17 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   if (!self && (this_thread_state.core || !take_seat(helper))) return;
   if (!self) self = &helper;
   const ActingAs acting(this, self);
-  ++self->depth;
-  while (!state.done.load(std::memory_order_acquire) && self->seat) {
-    ReadyList ready;
-    if (drain(ready) <= 0) break;
-    run_needed(ready, var, *self);
-  }
-  --self->depth;
-  if (self != &helper) return;
+  auto run = [&] {
+    ++self->depth;
+    while (!state.done.load(std::memory_order_acquire) && self->seat) {
+      ReadyList ready;
+      if (drain(ready) <= 0) break;
+      run_needed(ready, var, *self);
+    }
+    --self->depth;
+  };
+  if (self != &helper) return run();
+  arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
   leave_short(helper);
   release_seat(helper);
   if (can_work()) parking_.notify();
@@ -129,7 +133,7 @@ bool ThreadedCore::balanced(std::uint8_t epoch) {
 void ThreadedCore::check_balance() {
   // Read-modify-write, here and in wait_all: either we see the waiter, or the waiter sees what we have counted.
   if (balance_waiters_.fetch_add(0, std::memory_order_seq_cst) == 0) return;
-  if (!balanced((epoch_.load(std::memory_order_seq_cst) & 1) ^ 1)) return;
+  if (!balanced(awaited_.load(std::memory_order_seq_cst))) return;
   balance_signal_.fetch_add(1, std::memory_order_seq_cst);
   balance_signal_.notify_all();
 }
@@ -137,9 +141,28 @@ void ThreadedCore::check_balance() {
 void ThreadedCore::help_all(std::uint32_t signal) {
   Runner self{.stop = &balance_signal_, .stop_unless = signal};
   const ActingAs acting(this, &self);
-  auto run = [this, &self] { run_until_idle(self); };
   parking_.begin_search();
-  arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
+  run_until_idle(self);
+}
+
+// Enters what has been pushed so far into the epoch that ends here, and returns that. A mark in the queue says when all of
+// it is entered, however much others push meanwhile.
+std::uint8_t ThreadedCore::next_epoch() {
+  auto state = std::make_shared<WaitState>();
+  OpNode* mark = allocate_op(this, 0, 0, true);
+  mark->kind = OpKind::wait;
+  mark->extra->wait = state;
+  submissions_.push(mark);
+  while (!state->entered.load(std::memory_order_acquire)) {
+    ReadyList ready;
+    if (drain(ready) < 0) cpu_relax();
+    schedule(ready);
+  }
+  std::lock_guard guard(submissions_);
+  const std::uint8_t ended = epoch_;
+  epoch_ ^= 1;
+  awaited_.store(ended, std::memory_order_seq_cst);
+  return ended;
 }
 
 void ThreadedCore::wait_all() {
@@ -147,7 +170,7 @@ void ThreadedCore::wait_all() {
   begin_blocking_everywhere();
   {
     std::lock_guard one(wait_all_mutex_);
-    const auto epoch = static_cast<std::uint8_t>(epoch_.fetch_add(1, std::memory_order_seq_cst) & 1);
+    const std::uint8_t epoch = next_epoch();
     balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);

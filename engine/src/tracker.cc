@@ -6,18 +6,19 @@
 
 #include "core.h"
 #include "failure.h"
+#include "trace.h"
 
 namespace heddle::detail {
 namespace {
 
 bool grant_at_once(VarState& var, const AccessNode& access) {
-  if (var.head || var.writer_running) return false;
+  if (var.head || var.writer) return false;
   if (!access.mutates) {
     ++var.readers_running;
     return true;
   }
   if (var.readers_running > 0) return false;
-  var.writer_running = true;
+  var.writer = &access;
   return true;
 }
 
@@ -35,41 +36,46 @@ AccessNode* pop(VarState& var) {
 }
 
 // An op of one access waits for nothing else: no other thread counts it.
-void grant(AccessNode& access, ReadyList& ready) {
+void grant(AccessNode& access, std::uint64_t by, ReadyList& ready) {
   access.granted = true;
   OpNode& op = *access.op;
   // acq_rel: whoever runs the op sees all that the ops before it on every var wrote.
-  if (op.access_count == 1 || op.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(&op);
+  if (op.access_count != 1 && op.waiting.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (by != trace::kNone) [[unlikely]]
+    op.set_released_by(by);
+  ready.push_back(&op);
 }
 
-void grant_next(VarState& var, ReadyList& ready) {
-  if (var.writer_running) return;
+void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
+  if (var.writer) return;
   while (var.head && !var.head->mutates) {
     ++var.readers_running;
-    grant(*pop(var), ready);
+    grant(*pop(var), by, ready);
   }
   if (var.head && var.readers_running == 0) {
-    var.writer_running = true;
-    grant(*pop(var), ready);
+    AccessNode* access = pop(var);
+    var.writer = access;
+    grant(*access, by, ready);
   }
 }
 
-void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
+void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
+               ReadyList& ready) {
   VarState& var = *access.var;
   std::shared_ptr<const Failure> old;  // freed outside the lock
   bool last;
   {
     std::lock_guard guard(var.lock);
     if (access.mutates) {
-      if (var.poison || failure) {
+      if ((var.poison || failure) && !access.keeps_poison) {
         old = std::move(var.poison);
         var.poison = failure;
       }
-      var.writer_running = false;
+      var.writer = nullptr;
     } else {
       --var.readers_running;
     }
-    grant_next(var, ready);
+    grant_next(var, by, ready);
     last = var.dropped && var.idle();
   }
   if (last) delete &var;
@@ -137,7 +143,8 @@ bool enter(OpNode& op) {
 
 void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
   AccessNode* const accesses = op.accesses();
-  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, ready);
+  const std::uint64_t by = trace::on() ? op.sequence : trace::kNone;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, by, ready);
 }
 
 void drop_var(VarState& var) noexcept {

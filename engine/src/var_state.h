@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -19,10 +20,14 @@ struct VarState;
 struct AccessNode {
   OpNode* op;
   VarState* var;
-  AccessNode* next;  // in the var's queue
+  union {
+    AccessNode* next;           // in the var's queue
+    std::uint64_t released_by;  // see OpNode
+  };
   bool reads;        // the op sees the old value: an error there skips it
   bool mutates;
   bool granted;  // guarded by var->lock
+  bool keeps_poison = false;  // mutates, but leaves the error to be as it is: a graph's ops see to that
 };
 
 // Two cache lines: threads that push use the first, threads that run ops the second.
@@ -32,16 +37,17 @@ struct alignas(64) VarState : QueueNode {
 
   EngineCore* const core;
   std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
+  std::size_t number = 0;             // in the engine's VarRegistry
 
   alignas(64) SpinLock lock;  // guards all below; nothing else is locked inside it
-  bool writer_running = false;
-  bool dropped = false;  // no handle is left: whoever makes it idle deletes it
+  bool dropped = false;       // no handle is left: whoever makes it idle deletes it
   std::int32_t readers_running = 0;
-  AccessNode* head = nullptr;  // accesses not granted yet, in push order
+  const AccessNode* writer = nullptr;  // granted, and its op has not ended
+  AccessNode* head = nullptr;          // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
   std::shared_ptr<const Failure> poison;
 
-  bool idle() const { return !writer_running && readers_running == 0 && head == nullptr; }
+  bool idle() const { return !writer && readers_running == 0 && head == nullptr; }
 };
 
 }  // namespace heddle::detail

@@ -240,3 +240,20 @@ TEST_CASE("both errors of an asynchronous op are on record, and a null one is an
     }
   });
 }
+
+TEST_CASE("an error that wait_all has thrown and that poisons nothing is not thrown again") {
+  on_every_scheduler([](Engine& engine) {
+    for (int round = 0; round < 500; ++round) {
+      std::thread elsewhere;
+      engine.push_async(
+          [&](RunContext&, Completion completion) {
+            elsewhere = std::thread(
+                [held = std::move(completion)]() mutable { held.fail(std::make_exception_ptr(7)); });
+          },
+          {.mutate = {engine.new_var()}});
+      CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+      CHECK_NOTHROW(engine.wait_all());
+      elsewhere.join();
+    }
+  });
+}

@@ -18,6 +18,17 @@ int value = 0;
 struct Late {
   heddle::Var var;
 
+  // A static destructor may look as well, and make an engine of its own.
+  bool works_anew() {
+    if (heddle::default_engine().describe_pending() != "no op is pending\n") return false;
+    heddle::Engine fresh({.workers = 2, .watchdog = 1000});
+    heddle::Var own = fresh.new_var();
+    int count = 0;
+    for (int i = 0; i < kOps; ++i) fresh.push([&] { ++count; }, {.mutate = {own}});
+    fresh.wait(own);
+    return count == kOps;
+  }
+
   bool refused() {
     try {
       heddle::default_engine().push([] {}, {.mutate = {var}});
@@ -31,9 +42,11 @@ struct Late {
     if (!var) return;
     const bool all_ran = value == kOps;
     heddle::default_engine().wait(var);
-    const bool ok = all_ran && refused();
+    const bool ok = all_ran && refused() && works_anew();
     var = heddle::Var();
-    if (!ok) std::fprintf(stderr, "engine_exit: %d of %d ops ran, or a push was not refused\n", value, kOps);
+    if (!ok)
+      std::fprintf(stderr, "engine_exit: %d of %d ops ran, a push was not refused, or no new engine works\n",
+                   value, kOps);
     if (!ok) _exit(1);
   }
 } late;

@@ -1,9 +1,14 @@
 // Fork: the parent does not notice, the child starts afresh. What happens at exit: exit_program.cc.
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +17,8 @@
 using namespace heddle;
 
 namespace {
+
+constexpr Scheduler kInChild = Scheduler::HEDDLE_TEST_CHILD_SCHEDULER;
 
 // Runs `body` in a forked child; its result is the child's exit code, 100 for an exception.
 int in_child(const std::function<int()>& body) {
@@ -114,4 +121,91 @@ TEST_CASE("forks while other threads push") {
   }
   stop = true;
   pusher.join();
+}
+
+TEST_CASE("vars, prepared ops and what ops hold may outlive their engine") {
+  for (Scheduler scheduler : {Scheduler::naive, Scheduler::threaded, Scheduler::fuzz}) {
+    std::vector<Var> vars;
+    std::optional<PreparedOp> prepared;
+    auto held = std::make_shared<int>(0);
+    {
+      Engine engine({.scheduler = scheduler, .workers = 2});
+      for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
+      prepared = engine.prepare([held] { ++*held; }, {.read = {vars[0]}, .mutate = {vars[1]}});
+      for (int i = 0; i < 50; ++i) engine.push(*prepared);
+      // The last handle of the var is the closure's own.
+      engine.push([var = engine.new_var()] { CHECK(var); }, {.mutate = {vars[2]}});
+    }
+    CHECK(*held == 50);
+    CHECK(held.use_count() == 2);
+    std::vector<Var> copies = vars;
+    vars.clear();
+    CHECK(copies[0] == Var(copies[0]));
+    prepared.reset();
+    CHECK(held.use_count() == 1);
+  }
+}
+
+TEST_CASE("fork with ops under way and others not entered yet: the child makes an engine of its own") {
+  Engine engine({.workers = 1, .watchdog = 1e6});
+  Var busy = engine.new_var(), queued = engine.new_var();
+  std::atomic<bool> go = false, entered = false;
+  int runs = 0;
+  engine.push(
+      [&] {
+        entered = true;
+        while (!go) std::this_thread::yield();
+      },
+      {.mutate = {busy}});
+  while (!entered) std::this_thread::yield();
+  // The one worker is inside an op: nobody takes these from the queue before it ends.
+  for (int i = 0; i < 1000; ++i) engine.push([&] { ++runs; }, {.read = {busy}, .mutate = {queued}});
+  const int code = in_child([&] {
+    if (!throws_error([&] { engine.wait(queued); })) return 1;
+    if (engine.describe_pending().find("fork()") == std::string::npos) return 2;
+    Engine fresh({.scheduler = kInChild, .workers = 3});
+    Var var = fresh.new_var();
+    int value = 0;
+    for (int i = 0; i < 1000; ++i) fresh.push([&] { ++value; }, {.mutate = {var}});
+    fresh.wait_all();
+    queued = Var();
+    return value == 1000 && runs == 0 ? 0 : 3;
+  });
+  CHECK(code == 0);
+  go = true;
+  engine.wait(queued);
+  CHECK(runs == 1000);
+}
+
+TEST_CASE("two hundred forks while four threads push, make vars and let go of them") {
+  Engine engine({.workers = 2});
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> pushers;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 4; ++i) {
+    pushers.emplace_back([&] {
+      while (!stop) {
+        Var var = engine.new_var(), other = engine.new_var();
+        int value = 0;
+        for (int k = 0; k < 50; ++k) engine.push([&] { ++value; }, {.read = {other}, .mutate = {var}});
+        engine.wait(var);
+        wrong += value != 50;
+      }
+    });
+  }
+  int good = 0;
+  for (int round = 0; round < 200; ++round) {
+    good += in_child([] {
+              Engine fresh({.scheduler = kInChild, .workers = 2});
+              Var var = fresh.new_var();
+              int value = 0;
+              for (int k = 0; k < 20; ++k) fresh.push([&] { ++value; }, {.mutate = {var}});
+              fresh.wait(var);
+              return value;
+            }) == 20;
+  }
+  stop = true;
+  for (std::thread& pusher : pushers) pusher.join();
+  CHECK(good == 200);
+  CHECK(wrong == 0);
 }

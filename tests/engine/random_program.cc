@@ -1,12 +1,16 @@
 #include "random_program.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
+
+#include <heddle/graph.h>
 
 namespace heddle::test {
 namespace {
@@ -139,20 +143,59 @@ Program random_program(std::uint64_t seed, int ops, int vars) {
 }
 
 Outcome run_program(const Program& program, EngineOptions options) {
+  return run_plan(program, {{0, program.ops.size(), false}}, options, false);
+}
+
+std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program) {
+  std::mt19937_64 random(seed);
+  std::vector<Stretch> stretches, plan;
+  for (std::size_t at = 0; at < program.ops.size();) {
+    const std::size_t end = std::min(program.ops.size(), at + 1 + random() % 60);
+    stretches.push_back({at, end, random() % 2 == 0});
+    at = end;
+  }
+  for (std::size_t i = 0; i < 3 * stretches.size(); ++i) {
+    const Stretch& one = stretches[random() % stretches.size()];
+    for (auto times = 1 + (one.graph ? random() % 3 : 0); times > 0; --times) plan.push_back(one);
+  }
+  return plan;
+}
+
+Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, EngineOptions options,
+                 bool capture) {
   Machine machine(program.vars);
   Engine engine(options);
   std::vector<Var> vars;
   for (int i = 0; i < program.vars; ++i) vars.push_back(engine.new_var());
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+  const auto push = [&](std::size_t i) {
     Access access{.name = "random"};
     for (int var : program.ops[i].reads) access.read.add(vars[static_cast<std::size_t>(var)]);
     for (int var : program.ops[i].mutates) access.mutate.add(vars[static_cast<std::size_t>(var)]);
     push_op(engine, machine, program.ops[i], static_cast<int>(i), access);
-    if (program.waits[i] < 0) continue;
+  };
+  const auto wait_after = [&](std::size_t i) {
+    if (program.waits[i] < 0) return;
     try {
       engine.wait(vars[static_cast<std::size_t>(program.waits[i])]);
     } catch (const OpFailed&) {  // compared at the end
     }
+  };
+  std::map<std::size_t, Graph> graphs;
+  for (const Stretch& stretch : plan) {
+    const auto push_all = [&] {
+      for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
+        push(i);
+        if (!stretch.graph) wait_after(i);
+      }
+    };
+    if (!stretch.graph || !capture) {
+      push_all();
+    } else {
+      const auto [at, is_new] = graphs.try_emplace(stretch.begin);
+      if (is_new) at->second = engine.capture(push_all);
+      at->second.launch();
+    }
+    if (stretch.graph) wait_after(stretch.end - 1);
   }
   Outcome outcome;
   for (const Var& var : vars) {

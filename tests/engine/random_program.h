@@ -35,4 +35,17 @@ struct Outcome {
 
 Outcome run_program(const Program& program, EngineOptions options);
 
+// Some ops in a row: pushed, or launched as a graph that is captured when it is launched for the first time.
+struct Stretch {
+  std::size_t begin, end;
+  bool graph;
+};
+
+// Stretches of the program's ops in random order: graphs several times among ops pushed once.
+std::vector<Stretch> random_plan(std::uint64_t seed, const Program& program);
+
+// As run_program; without `capture` the ops of the graphs are pushed like all others.
+Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, EngineOptions options,
+                 bool capture);
+
 }  // namespace heddle::test

@@ -26,6 +26,9 @@
 
 namespace heddle {
 
+class Graph;
+template <class T> class Slot;
+
 enum class Scheduler {
   threaded,  // worker threads
   naive,     // every op runs inside its push: the oracle
@@ -36,8 +39,11 @@ struct EngineOptions {
   Scheduler scheduler = Scheduler::threaded;
   int workers = 0;         // worker threads; 0: one a core. Only for threaded.
   std::uint64_t seed = 0;  // only for fuzz
+  // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
+  // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
+  double watchdog = 0;
 
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED) and HEDDLE_WORKERS. Throws InvalidArgument.
+  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG. Throws InvalidArgument.
   static EngineOptions from_environment();
 };
 
@@ -61,7 +67,8 @@ class Engine {
 
   // Queues fn(RunContext&, Completion); the op is done when its Completion says so, on any thread.
   template <class F>
-  void push_async(F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
+  void push_async(F&& fn, const Access& access = {},
+                  std::source_location where = std::source_location::current()) {
     emplace<detail::AsyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
@@ -73,6 +80,12 @@ class Engine {
     return PreparedOp(make_prepared(&Op::table, new Op{std::forward<F>(fn)}, access, where));
   }
   void push(const PreparedOp& op);
+
+  // Records what fn() pushes here, instead of running it, as a graph to be launched again and again: see graph.h.
+  template <class F>
+  Graph capture(F&& fn, const char* name = "graph", std::source_location where = std::source_location::current());
+  // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
+  template <class T> Slot<T> slot();
 
   // Blocks until every op pushed so far that mutates var is done; rethrows the error that poisons it, type
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
@@ -88,6 +101,11 @@ class Engine {
 
   // Removes the poison of var, in push order: ops pushed later see it clean.
   void clear_error(const Var& var);
+
+  // What runs, what waits and for what, the first hundred of each; for people to read, and as a DOT graph. From any
+  // thread, at any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.
+  std::string describe_pending() const;
+  std::string pending_dot() const;
 
   int workers() const;  // 1 for naive and fuzz
   EngineOptions options() const;

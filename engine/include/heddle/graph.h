@@ -1,0 +1,124 @@
+// A graph: ops whose dependences are found once, launched again and again for a fraction of what pushing them costs.
+//
+//   heddle::Slot<float> rate;
+//   heddle::Graph step = engine.capture([&] {
+//     rate = engine.slot<float>();
+//     engine.push([=, &w, &g] { w -= *rate * g; }, {.read = {grad, weight}, .mutate = {weight}});
+//   });
+//   step.launch(bind(rate, 0.1f));
+//
+// While a graph is captured, what the capturing thread pushes on the engine (plain, asynchronous and prepared ops,
+// clear_error) is recorded, not run; a wait, a launch, another capture or a push on another engine throws Error. If
+// the capturing function throws, nothing is left of it. Closures are called once a launch: they must not consume
+// what they hold.
+//
+// A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that
+// any op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
+// overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order are the same. An op of
+// the graph that waits for a var which its own graph mutates gets WouldDeadlock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/engine.h>
+
+namespace heddle {
+
+namespace detail {
+
+struct GraphState;
+struct Recorder;
+
+struct SlotCell {
+  std::size_t index;                        // among its graph's slots
+  std::atomic<const void*> value{nullptr};  // in the launch that runs now
+};
+
+// While one lives, the calling thread's pushes are recorded.
+class Capture {
+ public:
+  Capture(EngineCore* core, const char* name, std::source_location where);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  std::shared_ptr<GraphState> finish();
+
+ private:
+  std::unique_ptr<Recorder> recorder_;
+};
+
+std::shared_ptr<SlotCell> new_slot(EngineCore* core);
+const void* slot_value(const SlotCell* cell);  // throws Error outside a launch, or without a cell
+
+}  // namespace detail
+
+// A value that the graph's ops read and that each launch is given; made by Engine::slot in a capture. Copies name
+// the same value: ops capture one.
+template <class T> class Slot {
+ public:
+  Slot() = default;  // of no graph
+  explicit Slot(std::shared_ptr<detail::SlotCell> cell) : cell_(std::move(cell)) {}
+
+  // What this launch was given; only inside an op of the graph, throws Error elsewhere.
+  const T& get() const { return *static_cast<const T*>(detail::slot_value(cell_.get())); }
+  const T& operator*() const { return get(); }
+  const T* operator->() const { return &get(); }
+  const std::shared_ptr<detail::SlotCell>& cell() const { return cell_; }  // for the graph
+
+ private:
+  std::shared_ptr<detail::SlotCell> cell_;
+};
+
+// A slot with the value that one launch gives it.
+struct Binding {
+  std::shared_ptr<detail::SlotCell> cell;
+  std::shared_ptr<const void> value;
+};
+
+template <class T> Binding bind(Slot<T> slot, std::type_identity_t<T> value) {
+  return {slot.cell(), std::make_shared<const T>(std::move(value))};
+}
+
+// A shared handle on what Engine::capture has recorded: copies name the same graph. It keeps the vars and closures
+// alive, and may outlive the engine. Several threads may launch at once, but not while one of them calls set.
+class Graph {
+ public:
+  Graph() = default;  // of nothing: launching throws InvalidArgument, as it does once moved from
+  explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
+
+  // Queues the graph's ops as one op, and returns. Each slot has the value bound here, or else the one last set.
+  // Throws InvalidArgument for a slot without a value or of another graph, Error once the engine is gone.
+  template <std::same_as<Binding>... B> void launch(B... bindings) const {
+    launch_with(std::array<Binding, sizeof...(B)>{std::move(bindings)...});
+  }
+  void launch_with(std::span<const Binding> bindings) const;
+
+  // The slot's value for this and all later launches that bind none.
+  template <class T> void set(const Slot<T>& slot, std::type_identity_t<T> value) {
+    set_value(bind(slot, std::move(value)));
+  }
+
+  std::size_t size() const;  // ops
+
+ private:
+  void set_value(Binding binding);
+  std::shared_ptr<detail::GraphState> state_;
+};
+
+template <class F> Graph Engine::capture(F&& fn, const char* name, std::source_location where) {
+  detail::Capture capture(core_, name, where);
+  std::forward<F>(fn)();
+  return Graph(capture.finish());
+}
+
+template <class T> Slot<T> Engine::slot() { return Slot<T>(detail::new_slot(core_)); }
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+// What a trace consists of while the program runs: fixed-size records, a cache line each.
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::trace {
+
+using Tick = std::uint64_t;  // of trace::now()
+
+inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op's sequence
+
+enum class Kind : std::uint8_t {
+  op,         // an op, from the start of its function to the end
+  issue,      // the function of an asynchronous op
+  completed,  // an asynchronous op, from the start of its function to its completion
+  wait,       // a thread that waits
+  edge,       // `sequence` had to wait for `other`
+  ready,      // `other` ops are ready
+  gap,        // `other` records of this thread were dropped
+};
+
+// Trivial, so that a chunk of them needs no initialising.
+struct Record {
+  Tick start, end;
+  std::uint64_t sequence;  // of the op, within its engine
+  std::uint64_t other;     // the op that let it go, else as its kind says
+  const char* name;        // read when the record is written
+  const char* file;        // of the push; empty: none
+  std::uint32_t line;
+  std::uint32_t lane;
+  std::uint32_t engine;
+  Kind kind;
+};
+
+// Lanes: threads that are no workers have the numbers below kFirstWorkerLane.
+inline constexpr std::uint32_t kFirstWorkerLane = 1u << 20, kLanesPerEngine = 1u << 12;
+constexpr std::uint32_t worker_lane(std::uint32_t engine, int worker) {
+  return kFirstWorkerLane + engine * kLanesPerEngine + static_cast<std::uint32_t>(worker);
+}
+
+}  // namespace heddle::trace

@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/graph.h>
+
+#include "arguments.h"
+#include "random_program.h"
+#include "schedulers.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+TEST_CASE("programs of which parts are captured and launched give what pushing all of it to naive gives") {
+  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  for (long long program_seed = 0; program_seed < programs; ++program_seed) {
+    CAPTURE(program_seed);
+    const auto seed = static_cast<std::uint64_t>(program_seed);
+    const Program program = random_program(seed + 1000, 600, seed % 4 == 0 ? 4 : 60);
+    const std::vector<Stretch> plan = random_plan(seed, program);
+    const EngineOptions naive{.scheduler = Scheduler::naive};
+    const Outcome expected = run_plan(program, plan, naive, false);
+    REQUIRE(run_plan(program, plan, naive, true) == expected);
+    for (int workers : {1, 2, 4, 16}) {
+      CAPTURE(workers);
+      REQUIRE(run_plan(program, plan, {.workers = workers}, true) == expected);
+    }
+    REQUIRE(run_plan(program, plan, {.scheduler = Scheduler::fuzz, .seed = seed}, true) == expected);
+  }
+}
+
+// Without asynchronous ops one thread may run all; and the way to run them changes from launch to launch.
+TEST_CASE("synchronous programs, launched many times") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    CAPTURE(seed);
+    Program program = random_program(seed, 200, 40);
+    for (ProgramOp& op : program.ops) op.kind = seed % 2 ? Kind::sync : Kind::prepared;
+    for (ProgramOp& op : program.ops) op.fails &= seed % 3 == 0;
+    const std::vector<Stretch> plan(80, Stretch{0, program.ops.size(), true});
+    const Outcome expected = run_plan(program, plan, {.scheduler = Scheduler::naive}, false);
+    for (int workers : {1, 2, 4}) {
+      CAPTURE(workers);
+      REQUIRE(run_plan(program, plan, {.workers = workers}, true) == expected);
+    }
+    REQUIRE(run_plan(program, plan, {.scheduler = Scheduler::fuzz, .seed = seed}, true) == expected);
+  }
+}
+
+TEST_CASE("a capture runs nothing, each launch runs all in order with what is pushed around it") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var(), b = engine.new_var();
+    int x = 1, y = 0;
+    Graph graph = engine.capture([&] {
+      engine.push([&] { x *= 2; }, {.read = {a}, .mutate = {a}});
+      engine.push([&] { y = x + 1; }, {.read = {a}, .mutate = {b}});
+    });
+    CHECK(graph.size() == 2);
+    engine.wait_all();
+    CHECK(x == 1);
+    graph.launch();
+    engine.push([&] { x += 10; }, {.mutate = {a}});
+    graph.launch();
+    engine.wait(b);
+    CHECK(x == 24);
+    CHECK(y == 25);
+  });
+}
+
+TEST_CASE("ops of a graph know their own names, and numbers that are a serial order") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var();
+    std::vector<std::string> names;
+    std::vector<std::uint64_t> numbers;
+    const auto note = [&](RunContext& context) {
+      names.push_back(context.name);
+      numbers.push_back(context.sequence);
+    };
+    Graph graph = engine.capture([&] {
+      engine.push(note, {.mutate = {a}, .name = "first"});
+      engine.push(note, {.mutate = {a}, .name = "second"});
+    });
+    graph.launch();
+    engine.push(note, {.mutate = {a}, .name = "between"});
+    graph.launch();
+    graph.launch();
+    engine.wait_all();
+    CHECK(names ==
+          std::vector<std::string>{"first", "second", "between", "first", "second", "first", "second"});
+    CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+    CHECK(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
+  });
+}
+
+TEST_CASE("each launch sees the values bound to it, however many are queued") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var();
+    std::string text;
+    Slot<std::string> word;
+    Slot<int> times;
+    Graph graph = engine.capture([&] {
+      word = engine.slot<std::string>();
+      times = engine.slot<int>();
+      engine.push(
+          [&text, word, times] {
+            for (int i = 0; i < *times; ++i) text += *word;
+          },
+          {.mutate = {a}});
+    });
+    CHECK_THROWS_AS(graph.launch(bind(word, "x")), InvalidArgument);
+    graph.set(times, 1);
+    engine.push([] { std::this_thread::yield(); }, {.mutate = {a}});
+    for (int i = 0; i < 10; ++i) graph.launch(bind(word, std::to_string(i)));
+    graph.set(times, 2);
+    graph.launch(bind(word, "a"));
+    graph.launch(bind(word, "b"), bind(times, 3));
+    graph.launch(bind(word, "c"));
+    engine.wait(a);
+    CHECK(text == "0123456789aabbbcc");
+    CHECK_THROWS_AS(word.get(), Error);
+    CHECK_THROWS_AS(Slot<int>().get(), InvalidArgument);
+  });
+}
+
+TEST_CASE("errors go through a graph as through pushes, and a later launch overwrites them") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
+    int value = 0;
+    Slot<bool> bad;
+    Graph graph = engine.capture([&] {
+      bad = engine.slot<bool>();
+      engine.push(
+          [bad] {
+            if (*bad) throw std::runtime_error("bad");
+          },
+          {.mutate = {a}, .name = "source"});
+      engine.push([&] { ++value; }, {.read = {a}, .mutate = {b}, .name = "middle"});
+      engine.push([&] { value += 10; }, {.mutate = {c}, .name = "other"});
+    });
+    graph.launch(bind(bad, true));
+    CHECK_THROWS_WITH(engine.wait(b), "bad");
+    engine.wait(c);
+    CHECK(value == 10);
+    const ErrorReport report = engine.error_of(b);
+    CHECK(report.op == "source");
+    REQUIRE(report.path.size() == 1);
+    CHECK(report.path[0].starts_with("middle at "));
+    graph.launch(bind(bad, false));
+    engine.wait(b);
+    CHECK(value == 21);
+    engine.wait_all();
+  });
+}
+
+TEST_CASE("poison from before a launch skips what reads it and stays where nothing overwrites it") {
+  on_every_scheduler([](Engine& engine) {
+    const Var read = engine.new_var(), kept = engine.new_var(), cleared = engine.new_var();
+    for (const Var& var : {read, kept, cleared}) {
+      engine.push([] { throw std::runtime_error("old"); }, {.mutate = {var}});
+    }
+    int runs = 0;
+    Graph graph = engine.capture([&] {
+      engine.push([&] { ++runs; }, {.read = {read}, .mutate = {kept}});
+      engine.clear_error(cleared);
+      engine.push([&] { ++runs; }, {.read = {cleared}});
+    });
+    graph.launch();
+    CHECK_THROWS_WITH(engine.wait(kept), "old");
+    CHECK_THROWS_WITH(engine.wait(read), "old");
+    engine.wait(cleared);
+    engine.clear_error(read);
+    graph.launch();
+    engine.wait(kept);
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+    CHECK(runs == 3);
+  });
+}
+
+TEST_CASE("a launch lasts until its asynchronous ops have completed, on any thread") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var(), b = engine.new_var();
+    std::atomic<int> value = 0;
+    std::vector<std::thread> threads;
+    Graph graph = engine.capture([&] {
+      engine.push_async(
+          [&](RunContext&, Completion completion) {
+            auto later = std::make_shared<Completion>(std::move(completion));
+            threads.emplace_back([&value, later] {
+              value = 2 * value + 1;
+              later->done();
+            });
+          },
+          {.mutate = {a}});
+      engine.push([&] { ++value; }, {.read = {a}, .mutate = {b}});
+    });
+    for (int i = 0; i < 5; ++i) graph.launch();
+    engine.wait_all();
+    CHECK(value == 62);
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST_CASE("a dropped Completion fails the op of the graph, in every launch") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var();
+    Graph graph = engine.capture([&] { engine.push_async([](RunContext&, Completion) {}, {.mutate = {a}}); });
+    for (int i = 0; i < 3; ++i) {
+      graph.launch();
+      CHECK_THROWS_AS(engine.wait(a), DroppedCompletion);
+    }
+    engine.clear_error(a);
+    engine.wait_all();
+  });
+}
+
+TEST_CASE("independent ops of a graph spread over idle workers") {
+  Engine engine({.workers = 4});
+  std::latch together(4);
+  Graph graph = engine.capture([&] {
+    for (int i = 0; i < 4; ++i) engine.push([&] { together.arrive_and_wait(); });
+  });
+  graph.launch();
+  engine.wait_all();
+  CHECK(together.try_wait());
+}
+
+TEST_CASE("an op of a graph may wait for others, not for its own graph") {
+  on_every_scheduler([](Engine& engine) {
+    const Var own = engine.new_var(), other = engine.new_var(), after = engine.new_var();
+    int value = 0, seen = 0;
+    bool refused = false;
+    Graph graph = engine.capture([&] {
+      engine.push([&] { ++seen; }, {.mutate = {own}});
+      engine.push(
+          [&] {
+            engine.push([&] { ++value; }, {.mutate = {other}});
+            engine.wait(other);
+            seen += value;
+            try {
+              engine.wait(own);
+            } catch (const WouldDeadlock&) {
+              refused = true;
+            }
+          },
+          {.read = {own}, .mutate = {after}});
+      engine.push([&] { seen *= 2; }, {.mutate = {own, after}});
+    });
+    for (int i = 0; i < 3; ++i) graph.launch();
+    engine.wait(after);
+    CHECK(refused);
+    CHECK(seen == ((((0 + 2) * 2) + 1 + 2) * 2 + 1 + 3) * 2);
+    engine.wait_all();
+  });
+}
+
+TEST_CASE("what may not be done in a capture throws, and a capture that throws leaves nothing") {
+  on_every_scheduler([](Engine& engine) {
+    Engine another({.workers = 1});
+    const Var a = engine.new_var(), foreign = another.new_var();
+    Graph empty = engine.capture([] {});
+    auto held = std::make_shared<int>(0);
+    CHECK_THROWS_WITH(engine.capture([&] {
+      CHECK_THROWS_AS(engine.wait(a), Error);
+      CHECK_THROWS_AS(engine.wait_all(), Error);
+      CHECK_THROWS_AS(another.wait_all(), Error);
+      CHECK_THROWS_AS(another.push([] {}), Error);
+      CHECK_THROWS_AS(engine.push([] {}, {.mutate = {foreign}}), InvalidArgument);
+      CHECK_THROWS_AS(engine.push([] {}, {.mutate = {Var()}}), InvalidArgument);
+      CHECK_THROWS_AS(engine.capture([] {}), Error);
+      CHECK_THROWS_AS(empty.launch(), Error);
+      engine.push([held] { ++*held; }, {.mutate = {a}});
+      throw std::runtime_error("enough");
+    }),
+                      "enough");
+    CHECK(held.use_count() == 1);
+    engine.push([] {}, {.mutate = {a}});
+    empty.launch();
+    engine.wait_all();
+    CHECK(*held == 0);
+  });
+}
+
+TEST_CASE("wrong graphs and slots are errors") {
+  auto engine = std::make_unique<Engine>(EngineOptions{.workers = 1});
+  Slot<int> mine, theirs;
+  int sum = 0;
+  Graph graph = engine->capture([&] {
+    mine = engine->slot<int>();
+    const Var temporary = engine->new_var();
+    engine->push([&sum, slot = mine] { sum += *slot; }, {.mutate = {temporary}});
+  });
+  Graph other = engine->capture([&] { theirs = engine->slot<int>(); });
+  CHECK_THROWS_AS(engine->slot<int>(), Error);
+  CHECK_THROWS_AS(graph.launch(), InvalidArgument);
+  CHECK_THROWS_AS(graph.launch(bind(theirs, 1)), InvalidArgument);
+  CHECK_THROWS_AS(graph.set(Slot<int>(), 1), InvalidArgument);
+  CHECK_THROWS_AS(Graph().launch(), InvalidArgument);
+  graph.launch(bind(mine, 1));
+  Graph moved = std::move(graph);
+  CHECK_THROWS_AS(graph.launch(bind(mine, 1)), InvalidArgument);
+  CHECK_THROWS_AS(graph.size(), InvalidArgument);
+  moved.launch(bind(mine, 2));
+  engine.reset();
+  CHECK(sum == 3);
+  CHECK_THROWS_AS(moved.launch(bind(mine, 1)), Error);
+}
+
+TEST_CASE("a launch outlives the last handle on its graph, closures die with it") {
+  on_every_scheduler([](Engine& engine) {
+    auto held = std::make_shared<std::atomic<int>>(0);
+    {
+      Graph graph = engine.capture([&] {
+        const Var var = engine.new_var();
+        for (int i = 0; i < 10; ++i) engine.push([held] { ++*held; }, {.mutate = {var}});
+      });
+      for (int i = 0; i < 10; ++i) graph.launch();
+    }
+    engine.wait_all();
+    CHECK(*held == 100);
+    CHECK(held.use_count() == 1);
+  });
+}
+
+TEST_CASE("threads that launch one graph at once never overlap in it") {
+  on_every_scheduler([](Engine& engine) {
+    int inside = 0, sum = 0;
+    Graph graph = engine.capture([&] {
+      const Var var = engine.new_var();
+      engine.push([&] { ++inside; }, {.mutate = {var}});
+      engine.push([&] { sum += inside--; }, {.mutate = {var}});
+    });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 250; ++i) graph.launch();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    engine.wait_all();
+    CHECK(sum == 1000);
+    CHECK(inside == 0);
+  });
+}

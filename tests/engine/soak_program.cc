@@ -1,0 +1,281 @@
+// Keeps an engine busy with everything it can do, in a window of ops that stays as large: no memory may be left behind.
+//
+//   engine_soak --ops N --workers W [--seed S]
+//
+// Prints operations a second and memory now and then: resident, and given out by the allocator while no op is in flight.
+// Fails if between the fifth of the run that follows the warm-up and the last fifth either has drifted by more than 1% and
+// by more than this: resident memory by 1 MiB, as of a few MiB holes that no page can be given back from are some percent; what
+// was given out by 64 KiB, as threads keep what they freed for themselves. Fails too if a result is not what it should be.
+//
+// How much is resident depends on how far the pusher was ahead at the worst moment so far. So that this comes first, in
+// some windows at the start no op runs before all are pushed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <malloc.h>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <heddle/engine.h>
+
+namespace {
+
+constexpr int kWindow = 4096;           // ops between two waits for all
+constexpr std::uint64_t kFarAhead = 8;  // windows at the start
+constexpr std::size_t kLanes = 32;      // vars that are used again and again
+
+struct Arguments {
+  std::uint64_t ops = 10'000'000;
+  int workers = 0;
+  std::uint64_t seed = 1;
+};
+
+Arguments parse(int count, char** words) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::uint64_t value = std::strtoull(words[i + 1], nullptr, 10);
+    if (std::strcmp(words[i], "--ops") == 0) arguments.ops = value;
+    if (std::strcmp(words[i], "--workers") == 0) arguments.workers = static_cast<int>(value);
+    if (std::strcmp(words[i], "--seed") == 0) arguments.seed = value;
+  }
+  return arguments;
+}
+
+// Of what the allocator keeps only what it cannot give back.
+double resident_mebibytes() {
+  malloc_trim(0);
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+// Completes asynchronous ops from outside the engine, some of them with an error or not at all.
+class Elsewhere {
+ public:
+  Elsewhere() : thread_([this] { work(); }) {}
+  ~Elsewhere() {
+    stop_ = true;
+    thread_.join();
+  }
+  void take(heddle::Completion completion) {
+    std::lock_guard guard(mutex_);
+    taken_.push_back(std::move(completion));
+  }
+
+ private:
+  void work() {
+    for (std::uint64_t count = 0; !stop_;) {
+      std::deque<heddle::Completion> batch;
+      {
+        std::lock_guard guard(mutex_);
+        batch.swap(taken_);
+      }
+      if (batch.empty()) std::this_thread::yield();
+      for (heddle::Completion& completion : batch) {
+        ++count;
+        if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
+        if (count % 64 != 1) completion.done();  // after fail() it does nothing; else it is dropped
+      }
+    }
+  }
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // guards taken_
+  std::deque<heddle::Completion> taken_;
+  std::thread thread_;
+};
+
+// One counter a lane: how often it was mutated by an op that did not fail. Only ops that mutate the lane write it.
+class Soak {
+ public:
+  Soak(int workers, std::uint64_t seed) : engine_({.workers = workers}), random_(seed) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      lanes_.push_back(engine_.new_var());
+      again_.push_back(
+          engine_.prepare([this, i] { ++values_[i]; }, {.mutate = {lanes_[i]}, .name = "again"}));
+    }
+  }
+
+  // One window; false if something came out wrong.
+  bool window(bool far_ahead) {
+    std::vector<std::uint64_t> expected = values_;
+    may_wait_ = !far_ahead;
+    std::atomic<bool> go = !far_ahead;
+    for (int i = 0; far_ahead && i < engine_.workers(); ++i) {
+      engine_.push([&go] {
+        while (!go) std::this_thread::yield();
+      });
+    }
+    for (int i = 0; i < kWindow; ++i) push(expected);
+    go = true;
+    try {
+      engine_.wait_all();
+    } catch (const heddle::AggregateError&) {
+      ++errors_;  // those of the ops that were made to fail
+    }
+    if (values_ == expected) return true;
+    std::fprintf(stderr, "engine_soak: a lane's count is not what was pushed\n");
+    return false;
+  }
+  std::uint64_t windows_with_errors() const { return errors_; }
+
+ private:
+  void push(std::vector<std::uint64_t>& expected) {
+    const std::size_t lane = random_() % kLanes, other = random_() % kLanes;
+    const heddle::Var &to = lanes_[lane], &from = lanes_[other];
+    switch (random_() % 16) {
+      case 0:
+        return push_chain_with_error();
+      case 1:
+        return push_and_cancel();
+      case 2:
+        return engine_.push_async(
+            [this](heddle::RunContext&, heddle::Completion completion) {
+              elsewhere_.take(std::move(completion));
+            },
+            {.mutate = {engine_.new_var()}, .name = "elsewhere"});
+      case 3:
+        return push_nested(to, lane, expected);
+      case 4:
+        if (may_wait_ && random_() % 16 == 0) engine_.wait(to);
+        return;
+      case 5:
+        return engine_.push([] {}, {.read = {to, from}, .name = "read"});
+      case 6: {
+        ++expected[lane];
+        return engine_.push_async(
+            [this, lane](heddle::RunContext&, heddle::Completion completion) {
+              ++values_[lane];
+              completion.done();
+            },
+            {.read = {from}, .mutate = {to}, .name = "inline"});
+      }
+      case 7:
+      case 8:
+      case 9:
+        ++expected[lane];
+        return engine_.push(again_[lane]);
+      default:
+        ++expected[lane];
+        return engine_.push([this, lane] { ++values_[lane]; },
+                            {.read = {from}, .mutate = {to}, .name = "count"});
+    }
+  }
+
+  // The failure poisons vars that die with these handles; nobody waits for them.
+  void push_chain_with_error() {
+    heddle::Var a = engine_.new_var(), b = engine_.new_var();
+    if (random_() % 8 == 0) {
+      engine_.push([] { throw std::out_of_range("a failure"); }, {.mutate = {a}, .name = "fail"});
+    } else {
+      engine_.push([data = std::make_shared<int>(1)] { ++*data; }, {.mutate = {a}, .name = "make"});
+    }
+    engine_.push([] {}, {.read = {a}, .mutate = {b}, .name = "after"});
+    if (!may_wait_ || random_() % 8 != 0) return;
+    try {
+      engine_.wait(b);
+    } catch (const std::out_of_range&) {
+    }
+  }
+
+  // A prepared op of which only some pushes are meant to have an effect: the others find that they were cancelled.
+  void push_and_cancel() {
+    auto cancelled = std::make_shared<std::atomic<bool>>(false);
+    heddle::Var var = engine_.new_var();
+    heddle::PreparedOp op = engine_.prepare(
+        [cancelled, data = std::vector<int>(100)] {
+          if (*cancelled) throw std::runtime_error("cancelled");
+        },
+        {.mutate = {var}, .name = "cancelled"});
+    for (int i = 0; i < 3; ++i) engine_.push(op);
+    *cancelled = random_() % 16 == 0;
+  }
+
+  // An op that pushes others and sometimes waits for them.
+  void push_nested(const heddle::Var& to, std::size_t lane, std::vector<std::uint64_t>& expected) {
+    ++expected[lane];
+    const bool waits = random_() % 16 == 0;
+    engine_.push(
+        [this, lane, waits] {
+          ++values_[lane];
+          heddle::Var inner = engine_.new_var();
+          for (int i = 0; i < 3; ++i) engine_.push([] {}, {.mutate = {inner}, .name = "inner"});
+          if (waits) engine_.wait(inner);
+        },
+        {.mutate = {to}, .name = "outer"});
+  }
+
+  heddle::Engine engine_;
+  Elsewhere elsewhere_;
+  std::mt19937_64 random_;
+  std::vector<heddle::Var> lanes_;
+  std::vector<heddle::PreparedOp> again_;
+  std::vector<std::uint64_t> values_ = std::vector<std::uint64_t>(kLanes, 0);
+  std::uint64_t errors_ = 0;
+  bool may_wait_ = true;
+};
+
+double median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
+                   samples.end());
+  return samples[samples.size() / 2];
+}
+
+struct Samples {
+  std::vector<double> resident, given_out;  // MiB
+  void take() {
+    resident.push_back(resident_mebibytes());
+    given_out.push_back(static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) / (1 << 20));
+  }
+};
+
+// Prints it too. MiB from the second fifth to the last, and how much of the former that is.
+bool drifted(const char* what, const std::vector<double>& samples, double tolerated) {
+  const auto fifth = static_cast<std::ptrdiff_t>(samples.size() / 5);
+  const double before = median({samples.begin() + fifth, samples.begin() + 2 * fifth});
+  const double drift = median({samples.end() - fifth, samples.end()}) - before;
+  std::printf("%s: drift %+.3f MiB, %+.2f%%\n", what, drift, 100 * drift / before);
+  return drift > std::max(tolerated, before / 100);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Arguments arguments = parse(count, words);
+  Soak soak(arguments.workers, arguments.seed);
+  const std::uint64_t windows = std::max<std::uint64_t>(50, arguments.ops / kWindow);
+  const std::uint64_t interval = windows / 50;
+  Samples samples;
+  auto last = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 1; i <= windows; ++i) {
+    if (!soak.window(i <= kFarAhead)) return 1;
+    if (i % interval != 0) continue;
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(last, now)).count();
+    samples.take();
+    std::printf("%12llu ops %10.0f ops/s %8.2f MiB resident %8.3f MiB given out\n",
+                static_cast<unsigned long long>(i * kWindow),
+                static_cast<double>(interval * kWindow) / seconds, samples.resident.back(),
+                samples.given_out.back());
+    std::fflush(stdout);
+  }
+  std::printf("windows with errors: %llu of %llu\n",
+              static_cast<unsigned long long>(soak.windows_with_errors()),
+              static_cast<unsigned long long>(windows));
+  const bool resident = drifted("resident", samples.resident, 1),
+             given_out = drifted("given out", samples.given_out, 1.0 / 16);
+  return resident || given_out ? 1 : 0;
+}

@@ -1,0 +1,73 @@
+// Products and convolutions on an engine with few workers: no thread but the engine's own computes anything, though the
+// libraries behind them have threads of their own. Exits with 0 if that holds.
+//
+// When it is loaded, OpenBLAS starts threads that look for work for a while before they sleep. So rounds are computed until
+// none but the engine's threads ran in eight of them one after the other; if a library used its threads, it would in each.
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <unistd.h>
+
+#include <heddle/engine.h>
+#include <heddle/ops.h>
+
+namespace {
+
+constexpr int kWorkers = 2;
+constexpr int kQuietRounds = 8, kMostRounds = 2000;
+
+// Nanoseconds that each thread of this process has run for, by its id.
+std::map<std::string, std::uint64_t> running_times() {
+  std::map<std::string, std::uint64_t> times;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "schedstat");
+    if (std::uint64_t ran = 0; file >> ran) times[task.path().filename()] = ran;
+  }
+  return times;
+}
+
+using Times = std::map<std::string, std::uint64_t>;
+
+// Threads that are not in `own` and ran between the two.
+int strangers(const Times& before, const Times& after, const std::set<std::string>& own) {
+  int count = 0;
+  for (const auto& [thread, ran] : after) {
+    const auto known = before.find(thread);
+    count += !own.contains(thread) && (known == before.end() || known->second != ran);
+  }
+  return count;
+}
+
+void compute() {
+  const heddle::NDArray a = heddle::ones({384, 384});
+  const heddle::NDArray image = heddle::ones({8, 16, 32, 32}), weight = heddle::ones({32, 16, 3, 3});
+  const heddle::NDArray product = heddle::matmul(a, a), features = heddle::conv2d(image, weight);
+  product.wait();
+  features.wait();
+}
+
+}  // namespace
+
+int main() {
+  const Times before = running_times();
+  heddle::Engine engine({.workers = kWorkers});
+  const heddle::EngineScope scope(engine);
+  std::set<std::string> own{std::to_string(getpid())};
+  for (const auto& [thread, ran] : running_times()) {
+    if (!before.contains(thread)) own.insert(thread);
+  }
+  int quiet = 0, ran = 0;
+  for (int round = 0; round < kMostRounds && quiet < kQuietRounds; ++round) {
+    const Times start = running_times();
+    compute();
+    ran = strangers(start, running_times(), own);
+    quiet = ran == 0 ? quiet + 1 : 0;
+  }
+  const bool good = own.size() == 1 + kWorkers && quiet == kQuietRounds;
+  if (!good) std::fprintf(stderr, "operators_threads: %zu own threads, %d others ran\n", own.size(), ran);
+  return good ? 0 : 1;
+}

@@ -1,0 +1,398 @@
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using Json = nlohmann::json;
+
+// A file in the system's temporary directory, gone after the test.
+class File {
+ public:
+  explicit File(const std::string& text = "") {
+    static int number = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("heddle_trace_test_" + std::to_string(::getpid()) + "_" + std::to_string(number++));
+    write(text);
+  }
+  ~File() { std::filesystem::remove(path_); }
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+  std::string text() const {
+    std::ifstream file(path_, std::ios::binary);
+    std::ostringstream out;
+    out << file.rdbuf();
+    return out.str();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct Outcome {
+  int status;
+  std::string out, error;
+};
+
+// Runs the program; -1 if it did not end by itself.
+Outcome heddle(const std::string& arguments) {
+  const File out, error;
+  const std::string command =
+      std::string("'") + HEDDLE_PROGRAM + "' " + arguments + " >" + out.path() + " 2>" + error.path();
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.text(), error.text()};
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Json op(int lane, const char* name, double start, double length, int sequence, int by = -1) {
+  Json event = {{"ph", "X"},     {"cat", "op"},
+                {"name", name},  {"ts", start},
+                {"dur", length}, {"pid", 1},
+                {"tid", lane},   {"args", {{"engine", 1}, {"seq", sequence}, {"at", "program.cc:5"}}}};
+  if (by >= 0) event["args"]["by"] = by;
+  return event;
+}
+
+Json lane(int number, const char* name) {
+  return {{"ph", "M"}, {"name", "thread_name"}, {"pid", 1}, {"tid", number}, {"args", {{"name", name}}}};
+}
+
+// Microseconds:  0    10    20    30    40    50    60    70    80    90   100
+//   worker 0     [a: load 0-30  ][c: add 30-60  ]           [e: mul 80-100 ]
+//   worker 1          [b: load 10-20]           [d: add 60-70]
+// b after nothing, c released by a, d released by b (an extra edge from c), e released by d.
+// Chains: a c d e = 30 + 30 + 10 + 20 = 90, with 10 between d and e.
+Json known() {
+  return {
+      lane(8, "engine 1 worker 0"),
+      lane(9, "engine 1 worker 1"),
+      op(8, "load", 0, 30, 1),
+      op(9, "load", 10, 10, 2),
+      op(8, "add", 30, 30, 3, 1),
+      op(9, "add", 60, 10, 4, 2),
+      op(8, "mul", 80, 20, 5, 4),
+      {{"ph", "M"}, {"name", "heddle_edge"}, {"pid", 1}, {"args", {{"engine", 1}, {"from", 3}, {"to", 4}}}},
+      {{"ph", "X"},
+       {"cat", "wait"},
+       {"name", "wait"},
+       {"ts", 5},
+       {"dur", 95},
+       {"pid", 1},
+       {"tid", 1},
+       {"args", {}}},
+      {{"ph", "s"}, {"cat", "dep"}, {"name", "dep"}, {"id", 1}, {"ts", 29}, {"pid", 1}, {"tid", 8}}};
+}
+
+Json report(const std::string& text, const std::string& more = "") {
+  const File file(text);
+  const Outcome outcome = heddle("trace --json " + file.path() + " " + more);
+  CHECK(outcome.error == "");
+  REQUIRE(outcome.status == 0);
+  return Json::parse(outcome.out);
+}
+
+TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out by hand") {
+  const Json found = report(known().dump());
+  CHECK(found["ops"] == 5);
+  CHECK(found["span"] == 100'000);
+  CHECK(found["op_time"] == 100'000);
+  CHECK(found["idle"] == 10'000);  // from 70 to 80
+  CHECK(found["cut_off"] == false);
+  CHECK(found["dependencies"] == 4);
+  CHECK(found["dependencies_ignored"] == 0);
+
+  REQUIRE(found["lanes"].size() == 3);
+  CHECK(found["lanes"][0]["waiting"] == 95'000);
+  CHECK(found["lanes"][0]["ops"] == 0);
+  CHECK(found["lanes"][1]["name"] == "engine 1 worker 0");
+  CHECK(found["lanes"][1]["ops"] == 3);
+  CHECK(found["lanes"][1]["busy"] == 80'000);
+  CHECK(found["lanes"][1]["busy_share"] == doctest::Approx(0.8));
+  CHECK(found["lanes"][2]["busy"] == 20'000);
+
+  const Json& path = found["critical_path"];
+  CHECK(path["inside"] == 90'000);
+  CHECK(path["between"] == 10'000);
+  CHECK(path["share"] == doctest::Approx(0.9));
+  REQUIRE(path["ops"].size() == 4);
+  for (const std::size_t i : {0, 1, 2, 3}) CHECK(path["ops"][i]["seq"] == std::vector{1, 3, 4, 5}[i]);
+  CHECK(path["ops"][1]["name"] == "add");
+  CHECK(path["ops"][1]["at"] == "program.cc:5");
+  CHECK(path["ops"][1]["start"] == 30'000);
+
+  REQUIRE(found["names"].size() == 3);
+  CHECK(found["names"][0] ==
+        Json{{"name", "load"}, {"count", 2}, {"total", 40e3}, {"mean", 20e3}, {"max", 30'000}});
+  CHECK(found["names"][1]["name"] == "add");
+  CHECK(found["names"][2] ==
+        Json{{"name", "mul"}, {"count", 1}, {"total", 20e3}, {"mean", 20e3}, {"max", 20'000}});
+
+  CHECK(found["gap_count"] == 2);
+  REQUIRE(found["gaps"].size() == 2);
+  CHECK(found["gaps"][0] == Json{{"lane", "engine 1 worker 1"},
+                                 {"start", 20'000},
+                                 {"duration", 40'000},
+                                 {"after", "load"},
+                                 {"before", "add"}});
+  CHECK(found["gaps"][1]["start"] == 60'000);
+  CHECK(found["gaps"][1]["duration"] == 20'000);
+}
+
+TEST_CASE("the report for people") {
+  const File file(known().dump());
+  const Outcome all = heddle("trace " + file.path());
+  CHECK(all.status == 0);
+  CHECK(holds(all.out, "5 ops in 100.00 us, 1.00 at once on average; no op ran for 10.00 us (10.0 %)"));
+  CHECK(holds(all.out,
+              "Critical path: 4 ops, 90.00 us in them (90.0 % of the span), 10.00 us between them (10.0 %)"));
+  CHECK(holds(all.out, "program.cc:5"));
+  CHECK_FALSE(holds(all.out, "more"));
+  const Outcome some = heddle("trace --top 1 " + file.path());
+  CHECK(holds(some.out, "... and 3 more"));
+  CHECK(holds(some.out, "40.00 us from 20.00 us on engine 1 worker 1, after load, before add"));
+  CHECK_FALSE(holds(some.out, "20.00 us from 60.00 us"));
+  CHECK(heddle("trace - <" + file.path()).out == all.out);
+}
+
+TEST_CASE("slices that nest or overlap on a lane count once; asynchronous ops hold no lane") {
+  Json events = {op(1, "outer", 0, 100, 1), op(1, "inner", 10, 20, 2), op(1, "late", 90, 20, 3)};
+  events.push_back({{"ph", "X"},
+                    {"cat", "issue"},
+                    {"name", "read"},
+                    {"ts", 120},
+                    {"dur", 10},
+                    {"pid", 1},
+                    {"tid", 1},
+                    {"args", {{"engine", 1}, {"seq", 4}}}});
+  events.push_back({{"ph", "b"},
+                    {"cat", "async"},
+                    {"name", "read"},
+                    {"ts", 120},
+                    {"dur", 80},
+                    {"pid", 1},
+                    {"tid", 1},
+                    {"id", 4},
+                    {"args", {{"engine", 1}, {"seq", 4}, {"by", 1}}}});
+  const Json found = report(events.dump());
+  CHECK(found["ops"] == 4);
+  CHECK(found["span"] == 200'000);
+  CHECK(found["lanes"][0]["busy"] == 120'000);
+  CHECK(found["idle"] == 10'000);
+  CHECK(found["critical_path"]["inside"] == 180'000);
+  REQUIRE(found["gaps"].size() == 1);
+  CHECK(found["gaps"][0]["start"] == 110'000);
+  CHECK(found["gaps"][0]["after"] == "late");
+}
+
+TEST_CASE("ops of different engines and processes do not mix") {
+  Json events = {op(1, "a", 0, 10, 1), op(2, "b", 10, 10, 2, 1), op(3, "c", 20, 10, 2, 1)};
+  events[1]["args"]["engine"] = 2;
+  events[2]["pid"] = 7;
+  const Json found = report(events.dump());
+  CHECK(found["dependencies"] == 0);
+  CHECK(found["dependencies_ignored"] == 2);
+  CHECK(found["lanes"][2]["name"] == "process 7 thread 3");
+}
+
+TEST_CASE("a trace of a killed process is read up to where it ends, wherever that is") {
+  const std::string text = known().dump(1);
+  std::size_t first = 0;
+  int read = 0;
+  for (std::size_t length = 1; length < text.size(); length += 41) {
+    const File file(text.substr(0, length));
+    const Outcome outcome = heddle("trace --json " + file.path());
+    if (outcome.status == 1) {
+      CHECK(first == 0);  // only before the first event has begun
+      CHECK(holds(outcome.error, "ends at byte"));
+      continue;
+    }
+    first = length;
+    REQUIRE(outcome.status == 0);
+    const Json found = Json::parse(outcome.out);
+    CHECK(found["cut_off"] == true);
+    CHECK(found["ops"].get<int>() >= read);
+    read = found["ops"];
+  }
+  CHECK(read == 5);
+  const File file(text.substr(0, text.size() - 1));
+  CHECK(holds(heddle("trace " + file.path()).out, "The file has no end"));
+}
+
+TEST_CASE("the object form, a comma at the end and what others write into traces are read") {
+  CHECK(report(Json{{"displayTimeUnit", "ns"}, {"traceEvents", known()}, {"more", {1, 2}}}.dump())["ops"] ==
+        5);
+  CHECK(report("[]")["ops"] == 0);
+  CHECK(report("[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2},]")["ops"] == 1);
+  CHECK(report(R"([{"ph":"X","name":"a","ts":1,"dur":2,"pid":"text","tid":null,"args":{"seq":"x","at":[{}]},
+                    "other":{"a":[1,{"b":"]}"}],"c":true}},{"ph":"B","name":"b","ts":5},{"ph":7}])")["ops"] ==
+        1);
+  CHECK(report(R"([{"ph":"X","name":"\u00fc\ud83e\uddf5\n","ts":1e1,"dur":0.5e1}])")["names"][0]["name"] ==
+        "\u00fc\U0001F9F5\n");
+}
+
+TEST_CASE("names cannot do harm to a terminal, to JSON, or to a page") {
+  Json events = {op(1, "\x1b[31m</script><script>alert(1)//", 0, 10, 1)};
+  std::string text = events.dump();
+  text.replace(text.find("alert"), 1, "\xFF");  // no UTF-8
+  const File file(text), page;
+  const Outcome outcome = heddle("trace " + file.path() + " --html " + page.path());
+  CHECK(outcome.status == 0);
+  CHECK_FALSE(holds(outcome.out, "\x1b"));
+  CHECK(holds(report(text)["names"][0]["name"], "\uFFFDlert"));
+  const std::string html = page.text();
+  CHECK_FALSE(holds(html, "</script><script>"));
+  CHECK_FALSE(holds(html, "\xFF"));
+}
+
+Json data_of(const std::string& page) {
+  const std::string opening = "id=\"data\">";
+  const std::size_t begin = page.find(opening) + opening.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST_CASE("the page holds every slice, dependency and step of the critical path, and asks for nothing else") {
+  const File file(known().dump()), page;
+  REQUIRE(heddle("trace " + file.path() + " --html " + page.path()).status == 0);
+  const std::string html = page.text();
+  for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "import"})
+    CHECK_FALSE(holds(html, outside));
+  const Json data = data_of(html);
+  CHECK(data["span"] == 100'000);
+  CHECK(data["lanes"].size() == 3);
+  CHECK(data["rows"] == Json{1, 1, 1});
+  const auto field = [&](std::size_t slice, std::size_t which) { return data["slices"][slice * 8 + which]; };
+  REQUIRE(data["slices"].size() == 6 * 8);
+  std::vector<int> sequences;
+  for (const Json& index : data["path"]) sequences.push_back(field(index, 5));
+  CHECK(sequences == std::vector{1, 3, 4, 5});
+  REQUIRE(data["dependencies"].size() == 8);
+  CHECK(field(data["dependencies"][0], 5) == 1);
+  CHECK(field(data["dependencies"][1], 5) == 3);
+  const std::size_t last = data["path"].back();
+  CHECK(data["strings"][field(last, 3).get<std::size_t>()] == "mul");
+  CHECK(field(last, 6) == 80'000);
+  CHECK(field(last, 7) == 20'000);
+}
+
+TEST_CASE("ops that overlap on a lane are drawn below each other") {
+  const Json events = {op(1, "a", 0, 100, 1), op(1, "b", 10, 20, 2), op(1, "c", 40, 20, 3),
+                       op(1, "d", 50, 90, 4)};
+  const File file(events.dump()), page;
+  REQUIRE(heddle("trace " + file.path() + " --html " + page.path()).status == 0);
+  const Json data = data_of(page.text());
+  CHECK(data["rows"] == Json{3});
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int sequence = data["slices"][i * 8 + 5];
+    CHECK(data["slices"][i * 8 + 1] == std::vector{0, 1, 1, 2}[static_cast<std::size_t>(sequence - 1)]);
+  }
+}
+
+TEST_CASE("what is no trace is refused, with the reason") {
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "the file is empty"},
+      {" \n", "the file is empty"},
+      {"hello", "want a trace"},
+      {"{}", "no \"traceEvents\""},
+      {"{\"traceEvents\":7}", "want a trace"},
+      {std::string(3, '\0'), "want a trace"},
+      {"[1]", "want '{'"},
+      {"[{\"ph\"}]", "want ':'"},
+      {"[{\"ph\":\"X\" \"ts\":1}]", "want ','"},
+      {"[{\"ph\":\"X\",\"ts\":nan}]", "want a value"},
+      {"[{\"ph\":\"X\",\"ts\":1e999}]", "want a number"},
+      {"[{\"ph\":\"X\",\"ts\":--1}]", "want a number"},
+      {"[{\"ph\":\"X\",\"ts\":1,\"dur\":1e300}]", "'dur' is no whole number"},
+      {"[{\"ph\":\"X\",\"ts\":-5,\"dur\":1}]", "'ts' is no whole number"},
+      {"[{\"ph\":\"X\",\"dur\":1}]", "'ts' is no whole number"},
+      {"[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"args\":{\"seq\":1.5}}]", "'seq' is no whole number"},
+      {"[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"args\":{\"engine\":1e12}}]", "'engine' is too large"},
+      {"[{\"ph\":\"X\\q\"}]", "backslash"},
+      {"[{\"ph\":\"\\u00g0\"}]", "hexadecimal"},
+      {"[{\"x\":[}]", "brackets do not match"},
+      {"[{\"x\":" + std::string(100'000, '['), "brackets within brackets"},
+      {"[{\"name\":\"" + std::string(2'000'000, 'a'), "a string of more than a megabyte"},
+      {"[{\"ts\":" + std::string(1000, '1'), "more than 64 digits"},
+  };
+  for (const auto& [text, reason] : cases) {
+    const File file(text);
+    const Outcome outcome = heddle("trace " + file.path());
+    CAPTURE(text.substr(0, 80));
+    CAPTURE(outcome.error);
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.error, reason));
+    CHECK(holds(outcome.error, file.path()));
+    CHECK(outcome.out == "");
+  }
+}
+
+TEST_CASE("dependencies that run backwards, in circles or into nothing are counted, not followed") {
+  const Json events = {op(1, "a", 0, 10, 1, 2), op(1, "b", 10, 10, 2, 1), op(1, "c", 20, 10, 3, 3),
+                       op(1, "d", 30, 10, 4, 99), op(1, "e", 40, 10, 4, 1)};
+  const Json found = report(events.dump());
+  CHECK(found["dependencies"] == 2);
+  CHECK(found["dependencies_ignored"] == 3);
+  CHECK(found["critical_path"]["inside"] == 20'000);
+}
+
+TEST_CASE("times at the edge of what is allowed do not overflow") {
+  Json events = Json::array();
+  for (int i = 0; i < 3000; ++i) events.push_back(op(1, "long", 9e12, 9e12, i, i - 1));
+  const Json found = report(events.dump());
+  CHECK(found["span"] == 9'000'000'000'000'000);
+  CHECK(found["op_time"] == doctest::Approx(3000 * 9e15));
+  CHECK(found["critical_path"]["inside"] == doctest::Approx(3000 * 9e15));
+}
+
+TEST_CASE("a trace with bytes changed at random is read or refused, never a crash") {
+  const std::string good = known().dump();
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    std::string text = good;
+    for (int change = 0; change < 3; ++change) {
+      const std::string bytes = "\"\\{}[],:0-e\xFFu ";
+      text[random() % text.size()] = bytes[random() % bytes.size()];
+    }
+    const File file(text), page;
+    const Outcome outcome = heddle("trace --json " + file.path() + " --html " + page.path());
+    CAPTURE(text);
+    const bool as_promised = outcome.status == 0   ? Json::accept(outcome.out)
+                             : outcome.status == 1 ? holds(outcome.error, file.path())
+                                                   : false;
+    CHECK(as_promised);
+    refused += outcome.status == 1;
+  }
+  CHECK(refused > 20);
+}
+
+TEST_CASE("the command line: help teaches, misuse is 2, failure is 1") {
+  const Outcome help = heddle("--help");
+  CHECK(help.status == 0);
+  CHECK(holds(help.out, "HEDDLE_TRACE=out.json"));
+  CHECK(holds(heddle("trace --help").out, "--html"));
+  const Outcome unknown = heddle("tarce");
+  CHECK(unknown.status == 2);
+  CHECK(holds(unknown.error, "there is no command 'tarce'; there is: trace"));
+  CHECK(heddle("").status == 2);
+  CHECK(heddle("trace").status == 2);
+  CHECK(heddle("trace --wrong x").status == 2);
+  CHECK(heddle("trace x --top many").status == 2);
+  const Outcome missing = heddle("trace /nowhere/at/all.json");
+  CHECK(missing.status == 1);
+  CHECK(holds(missing.error, "/nowhere/at/all.json: No such file"));
+  CHECK(heddle("trace /").status == 1);
+  const File file("[]");
+  CHECK(heddle("trace " + file.path() + " --html /nowhere/at/all.html").status == 1);
+}
+
+}  // namespace

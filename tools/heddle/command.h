@@ -1,0 +1,16 @@
+// The commands of the program `heddle`: one file each.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace heddle::tool {
+
+// What is to be done once the command line is read: the exit status, or an exception whose message is for the user.
+using Action = std::function<int()>;
+
+// Adds the command to the program; when it is the one asked for, it puts what it does into `action`.
+void add_trace(CLI::App& program, Action& action);
+
+}  // namespace heddle::tool

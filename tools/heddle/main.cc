@@ -1,0 +1,62 @@
+#include <cstdio>
+#include <exception>
+
+#include "command.h"
+
+namespace heddle::tool {
+namespace {
+
+constexpr int kFailed = 1, kMisused = 2;
+
+std::string names_of_commands(const CLI::App& program) {
+  std::string names;
+  for (const CLI::App* command : program.get_subcommands({})) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+std::string complaint(const CLI::App& program, const CLI::ParseError& error) {
+  if (program.get_subcommands().empty() && !program.remaining().empty()) {
+    return "there is no command '" + program.remaining().front() +
+           "'; there is: " + names_of_commands(program);
+  }
+  return error.what();
+}
+
+int misused(const CLI::App& program, const CLI::ParseError& error) {
+  const auto chosen = program.get_subcommands();
+  const std::string name = chosen.empty() ? "heddle" : "heddle " + chosen.front()->get_name();
+  std::fprintf(stderr, "%s: %s\n%s --help says more\n", name.c_str(), complaint(program, error).c_str(),
+               name.c_str());
+  return kMisused;
+}
+
+int run(int argc, char** argv) {
+  CLI::App program{
+      "Looks into what programs that use Heddle do.\n\n"
+      "Record a trace:  HEDDLE_TRACE=out.json ./program\n"
+      "Look at it:      heddle trace out.json\n"
+      "In a browser:    heddle trace out.json --html out.html"};
+  program.name("heddle");
+  program.require_subcommand(1);
+  program.footer("heddle COMMAND --help says more about a command.");
+  Action action;
+  add_trace(program, action);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? program.exit(error) : misused(program, error);
+  }
+  try {
+    return action();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "heddle: %s\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tool
+
+int main(int argc, char** argv) { return heddle::tool::run(argc, argv); }

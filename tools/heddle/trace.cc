@@ -1,0 +1,59 @@
+// heddle trace: reads a trace, says what is in it, draws it.
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "command.h"
+#include "trace/analysis.h"
+#include "trace/page.h"
+#include "trace/report.h"
+#include "trace/trace_file.h"
+
+namespace heddle::tool {
+namespace {
+
+struct Options {
+  std::string file, html;
+  std::size_t top = 10;
+  bool json = false;
+};
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+int run(const Options& options) {
+  const Trace trace = read_trace(options.file);
+  const Analysis analysis = analyse(trace, options.top);
+  const std::string text =
+      options.json ? json_report(trace, analysis) : text_report(trace, analysis, options.top);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!options.html.empty()) write_file(options.html, html_page(trace, analysis));
+  return 0;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& program, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand(
+      "trace",
+      "Reads a trace and says how long it took, who was busy, which chain of ops the time went into,\n"
+      "which ops took most, and where workers had nothing to do.");
+  command->add_option("file", options->file, "a trace that HEDDLE_TRACE=FILE wrote; - is stdin")->required();
+  command->add_option("--html", options->html, "draw the timeline, as one page that needs no network")
+      ->type_name("FILE");
+  command->add_option("--top", options->top, "how many ops and gaps to list")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
+      ->type_name("N");
+  command->add_flag("--json", options->json, "print JSON; times are in nanoseconds");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,55 @@
+// What a trace says: who was busy, which chain of ops the time went into, which ops took most, where nobody worked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace_file.h"
+
+namespace heddle::tool {
+
+struct LaneUse {
+  std::uint32_t lane;  // into Trace::lanes
+  std::uint64_t ops = 0;
+  std::int64_t busy = 0;     // nanoseconds in which at least one op ran on it
+  std::int64_t waiting = 0;  // in which its thread waited
+};
+
+struct NameUse {
+  std::uint32_t name;  // into Trace::strings
+  std::uint64_t count = 0;
+  double total = 0;  // nanoseconds
+  std::int64_t longest = 0;
+};
+
+// Time in which a lane ran no op, between two that it ran.
+struct Gap {
+  std::uint32_t lane;
+  std::int64_t start, end;
+  std::uint32_t before, after;  // into Trace::slices
+};
+
+// The chain of ops, each waiting for the one before, in which most time was spent.
+struct CriticalPath {
+  std::vector<std::uint32_t> ops;  // into Trace::slices, first to last
+  double inside = 0;               // nanoseconds in the ops
+  double between = 0;              // from the end of one to the start of the next
+};
+
+struct Analysis {
+  std::int64_t start = 0, end = 0;  // of all ops
+  std::uint64_t ops = 0;
+  double total = 0;             // of the lengths of all ops
+  std::int64_t nobody = 0;      // no op ran anywhere
+  std::vector<LaneUse> lanes;   // that ran ops or waited, in the order of Trace::lanes
+  std::vector<NameUse> names;   // most time first
+  std::vector<Gap> gaps;        // the longest first, as many as were wanted
+  std::uint64_t gap_count = 0;  // of all
+  CriticalPath path;
+  std::int64_t span() const { return end - start; }
+};
+
+// With at most `most_gaps` gaps.
+Analysis analyse(const Trace& trace, std::size_t most_gaps);
+
+}  // namespace heddle::tool

@@ -1,0 +1,159 @@
+#include "page.h"
+
+#include <algorithm>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "report.h"
+
+namespace heddle::tool {
+namespace {
+
+constexpr std::string_view kDataGoesHere = "HEDDLE_TRACE_DATA";
+
+// Where a slice is drawn. Those of one lane that overlap get rows below each other.
+struct Place {
+  std::uint32_t slice, lane, row;
+};
+
+class Page {
+ public:
+  Page(const Trace& trace, const Analysis& analysis) : trace_(trace), analysis_(analysis) {}
+  std::string write();
+
+ private:
+  void name_lanes();
+  std::uint32_t drawn_lane(const Slice& slice);
+  void place_slices();
+  void write_slices();
+  void write_dependencies();
+  void write_list(const char* name, const std::vector<std::string>& texts);
+  void number(std::int64_t value);
+  void begin_numbers(const char* name);
+  void end_numbers();
+
+  const Trace& trace_;
+  const Analysis& analysis_;
+  std::vector<std::string> lanes_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;  // by process and engine
+  std::vector<std::uint32_t> rows_;                                               // of each lane
+  std::vector<Place> places_;                                                     // by lane, row and start
+  std::vector<std::uint32_t> index_;                                              // of each slice, in places_
+  std::string out_;
+};
+
+void Page::name_lanes() {
+  for (std::uint32_t lane = 0; lane < trace_.lanes.size(); ++lane) lanes_.push_back(lane_name(trace_, lane));
+}
+
+// Asynchronous ops hold no thread while they are under way: they have a lane an engine.
+std::uint32_t Page::drawn_lane(const Slice& slice) {
+  if (slice.kind != SliceKind::async) return slice.lane;
+  const auto [place, added] =
+      async_lanes_.try_emplace({slice.process, slice.engine}, static_cast<std::uint32_t>(lanes_.size()));
+  if (added) lanes_.push_back("engine " + std::to_string(slice.engine) + " asynchronous");
+  return place->second;
+}
+
+void Page::place_slices() {
+  for (std::uint32_t i = 0; i < trace_.slices.size(); ++i)
+    places_.push_back({i, drawn_lane(trace_.slices[i]), 0});
+  const auto key = [&](const Place& place) {
+    const Slice& slice = trace_.slices[place.slice];
+    return std::tuple(place.lane, place.row, slice.start, -slice.duration, place.slice);
+  };
+  const auto less = [&](const Place& a, const Place& b) { return key(a) < key(b); };
+  std::sort(places_.begin(), places_.end(), less);
+  rows_.assign(lanes_.size(), 0);
+  std::vector<std::int64_t> free_from;  // of each row
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Place& place = places_[i];
+    if (i == 0 || places_[i - 1].lane != place.lane) free_from.clear();
+    const Slice& slice = trace_.slices[place.slice];
+    const auto row = std::find_if(free_from.begin(), free_from.end(),
+                                  [&](std::int64_t time) { return time <= slice.start; });
+    place.row = static_cast<std::uint32_t>(row - free_from.begin());
+    // Of what overlaps a hundred times the rest is drawn on top of each other.
+    place.row = std::min(place.row, 99u);
+    if (place.row == free_from.size()) free_from.push_back(0);
+    free_from[place.row] = slice.end();
+    rows_[place.lane] = std::max(rows_[place.lane], place.row + 1);
+  }
+  std::sort(places_.begin(), places_.end(), less);
+  index_.resize(places_.size());
+  for (std::uint32_t i = 0; i < places_.size(); ++i) index_[places_[i].slice] = i;
+}
+
+void Page::begin_numbers(const char* name) { out_ += std::string(",\"") + name + "\":["; }
+void Page::number(std::int64_t value) {
+  out_ += std::to_string(value);
+  out_ += ',';
+}
+void Page::end_numbers() {
+  if (out_.back() == ',') out_.pop_back();
+  out_ += ']';
+}
+
+void Page::write_list(const char* name, const std::vector<std::string>& texts) {
+  const nlohmann::json list = texts;
+  std::string text = list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  // Nothing in a name may end the script that it stands in.
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) text.replace(at, 1, "\\u003c");
+  out_ += std::string(",\"") + name + "\":" + text;
+}
+
+// lane, row, kind, name, where, sequence (-1: none), start, duration of each.
+void Page::write_slices() {
+  begin_numbers("slices");
+  for (const Place& place : places_) {
+    const Slice& slice = trace_.slices[place.slice];
+    number(place.lane);
+    number(place.row);
+    number(static_cast<std::int64_t>(slice.kind));
+    number(slice.name);
+    number(slice.where);
+    number(static_cast<std::int64_t>(slice.sequence));
+    number(slice.start - analysis_.start);
+    number(slice.duration);
+  }
+  end_numbers();
+}
+
+void Page::write_dependencies() {
+  begin_numbers("dependencies");
+  for (const Dependency& one : trace_.dependencies) {
+    number(index_[one.from]);
+    number(index_[one.to]);
+  }
+  end_numbers();
+  begin_numbers("path");
+  for (const std::uint32_t op : analysis_.path.ops) number(index_[op]);
+  end_numbers();
+}
+
+std::string Page::write() {
+  name_lanes();
+  place_slices();
+  const std::size_t at = kTimelinePage.find(kDataGoesHere);
+  out_ = kTimelinePage.substr(0, at);
+  out_ += "{\"span\":" + std::to_string(analysis_.span()) + ",\"ops\":" + std::to_string(analysis_.ops) +
+          ",\"dropped\":" + std::to_string(trace_.dropped) +
+          ",\"inside\":" + std::to_string(analysis_.path.inside);
+  write_list("lanes", lanes_);
+  write_list("strings", trace_.strings);
+  begin_numbers("rows");
+  for (const std::uint32_t rows : rows_) number(rows);
+  end_numbers();
+  write_slices();
+  write_dependencies();
+  out_ += '}';
+  out_ += kTimelinePage.substr(at + kDataGoesHere.size());
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string html_page(const Trace& trace, const Analysis& analysis) { return Page(trace, analysis).write(); }
+
+}  // namespace heddle::tool

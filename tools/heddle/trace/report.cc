@@ -1,0 +1,227 @@
+#include "report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace heddle::tool {
+namespace {
+
+constexpr std::size_t kNameWidth = 40;
+
+// A name may hold anything, but must not move the cursor.
+std::string printable(const std::string& text, std::size_t most = std::string::npos) {
+  std::string out;
+  for (const char c : text.substr(0, most))
+    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+  return text.size() > most ? out + "..." : out;
+}
+
+std::string format(const char* pattern, auto... values) {
+  const int length = std::snprintf(nullptr, 0, pattern, values...);
+  std::string text(static_cast<std::size_t>(length) + 1, '\0');
+  std::snprintf(text.data(), text.size(), pattern, values...);
+  text.pop_back();
+  return text;
+}
+
+std::string duration(double nanoseconds) {
+  if (nanoseconds < 1e3) return format("%.0f ns", nanoseconds);
+  if (nanoseconds < 1e6) return format("%.2f us", nanoseconds / 1e3);
+  if (nanoseconds < 1e9) return format("%.2f ms", nanoseconds / 1e6);
+  return format("%.3f s", nanoseconds / 1e9);
+}
+std::string duration(std::int64_t nanoseconds) { return duration(static_cast<double>(nanoseconds)); }
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double share(std::int64_t part, std::int64_t whole) {
+  return share(static_cast<double>(part), static_cast<double>(whole));
+}
+
+using Count = unsigned long long;
+
+class Text {
+ public:
+  Text(const Trace& trace, const Analysis& analysis, std::size_t top)
+      : trace_(trace), analysis_(analysis), top_(top) {}
+  std::string write();
+
+ private:
+  void summary();
+  void lanes();
+  void critical_path();
+  void names();
+  void gaps();
+  void and_more(std::size_t all);
+  std::string name(const Slice& slice) const { return printable(trace_.strings[slice.name], kNameWidth); }
+  double span() const { return static_cast<double>(analysis_.span()); }
+
+  const Trace& trace_;
+  const Analysis& analysis_;
+  const std::size_t top_;
+  std::string out_;
+};
+
+void Text::and_more(std::size_t all) {
+  if (all > top_) out_ += format("  ... and %zu more\n", all - top_);
+}
+
+void Text::summary() {
+  out_ += format("%llu ops in %s, %.2f at once on average; no op ran for %s (%.1f %%)\n",
+                 static_cast<Count>(analysis_.ops), duration(analysis_.span()).c_str(),
+                 share(analysis_.total, span()), duration(analysis_.nobody).c_str(),
+                 100 * share(analysis_.nobody, analysis_.span()));
+  if (trace_.cut_off) out_ += "The file has no end: its process was killed, or is still running.\n";
+  if (trace_.dropped > 0) {
+    out_ += format("%llu records were lost when it was recorded: what follows is not the whole truth.\n",
+                   static_cast<Count>(trace_.dropped));
+  }
+}
+
+void Text::lanes() {
+  out_ += format("\n%-40s %10s %9s %9s\n", "lane", "ops", "busy", "waiting");
+  for (const LaneUse& use : analysis_.lanes) {
+    out_ += format("%-40s %10llu %7.1f %% %7.1f %%\n", printable(lane_name(trace_, use.lane)).c_str(),
+                   static_cast<Count>(use.ops), 100 * share(use.busy, analysis_.span()),
+                   100 * share(use.waiting, analysis_.span()));
+  }
+}
+
+void Text::critical_path() {
+  const CriticalPath& path = analysis_.path;
+  out_ += format("\nCritical path: %zu ops, %s in them (%.1f %% of the span), %s between them (%.1f %%)\n",
+                 path.ops.size(), duration(path.inside).c_str(), 100 * share(path.inside, span()),
+                 duration(path.between).c_str(), 100 * share(path.between, span()));
+  if (trace_.dependencies.empty()) out_ += "The trace holds no dependencies: this is only the longest op.\n";
+  out_ += format("  %-44s %12s %12s  %s\n", "op", "starts at", "takes", "pushed at");
+  for (std::size_t i = 0; i < std::min(top_, path.ops.size()); ++i) {
+    const Slice& op = trace_.slices[path.ops[i]];
+    out_ += format("  %-44s %12s %12s  %s\n", name(op).c_str(), duration(op.start - analysis_.start).c_str(),
+                   duration(op.duration).c_str(), printable(trace_.strings[op.where]).c_str());
+  }
+  and_more(path.ops.size());
+}
+
+void Text::names() {
+  out_ += format("\n%-44s %10s %12s %12s %12s\n", "op", "count", "total", "mean", "max");
+  for (std::size_t i = 0; i < std::min(top_, analysis_.names.size()); ++i) {
+    const NameUse& use = analysis_.names[i];
+    out_ +=
+        format("%-44s %10llu %12s %12s %12s\n", printable(trace_.strings[use.name], kNameWidth).c_str(),
+               static_cast<Count>(use.count), duration(use.total).c_str(),
+               duration(use.total / static_cast<double>(use.count)).c_str(), duration(use.longest).c_str());
+  }
+  and_more(analysis_.names.size());
+}
+
+void Text::gaps() {
+  out_ += format("\nIdle: %llu gaps between ops of one lane; the longest:\n",
+                 static_cast<Count>(analysis_.gap_count));
+  for (const Gap& gap : analysis_.gaps) {
+    out_ +=
+        format("  %12s from %s on %s, after %s, before %s\n", duration(gap.end - gap.start).c_str(),
+               duration(gap.start - analysis_.start).c_str(), printable(lane_name(trace_, gap.lane)).c_str(),
+               name(trace_.slices[gap.before]).c_str(), name(trace_.slices[gap.after]).c_str());
+  }
+}
+
+std::string Text::write() {
+  summary();
+  if (!analysis_.lanes.empty()) lanes();
+  if (analysis_.ops > 0) {
+    critical_path();
+    names();
+    gaps();
+  }
+  return std::move(out_);
+}
+
+nlohmann::json op_json(const Trace& trace, const Slice& op) {
+  return {{"name", trace.strings[op.name]},
+          {"at", trace.strings[op.where]},
+          {"process", op.process},
+          {"engine", op.engine},
+          {"seq", op.sequence},
+          {"lane", lane_name(trace, op.lane)},
+          {"start", op.start},
+          {"duration", op.duration}};
+}
+
+nlohmann::json path_json(const Trace& trace, const Analysis& analysis) {
+  nlohmann::json ops = nlohmann::json::array();
+  for (const std::uint32_t index : analysis.path.ops) ops.push_back(op_json(trace, trace.slices[index]));
+  return {{"inside", analysis.path.inside},
+          {"between", analysis.path.between},
+          {"share", share(analysis.path.inside, static_cast<double>(analysis.span()))},
+          {"ops", std::move(ops)}};
+}
+
+nlohmann::json lanes_json(const Trace& trace, const Analysis& analysis) {
+  nlohmann::json lanes = nlohmann::json::array();
+  for (const LaneUse& use : analysis.lanes) {
+    lanes.push_back({{"name", lane_name(trace, use.lane)},
+                     {"ops", use.ops},
+                     {"busy", use.busy},
+                     {"busy_share", share(use.busy, analysis.span())},
+                     {"waiting", use.waiting}});
+  }
+  return lanes;
+}
+
+nlohmann::json names_json(const Trace& trace, const Analysis& analysis) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const NameUse& use : analysis.names) {
+    names.push_back({{"name", trace.strings[use.name]},
+                     {"count", use.count},
+                     {"total", use.total},
+                     {"mean", use.total / static_cast<double>(use.count)},
+                     {"max", use.longest}});
+  }
+  return names;
+}
+
+nlohmann::json gaps_json(const Trace& trace, const Analysis& analysis) {
+  nlohmann::json gaps = nlohmann::json::array();
+  for (const Gap& gap : analysis.gaps) {
+    gaps.push_back({{"lane", lane_name(trace, gap.lane)},
+                    {"start", gap.start},
+                    {"duration", gap.end - gap.start},
+                    {"after", trace.strings[trace.slices[gap.before].name]},
+                    {"before", trace.strings[trace.slices[gap.after].name]}});
+  }
+  return gaps;
+}
+
+}  // namespace
+
+std::string lane_name(const Trace& trace, std::uint32_t lane) {
+  const Lane& one = trace.lanes[lane];
+  const bool several = trace.lanes.front().process != trace.lanes.back().process;
+  return several ? "process " + std::to_string(one.process) + " " + one.name : one.name;
+}
+
+std::string text_report(const Trace& trace, const Analysis& analysis, std::size_t top) {
+  return Text(trace, analysis, top).write();
+}
+
+std::string json_report(const Trace& trace, const Analysis& analysis) {
+  const nlohmann::json report = {{"span", analysis.span()},
+                                 {"ops", analysis.ops},
+                                 {"op_time", analysis.total},
+                                 {"idle", analysis.nobody},
+                                 {"dropped", trace.dropped},
+                                 {"cut_off", trace.cut_off},
+                                 {"dependencies", trace.dependencies.size()},
+                                 {"dependencies_ignored", trace.ignored},
+                                 {"lanes", lanes_json(trace, analysis)},
+                                 {"critical_path", path_json(trace, analysis)},
+                                 {"names", names_json(trace, analysis)},
+                                 {"gap_count", analysis.gap_count},
+                                 {"gaps", gaps_json(trace, analysis)}};
+  return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,19 @@
+// An analysis in words and as JSON.
+#pragma once
+
+#include <string>
+
+#include "analysis.h"
+
+namespace heddle::tool {
+
+// For people; at most `top` ops, gaps and steps of the critical path.
+std::string text_report(const Trace& trace, const Analysis& analysis, std::size_t top);
+
+// For programs: one object, times in nanoseconds.
+std::string json_report(const Trace& trace, const Analysis& analysis);
+
+// What a lane is called: with its process, where there are several.
+std::string lane_name(const Trace& trace, std::uint32_t lane);
+
+}  // namespace heddle::tool

@@ -1,0 +1,301 @@
+#include "trace_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "json_reader.h"
+
+namespace heddle::tool {
+namespace {
+
+constexpr double kLatest = 9e15;  // nanoseconds, and the largest whole number: a hundred days, below 2^53
+
+// One event as it stands in the file, the parts of it that mean something here.
+struct Event {
+  std::string phase, category, name, where, lane_name;
+  double start = -1, duration = -1, process = 0, thread = 0;  // microseconds
+  double engine = 0, sequence = -1, released_by = -1, from = -1, to = -1, dropped = 0;
+  void clear() {
+    for (std::string* text : {&phase, &category, &name, &where, &lane_name}) text->clear();
+    start = duration = sequence = released_by = from = to = -1;
+    process = thread = engine = dropped = 0;
+  }
+};
+
+struct Edge {
+  std::uint64_t process;
+  std::uint32_t engine;
+  std::uint64_t from, to;
+};
+
+auto op_key(const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); }
+
+class Builder {
+ public:
+  explicit Builder(const std::string& path) : reader_(path) { intern(""); }
+  Trace build();
+
+ private:
+  void read_events();
+  void read_event();
+  void read_arguments();
+  bool read_known_number(double& value);
+  void read_text(std::string& value);
+  void use_event();
+  void add_slice(SliceKind kind);
+  std::uint64_t whole(double value, const char* what);
+  std::uint32_t whole32(double value, const char* what);
+  std::uint32_t intern(std::string_view text);
+  std::uint32_t lane_of(std::uint64_t process, std::uint64_t thread);
+  void sort_lanes();
+  void link();
+  std::uint32_t find(std::uint64_t process, std::uint32_t engine, std::uint64_t sequence) const;
+  void depend(std::uint32_t from, std::uint32_t to);
+
+  JsonReader reader_;
+  Event event_;
+  std::string key_;
+  std::uint64_t events_ = 0;
+  Trace trace_;
+  std::vector<Edge> edges_;
+  std::unordered_map<std::string, std::uint32_t> strings_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> lanes_;
+};
+
+std::uint32_t Builder::intern(std::string_view text) {
+  const auto [place, added] =
+      strings_.try_emplace(std::string(text), static_cast<std::uint32_t>(strings_.size()));
+  if (added) trace_.strings.emplace_back(text);
+  return place->second;
+}
+
+std::uint32_t Builder::lane_of(std::uint64_t process, std::uint64_t thread) {
+  const auto [place, added] =
+      lanes_.try_emplace({process, thread}, static_cast<std::uint32_t>(lanes_.size()));
+  if (added) trace_.lanes.push_back({process, thread, "thread " + std::to_string(thread)});
+  return place->second;
+}
+
+std::uint64_t Builder::whole(double value, const char* what) {
+  if (!(value >= 0 && value <= kLatest && value == std::floor(value))) {
+    reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is no whole number from 0 to 9e15");
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+std::uint32_t Builder::whole32(double value, const char* what) {
+  const std::uint64_t number = whole(value, what);
+  if (number >= kNobody) reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is too large");
+  return static_cast<std::uint32_t>(number);
+}
+
+// Traces of others have text where Heddle has numbers; that is skipped.
+bool Builder::read_known_number(double& value) {
+  const char c = reader_.peek();
+  if (c != '-' && (c < '0' || c > '9')) {
+    reader_.skip_value();
+    return false;
+  }
+  value = reader_.read_number();
+  return true;
+}
+
+void Builder::read_text(std::string& value) {
+  if (reader_.peek() == '"') {
+    reader_.read_string(value);
+  } else {
+    reader_.skip_value();
+  }
+}
+
+void Builder::read_arguments() {
+  if (reader_.peek() != '{') return reader_.skip_value();
+  reader_.expect('{');
+  for (bool first = true; reader_.next_key(key_, first); first = false) {
+    if (key_ == "engine") {
+      read_known_number(event_.engine);
+    } else if (key_ == "seq") {
+      read_known_number(event_.sequence);
+    } else if (key_ == "by") {
+      read_known_number(event_.released_by);
+    } else if (key_ == "from") {
+      read_known_number(event_.from);
+    } else if (key_ == "to") {
+      read_known_number(event_.to);
+    } else if (key_ == "dropped") {
+      read_known_number(event_.dropped);
+    } else if (key_ == "at") {
+      read_text(event_.where);
+    } else if (key_ == "name") {
+      read_text(event_.lane_name);
+    } else {
+      reader_.skip_value();
+    }
+  }
+}
+
+void Builder::read_event() {
+  event_.clear();
+  reader_.expect('{');
+  for (bool first = true; reader_.next_key(key_, first); first = false) {
+    if (key_ == "ph") {
+      read_text(event_.phase);
+    } else if (key_ == "cat") {
+      read_text(event_.category);
+    } else if (key_ == "name") {
+      read_text(event_.name);
+    } else if (key_ == "ts") {
+      read_known_number(event_.start);
+    } else if (key_ == "dur") {
+      read_known_number(event_.duration);
+    } else if (key_ == "pid") {
+      read_known_number(event_.process);
+    } else if (key_ == "tid") {
+      read_known_number(event_.thread);
+    } else if (key_ == "args") {
+      read_arguments();
+    } else {
+      reader_.skip_value();
+    }
+  }
+}
+
+void Builder::add_slice(SliceKind kind) {
+  Slice slice;
+  slice.kind = kind;
+  slice.start = static_cast<std::int64_t>(whole(std::round(event_.start * 1000), "ts"));
+  slice.duration = static_cast<std::int64_t>(whole(std::round(event_.duration * 1000), "dur"));
+  slice.process = whole(event_.process, "pid");
+  slice.lane = lane_of(slice.process, whole(event_.thread, "tid"));
+  slice.engine = whole32(event_.engine, "engine");
+  if (event_.sequence != -1) slice.sequence = whole(event_.sequence, "seq");
+  if (event_.released_by != -1) slice.released_by = whole(event_.released_by, "by");
+  slice.name = intern(event_.name);
+  slice.where = intern(event_.where);
+  if (trace_.slices.size() >= kNobody) reader_.fail("more than four thousand million events");
+  trace_.slices.push_back(slice);
+}
+
+void Builder::use_event() {
+  if (event_.phase == "M") {
+    if (event_.name == "thread_name") {
+      trace_.lanes[lane_of(whole(event_.process, "pid"), whole(event_.thread, "tid"))].name =
+          event_.lane_name;
+    } else if (event_.name == "heddle_edge") {
+      edges_.push_back({whole(event_.process, "pid"), whole32(event_.engine, "engine"),
+                        whole(event_.from, "from"), whole(event_.to, "to")});
+    } else if (event_.name == "heddle_trace_end") {
+      trace_.dropped += whole(event_.dropped, "dropped");
+    }
+  } else if (event_.phase == "X") {
+    const std::string& category = event_.category;
+    add_slice(category == "wait"    ? SliceKind::wait
+              : category == "issue" ? SliceKind::issue
+              : category == "gap"   ? SliceKind::gap
+                                    : SliceKind::op);
+  } else if (event_.phase == "b" && event_.duration >= 0) {
+    add_slice(SliceKind::async);
+  }
+}
+
+// [ event, event, ... ] or { "traceEvents": [ ... ], ... }; a missing end is no error.
+void Builder::read_events() {
+  if (reader_.accept('{')) {
+    bool first = true;
+    do {
+      if (!reader_.next_key(key_, std::exchange(first, false))) reader_.fail("no \"traceEvents\" in it");
+      if (key_ != "traceEvents") reader_.skip_value();
+    } while (key_ != "traceEvents");
+  }
+  if (reader_.peek() != '[')
+    reader_.fail("want a trace: a JSON array of events, or an object with \"traceEvents\"");
+  reader_.expect('[');
+  while (!reader_.accept(']')) {
+    if (events_ > 0) {
+      reader_.expect(',');
+      // Some writers leave a comma at the end.
+      if (reader_.accept(']')) return;
+    }
+    ++events_;
+    if (reader_.peek() != '{') reader_.expect('{');
+    read_event();
+    use_event();
+  }
+}
+
+// Ops in push order: every dependency leads forward.
+void Builder::link() {
+  const auto ops_end = std::stable_partition(trace_.slices.begin(), trace_.slices.end(),
+                                             [](const Slice& slice) { return slice.is_op(); });
+  trace_.ops = static_cast<std::size_t>(ops_end - trace_.slices.begin());
+  std::stable_sort(trace_.slices.begin(), ops_end,
+                   [](const Slice& a, const Slice& b) { return op_key(a) < op_key(b); });
+  for (std::uint32_t i = 0; i < trace_.ops; ++i) {
+    const Slice& slice = trace_.slices[i];
+    if (slice.released_by == kNoSequence || slice.sequence == kNoSequence) continue;
+    depend(find(slice.process, slice.engine, slice.released_by), i);
+  }
+  for (const Edge& edge : edges_) {
+    depend(find(edge.process, edge.engine, edge.from), find(edge.process, edge.engine, edge.to));
+  }
+  const auto key = [](const Dependency& one) { return std::pair(one.to, one.from); };
+  auto& all = trace_.dependencies;
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  all.erase(
+      std::unique(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) == key(b); }),
+      all.end());
+}
+
+std::uint32_t Builder::find(std::uint64_t process, std::uint32_t engine, std::uint64_t sequence) const {
+  const auto end = trace_.slices.begin() + static_cast<std::ptrdiff_t>(trace_.ops);
+  const auto wanted = std::tuple(process, engine, sequence);
+  const auto place =
+      std::lower_bound(trace_.slices.begin(), end, wanted,
+                       [](const Slice& slice, const auto& key) { return op_key(slice) < key; });
+  if (place == end || op_key(*place) != wanted) return kNobody;
+  return static_cast<std::uint32_t>(place - trace_.slices.begin());
+}
+
+void Builder::depend(std::uint32_t from, std::uint32_t to) {
+  if (from == kNobody || to == kNobody || from >= to) {
+    ++trace_.ignored;
+  } else {
+    trace_.dependencies.push_back({from, to});
+  }
+}
+
+void Builder::sort_lanes() {
+  std::vector<Lane> sorted;
+  std::vector<std::uint32_t> place(trace_.lanes.size());
+  for (const auto& [key, index] : lanes_) {
+    place[index] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(std::move(trace_.lanes[index]));
+  }
+  trace_.lanes = std::move(sorted);
+  for (Slice& slice : trace_.slices) slice.lane = place[slice.lane];
+}
+
+Trace Builder::build() {
+  if (reader_.at_end()) reader_.fail("the file is empty");
+  try {
+    read_events();
+  } catch (const EndOfFile&) {
+    if (events_ == 0) throw;
+    trace_.cut_off = true;
+  }
+  sort_lanes();
+  link();
+  return std::move(trace_);
+}
+
+}  // namespace
+
+Trace read_trace(const std::string& path) { return Builder(path).build(); }
+
+}  // namespace heddle::tool
