@@ -9,6 +9,7 @@
 #define thread_local
 #define mine mine_of[model::thread_index()]
 #define this_thread_state this_thread_states[model::thread_index()]
+#define this_thread_blocked this_threads_blocked[model::thread_index()]
 #define __builtin_ia32_pause model::step
 
 #include <product/fork.h>
@@ -41,21 +42,42 @@ inline void op_memory_trim() noexcept {}
 
 }  // namespace heddle::detail
 
+#include <product/trace.h>
+
+namespace heddle::trace {
+inline std::uint32_t next_engine() noexcept { return 1; }
+inline std::uint32_t this_thread_lane() noexcept { return 0; }
+inline void op_ran(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void op_issued(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void op_completed(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void edge(std::uint32_t, std::uint64_t, std::uint64_t) noexcept {}
+inline void waited(const char*, std::uint32_t, std::uint64_t, Tick, Tick) noexcept {}
+inline void ready_ops(std::uint32_t, std::uint64_t) noexcept {}
+inline void start_from_environment() noexcept {}
+}  // namespace heddle::trace
+
 #include <product/arena_none.cc>
 #include <product/core.cc>
 #include <product/crew.cc>
 #include <product/engine.cc>
 #include <product/error.cc>
 #include <product/failure.cc>
+#include <product/graph.cc>
+#include <product/graph_run.cc>
+#include <product/pending.cc>
 #include <product/region.cc>
 #include <product/threaded.cc>
+#include <product/threaded_pending.cc>
 #include <product/threaded_search.cc>
 #include <product/threaded_wait.cc>
 #include <product/tracker.cc>
+#include <product/var_registry.cc>
+#include <product/watch.cc>
 
 #undef std
 #undef private
 #undef thread_local
 #undef mine
 #undef this_thread_state
+#undef this_thread_blocked
 #undef __builtin_ia32_pause
