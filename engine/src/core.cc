@@ -14,7 +14,13 @@ constinit thread_local ThreadState this_thread_state;
 constinit thread_local std::uint32_t this_thread_blocked = 0;
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
-    : options(engine_options), extra_for_all(extra), trace_number(trace::next_engine()), generation_(fork_generation()) {
+    : options(engine_options),
+      extra_for_all(extra),
+      trace_number(trace::next_engine()),
+      budget_(engine_options.max_ops != 0 || engine_options.max_bytes != 0
+                  ? std::make_unique<Budget>(engine_options.max_ops, engine_options.max_bytes)
+                  : nullptr),
+      generation_(fork_generation()) {
   trace::start_from_environment();
   if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
 }
@@ -22,6 +28,18 @@ EngineCore::~EngineCore() = default;
 
 void EngineCore::start_watchdog() {
   if (watch_) watch_->start();
+}
+
+void EngineCore::take_bounded(std::size_t bytes) {
+  if (this_thread_state.core) return budget_->take_anyway(bytes);
+  if (budget_->try_take(bytes)) return;
+  await_room(bytes);
+  try {
+    check_open();
+  } catch (...) {
+    budget_->give_back(bytes);
+    throw;
+  }
 }
 
 void EngineCore::throw_closed() const {
@@ -82,7 +100,7 @@ void end_blocking_everywhere() noexcept {
 namespace {
 
 std::exception_ptr call(OpNode* op, int worker) noexcept {
-  RunContext context{op->name, worker, op->sequence};
+  RunContext context{op->name, worker, op->sequence, op->group()};
   try {
     op->table->run(closure_of(op), context, op);
   } catch (...) {
@@ -91,30 +109,36 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// As poison_of_reads, for an asynchronous op. What a launch reads is its ops' affair.
-std::shared_ptr<const Failure> poison_of_async(const OpNode& op) {
-  return op.extra->graph ? nullptr : poison_of_reads(op);
-}
-
 trace::TraceOp traced(const OpNode& op, const EngineCore& core) {
   return {op.name, op.where, core.trace_number, op.sequence, op.released_by()};
 }
 
 }  // namespace
 
+// What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
+std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
+  // What a launch reads is its ops' affair.
+  const bool launch = op.extra && op.extra->graph;
+  if (std::shared_ptr<const Failure> cause = launch ? nullptr : poison_of_reads(op)) {
+    return ErrorLog::skipped(op, std::move(cause));
+  }
+  const GroupState* group = op.group();
+  if (!group) return nullptr;
+  std::exception_ptr cancelled = group->cancellation();
+  return cancelled ? errors.failed(op, std::move(cancelled), group->reported()) : nullptr;
+}
+
 // Destructors of what the closure holds may push and wait like the op itself.
 void EngineCore::execute(OpNode* op, int worker) noexcept {
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
-  if (op->table->async) return execute_async(op, worker);
+  std::shared_ptr<const Failure> failure = obstacle(*op);
+  if (op->table->async && !failure) return execute_async(op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
-  std::shared_ptr<const Failure> failure = poison_of_reads(*op);
   {
     const InsideOp inside(this, op, worker);
-    if (failure) {
-      failure = ErrorLog::skipped(*op, std::move(failure));
-    } else if (std::exception_ptr thrown = call(op, worker)) {
-      failure = errors.failed(*op, std::move(thrown));
+    if (!failure) {
+      if (std::exception_ptr thrown = call(op, worker)) failure = errors.failed(*op, std::move(thrown));
     }
     destroy_closure(op);
   }
@@ -122,6 +146,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, *this), start, trace::now());
   if (watch_) [[unlikely]]
     watch_->ended(*op);
+  give_room(op->bytes());
   finish(op, std::move(failure));
 }
 
@@ -129,11 +154,9 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   OpExtra& extra = *op->extra;
   const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
   extra.lane = trace::worker_lane(trace_number, worker);
-  if (!poison_of_async(*op)) {
+  {
     const InsideOp inside(this, op, worker);
     extra.thrown = call(op, worker);
-  } else {
-    extra.parts.store(1, std::memory_order_relaxed);  // no Completion was made
   }
   if (start) [[unlikely]]
     trace::op_issued(extra.lane, traced(*op, *this), start, trace::now());
@@ -161,18 +184,15 @@ void complete_parts(OpNode* op) noexcept {
 }
 
 void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = poison_of_async(*op);
-  if (failure) {
-    failure = ErrorLog::skipped(*op, std::move(failure));
-  } else if (thrown) {
-    failure = errors.failed(*op, std::move(thrown));
-  }
+  std::shared_ptr<const Failure> failure;
+  if (thrown) failure = errors.failed(*op, std::move(thrown));
   {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
   if (watch_) [[unlikely]]
     watch_->ended(*op);
+  give_room(op->bytes());
   finish(op, std::move(failure));
 }
 
@@ -210,7 +230,11 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
-      ready.push_back(next);
+      if (next->priority() == 0) {
+        ready.push_back(next);
+      } else {
+        made_ready(next, ready);
+      }
     } else {
       signal(next);
       leave(*next, nullptr, woken);

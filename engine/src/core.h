@@ -8,9 +8,11 @@
 
 #include <heddle/engine.h>
 
+#include "budget.h"
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
+#include "thread_state.h"
 #include "var_registry.h"
 
 namespace heddle::detail {
@@ -19,35 +21,6 @@ struct EngineCore;
 class Pending;
 class Watch;
 
-// What the calling thread is doing.
-struct ThreadState {
-  EngineCore* core = nullptr;  // of the op it runs
-  OpNode* op = nullptr;        // innermost
-  int worker = -1;
-  const ThreadState* outer =
-      nullptr;  // an op below it: of another engine, or of the same under naive and fuzz
-};
-extern constinit thread_local ThreadState this_thread_state;
-
-// While one lives, the calling thread runs `op`.
-class InsideOp {
- public:
-  InsideOp(EngineCore* core, OpNode* op, int worker);
-  ~InsideOp();
-  InsideOp(const InsideOp&) = delete;
-  InsideOp& operator=(const InsideOp&) = delete;
-
- private:
-  ThreadState outer_;
-};
-
-// How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
-extern constinit thread_local std::uint32_t this_thread_blocked;
-
-// The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
-void begin_blocking_everywhere();
-void end_blocking_everywhere() noexcept;
-
 // Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
 struct EngineCore {
   explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
@@ -55,9 +28,11 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
-  virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
+  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
+  virtual void submit_all(OpNode* first,
+                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
+  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
+  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
   // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
   virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
@@ -97,6 +72,25 @@ struct EngineCore {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
+  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine: that might
+  // be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
+  // For ops of the engine's own: never blocks.
+  void take_room_anyway(std::size_t bytes) {
+    if (budget_) budget_->take_anyway(bytes);
+  }
+  void take_room(std::size_t bytes) {
+    if (budget_) take_bounded(bytes);
+  }
+  void give_room(std::size_t bytes) noexcept {
+    if (budget_) budget_->give_back(bytes);
+  }
+  // For an op that was not pushed in the end.
+  void return_room(std::size_t bytes) noexcept {
+    give_room(bytes);
+    if (budget_) room_returned();
+  }
+  bool bounded() const { return budget_ != nullptr; }
+
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
@@ -104,7 +98,7 @@ struct EngineCore {
   OpNode* current_op() const;
 
   const EngineOptions options;
-  const bool extra_for_all;  // every op has an OpExtra
+  const bool extra_for_all;          // every op has an OpExtra
   const std::uint32_t trace_number;  // this engine, in traces
   ErrorLog errors;
   std::mutex one_search;  // see depends(); vars' locks may be taken inside
@@ -112,16 +106,23 @@ struct EngineCore {
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
+  virtual void await_room(std::size_t bytes) { budget_->take(bytes); }
+  virtual void room_returned() noexcept {}  // without an op that has ended
   // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion.
   void execute(OpNode* op, int worker) noexcept;
   // Gives back the vars of op and frees it. Ops of the other kinds that become ready are run here; those of users are
   // appended to `ready`.
   void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
+  // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
+  virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
   // Runs an entered op of another kind, or lets go of a var; then as settle().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+  const std::unique_ptr<Budget> budget_;  // null: unbounded
 
  private:
   [[noreturn]] void throw_closed() const;
+  void take_bounded(std::size_t bytes);
+  std::shared_ptr<const Failure> obstacle(const OpNode& op);
   void execute_async(OpNode* op, int worker) noexcept;
   void signal(OpNode* op) noexcept;
   void end(OpNode* op, std::exception_ptr thrown) noexcept;

@@ -113,6 +113,34 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
+bool has_wishes(const Access& access) {
+  return access.group.state || access.priority != 0 || access.bytes != 0;
+}
+
+// Out of line, here and below: most ops have none.
+[[gnu::noinline]] void check_wishes(const Access& access) {
+  if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
+  throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
+                        std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
+                        " to " + std::to_string(kMostPriority));
+}
+
+[[gnu::noinline]] void set_wishes(Wishes& wishes, const Access& access) {
+  wishes = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
+}
+
+// As allocate_op, for an op of a user.
+OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
+                           std::size_t bytes) {
+  core->take_room(bytes);
+  try {
+    return allocate_op(core, accesses, closure_bytes, extra);
+  } catch (...) {
+    core->return_room(bytes);
+    throw;
+  }
+}
+
 constexpr double kLongestWatchdog = 1e9;  // seconds
 
 EngineCore* make_scheduler(const EngineOptions& options) {
@@ -168,7 +196,11 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_capture(core_);
   check_vars(access, core_);
-  OpNode* op = allocate_op(core_, access.read.size() + access.mutate.size(), closure_bytes, table->async);
+  const bool wishful = has_wishes(access);
+  if (wishful) check_wishes(access);
+  OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
+                                  table->async || wishful, access.bytes);
+  if (wishful) set_wishes(op->extra->wishes, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -176,15 +208,21 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   return {op, op->place()};
 }
 
-void Engine::commit_push(NewOp op) { submit_or_record(core_, op.node); }
+void Engine::submit(OpNode* op) { submit_or_record(core_, op); }
 
-void Engine::abandon_push(NewOp op) noexcept { free_op(op.node); }
+void Engine::abandon_push(NewOp op) noexcept {
+  core_->return_room(op.node->bytes());
+  free_op(op.node);
+}
 
 detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure, const Access& access,
                                              std::source_location where) {
   auto state = std::make_unique<PreparedState>();
   try {
     check_vars(access, core_);
+    state->wishful = has_wishes(access);
+    check_wishes(access);
+    set_wishes(state->wishes, access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
     table->destroy_heap(closure);
@@ -201,13 +239,17 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   return state.release();
 }
 
-void Engine::push(const PreparedOp& prepared) {
+void Engine::push(const PreparedOp& prepared) { submit(make_op(prepared)); }
+
+OpNode* Engine::make_op(const PreparedOp& prepared) {
   PreparedState* state = prepared.state();
   if (!state) throw InvalidArgument("push: an empty PreparedOp");
   if (state->core != core_) throw InvalidArgument("push: a PreparedOp of another engine");
   core_->check_open();
   check_capture(core_);
-  OpNode* op = allocate_op(core_, state->access_count, sizeof(PreparedState*), false);
+  OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->wishful,
+                                  state->wishes.bytes);
+  if (state->wishful) op->extra->wishes = state->wishes;
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
     AccessNode* access = ::new (&op->accesses()[i]) AccessNode(state->accesses[i]);
@@ -219,7 +261,7 @@ void Engine::push(const PreparedOp& prepared) {
   op->table = state->table;
   op->name = state->name;
   op->where = state->where;
-  submit_or_record(core_, op);
+  return op;
 }
 
 namespace {
@@ -325,6 +367,11 @@ Number parse_number(std::string_view number, const char* value, const char* vari
   return parsed;
 }
 
+template <class Number> void read_number(const char* variable, Number& number, const char* wanted) {
+  const char* value = std::getenv(variable);
+  if (value && *value) number = parse_number<Number>(value, value, variable, wanted);
+}
+
 }  // namespace
 
 EngineOptions EngineOptions::from_environment() {
@@ -342,12 +389,10 @@ EngineOptions EngineOptions::from_environment() {
       throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
     }
   }
-  if (const char* value = std::getenv("HEDDLE_WORKERS"); value && *value) {
-    constexpr const char* kWanted = "a number from 1 to 1024, or 0 for one a core";
-    options.workers = parse_number<int>(value, value, "HEDDLE_WORKERS", kWanted);
-    if (options.workers < 0 || options.workers > 1024) {
-      throw InvalidArgument(std::string("HEDDLE_WORKERS: got '") + value + "', want " + kWanted);
-    }
+  constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a core";
+  read_number("HEDDLE_WORKERS", options.workers, kWorkers);
+  if (options.workers < 0 || options.workers > 1024) {
+    throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);
   }
   if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {
     constexpr const char* kWanted = "a number of seconds, 0 for none";
@@ -356,6 +401,8 @@ EngineOptions EngineOptions::from_environment() {
       throw InvalidArgument(std::string("HEDDLE_WATCHDOG: got '") + value + "', want " + kWanted);
     }
   }
+  read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
+  read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
   return options;
 }
 

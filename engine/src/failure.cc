@@ -67,12 +67,13 @@ std::shared_ptr<const Failure> poison_of_reads(const OpNode& op) {
   return first ? *first : nullptr;
 }
 
-std::shared_ptr<const Failure> ErrorLog::failed(const OpNode& op, std::exception_ptr exception) {
+std::shared_ptr<const Failure> ErrorLog::failed(const OpNode& op, std::exception_ptr exception, bool seen) {
   auto root = std::make_shared<FailureRoot>();
   root->exception = std::move(exception);
   root->name = op.name;
   root->where = op.where;
   root->sequence = op.sequence;
+  root->seen.store(seen, std::memory_order_relaxed);
   {
     std::lock_guard guard(mutex_);
     if (roots_.size() >= forget_at_) forget_settled();

@@ -46,7 +46,8 @@ std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
 // Every error that somebody has still to see, or that still poisons a var. Thread-safe.
 class ErrorLog {
  public:
-  std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception);
+  // `seen`: nobody else needs to hear of it.
+  std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
   std::vector<ErrorReport> take_reports();  // marks them seen
   void log_unseen() noexcept;               // to stderr

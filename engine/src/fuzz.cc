@@ -18,12 +18,18 @@ class FuzzCore final : public EngineCore {
       : EngineCore(engine_options, true), random_(engine_options.seed) {}
 
   // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
-  void submit(OpNode* op) override {
+  void submit(OpNode* op) override { submit_all(op, op); }
+
+  void submit_all(OpNode* first, OpNode* last) override {
     std::unique_lock lock(mutex_);
     const OpNode* parent = current_op();
-    op->epoch = parent ? parent->epoch : epoch_;
-    if (op->kind == OpKind::user) ++unfinished_[op->epoch];
-    add_ready(op);
+    for (OpNode *op = first, *next = nullptr;; op = next) {
+      next = op->next_ready();
+      op->epoch = parent ? parent->epoch : epoch_;
+      if (op->kind == OpKind::user) ++unfinished_[op->epoch];
+      add_ready(op);
+      if (op == last) break;
+    }
     if (parent) progress_.notify_all();  // its thread may be one that only completes an op
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
@@ -113,6 +119,24 @@ class FuzzCore final : public EngineCore {
     OpNode* op = ready_.back();
     ready_.pop_back();
     return op;
+  }
+
+  // Nobody else would run the ops that are in the way.
+  void await_room(std::size_t bytes) override {
+    std::unique_lock lock(mutex_);
+    while (!budget_->try_take(bytes)) {
+      OpNode* op = running_ ? nullptr : pick();
+      if (op) {
+        run(op, lock);
+      } else {
+        progress_.wait(lock);
+      }
+    }
+  }
+
+  void room_returned() noexcept override {
+    std::lock_guard guard(mutex_);
+    progress_.notify_all();
   }
 
   OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }

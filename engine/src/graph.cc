@@ -142,9 +142,11 @@ void check_capture(const EngineCore* core) {
 
 void submit_or_record(EngineCore* core, OpNode* op) {
   if (Recorder::current) [[unlikely]]
-    return Recorder::current->record(op);
+    return core->return_room(op->bytes()), Recorder::current->record(op);
   core->submit(op);
 }
+
+bool capturing() { return Recorder::current != nullptr; }
 
 std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
   check_capture(core);
@@ -209,6 +211,7 @@ void check_values(const GraphState& graph, const std::vector<std::shared_ptr<con
 
 OpNode* launch_op(GraphState& graph) {
   const std::size_t count = graph.accesses.size();
+  graph.core->take_room(0);
   OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
   op->access_count = static_cast<std::uint32_t>(count);
   for (std::size_t i = 0; i < count; ++i) (::new (&op->accesses()[i]) AccessNode(graph.accesses[i]))->op = op;

@@ -54,7 +54,8 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
   return nullptr;
 }
 
-std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
+std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
+                           int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
@@ -267,6 +268,7 @@ struct Ticket {
 void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
   EngineCore* core = run.core;  // the graph may be gone
   core->expect_help();
+  core->take_room_anyway(0);
   OpNode* op = allocate_op(core, 0, sizeof(Ticket), false);
   op->table = &Ticket::table;
   op->name = "help with a graph";

@@ -112,5 +112,6 @@ void refuse_in_capture(const char* what);
 void check_capture(const EngineCore* core);
 // Takes over a filled-in op.
 void submit_or_record(EngineCore* core, OpNode* op);
+bool capturing();  // this thread captures a graph
 
 }  // namespace heddle::detail

@@ -17,16 +17,12 @@ class NaiveCore final : public EngineCore {
  public:
   using EngineCore::EngineCore;
 
-  void submit(OpNode* op) override {
-    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
-    if (current_op()) {
-      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
-      nested_.push_back(op);
-      return;
-    }
+  void submit(OpNode* op) override { submit_all(op, op); }
+
+  void submit_all(OpNode* first, OpNode* last) override {
+    if (current_op()) return queue(first, last);
     std::lock_guard guard(mutex_);
-    op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
-    run(op);
+    queue(first, last);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
       nested_.pop_front();
@@ -71,6 +67,15 @@ class NaiveCore final : public EngineCore {
   std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
 
  private:
+  void queue(OpNode* first, OpNode* last) {
+    for (OpNode* op = first;; op = op->next_ready()) {
+      for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
+      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
+      nested_.push_back(op);
+      if (op == last) return;
+    }
+  }
+
   void run(OpNode* op) {
     op->waiting = 1;
     under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -122,7 +127,7 @@ class NaiveCore final : public EngineCore {
   std::atomic<std::uint64_t> sequence_{0};
   std::atomic<std::int64_t> under_way_{0};
   std::mutex mutex_;              // held while any op runs; guards nested_ and running_
-  std::deque<OpNode*> nested_;    // pushed by the ops that are running
+  std::deque<OpNode*> nested_;    // pushed by the ops that are running, or about to run
   std::vector<OpNode*> running_;  // the innermost last
   std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended
   std::condition_variable ended_;

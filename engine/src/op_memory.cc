@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
 #include <sanitizer/asan_interface.h>
-#include <sys/mman.h>
 
 #include "fork.h"
 
@@ -23,7 +23,7 @@ struct Pool;
 
 struct alignas(kOpAlign) Chunk {
   Pool* owner;
-  Chunk* next;                        // in a list of empty chunks
+  Chunk* next;                                          // in a list of empty chunks
   alignas(kOpAlign) std::atomic<std::int64_t> balance;  // ops made, counted when it is full, less ops freed
 };
 
@@ -37,7 +37,7 @@ struct Pool {
   Chunk* chunk = nullptr;
   std::byte* at = nullptr;
   std::byte* end = nullptr;
-  std::int64_t made = 0;                 // in chunk
+  std::int64_t made = 0;                  // in chunk
   std::atomic<Chunk*> returned{nullptr};  // pushed by those who free, taken whole by the owner
   std::atomic<std::size_t> returns{0};    // about as many
 };
@@ -94,11 +94,12 @@ class Reserve {
     void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     auto first = (reinterpret_cast<std::uintptr_t>(memory) + kChunkBytes - 1) & ~(kChunkBytes - 1);
-    for (std::size_t i = kMapped; i-- > 0;) cold_.push_back(reinterpret_cast<Chunk*>(first + i * kChunkBytes));
+    for (std::size_t i = kMapped; i-- > 0;)
+      cold_.push_back(reinterpret_cast<Chunk*>(first + i * kChunkBytes));
     chunks_ += kMapped;
   }
 
-  ForkMutex mutex_;  // guards all below
+  ForkMutex mutex_;                  // guards all below
   std::vector<Chunk*> warm_, cold_;  // cold: the system has its memory
   std::vector<Pool*> orphans_;       // of threads that have ended
   std::size_t chunks_ = 0;

@@ -10,6 +10,7 @@
 
 #include <heddle/op.h>
 
+#include "group.h"
 #include "submissions.h"
 #include "trace.h"
 #include "var_state.h"
@@ -18,7 +19,8 @@ namespace heddle::detail {
 
 // What a blocked wait() and its op share.
 struct WaitState {
-  OpNode* resumes = nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
+  OpNode* resumes =
+      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
@@ -26,11 +28,17 @@ struct WaitState {
 
 struct GraphRun;
 struct GraphState;
+// What a push may ask for besides its vars.
+struct Wishes {
+  std::shared_ptr<const GroupState> group;
+  std::int32_t priority = 0;
+  std::size_t bytes = 0;
+};
 
 // What an op has that is asynchronous, a wait, or pushed with more than its access list.
 struct OpExtra {
   EngineCore* core = nullptr;
-  OpNode* resumes = nullptr;            // an op that cannot end before this one, which runs on top of it (fuzz)
+  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
   std::atomic<std::uint32_t> parts{2};  // asynchronous: its function and its Completion, both have to end
   bool dropped = false;                 // its Completion was destroyed unused
   std::exception_ptr thrown;            // by the function
@@ -42,13 +50,14 @@ struct OpExtra {
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
+  Wishes wishes;
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  bool prepared = false;   // the closure's place holds a PreparedState*, with one reference
-  bool alone = false;      // in a block of its own, see op_memory.h
+  bool prepared = false;  // the closure's place holds a PreparedState*, with one reference
+  bool alone = false;     // in a block of its own, see op_memory.h
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
   std::uint32_t access_count = 0;
@@ -70,6 +79,9 @@ struct OpNode : QueueNode {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
   }
   std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
+  const GroupState* group() const { return extra ? extra->wishes.group.get() : nullptr; }
+  std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
+  std::size_t bytes() const { return extra ? extra->wishes.bytes : 0; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }
@@ -111,6 +123,8 @@ struct PreparedState {
   std::source_location where;
   std::unique_ptr<AccessNode[]> accesses;  // each holds a reference on its var
   std::uint32_t access_count = 0;
+  bool wishful = false;  // its pushes need an OpExtra with these:
+  Wishes wishes;
 };
 
 // Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.

@@ -17,8 +17,9 @@ struct alignas(64) Seat {
   std::atomic<bool> taken{false};
   ReadyQueue queue;
   std::atomic<std::uint32_t> nanoseconds{kUnknown};  // that an op took lately, all told
-  // Ops of even and odd epochs that ended here. Written by the holder alone.
-  alignas(64) std::atomic<std::uint64_t> ended[2] = {0, 0};
+  // Ops of even and odd epochs that were pushed by ops here, and that ended here. Written by the holder alone.
+  alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
+  std::atomic<std::uint64_t> ended[2] = {0, 0};
 };
 
 class Seats {

@@ -12,12 +12,13 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kDrained = 64;                // submissions entered at once
-constexpr std::uint32_t kTick = 16;         // every so many ops a runner looks at the clock,
+constexpr int kDrained = 64;         // submissions entered at once
+constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
 // Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
 // kFine it may be worth it; above, or above kLong for one that was short, it is.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-constexpr int kSlow = 2;          // ticks in a row that make a runner give up doing all alone: one may be the system's doing
+constexpr int kSlow =
+    2;  // ticks in a row that make a runner give up doing all alone: one may be the system's doing
 constexpr int kNextTrial = 256;  // ticks until it tries again
 
 int worker_count(int wanted) {
@@ -42,44 +43,88 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
+// What an op pushes belongs to that op's epoch: wait_all waits for it too, and so it counts before its parent has ended.
+// The others' is that in which they are entered, and they count from then on.
+void ThreadedCore::set_epoch(OpNode& op, const OpNode* parent) {
+  op.epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
+  if (parent) count_child(op.epoch);
+}
+
+void ThreadedCore::count_child(std::uint8_t epoch) {
+  // release: pairs with counts_match().
+  if (Runner* runner = this_runner()) {
+    std::atomic<std::uint64_t>& children = runner->seat->children[epoch];
+    children.store(children.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  } else {
+    children_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+  }
+}
+
 void ThreadedCore::submit(OpNode* op) {
-  // What an op pushes belongs to that op's epoch: wait_all waits for it too. The others' is that in which they are entered.
   const OpNode* parent = current_op();
-  op->epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
+  set_epoch(*op, parent);
+  if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
+  after_submit(parent);
+}
+
+void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
+  const OpNode* parent = current_op();
+  for (OpNode* op = first;; op = op->next_ready()) {
+    set_epoch(*op, parent);
+    if (op->priority() > 0) urgent_.announce();
+    if (op == last) break;
+  }
+  submissions_.push_chain(first, last);
+  after_submit(parent);
+}
+
+void ThreadedCore::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_runner()) {
     ReadyList ready;
     drain(ready);
     schedule(ready);
   }
-  parking_.notify();
+  wake_one();
 }
 
 // Enters up to kDrained submissions and appends those ready to run. Returns how many were entered, -1 if
 // another thread is at it.
 int ThreadedCore::drain(ReadyList& ready) {
   if (submissions_.empty() || !submissions_.try_lock()) return -1;
-  QueueNode* others = nullptr;  // ready, of other kinds: run outside the lock
+  QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
+  int announced = 0;
+  bool marked = false;
   int count = 0;
   for (; count < kDrained; ++count) {
     QueueNode* node = submissions_.pop();
     if (!node) break;
     bool is_ready = true;
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
+    std::int32_t priority = 0;
+    if (kind == OpKind::mark) {
+      epoch_ ^= 1;
+      marked = true;
+      continue;
+    }
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
-      if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epoch_;
-      if (kind == OpKind::user) ++entered_[op->epoch];
+      if (op->epoch == OpNode::kEpochOfEntry) {
+        op->epoch = epoch_;
+        ++entered_[epoch_];
+      }
+      priority = op->priority();
+      announced += priority > 0;
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
       is_ready = op->extra && join_launch(*op) ? false : enter(*op);
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    if (kind == OpKind::user) {
+    if (kind == OpKind::user && priority == 0) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
       node->next.store(others, std::memory_order_relaxed);
@@ -89,10 +134,22 @@ int ThreadedCore::drain(ReadyList& ready) {
   submissions_.unlock();
   while (others) {
     QueueNode* next = others->next.load(std::memory_order_relaxed);
-    run_internal(others, ready);
+    if (others->kind == OpKind::user) {
+      made_ready(static_cast<OpNode*>(others), ready);
+    } else {
+      run_internal(others, ready);
+    }
     others = next;
   }
+  if (announced > 0) urgent_.entered(announced);
+  if (marked) check_balance();
   return count;
+}
+
+// One of a priority other than 0.
+void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
+  urgent_.push(op);
+  wake_one();
 }
 
 // Empties `ready`.
@@ -104,7 +161,7 @@ void ThreadedCore::schedule(ReadyList& ready) {
   } else {
     elsewhere_.push_back(ready);
   }
-  parking_.notify();
+  wake_one();
 }
 
 void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
@@ -141,9 +198,16 @@ OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
   if (++self.ops % kTick == 0) tick(self);
   ReadyList ready = std::exchange(self.successors, {});
   if (ready.empty()) return nullptr;
-  OpNode* next = self.look_outside ? nullptr : ready.pop_front();
+  if (self.look_outside) {
+    // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
+    // there for ever.
+    self.seat->queue.push_back(ready);
+    wake_one();
+    return nullptr;
+  }
+  OpNode* next = ready.pop_front();
   schedule(ready);
-  return next;
+  return or_more_urgent(next, self);
 }
 
 void ThreadedCore::tick(Runner& self) {
@@ -198,7 +262,7 @@ void ThreadedCore::drop(VarState& var) noexcept {
 bool ThreadedCore::has_submitted(const VarState& var) const {
   bool found = false;
   submissions_.for_each([&](const QueueNode& node) {
-    if (node.kind == OpKind::drop) return true;
+    if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
     return !found;
@@ -216,7 +280,7 @@ void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
   expect_help();
   auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
   regions_.open(region);
-  parking_.notify();
+  wake_one();
   region->work();
   regions_.close(region.get());
   if (!region->quiet_soon()) {

@@ -11,30 +11,12 @@
 #include "crew.h"
 #include "parking.h"
 #include "region.h"
+#include "runner.h"
 #include "seats.h"
 #include "submissions.h"
+#include "urgent.h"
 
 namespace heddle::detail {
-
-constexpr std::uint32_t kFairness = 64;  // every so many ops a runner looks at others' queues before its own
-
-// A thread that runs ops: one of the crew, or one that waits and helps meanwhile.
-struct Runner {
-  Seat* seat = nullptr;       // held; null: runs nothing
-  Seat* last_seat = nullptr;
-  OpNode* current = nullptr;  // the op whose end hands its successors to this runner
-  ReadyList successors{};
-  bool crew = false;
-  int depth = 0;              // ops that wait below the one it runs
-  bool look_outside = false;  // at others' queues before its own, once
-  std::uint32_t ops = 0;      // run so far
-  int slow = 0;               // ticks in a row in which it was too slow to be alone
-  int trial = 0;              // below zero: ticks until it tries again to be alone
-  std::uint32_t together = 0;  // nanoseconds an op took with all of them
-  std::uint64_t ticked = 0;   // nanoseconds, when it last looked at the clock
-  const std::atomic<std::uint32_t>* stop = nullptr;  // stops looking for work when this is no longer
-  std::uint32_t stop_unless = 0;                     // that
-};
 
 std::uint64_t nanoseconds();  // on a clock that never jumps
 
@@ -44,6 +26,7 @@ class ThreadedCore final : public EngineCore {
 
   int workers() const override { return seats_.size(); }
   void submit(OpNode* op) override;
+  void submit_all(OpNode* first, OpNode* last) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
@@ -71,7 +54,11 @@ class ThreadedCore final : public EngineCore {
     return runner && runner->seat ? runner : nullptr;
   }
 
+  void made_ready(OpNode* op, ReadyList& ready) noexcept override;
+
   // threaded.cc: from submission to end
+  void set_epoch(OpNode& op, const OpNode* parent);
+  void after_submit(const OpNode* parent);
   int drain(ReadyList& ready);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Runner& self);
@@ -79,6 +66,11 @@ class ThreadedCore final : public EngineCore {
   void consider_short(Runner& self, std::uint32_t each);
 
   // threaded_search.cc: who looks for work, where and for how long
+  // Behind a full fence after work was made visible, or a seat was released: sees to it that somebody looks. Without a free
+  // seat nobody could do more; who releases one looks himself.
+  void wake_one() {
+    if (seats_.any_free()) parking_.notify();
+  }
   bool take_seat(Runner& self);
   void release_seat(Runner& self);
   void work();
@@ -87,14 +79,14 @@ class ThreadedCore final : public EngineCore {
   bool step_down(OpNode* op, Runner& self);
   OpNode* search(Runner& self);
   OpNode* find(Runner& self);
-  OpNode* take_drained(Runner& self);
+  OpNode* find_next(Runner& self);
+  OpNode* or_more_urgent(OpNode* op, Runner& self);
+  OpNode* take_drained(Runner& self, bool until_ready);
   OpNode* take_from(ReadyQueue& queue, Runner& self);
   bool join_loop(Runner& self);
   void be_short(Runner& self);
   void leave_short(Runner& self);
-  bool is_short(const Runner& self) const {
-    return short_runner_.load(std::memory_order_relaxed) == &self;
-  }
+  bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
   bool has_work() const;
   bool can_work() const;
   Nap look_around(std::uint64_t& progress, int& idle);
@@ -103,7 +95,8 @@ class ThreadedCore final : public EngineCore {
   void help(const WaitState& state, VarState& var);
   void run_needed(ReadyList& ready, const VarState& var, Runner& self);
   void help_all(std::uint32_t signal);
-  std::uint8_t next_epoch();
+  bool counts_match(std::uint8_t epoch);
+  void count_child(std::uint8_t epoch);
   bool balanced(std::uint8_t epoch);
   void check_balance();
   void enter_some();  // threaded_pending.cc
@@ -127,18 +120,20 @@ class ThreadedCore final : public EngineCore {
   };
 
   Submissions submissions_;
-  std::uint64_t sequence_ = 0;                // guarded by the lock of submissions_, like:
-  std::uint64_t entered_[2] = {0, 0};         // ops of users, of even and odd epochs
-  std::uint8_t epoch_ = 0;                    // 0 or 1, of ops that are entered now: wait_all waits for those of the other
-  std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};  // ops that ended on a thread without a seat
+  std::uint64_t sequence_ = 0;         // guarded by the lock of submissions_, like:
+  std::uint64_t entered_[2] = {0, 0};  // ops of users that no op pushed, of even and odd epochs
+  std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
+  std::atomic<std::uint64_t> children_elsewhere_[2] = {0, 0};  // ops pushed by ops on such a thread:
+  std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};     // ops that ended on a thread without a seat
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat
+  Urgent urgent_;
   Regions regions_;
   Parking parking_;
   std::atomic<Runner*> short_runner_{nullptr};  // its ops are so short that nobody else should run any
   std::atomic<bool> stopping_{false};
-  std::mutex wait_all_mutex_;  // held by the one thread in wait_all
+  std::mutex wait_all_mutex_;             // held by the one thread in wait_all
   std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
   std::atomic<int> balance_waiters_{0};
   std::atomic<std::uint32_t> balance_signal_{0};

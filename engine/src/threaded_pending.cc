@@ -14,8 +14,13 @@ std::int64_t ThreadedCore::in_flight() {
     ended += ended_elsewhere_[epoch].load(std::memory_order_acquire);
     for (const Seat& seat : seats_) ended += seat.ended[epoch].load(std::memory_order_acquire);
   }
+  std::uint64_t pushed = 0;
+  for (int epoch : {0, 1}) {
+    pushed += children_elsewhere_[epoch].load(std::memory_order_acquire);
+    for (const Seat& seat : seats_) pushed += seat.children[epoch].load(std::memory_order_acquire);
+  }
   std::lock_guard guard(submissions_);
-  return static_cast<std::int64_t>(entered_[0] + entered_[1] - ended);
+  return static_cast<std::int64_t>(pushed + entered_[0] + entered_[1] - ended);
 }
 
 // When all workers are blocked in ops, nobody enters what is pushed: does so here, as what waits for what shows only then.
@@ -41,7 +46,7 @@ void ThreadedCore::visit_pending(Pending& pending) {
   elsewhere_.for_each(see_ready);
   std::lock_guard guard(submissions_);
   submissions_.for_each([&](const QueueNode& node) {
-    return node.kind == OpKind::drop ||
+    return node.kind == OpKind::drop || node.kind == OpKind::mark ||
            pending.see(static_cast<const OpNode&>(node), PendingState::submitted);
   });
 }

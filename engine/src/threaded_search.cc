@@ -8,10 +8,10 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;        // ops taken at once from a queue that others use too
-constexpr int kSearchLooks = 50;          // for work before a runner gives up,
-constexpr int kMostPauses = 32;           // with up to so many pauses in between: some 30 microseconds in all
-constexpr int kIdleNaps = 20;             // milliseconds without anything to do before the last napper sleeps
+constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
+constexpr int kSearchLooks = 50;    // for work before a runner gives up,
+constexpr int kMostPauses = 32;     // with up to so many pauses in between: some 30 microseconds in all
+constexpr int kIdleNaps = 20;       // milliseconds without anything to do before the last napper sleeps
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void ThreadedCore::release_seat(Runner& self) {
 }
 
 bool ThreadedCore::has_work() const {
-  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty()) return true;
+  if (!submissions_.empty() || !regions_.empty() || !elsewhere_.empty() || !urgent_.empty()) return true;
   for (const Seat& seat : seats_) {
     if (!seat.queue.empty()) return true;
   }
@@ -55,29 +55,50 @@ OpNode* ThreadedCore::take_from(ReadyQueue& queue, Runner& self) {
 }
 
 // Submissions are entered until some are ready: those that are not, wait for ops that run or are in a queue.
-OpNode* ThreadedCore::take_drained(Runner& self) {
+OpNode* ThreadedCore::take_drained(Runner& self, bool until_ready) {
   ReadyList ready;
-  while (drain(ready) > 0 && ready.empty()) {
+  while (drain(ready) > 0 && ready.empty() && until_ready) {
   }
   if (ready.empty()) return nullptr;
   OpNode* first = ready.pop_front();
   if (!ready.empty()) {
     self.seat->queue.push_back(ready);
-    parking_.notify();
+    wake_one();
   }
   return first;
 }
 
-OpNode* ThreadedCore::find(Runner& self) {
+OpNode* ThreadedCore::find(Runner& self) { return or_more_urgent(find_next(self), self); }
+
+// `op` is in hand, or null. If something more urgent is ready, or has been submitted, returns that and puts op back.
+OpNode* ThreadedCore::or_more_urgent(OpNode* op, Runner& self) {
+  const std::uint64_t sequence = op ? op->sequence : Urgent::kNothing;
+  if (!urgent_.before(sequence)) return op;
+  ReadyList ready;
+  // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
+  while (urgent_.any_announced() && drain(ready) > 0) {
+  }
+  if (!ready.empty()) {
+    self.seat->queue.push_back(ready);
+    wake_one();
+  }
+  OpNode* urgent = urgent_.take_before(sequence);
+  if (!op || !urgent) return urgent ? urgent : op ? op : self.seat->queue.take_one();
+  ready.push_back(op);
+  schedule(ready);
+  return urgent;
+}
+
+OpNode* ThreadedCore::find_next(Runner& self) {
   const int own = self.seat->index;
   if (std::exchange(self.look_outside, false)) {
-    if (OpNode* op = take_drained(self)) return op;
+    if (OpNode* op = take_drained(self, false)) return op;
     if (OpNode* op = take_from(elsewhere_, self)) return op;
     Seat& other = seats_.begin()[self.ops / kFairness % static_cast<std::uint32_t>(seats_.size())];
     if (OpNode* op = other.index == own ? nullptr : take_from(other.queue, self)) return op;
   }
   if (OpNode* op = self.seat->queue.take_one()) return op;
-  if (OpNode* op = take_drained(self)) return op;
+  if (OpNode* op = take_drained(self, true)) return op;
   if (OpNode* op = take_from(elsewhere_, self)) return op;
   for (int i = 1; i < seats_.size(); ++i) {
     if (OpNode* op = take_from(seats_.begin()[(own + i) % seats_.size()].queue, self)) return op;
@@ -107,7 +128,7 @@ OpNode* ThreadedCore::search(Runner& self) {
     if (is_short(self) ? has_work() : can_work()) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
-        if (parking_.end_search() && can_work()) parking_.notify();
+        if (parking_.end_search() && can_work()) wake_one();
         auto join = [&] { join_loop(self); };
         arena_.run([](void* call) { (*static_cast<decltype(join)*>(call))(); }, &join);
         parking_.begin_search();
@@ -116,7 +137,7 @@ OpNode* ThreadedCore::search(Runner& self) {
       OpNode* op = self.seat ? find(self) : nullptr;
       if (op) return op;
       release_seat(self);
-    } else if (!is_short(self) && short_runner_.load(std::memory_order_relaxed)) {
+    } else if (!is_short(self) && (short_runner_.load(std::memory_order_relaxed) || !seats_.any_free())) {
       break;
     }
     // Looking takes the queue's cache line away from whoever is pushing: not too often.
@@ -128,7 +149,8 @@ OpNode* ThreadedCore::search(Runner& self) {
 
 void ThreadedCore::be_short(Runner& self) {
   Runner* nobody = nullptr;
-  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) parking_.begin_search();
+  if (short_runner_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst))
+    parking_.begin_search();
 }
 
 void ThreadedCore::leave_short(Runner& self) {
@@ -137,7 +159,7 @@ void ThreadedCore::leave_short(Runner& self) {
   // If it fails, somebody thought that we hang, and has ended the search for us.
   if (!short_runner_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
   parking_.end_search();
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // Between two ops: gives the seat up to a thread in the middle of an op, or because another runner's ops are so short
@@ -177,14 +199,14 @@ void ThreadedCore::run_until_idle(Runner& self) {
     OpNode* op = search(self);
     if (!op) break;
     // Work may have come while this thread was the only searcher, and nobody was woken for it.
-    if (parking_.end_search() && can_work()) parking_.notify();
+    if (parking_.end_search() && can_work()) wake_one();
     auto run = [&] { run_from(op, self); };
     // Only with a seat: there are as many places in the arena.
     arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
     parking_.begin_search();
   }
   leave_short(self);
-  if (parking_.end_search() && can_work()) parking_.notify();
+  if (parking_.end_search() && can_work()) wake_one();
 }
 
 Nap ThreadedCore::look_around(std::uint64_t& progress, int& idle) {
@@ -219,7 +241,8 @@ void ThreadedCore::work() {
     check_balance();
     std::uint64_t progress = 0;
     int idle = 0;
-    parking_.sleep(sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
+    parking_.sleep(
+        sleeper, [this] { return can_work(); }, [&] { return look_around(progress, idle); });
   }
 }
 

@@ -7,8 +7,8 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kWaitSpins = 100;   // looks at a WaitState before the waiting thread goes to sleep
-constexpr int kDeepest = 16;      // ops waiting on top of each other on one thread
+constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread goes to sleep
+constexpr int kDeepest = 16;     // ops waiting on top of each other on one thread
 
 bool is_needed(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
@@ -26,7 +26,7 @@ void ThreadedCore::begin_blocking() {
   leave_short(*self);
   if (self->crew) crew_.one_blocks();
   release_seat(*self);
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // A helper goes on without a seat: nobody counts on it.
@@ -35,7 +35,7 @@ void ThreadedCore::end_blocking() noexcept {
   if (!self || self->seat || !self->crew) return;
   crew_.one_goes_on();
   self->seat = crew_.await_seat();
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 // Runs those of `ready` that mutate var: the wait cannot end before. Anything else might keep the waiting thread longer
@@ -81,7 +81,7 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
   leave_short(helper);
   release_seat(helper);
-  if (can_work()) parking_.notify();
+  if (can_work()) wake_one();
 }
 
 void ThreadedCore::wait(OpNode* wait_op) {
@@ -91,7 +91,7 @@ void ThreadedCore::wait(OpNode* wait_op) {
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
   help(*state, var);
-  if (!state->done.load(std::memory_order_acquire)) parking_.notify();
+  if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
     if (state->done.load(std::memory_order_acquire)) return;
     cpu_relax();
@@ -121,13 +121,24 @@ void ThreadedCore::wait(OpNode* wait_op) {
   end_blocking_everywhere();
 }
 
-// None of the epoch's ops is in flight. The ended ones are read first: they never exceed the pushed ones, so if the
-// earlier sum equals the later one, both were equal in between. An op that has been pushed is entered, or in the queue.
-bool ThreadedCore::balanced(std::uint8_t epoch) {
+// No op of the epoch is in flight. The ended ones are read first: they never exceed the pushed ones, so if the earlier sum
+// equals the later one, both were equal in between.
+bool ThreadedCore::counts_match(std::uint8_t epoch) {
   std::uint64_t ended = ended_elsewhere_[epoch].load(std::memory_order_acquire);
   for (const Seat& seat : seats_) ended += seat.ended[epoch].load(std::memory_order_acquire);
+  std::uint64_t pushed = children_elsewhere_[epoch].load(std::memory_order_acquire);
+  for (const Seat& seat : seats_) pushed += seat.children[epoch].load(std::memory_order_acquire);
   std::lock_guard guard(submissions_);
-  return submissions_.empty() && entered_[epoch] == ended;
+  return pushed + entered_[epoch] == ended;
+}
+
+// The epoch is over, its mark has been reached, and none of its ops is in flight.
+bool ThreadedCore::balanced(std::uint8_t epoch) {
+  {
+    std::lock_guard guard(submissions_);
+    if (epoch_ == epoch) return false;
+  }
+  return counts_match(epoch);
 }
 
 void ThreadedCore::check_balance() {
@@ -145,32 +156,20 @@ void ThreadedCore::help_all(std::uint32_t signal) {
   run_until_idle(self);
 }
 
-// Enters what has been pushed so far into the epoch that ends here, and returns that. A mark in the queue says when all of
-// it is entered, however much others push meanwhile.
-std::uint8_t ThreadedCore::next_epoch() {
-  auto state = std::make_shared<WaitState>();
-  OpNode* mark = allocate_op(this, 0, 0, true);
-  mark->kind = OpKind::wait;
-  mark->extra->wait = state;
-  submissions_.push(mark);
-  while (!state->entered.load(std::memory_order_acquire)) {
-    ReadyList ready;
-    if (drain(ready) < 0) cpu_relax();
-    schedule(ready);
-  }
-  std::lock_guard guard(submissions_);
-  const std::uint8_t ended = epoch_;
-  epoch_ ^= 1;
-  awaited_.store(ended, std::memory_order_seq_cst);
-  return ended;
-}
-
 void ThreadedCore::wait_all() {
   if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
   begin_blocking_everywhere();
   {
     std::lock_guard one(wait_all_mutex_);
-    const std::uint8_t epoch = next_epoch();
+    std::uint8_t epoch;
+    {
+      std::lock_guard guard(submissions_);
+      epoch = epoch_;  // nobody else ends it
+    }
+    awaited_.store(epoch, std::memory_order_seq_cst);
+    QueueNode mark(OpKind::mark);  // popped when balanced(epoch), and not touched any more
+    submissions_.push(&mark);
+    wake_one();
     balance_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = balance_signal_.load(std::memory_order_seq_cst);
@@ -186,7 +185,7 @@ void ThreadedCore::wait_all() {
 
 void ThreadedCore::stop() noexcept {
   // Threads that complete ops may have pushed more before they did.
-  while (!balanced(0) || !balanced(1)) wait_all();
+  while (!submissions_.empty() || !counts_match(0) || !counts_match(1)) wait_all();
   stopping_ = true;
   parking_.close();
   crew_.join();

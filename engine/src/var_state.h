@@ -24,9 +24,9 @@ struct AccessNode {
     AccessNode* next;           // in the var's queue
     std::uint64_t released_by;  // see OpNode
   };
-  bool reads;        // the op sees the old value: an error there skips it
+  bool reads;  // the op sees the old value: an error there skips it
   bool mutates;
-  bool granted;  // guarded by var->lock
+  bool granted;               // guarded by var->lock
   bool keeps_poison = false;  // mutates, but leaves the error to be as it is: a graph's ops see to that
 };
 

@@ -15,7 +15,7 @@ SMALLER = {
         (r"kDrained = 64\b", "kDrained = 2"),
         (r"kTick = 16\b", "kTick = 2"),
     ],
-    "threaded.h": [(r"kFairness = 64\b", "kFairness = 4")],
+    "runner.h": [(r"kFairness = 64\b", "kFairness = 4")],
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),

@@ -13,6 +13,7 @@
 // that overwrites the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <source_location>
@@ -20,6 +21,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <heddle/engine_options.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
 #include <heddle/var.h>
@@ -28,24 +30,6 @@ namespace heddle {
 
 class Graph;
 template <class T> class Slot;
-
-enum class Scheduler {
-  threaded,  // worker threads
-  naive,     // every op runs inside its push: the oracle
-  fuzz,      // one thread picks any ready op, by seed: finds missing dependencies, replays exactly
-};
-
-struct EngineOptions {
-  Scheduler scheduler = Scheduler::threaded;
-  int workers = 0;         // worker threads; 0: one a core. Only for threaded.
-  std::uint64_t seed = 0;  // only for fuzz
-  // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
-  // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
-  double watchdog = 0;
-
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG. Throws InvalidArgument.
-  static EngineOptions from_environment();
-};
 
 // Thread-safe. Destroying an engine waits for all its ops and logs every error that nobody has seen.
 class Engine {
@@ -83,7 +67,8 @@ class Engine {
 
   // Records what fn() pushes here, instead of running it, as a graph to be launched again and again: see graph.h.
   template <class F>
-  Graph capture(F&& fn, const char* name = "graph", std::source_location where = std::source_location::current());
+  Graph capture(F&& fn, const char* name = "graph",
+                std::source_location where = std::source_location::current());
   // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
   template <class T> Slot<T> slot();
 
@@ -112,7 +97,12 @@ class Engine {
   detail::EngineCore& core() const { return *core_; }
 
  private:
+  friend class Bulk;
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
+    submit(make_op<Op>(std::forward<F>(fn), access, where));
+  }
+  template <class Op, class F>
+  detail::OpNode* make_op(F&& fn, const Access& access, std::source_location where) {
     static_assert(alignof(Op) <= detail::kClosureAlign, "closure is over-aligned");
     detail::NewOp op = begin_push(&Op::table, sizeof(Op), access, where);
     try {
@@ -121,12 +111,13 @@ class Engine {
       abandon_push(op);
       throw;
     }
-    commit_push(op);
+    return op.node;
   }
   detail::NewOp begin_push(const detail::OpTable*, std::size_t closure_bytes, const Access&,
                            std::source_location);
-  void commit_push(detail::NewOp);
   void abandon_push(detail::NewOp) noexcept;
+  detail::OpNode* make_op(const PreparedOp& op);
+  void submit(detail::OpNode* op);
   detail::PreparedState* make_prepared(const detail::OpTable*, void* closure, const Access&,
                                        std::source_location);
 

@@ -33,6 +33,17 @@ class WouldDeadlock : public Error {
   using Error::Error;
 };
 
+// The op's group was cancelled, or its deadline passed, before the op started.
+class Cancelled : public Error {
+ public:
+  enum class Why { cancelled, overdue };
+  explicit Cancelled(Why why);
+  Why why() const { return why_; }
+
+ private:
+  Why why_;
+};
+
 // One failed op, as seen from a var that it poisoned.
 struct ErrorReport {
   std::exception_ptr exception;   // what the op threw, type intact

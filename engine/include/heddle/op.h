@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <heddle/group.h>
 #include <heddle/var.h>
 
 namespace heddle {
@@ -17,7 +18,14 @@ struct Access {
   VarList read{};
   VarList mutate{};
   const char* name = "op";  // must outlive the op: a literal
+  GroupRef group{};         // whose cancellation is the op's too; see heddle/group.h
+  int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
+  std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
 };
+
+inline constexpr int kMostPriority = 10000;
+// Each step of priority lets an op overtake about as many ops of priority 0, or lets as many overtake it: none starves.
+inline constexpr int kAgeing = 256;
 
 // What a running op is told.
 struct RunContext {
@@ -25,6 +33,8 @@ struct RunContext {
   int worker;        // 0 .. workers-1 when it starts; while it waits inside, another op may have that number
   std::uint64_t
       sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
+  const detail::GroupState* group = nullptr;
+  bool cancelled() const noexcept;  // the op's group is by now: its result is not wanted any more
 };
 
 namespace detail {
@@ -117,7 +127,8 @@ template <class F> struct SyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
-  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
+  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap};
 };
 
 template <class F> struct AsyncOp {
@@ -129,7 +140,8 @@ template <class F> struct AsyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap};
+  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap};
 };
 
 }  // namespace detail

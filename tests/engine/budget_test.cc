@@ -1,0 +1,272 @@
+// Bounds on what is in flight: pushes that wait for room.
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+#include "schedulers.h"
+
+using namespace heddle;
+
+namespace {
+
+template <class F> void on_bounded(std::size_t max_ops, std::size_t max_bytes, F&& test) {
+  for (EngineOptions options : {EngineOptions{.scheduler = Scheduler::naive}, EngineOptions{.workers = 1},
+                                EngineOptions{.workers = 2}, EngineOptions{.workers = 4},
+                                EngineOptions{.scheduler = Scheduler::fuzz, .seed = 5}}) {
+    options.max_ops = max_ops;
+    options.max_bytes = max_bytes;
+    CAPTURE(static_cast<int>(options.scheduler));
+    CAPTURE(options.workers);
+    Engine engine(options);
+    test(engine);
+  }
+}
+
+// How many closures the engine holds, and how many bytes they stand for.
+struct Flight {
+  std::atomic<std::int64_t> ops = 0, bytes = 0, most_ops = 0, most_bytes = 0, ran = 0;
+  static void raise(std::atomic<std::int64_t>& most, std::int64_t value) {
+    for (std::int64_t old = most; old < value && !most.compare_exchange_weak(old, value);) {
+    }
+  }
+  void begins(std::int64_t size) {
+    raise(most_ops, ++ops);
+    raise(most_bytes, bytes += size);
+  }
+  void ends(std::int64_t size) {
+    --ops;
+    bytes -= size;
+  }
+};
+
+// Only its copy counts: that which a push makes in the op's memory, and which lives until the op has ended.
+struct Counted {
+  Flight& flight;
+  std::int64_t size = 0;
+  bool copy = false;
+  Counted(Flight& of, std::int64_t bytes) : flight(of), size(bytes) {}
+  Counted(const Counted& other) : flight(other.flight), size(other.size), copy(true) { flight.begins(size); }
+  ~Counted() {
+    if (copy) flight.ends(size);
+  }
+  void operator()() const { ++flight.ran; }
+};
+
+template <class F> void on_threads(int count, F&& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("eight threads never have more ops in flight than the bound") {
+  for (std::size_t bound : {1, 2, 7, 100}) {
+    CAPTURE(bound);
+    on_bounded(bound, 0, [&](Engine& engine) {
+      Flight flight;
+      std::vector<Var> vars{engine.new_var(), engine.new_var(), engine.new_var()};
+      on_threads(8, [&](int thread) {
+        for (int i = 0; i < 300; ++i) {
+          Counted op(flight, 0);
+          engine.push(op,
+                      i % 2 ? Access{.mutate = {vars[static_cast<std::size_t>(i + thread) % 3]}} : Access{});
+        }
+      });
+      engine.wait_all();
+      CHECK(flight.ran == 2400);
+      CHECK(flight.ops == 0);
+      CHECK(flight.most_ops <= static_cast<std::int64_t>(bound));
+    });
+  }
+}
+
+TEST_CASE("eight threads never have more bytes in flight than the bound, but for one op that is larger") {
+  constexpr std::int64_t kBound = 1000;
+  on_bounded(20, kBound, [&](Engine& engine) {
+    Flight flight;
+    PreparedOp prepared = engine.prepare([&] { ++flight.ran; }, {.bytes = 100});
+    on_threads(8, [&](int thread) {
+      for (int i = 0; i < 200; ++i) {
+        const std::int64_t size = (i * 7 + thread) % 5 * 100 + (i % 50 == 0 ? 600 : 0);
+        Counted op(flight, size);
+        engine.push(op, {.bytes = static_cast<std::size_t>(size)});
+        if (i % 10 == 0) engine.push(prepared);
+      }
+    });
+    engine.wait_all();
+    CHECK(flight.ran == 8 * 220);
+    CHECK(flight.bytes == 0);
+    CHECK(flight.most_bytes <= kBound);
+    CHECK(flight.most_ops <= 20);
+    Counted huge(flight, 5 * kBound);
+    for (int i = 0; i < 3; ++i) {
+      engine.push(huge, {.bytes = 5 * kBound});
+      engine.push(Counted(flight, 0));  // holds nothing
+    }
+    engine.wait_all();
+    CHECK(flight.most_bytes == 5 * kBound);  // one at a time
+    CHECK(flight.ran == 8 * 220 + 6);
+  });
+}
+
+TEST_CASE("a large op has its turn though small ones keep coming") {
+  for (int workers : {1, 2}) {
+    Engine engine({.workers = workers, .max_bytes = 100});
+    std::atomic<bool> stop = false;
+    std::atomic<int> small = 0;
+    std::thread pusher([&] {
+      on_threads(4, [&](int) {
+        while (!stop) engine.push([&] { ++small; }, {.bytes = 10});
+      });
+    });
+    while (small < 100) std::this_thread::yield();
+    engine.push([&] { stop = true; }, {.bytes = 100});
+    pusher.join();
+    engine.wait_all();
+    CHECK(stop);
+  }
+}
+
+TEST_CASE("a push inside an op never waits, also an op of another engine") {
+  on_bounded(1, 10, [](Engine& engine) {
+    Var var = engine.new_var();
+    int ran = 0, nested = 0;
+    engine.push(
+        [&] {
+          for (int i = 0; i < 100; ++i) engine.push([&] { ++nested; }, {.mutate = {var}, .bytes = 7});
+          engine.wait(var);
+          ran = nested;
+        },
+        {.bytes = 10});
+    engine.push([] {}, {.bytes = 10});  // waits for all of them
+    CHECK(ran == 100);
+    engine.wait_all();
+
+    Engine outer({.workers = 1});
+    Var held = engine.new_var();
+    std::shared_ptr<Completion> last;
+    std::atomic<bool> holds = false;
+    std::thread pusher([&] {  // the naive push ends when the op does
+      engine.push_async(
+          [&](RunContext&, Completion done) {
+            last = std::make_shared<Completion>(std::move(done));
+            holds = true;
+          },
+          {.mutate = {held}});
+      if (engine.options().scheduler == Scheduler::fuzz) engine.wait(held);
+    });
+    while (!holds) std::this_thread::yield();
+    outer.push([&] {
+      if (engine.options().scheduler != Scheduler::naive) {
+        for (int i = 0; i < 10; ++i) engine.push([&] { ++ran; }, {.mutate = {var}});
+      }
+      last->done();
+    });
+    outer.wait_all();
+    pusher.join();
+    engine.wait_all();
+    CHECK(ran == (engine.options().scheduler == Scheduler::naive ? 100 : 110));
+  });
+}
+
+TEST_CASE("no wake-up is lost with the tightest of bounds") {
+  for (std::size_t bound : {1, 2}) {
+    for (int round = 0; round < 30; ++round) {
+      Engine engine({.workers = 1 + round % 3, .max_ops = bound, .max_bytes = 3});
+      std::atomic<int> ran = 0;
+      on_threads(1 + round % 4, [&](int thread) {
+        for (int i = 0; i < 200; ++i) {
+          engine.push([&] { ++ran; }, {.bytes = static_cast<std::size_t>(i + thread) % 5});
+        }
+      });
+      engine.wait_all();
+      CHECK(ran == 200 * (1 + round % 4));
+    }
+  }
+}
+
+TEST_CASE("ops that fail, are skipped, cancelled, dropped or never pushed give their room back") {
+  struct CannotCopy {
+    CannotCopy() = default;
+    CannotCopy(const CannotCopy&) { throw std::runtime_error("no copy"); }
+    void operator()() const {}
+  };
+  on_bounded(2, 10, [](Engine& engine) {
+    Group group;
+    group.cancel();
+    std::atomic<int> refused = 0;
+    on_threads(4, [&](int) {
+      Var a = engine.new_var(), b = engine.new_var();
+      CannotCopy cannot;
+      for (int i = 0; i < 50; ++i) {
+        engine.push([] { throw std::logic_error("expected"); }, {.mutate = {a}, .bytes = 10});
+        engine.push([] {}, {.read = {a}, .mutate = {b}, .bytes = 10});
+        engine.push([] {}, {.mutate = {a}, .group = group, .bytes = 3});
+        engine.push_async([](RunContext&, Completion) {}, {.mutate = {b}, .bytes = 9});
+        engine.push_async([](RunContext&, Completion done) { done.done(); }, {.read = {a}, .bytes = 4});
+        try {
+          engine.push(cannot, {.bytes = 10});
+        } catch (const std::runtime_error&) {
+          ++refused;
+        }
+      }
+    });
+    CHECK(refused == 200);
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+    int ran = 0;
+    engine.push([&] { ++ran; }, {.bytes = 10});
+    engine.wait_all();
+    CHECK(ran == 1);
+  });
+}
+
+TEST_CASE("wait_all and wait go on while others wait for room") {
+  on_bounded(3, 0, [](Engine& engine) {
+    std::atomic<int> ran = 0;
+    std::atomic<bool> stop = false;
+    std::thread pushers([&] {
+      on_threads(3, [&](int) {
+        while (!stop) engine.push([&] { ++ran; });
+      });
+    });
+    Var var = engine.new_var();
+    int value = 0;
+    for (int i = 1; i <= 30; ++i) {
+      engine.push([&] { ++value; }, {.mutate = {var}});
+      if (i % 3 == 0) {
+        engine.wait_all();
+      } else {
+        engine.wait(var);
+      }
+      CHECK(value == i);
+    }
+    stop = true;
+    pushers.join();
+  });
+}
+
+TEST_CASE("bounds from the environment") {
+  setenv("HEDDLE_MAX_OPS", "12", 1);
+  setenv("HEDDLE_MAX_BYTES", "5000000000", 1);
+  EngineOptions options = EngineOptions::from_environment();
+  CHECK(options.max_ops == 12);
+  CHECK(options.max_bytes == 5000000000u);
+  for (const char* bad : {"-1", "many", "1.5", "99999999999999999999999"}) {
+    setenv("HEDDLE_MAX_OPS", bad, 1);
+    CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
+  }
+  unsetenv("HEDDLE_MAX_OPS");
+  unsetenv("HEDDLE_MAX_BYTES");
+  options = EngineOptions::from_environment();
+  CHECK(options.max_ops == 0);
+  CHECK(options.max_bytes == 0);
+}
