@@ -22,7 +22,9 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     auto& self = static_cast<Derived&>(*this);
     if (index == 0) {
       model::threads_left = Workers + Spare;
-      engine.emplace(heddle::EngineOptions{.scheduler = heddle::Scheduler::threaded, .workers = Workers});
+      heddle::EngineOptions options{.scheduler = heddle::Scheduler::threaded, .workers = Workers};
+      self.set(options);
+      engine.emplace(options);
       self.begin();
       made.store(1);
       made.notify_all();
@@ -50,6 +52,7 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     check(core.seats_.all_free() && !core.crew_.wanted(), "a seat is lost");
     check(!core.short_runner_.load(), "the short runner has gone and is still there");
   }
+  void set(heddle::EngineOptions&) {}
   void begin() {}
   void end() {}
 };
@@ -119,6 +122,7 @@ struct Async : Program<Async, 2, 1> {
     if (index == 1) {
       handed.wait(0);
       written.set(1);
+      model::dawdle(100);
       Completion mine = *std::exchange(completion, std::nullopt);
       return mine.done();
     }
@@ -133,6 +137,52 @@ struct Async : Program<Async, 2, 1> {
     engine->wait_all();
     check(read.get() == 2, "what an asynchronous op wrote is not seen");
     var = Var();
+  }
+};
+
+// The same with an op of another priority behind it, and nobody but a sleeping worker to run that.
+struct Urgent : Program<Urgent, 2, 1> {
+  Var var;
+  Plain<bool> ran{false};
+  std::optional<Completion> completion;
+  model_std::atomic<int> handed{0};
+
+  void begin() { var = engine->new_var(); }
+  void user(int index) {
+    if (index == 1) {
+      handed.wait(0);
+      model::dawdle(100);
+      Completion given = *std::exchange(completion, std::nullopt);
+      return given.done();
+    }
+    engine->push_async(
+        [this](RunContext&, Completion given) {
+          completion.emplace(std::move(given));
+          handed.store(1);
+          handed.notify_all();
+        },
+        {.mutate = {var}});
+    engine->push([this] { ran.set(true); }, {.read = {var}, .priority = 1});
+    engine->wait_all();
+    check(ran.get(), "wait_all returned early");
+    var = Var();
+  }
+};
+
+// With room for one op, who pushes another waits until there is room.
+struct Bounded : Program<Bounded, 2, 1> {
+  Plain<int> inside, done[2];
+
+  void set(heddle::EngineOptions& options) { options.max_ops = 1; }
+  void user(int index) {
+    for (int i = 0; i < 2; ++i) {
+      engine->push([this, index] {
+        inside.set(inside.get() + 1);  // a race if two ops were admitted at once
+        done[index].set(done[index].get() + 1);
+      });
+    }
+    engine->wait_all();
+    check(done[index].get() == 2, "wait_all returned early");
   }
 };
 
@@ -222,6 +272,7 @@ int main(int argc, char** argv) {
        program<WaitAll<2, 1>>("wait_all by two", 1, false),
        program<WaitAll<2, 2>>("wait_all by two, twice", 1, false),
        program<WaitAllNested>("wait_all, nested", 1, false), program<Async>("asynchronous", 1, false),
+       program<Urgent>("another priority", 1, false), program<Bounded>("room for one op", 1, false),
        program<NestedWait>("wait inside an op", 1, false), program<ShortOps>("short ops", 1, false),
        program<Loop>("parallel loop", 1, false), program<Poison>("poison", 1, false)},
       {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",

@@ -56,23 +56,7 @@ inline void ready_ops(std::uint32_t, std::uint64_t) noexcept {}
 inline void start_from_environment() noexcept {}
 }  // namespace heddle::trace
 
-#include <product/arena_none.cc>
-#include <product/core.cc>
-#include <product/crew.cc>
-#include <product/engine.cc>
-#include <product/error.cc>
-#include <product/failure.cc>
-#include <product/graph.cc>
-#include <product/graph_run.cc>
-#include <product/pending.cc>
-#include <product/region.cc>
-#include <product/threaded.cc>
-#include <product/threaded_pending.cc>
-#include <product/threaded_search.cc>
-#include <product/threaded_wait.cc>
-#include <product/tracker.cc>
-#include <product/var_registry.cc>
-#include <product/watch.cc>
+#include <product/engine_sources.inc>
 
 #undef std
 #undef private

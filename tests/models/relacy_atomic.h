@@ -87,6 +87,11 @@ template <class T> class atomic {
     return contents(at).with(
         [&](auto& cell) { return cell.compare_exchange_strong(old, value, order, model::info(at)); });
   }
+  bool compare_exchange_weak(T& old, T value, memory_order order = rl::mo_seq_cst, At at = At::current()) {
+    order = model::weakened(order, model::Kind::compare_exchange, at);
+    return contents(at).with(
+        [&](auto& cell) { return cell.compare_exchange_weak(old, value, order, model::info(at)); });
+  }
   bool compare_exchange_weak(T& old, T value, memory_order order, memory_order failed,
                              At at = At::current()) {
     order = model::weakened(order, model::Kind::compare_exchange, at);

@@ -24,6 +24,7 @@ class condition_variable {
  public:
   void notify_one() { contents().notify_one(RL_INFO); }
   void notify_all() { contents().notify_all(RL_INFO); }
+  void wait(unique_lock<mutex>& lock) { contents().wait(lock.mutex()->contents(), RL_INFO); }
   template <class Predicate> void wait(unique_lock<mutex>& lock, Predicate done) {
     while (!done()) contents().wait(lock.mutex()->contents(), RL_INFO);
   }

@@ -12,10 +12,12 @@ using model::Plain;
 struct NoCore final : EngineCore {
   NoCore() : EngineCore({}) {}
   void submit(OpNode*) override {}
+  void submit_all(OpNode*, OpNode*) override {}
   void wait(OpNode*) override {}
   void wait_all() override {}
-  void finish(OpNode*, const std::shared_ptr<const Failure>&) noexcept override {}
+  void finish(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
   void stop() noexcept override {}
+  std::int64_t in_flight() override { return 0; }
 };
 
 struct Use {
