@@ -36,8 +36,9 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  double share = 1;     // of the random schedules that the command asks for
-  bool bounded = true;  // small enough to search all schedules with few preemptions
+  double share = 1;  // of the random schedules that the command asks for
+  bool bounded =
+      true;  // small enough to search all schedules with few preemptions, and no sleep in it ends by itself
 };
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&));

@@ -92,8 +92,8 @@ int main(int argc, char** argv) {
   return model::run_models(
       argc, argv,
       {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
-       program<Work<1, 2, 2>>("1 pusher, 2 workers"), program<Work<2, 2, 2>>("2 pushers, 2 workers"),
-       program<Napper>("napper")},
+       program<Work<1, 2, 2>>("1 pusher, 2 workers", 1, false),
+       program<Work<2, 2, 2>>("2 pushers, 2 workers", 1, false), program<Napper>("napper", 1, false)},
       {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
        "Parking::sleep fetch_add acq_rel"});
 }

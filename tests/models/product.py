@@ -23,6 +23,8 @@ SMALLER = {
     ],
     "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
+    # What is a variable of each thread becomes an array, see relacy_threads.h.
+    "core.cc": [(r"this_thread_blocked = 0;", "this_thread_blocked{};")],
     # Every schedule has a reserve of its own.
     "op_memory.cc": [
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
@@ -32,6 +34,15 @@ SMALLER = {
     # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
     "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
 }
+
+# Of the whole engine, engine_sources.inc has all sources but these. Streams wait for a model of their own, traces are off.
+LEFT_OUT = """arena_tbb check default_engine device fence fence_set fork fuzz host_stream issuer naive no_cuda op_memory poller
+    stream trace trace_buffer trace_clock trace_file trace_recorder""".split()
+
+
+def write(file, text):
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
 
 
 def main():
@@ -43,9 +54,10 @@ def main():
             text, count = re.subn(pattern, replacement, text)
             if count != 1:
                 sys.exit(f"{file}: {pattern!r} is there {count} times, not once: mend {Path(__file__).name}")
-        target = output / file.name
-        if not target.is_file() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
+        write(output / file.name, text)
+    sources = [file.name for file in sorted(source.glob("*.cc")) if file.stem not in LEFT_OUT]
+    write(output / "engine_sources.inc", "".join(f"#include <product/{name}>\n" for name in sources))
+
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ class thread {
       throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
     started_->thread.start(&run, started_.get());
   }
-  void join() { started_->thread.join(); }
+  bool joinable() const { return started_ != nullptr; }
+  void join() { std::exchange(started_, nullptr)->thread.join(); }
   static unsigned hardware_concurrency() { return 2; }
 
  private:
