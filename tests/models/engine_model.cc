@@ -264,17 +264,17 @@ struct Poison : Program<Poison, 1, 2> {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using model::program;
+  using model::random_program;
   return model::run_models(
       argc, argv,
-      {program<SharedVar<1>>("shared var, 1 worker", 1, false),
-       program<SharedVar<2>>("shared var, 2 workers", 1, false), program<WaitAll<1, 2>>("wait_all", 1, false),
-       program<WaitAll<2, 1>>("wait_all by two", 1, false),
-       program<WaitAll<2, 2>>("wait_all by two, twice", 1, false),
-       program<WaitAllNested>("wait_all, nested", 1, false), program<Async>("asynchronous", 1, false),
-       program<Urgent>("another priority", 1, false), program<Bounded>("room for one op", 1, false),
-       program<NestedWait>("wait inside an op", 1, false), program<ShortOps>("short ops", 1, false),
-       program<Loop>("parallel loop", 1, false), program<Poison>("poison", 1, false)},
+      {random_program<SharedVar<1>>("shared var, 1 worker"),
+       random_program<SharedVar<2>>("shared var, 2 workers"), random_program<WaitAll<1, 2>>("wait_all"),
+       random_program<WaitAll<2, 1>>("wait_all by two"),
+       random_program<WaitAll<2, 2>>("wait_all by two, twice"),
+       random_program<WaitAllNested>("wait_all, nested"), random_program<Async>("asynchronous"),
+       random_program<Urgent>("another priority"), random_program<Bounded>("room for one op"),
+       random_program<NestedWait>("wait inside an op"), random_program<ShortOps>("short ops"),
+       random_program<Loop>("parallel loop"), random_program<Poison>("poison")},
       {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
        "EngineCore::signal store relaxed", "Parking::end_search fetch_sub acq_rel"});
 }

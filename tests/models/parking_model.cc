@@ -89,11 +89,12 @@ struct Napper : model::Schedule<Napper, 3> {
 
 int main(int argc, char** argv) {
   using model::program;
+  using model::random_program;
   return model::run_models(
       argc, argv,
       {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
-       program<Work<1, 2, 2>>("1 pusher, 2 workers", 1, false),
-       program<Work<2, 2, 2>>("2 pushers, 2 workers", 1, false), program<Napper>("napper", 1, false)},
+       random_program<Work<1, 2, 2>>("1 pusher, 2 workers"),
+       random_program<Work<2, 2, 2>>("2 pushers, 2 workers"), random_program<Napper>("napper")},
       {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
        "Parking::sleep fetch_add acq_rel"});
 }

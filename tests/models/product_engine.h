@@ -16,9 +16,17 @@
 #include <product/op_memory.h>
 
 #include <heddle/engine.h>
+#include <heddle/host_stream.h>
 #include <heddle/parallel.h>
+#include <heddle/stream_ops.h>
 
 namespace heddle::detail {
+
+// In fence.cc.
+template <class Line> Line*& line_of_thread() {
+  static Line* lines[model::kMostThreads] = {};
+  return lines[model::thread_index()];
+}
 
 inline constinit std::atomic<std::uint32_t> forks{0};
 inline ForkMutex::ForkMutex() {}

@@ -51,6 +51,7 @@ using namespace ::std::chrono;
 // Whether little or much time has passed is the scheduler's choice.
 struct steady_clock {
   using rep = ::std::chrono::steady_clock::rep;
+  using duration = ::std::chrono::steady_clock::duration;
   using time_point = ::std::chrono::steady_clock::time_point;
   static time_point now() {
     passed_ += nanoseconds(rl::rand(2) ? 1 : 1000000);

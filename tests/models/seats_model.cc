@@ -50,10 +50,11 @@ struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Run
 
 int main(int argc, char** argv) {
   using model::program;
+  using model::random_program;
   return model::run_models(argc, argv,
                            {program<Contest<1, 2, 1>>("1 seat, 2 waiters, 1 runner"),
                             program<Contest<1, 1, 2>>("1 seat, 1 waiter, 2 runners"),
-                            program<Contest<2, 2, 2>>("2 seats, 2 waiters, 2 runners", 1, false)},
+                            random_program<Contest<2, 2, 2>>("2 seats, 2 waiters, 2 runners")},
                            {"Crew::await_seat fetch_add acq_rel", "Crew::wanted load acquire",
                             "Seats::take load acquire", "Seats::release store relaxed",
                             "Seats::release fetch_add acq_rel", "Seats::try_take exchange release"});

@@ -16,6 +16,9 @@ struct NoCore final : EngineCore {
   void wait(OpNode*) override {}
   void wait_all() override {}
   void finish(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
+  void issued(OpNode*) noexcept override {}
+  void ended(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
+  void resume(OpNode*) noexcept override {}
   void stop() noexcept override {}
   std::int64_t in_flight() override { return 0; }
 };
@@ -119,11 +122,11 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using model::program;
+  using model::random_program;
   return model::run_models(
       argc, argv,
-      {program<Grants<kOneVar>>("one var", 1, false), program<Grants<kTwoVars>>("two vars", 1, false),
-       program<Grants<kReadBehindWrite>>("reads behind a write", 1, false)},
+      {random_program<Grants<kOneVar>>("one var"), random_program<Grants<kTwoVars>>("two vars"),
+       random_program<Grants<kReadBehindWrite>>("reads behind a write")},
       {"grant fetch_sub acquire", "enter fetch_sub release", "SpinLock::lock exchange relaxed",
        "SpinLock::unlock store relaxed"});
 }
