@@ -6,7 +6,10 @@ namespace {
 
 using heddle::Completion;
 using heddle::Engine;
+using heddle::HostStream;
+using heddle::HostStreamOptions;
 using heddle::RunContext;
+using heddle::Stream;
 using heddle::Var;
 using model::check;
 using model::Plain;
@@ -18,6 +21,7 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   std::optional<Engine> engine;
   model_std::atomic<int> made{0}, left{Users};
 
+  Program() { heddle::detail::forget_threads(); }
   void thread(unsigned index) {
     auto& self = static_cast<Derived&>(*this);
     if (index == 0) {
@@ -122,7 +126,7 @@ struct Async : Program<Async, 2, 1> {
     if (index == 1) {
       handed.wait(0);
       written.set(1);
-      model::dawdle(100);
+      model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // while the function returns, or later
       Completion mine = *std::exchange(completion, std::nullopt);
       return mine.done();
     }
@@ -261,6 +265,145 @@ struct Poison : Program<Poison, 1, 2> {
   }
 };
 
+// Whoever finds his group cancelled sees what the canceller wrote before.
+struct Cancel : Program<Cancel, 2, 1> {
+  Var var;
+  heddle::Group group;
+  Plain<int> reason;
+  Plain<bool> ran{false};
+
+  void begin() { var = engine->new_var(); }
+  void user(int index) {
+    if (index == 1) {
+      reason.set(1);
+      return group.cancel();
+    }
+    engine->push([this] { ran.set(true); }, {.mutate = {var}, .group = group});
+    bool cancelled = false;
+    try {
+      engine->wait(var);
+    } catch (const heddle::Cancelled&) {
+      cancelled = true;
+    }
+    check(ran.get() != cancelled, "an op is neither run nor cancelled, or both");
+    if (cancelled) check(reason.get() == 1, "what was written before cancel() is not seen");
+    var = Var();
+  }
+};
+
+// A graph's ops run as if pushed one by one, by one thread or by several, launch after launch.
+struct Launches : Program<Launches, 1, 2> {
+  Var left_var, right_var, sum_var;
+  Plain<int> left_value, right_value, sum;
+
+  void user(int) {
+    left_var = engine->new_var();
+    right_var = engine->new_var();
+    sum_var = engine->new_var();
+    heddle::Graph graph = engine->capture([this] {
+      engine->push([this] { left_value.set(left_value.get() + 1); }, {.mutate = {left_var}});
+      engine->push([this] { right_value.set(right_value.get() + 1); }, {.mutate = {right_var}});
+      engine->push([this] { sum.set(sum.get() + left_value.get() * right_value.get()); },
+                   {.read = {left_var, right_var}, .mutate = {sum_var}});
+    });
+    graph.launch();
+    graph.launch();
+    engine->wait(sum_var);
+    check(sum.get() == 5, "a graph's op ran too early, or not");
+    graph = {};
+    left_var = right_var = sum_var = Var();
+  }
+};
+
+// The ops of one stream, of the CPU and of another stream, each after the one before. Streams that call back, or that are
+// polled by one thread more; streams that wait for each other, or that cannot.
+template <bool CallsBack, bool Alone>
+struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
+  Var x, y;
+  Plain<int> from_a, from_b, result;
+
+  Stream& stream() {
+    const HostStreamOptions options{.calls_back = CallsBack, .alone = Alone};
+    return this->engine->adopt_stream(
+        std::make_unique<HostStream>(heddle::cpu(), heddle::Lane::compute, options));
+  }
+  void user(int) {
+    Engine& all = *this->engine;
+    Stream &a = stream(), &b = stream();
+    x = all.new_var();
+    y = all.new_var();
+    auto work = [](auto fn) { return [fn](Stream& on) { on.enqueue(fn); }; };
+    all.push_on(a, work([this] { from_a.set(1); }), {.mutate = {x}});
+    all.push_on(a, work([this] { from_a.set(from_a.get() + 1); }), {.read = {x}, .mutate = {x}});
+    all.push_on(b, work([this] { from_b.set(from_a.get() + 1); }), {.read = {x}, .mutate = {y}});
+    all.push([this] { from_a.set(from_b.get() + 1); }, {.read = {y}, .mutate = {x}});
+    all.push_on(b, work([this] { result.set(from_a.get() + from_b.get()); }), {.read = {x}, .mutate = {y}});
+    x = Var();
+    all.wait(y);
+    check(result.get() == 7, "an op ran before what it comes after was done");
+    y = Var();
+  }
+};
+
+// Two threads push ops on one stream, which no order relates: they share its gate, and a var that they read together.
+struct SharedStream : Program<SharedStream, 2, 2, 1> {
+  Var shared, own[2];
+  Stream* stream = nullptr;
+  Plain<int> inside, source, seen[2];
+
+  void begin() {
+    stream = &engine->stream(heddle::cpu());
+    shared = engine->new_var();
+    for (Var& var : own) var = engine->new_var();
+  }
+  void user(int index) {
+    if (index == 0)
+      engine->push_on(*stream, [this](Stream& on) { on.enqueue([this] { source.set(1); }); },
+                      {.mutate = {shared}});
+    engine->push_on(*stream,
+                    [this, index](Stream& on) {
+                      inside.set(inside.get() + 1);  // a race if two issued at once
+                      on.enqueue([this, index] { seen[index].set(source.get() + 1); });
+                    },
+                    {.read = {shared}, .mutate = {own[index]}});
+    engine->wait(own[index]);
+    check(seen[index].get() >= 1, "wait returned early");
+  }
+  void end() {
+    engine->wait_all();
+    check(inside.get() == 2 && seen[0].get() == 2, "an op is lost");
+    shared = own[0] = own[1] = Var();
+  }
+};
+
+// The error of a stream's work reaches who reads there, the CPU that reads that, and the wait behind it.
+struct StreamError : Program<StreamError, 1, 1, 2> {
+  Var x, y, z;
+
+  void user(int) {
+    Stream &a = engine->make_stream(heddle::cpu()), &b = engine->make_stream(heddle::cpu());
+    x = engine->new_var();
+    y = engine->new_var();
+    z = engine->new_var();
+    engine->push_on(a, [](Stream& on) { on.enqueue([] { throw 7; }); }, {.mutate = {x}});
+    engine->push_on(b, [](Stream&) {}, {.read = {x}, .mutate = {y}});
+    engine->push([] { check(false, "an op ran on a poisoned var"); }, {.read = {y}, .mutate = {z}});
+    for (const Var& var : {z, x}) check(error(var) == 7, "the error is lost");
+    engine->push_on(b, [](Stream&) {}, {.mutate = {x}});
+    check(error(x) == 0, "an error outlives what overwrites it");
+    x = y = z = Var();
+  }
+  int error(const Var& var) {
+    int caught = 0;
+    try {
+      engine->wait(var);
+    } catch (int thrown) {
+      caught = thrown;
+    }
+    return caught;
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -268,13 +411,28 @@ int main(int argc, char** argv) {
   return model::run_models(
       argc, argv,
       {random_program<SharedVar<1>>("shared var, 1 worker"),
-       random_program<SharedVar<2>>("shared var, 2 workers"), random_program<WaitAll<1, 2>>("wait_all"),
+       random_program<SharedVar<2>>("shared var, 2 workers"),
+       random_program<WaitAll<1, 2>>("wait_all"),
        random_program<WaitAll<2, 1>>("wait_all by two"),
        random_program<WaitAll<2, 2>>("wait_all by two, twice"),
-       random_program<WaitAllNested>("wait_all, nested"), random_program<Async>("asynchronous"),
-       random_program<Urgent>("another priority"), random_program<Bounded>("room for one op"),
-       random_program<NestedWait>("wait inside an op"), random_program<ShortOps>("short ops"),
-       random_program<Loop>("parallel loop"), random_program<Poison>("poison")},
-      {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
-       "EngineCore::signal store relaxed", "Parking::end_search fetch_sub acq_rel"});
+       random_program<WaitAllNested>("wait_all, nested"),
+       random_program<Async>("asynchronous"),
+       random_program<Urgent>("another priority"),
+       random_program<Bounded>("room for one op"),
+       random_program<NestedWait>("wait inside an op"),
+       random_program<ShortOps>("short ops"),
+       random_program<Loop>("parallel loop"),
+       random_program<Poison>("poison"),
+       random_program<Cancel>("cancelled group"),
+       random_program<Launches>("graph"),
+       random_program<Streams<true, false>>("streams"),
+       random_program<Streams<true, true>>("streams, each alone"),
+       random_program<Streams<false, false>>("streams, polled"),
+       random_program<SharedStream>("shared stream"),
+       random_program<StreamError>("error on a stream")},
+      {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire", "announce store release",
+       "Urgent::publish store release", "ReadyQueue::publish store release",
+       "Parking::end_search fetch_sub acq_rel", "Seats::release fetch_add acq_rel",
+       "Group::cancel store relaxed", "release_next fetch_sub acquire", "Regions::leave fetch_sub acquire",
+       "FenceState::arrive fetch_sub acquire", "FenceState::settle store relaxed"});
 }

@@ -36,7 +36,6 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  double share;  // of the random schedules that the command asks for
   bool bounded;  // see below
 };
 
@@ -49,20 +48,20 @@ template <class Model, template <rl::thread_id_t> class Scheduler> bool simulate
 }
 
 // Of random schedules alone: searches of all are not even compiled, which takes as long as the program itself.
-template <class Model> Program random_program(const char* name, double share = 1) {
+template <class Model> Program random_program(const char* name) {
   return {name, [](const Run& run) { return run_schedules(run, &simulate_by<Model, rl::random_scheduler>); },
-          share, false};
+          false};
 }
 
 // Small enough to search all schedules with few preemptions too, and no sleep in it ends by itself.
-template <class Model> Program program(const char* name, double share = 1) {
+template <class Model> Program program(const char* name) {
   return {name,
           [](const Run& run) {
             const bool search = run.search == Search::bounded;
             return run_schedules(run, search ? &simulate_by<Model, rl::context_bound_scheduler>
                                              : &simulate_by<Model, rl::random_scheduler>);
           },
-          share, true};
+          true};
 }
 
 // The command line of a model; see model.cc. `must_fail` names weakened sites, as "Submissions::push exchange acquire",

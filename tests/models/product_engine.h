@@ -16,6 +16,7 @@
 #include <product/op_memory.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
 #include <heddle/host_stream.h>
 #include <heddle/parallel.h>
 #include <heddle/stream_ops.h>
@@ -23,10 +24,8 @@
 namespace heddle::detail {
 
 // In fence.cc.
-template <class Line> Line*& line_of_thread() {
-  static Line* lines[model::kMostThreads] = {};
-  return lines[model::thread_index()];
-}
+template <class Line> Line* lines_of[model::kMostThreads] = {};
+template <class Line> Line*& line_of_thread() { return lines_of<Line>[model::thread_index()]; }
 
 inline constinit std::atomic<std::uint32_t> forks{0};
 inline ForkMutex::ForkMutex() {}
@@ -65,6 +64,19 @@ inline void start_from_environment() noexcept {}
 }  // namespace heddle::trace
 
 #include <product/engine_sources.inc>
+
+namespace heddle::detail {
+
+// A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
+inline void forget_threads() {
+  for (auto& one : ThreadedCore::mine_of) one = {};
+  for (auto& one : this_thread_states) one = {};
+  for (auto& one : this_threads_blocked) one = 0;
+  for (auto*& line : lines_of<std::deque<std::function<void()>>>) line = nullptr;
+  Recorder::current = nullptr;
+}
+
+}  // namespace heddle::detail
 
 #undef std
 #undef private
