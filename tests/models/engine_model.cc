@@ -345,34 +345,39 @@ struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
   }
 };
 
-// Two threads push ops on one stream, which no order relates: they share its gate, and a var that they read together.
-struct SharedStream : Program<SharedStream, 2, 2, 1> {
-  Var shared, own[2];
-  Stream* stream = nullptr;
-  Plain<int> inside, source, seen[2];
+// Two threads push ops on one stream, whose gate they share, or on one each; their ops read a var together.
+template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 1 : 2> {
+  Var source_var, own[2];
+  Stream* streams[2] = {};
+  Plain<int> inside[2], source, seen[2];
 
   void begin() {
-    stream = &engine->stream(heddle::cpu());
-    shared = engine->new_var();
-    for (Var& var : own) var = engine->new_var();
+    for (Stream*& stream : streams)
+      stream = &this->engine->stream(heddle::cpu(Shared ? 0 : &stream - streams));
+    source_var = this->engine->new_var();
+    for (Var& var : own) var = this->engine->new_var();
   }
   void user(int index) {
-    if (index == 0)
-      engine->push_on(*stream, [this](Stream& on) { on.enqueue([this] { source.set(1); }); },
-                      {.mutate = {shared}});
-    engine->push_on(*stream,
-                    [this, index](Stream& on) {
-                      inside.set(inside.get() + 1);  // a race if two issued at once
-                      on.enqueue([this, index] { seen[index].set(source.get() + 1); });
-                    },
-                    {.read = {shared}, .mutate = {own[index]}});
-    engine->wait(own[index]);
+    Plain<int>& in_stream = inside[Shared ? 0 : index];
+    this->engine->push_on(*streams[index],
+                          [&in_stream, this, index](Stream& on) {
+                            in_stream.set(in_stream.get() + 1);  // a race if two issued at once
+                            on.enqueue([this, index] { seen[index].set(source.get() + 1); });
+                          },
+                          {.read = {source_var}, .mutate = {own[index]}});
+    if (index == 0) write();
+    this->engine->wait(own[index]);
     check(seen[index].get() >= 1, "wait returned early");
   }
+  void write() {
+    this->engine->push_on(*streams[1],
+                          [this](Stream& on) { on.enqueue([this] { source.set(source.get() + 1); }); },
+                          {.mutate = {source_var}});
+  }
   void end() {
-    engine->wait_all();
-    check(inside.get() == 2 && seen[0].get() == 2, "an op is lost");
-    shared = own[0] = own[1] = Var();
+    this->engine->wait_all();
+    check(source.get() == 1 && seen[0].get() == 1, "an op is lost, or ran too early or late");
+    source_var = own[0] = own[1] = Var();
   }
 };
 
@@ -428,7 +433,8 @@ int main(int argc, char** argv) {
        random_program<Streams<true, false>>("streams"),
        random_program<Streams<true, true>>("streams, each alone"),
        random_program<Streams<false, false>>("streams, polled"),
-       random_program<SharedStream>("shared stream"),
+       random_program<Readers<true>>("readers on one stream"),
+       random_program<Readers<false>>("readers on two streams"),
        random_program<StreamError>("error on a stream")},
       {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire", "announce store release",
        "Urgent::publish store release", "ReadyQueue::publish store release",
