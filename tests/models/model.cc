@@ -15,20 +15,22 @@ namespace {
 [[gnu::used]] void (*const kDelete)(void*) noexcept = &::operator delete;
 [[gnu::used]] void (*const kDeleteArray)(void*) noexcept = &::operator delete[];
 
-constexpr const char* kUsage = R"(MODEL [--count N] [--first N] [--bound N] [--only PROGRAM] [--history]
+constexpr const char* kUsage =
+    R"(MODEL [--count N] [--first N] [--bound N] [--only PROGRAM] [--history] [--hunt]
 MODEL --weaken [--required] [--count N]
 MODEL --list
 
 Runs the model's programs: N random schedules of each (default 20000), from number --first on; with --bound instead all
 schedules with at most N preemptions. --history prints the schedule that fails. --weaken runs them once more for each weaker
 memory order at each place in the product, prints what was found, and fails if one that must be found was not; with
---required it tries those that must be found alone. --list prints the programs' names.
+--required it tries those that must be found alone. --hunt lets the programs take turns, and ends with the first failure.
+--list prints the programs' names.
 )";
 
 struct Options {
   Run run{.count = 20000};
   std::string only;
-  bool weaken = false, required = false, list = false;
+  bool weaken = false, required = false, hunt = false, list = false;
 };
 
 bool parse(int argc, char** argv, Options& options) {
@@ -50,6 +52,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.weaken = true;
     } else if (name == "--required") {
       options.required = true;
+    } else if (name == "--hunt") {
+      options.hunt = true;
     } else if (name == "--list") {
       options.list = true;
     } else {
@@ -89,13 +93,28 @@ int run_all(const std::vector<Program>& programs, const Run& run) {
 
 std::string order_name(rl::memory_order order) { return rl::format(order); }
 
-// The first program that fails, and after how many schedules; null if all pass.
+// The first program that fails; null if all pass. They take turns, in rounds that grow: most of what is wrong is found by some
+// of them soon, and by the others never.
 const Program* first_to_fail(const std::vector<Program>& programs, const Run& run, Outcome& outcome) {
-  for (const Program& program : programs) {
-    outcome = program.run(run);
-    if (!outcome.passed) return &program;
+  const std::uint64_t end = run.first + run.count;
+  for (std::uint64_t first = run.first, count = 32; first < end; first += count, count *= 2) {
+    for (const Program& program : programs) {
+      Run round = run;
+      round.first = first;
+      round.count = std::min(count, end - first);
+      outcome = program.run(round);
+      if (!outcome.passed) return &program;
+    }
   }
   return nullptr;
+}
+
+int hunt(const std::vector<Program>& programs, const Run& run) {
+  Outcome outcome{};
+  const Program* finder = first_to_fail(programs, run, outcome);
+  if (!finder) return 0;
+  std::printf("%s FAILED: %s\n", finder->name, outcome.failure.c_str());
+  return 1;
 }
 
 std::vector<Site> all_sites(const std::vector<Program>& programs) {
@@ -163,16 +182,16 @@ int run_models(int argc, char** argv, const std::vector<Program>& programs,
     return 2;
   }
   const std::vector<Program> chosen = wanted(programs, options);
-  if (options.weaken) return weaken_each(chosen, options, must_fail);
   if (options.list) {
     for (const Program& one : chosen) std::puts(one.name);
     return 0;
   }
+  if (options.weaken) return weaken_each(chosen, options, must_fail);
   if (chosen.empty()) {
     std::fputs("no program of that name, or none that can be searched\n", stderr);
     return 2;
   }
-  return run_all(chosen, options.run);
+  return options.hunt ? hunt(chosen, options.run) : run_all(chosen, options.run);
 }
 
 }  // namespace model

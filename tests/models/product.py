@@ -38,6 +38,10 @@ SMALLER = {
         (r"kOwn = 4\b", "kOwn = 1"),
     ],
     "region.cc": [(r"spins < 2000\b", "spins < 2")],
+    "trace_buffer.h": [
+        (r"std::size_t\{64\} << 10", "256"),
+        (r"\(kChunkBytes - 64\) / sizeof\(Record\)", "2"),
+    ],
     # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
     "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
 }
