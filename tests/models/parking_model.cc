@@ -6,12 +6,7 @@
 #include <product/parking.h>
 #undef std
 
-// Threads of a model have no cores.
-namespace heddle::detail {
-bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
-void allow(const cpu_set_t&) noexcept {}
-void change_core() noexcept {}
-}  // namespace heddle::detail
+#include "no_cores.h"
 
 namespace {
 

@@ -19,6 +19,8 @@ SMALLER = {
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
+        (r"kMostApart = 64\b", "kMostApart = 2"),
+        (r"kVain = 8\b", "kVain = 2"),
         (r"kIdleNaps = 20\b", "kIdleNaps = 2"),
     ],
     "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
@@ -47,7 +49,7 @@ SMALLER = {
 }
 
 # Of the whole engine, engine_sources.inc has all sources but these. Traces are off.
-LEFT_OUT = """arena_tbb check default_engine fork fuzz naive op_memory trace trace_buffer trace_clock trace_file
+LEFT_OUT = """arena_tbb check cores default_engine fork fuzz naive op_memory trace trace_buffer trace_clock trace_file
     trace_recorder""".split()
 
 

@@ -78,6 +78,8 @@ inline void forget_threads() {
 
 }  // namespace heddle::detail
 
+#include "no_cores.h"
+
 #undef std
 #undef private
 #undef thread_local
