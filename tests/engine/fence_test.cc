@@ -48,6 +48,20 @@ TEST_CASE("an op on the same stream is issued at once and waits for nothing") {
   CHECK(second->done());
 }
 
+TEST_CASE("a stream that cannot wait for another one says so, until there is nothing to wait for") {
+  StreamRig streams;
+  HostStream& a = streams.add_host({.stepped = true, .alone = true});
+  streams.add_host({.stepped = true});
+  FenceSet x;
+  streams.run(0, "write", {}, {&x}, [] {});
+  std::vector<Dependency> after;
+  x.collect(true, false, after);
+  CHECK(streams.issuer(0).can_wait_for(after));
+  CHECK_FALSE(streams.issuer(1).can_wait_for(after));
+  run_dry(a);
+  CHECK(streams.issuer(1).can_wait_for(after));
+}
+
 TEST_CASE("a read on another stream comes after the write, without the host") {
   TwoStreams streams;
   streams.run(0, "write", {}, {&streams.x}, streams.note('w'));

@@ -2,9 +2,11 @@
 #include "model.h"
 
 #define std model_std
+#define private public  // the model acts as one who waits
 #define __builtin_ia32_pause model::step
 #include <product/budget.cc>
 #undef std
+#undef private
 #undef __builtin_ia32_pause
 
 namespace {
@@ -30,7 +32,12 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
       budget.give_back(static_cast<std::size_t>(mine));
     }
   }
-  void after() { model::check(budget.try_take(1), "room is lost"); }
+  void after() {
+    budget.waiting_.fetch_add(1);
+    model::check(!budget.try_take(1), "who comes later overtakes who waits");
+    budget.waiting_.fetch_sub(1);
+    model::check(budget.try_take(1), "room is lost");
+  }
 };
 
 }  // namespace
