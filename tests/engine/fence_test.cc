@@ -196,6 +196,18 @@ TEST_CASE("the events of a stream are used again, and an older generation counts
   CHECK(streams.log.back() == 'b');
 }
 
+TEST_CASE("ops under way have an event each, also where one is used again") {
+  TwoStreams streams;
+  streams.run(0, "first", {}, {&streams.x}, streams.note('1'));
+  run_dry(streams.a);
+  const Fence second = streams.run(0, "second", {}, {&streams.x}, streams.note('2'));
+  const Fence third = streams.run(0, "third", {}, {&streams.x}, streams.note('3'));
+  run_dry(streams.a);
+  CHECK(story(second->failure()) == "well");
+  CHECK(story(third->failure()) == "well");
+  CHECK(streams.issuer(0).events().size() == 2);
+}
+
 TEST_CASE("a wait on an older generation is not a wait for the newer one") {
   HostStream a(cpu(), Lane::compute, {.stepped = true}), b(cpu(), Lane::compute, {.stepped = true});
   const std::unique_ptr<Event> event = a.make_event();
