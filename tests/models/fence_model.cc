@@ -73,7 +73,7 @@ template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
   void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
     std::vector<Dependency> after;
     var.collect(reads, mutates, after);
-    when_all_done(after, [this, fn] { ++called, fn(); });
+    when_all_done(std::move(after), [this, fn] { ++called, fn(); });
   }
   void after() {
     static_cast<Derived&>(*this).look();

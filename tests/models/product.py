@@ -44,6 +44,12 @@ SMALLER = {
         (r"std::size_t\{64\} << 10", "256"),
         (r"\(kChunkBytes - 64\) / sizeof\(Record\)", "2"),
     ],
+    "stream.cc": [
+        (r"constinit thread_local bool working = false;", "bool in_work[model::kMostThreads] = {};"),
+        (r"exchange\(working, true\)", "exchange(in_work[model::thread_index()], true)"),
+        (r"working = outer_", "in_work[model::thread_index()] = outer_"),
+        (r"return working;", "return in_work[model::thread_index()];"),
+    ],
     # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
     "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
 }

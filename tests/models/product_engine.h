@@ -29,6 +29,9 @@ template <class Line> Line*& line_of_thread() { return lines_of<Line>[model::thr
 
 inline constinit std::atomic<std::uint32_t> forks{0};
 inline ForkMutex::ForkMutex() {}
+inline ForkMutex::ForkMutex(AroundEngines) {}
+inline WholeOverFork::WholeOverFork(Submissions& queue) : queue_(queue) {}
+inline WholeOverFork::~WholeOverFork() {}
 
 struct EngineCore;
 inline EngineCore* make_naive_core(const EngineOptions&) { return nullptr; }
@@ -73,6 +76,7 @@ inline void forget_threads() {
   for (auto& one : this_thread_states) one = {};
   for (auto& one : this_threads_blocked) one = 0;
   for (auto*& line : lines_of<std::deque<std::function<void()>>>) line = nullptr;
+  for (bool& one : in_work) one = false;
   Recorder::current = nullptr;
 }
 

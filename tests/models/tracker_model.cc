@@ -17,7 +17,7 @@ struct NoCore final : EngineCore {
   void wait_all() override {}
   void finish(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
   void issued(OpNode*) noexcept override {}
-  void ended(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
+  void ended(OpNode*) noexcept override {}
   void resume(OpNode*) noexcept override {}
   void stop() noexcept override {}
   std::int64_t in_flight() override { return 0; }
