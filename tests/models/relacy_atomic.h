@@ -137,15 +137,4 @@ template <class T> class atomic {
   bool zero_;
 };
 
-// Of what is no atomic otherwise: Relacy does not know it.
-template <class T> class atomic_ref {
- public:
-  explicit atomic_ref(T& value) : value_(value) {}
-  T load(memory_order = rl::mo_seq_cst) const { return value_; }
-  void store(T value, memory_order = rl::mo_seq_cst) const { value_ = value; }
-
- private:
-  T& value_;
-};
-
 }  // namespace model_std

@@ -12,6 +12,17 @@ inline bool times_out = true;  // false: who waits for a time waits for ever
 
 namespace model_std {
 
+// Of what is no atomic otherwise: Relacy does not know it.
+template <class T> class atomic_ref {
+ public:
+  explicit atomic_ref(T& value) : value_(value) {}
+  T load(memory_order = rl::mo_seq_cst) const { return value_; }
+  void store(T value, memory_order = rl::mo_seq_cst) const { value_ = value; }
+
+ private:
+  T& value_;
+};
+
 class mutex {
  public:
   void lock() { contents().lock(RL_INFO); }
