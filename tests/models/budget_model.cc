@@ -45,10 +45,12 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
 int main(int argc, char** argv) {
   using model::program;
   using model::random_program;
-  return model::run_models(argc, argv,
-                           {program<Bound<2, 1, 0>>("room for one op, 2 threads"),
-                            random_program<Bound<3, 1, 0>>("room for one op, 3 threads"),
-                            random_program<Bound<3, 2, 2>>("bytes too")},
-                           {"Budget::take fetch_add acq_rel", "Budget::give_back fetch_sub acq_rel",
-                            "Budget::wake_first load acquire"});
+  return model::run_models(
+      argc, argv,
+      {program<Bound<2, 1, 0>>("room for one op, 2 threads"),
+       random_program<Bound<3, 1, 0>>("room for one op, 3 threads"),
+       random_program<Bound<4, 2, 0>>("room for two ops, 4 threads"),
+       random_program<Bound<3, 1, 2>>("one op, and bytes"), random_program<Bound<3, 2, 2>>("bytes too")},
+      {"Budget::take fetch_add acq_rel", "Budget::give_back fetch_sub acq_rel",
+       "Budget::wake_first load acquire"});
 }
