@@ -276,7 +276,8 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
 }
 
 void announce(WaitState& state) noexcept {
-  state.done.store(1, std::memory_order_release);
+  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  state.done.store(1, std::memory_order_seq_cst);
   state.done.notify_all();
 }
 

@@ -57,7 +57,7 @@ void FenceState::settle(Fence self) {
   std::vector<std::function<void()>> waiters;
   {
     std::lock_guard guard(self->mutex_);
-    self->done_.store(true, std::memory_order_release);
+    self->done_->store(true, std::memory_order_release);
     waiters.swap(self->waiters_);
   }
   self.reset();

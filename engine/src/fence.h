@@ -31,6 +31,9 @@ struct Dependency {
 // op leaves on the vars it mutates. Called once, on any thread, with no lock held, before the fence is done.
 using Outcome = std::function<FailurePtr(std::exception_ptr own, const std::vector<FailurePtr>& inherited)>;
 
+// Whether a fence is done, for those who do not keep it alive.
+using DoneFlag = std::shared_ptr<const std::atomic<bool>>;
+
 // Done when the event has completed and everything the op read is done: only then is it known whether it failed.
 // Made by Issuer::issue. Any thread.
 class FenceState {
@@ -42,7 +45,8 @@ class FenceState {
   const Stream* stream() const { return stream_; }
   // Its place among the fences of its stream: where one is done, the work of all before it has run.
   std::uint64_t ticket() const { return ticket_; }
-  bool done() const { return done_.load(std::memory_order_acquire); }
+  bool done() const { return done_->load(std::memory_order_acquire); }
+  DoneFlag done_flag() const { return done_; }
   const FailurePtr& failure() const { return failure_; }  // once done
 
   // What `waiter` is given from now on runs after this. Does nothing if it is done. Throws what Stream::wait throws.
@@ -73,7 +77,7 @@ class FenceState {
   std::exception_ptr own_;
   std::atomic<std::size_t> to_come_{1};  // of what it takes to be done; who brings the last one settles
   FailurePtr failure_;                   // written before done_
-  std::atomic<bool> done_{false};
+  const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;  // guards waiters_ and the change of done_; nothing else is locked while it is held
   std::vector<std::function<void()>> waiters_;
 };

@@ -5,11 +5,19 @@
 
 namespace heddle::detail {
 
+Fence FenceSet::WeakFence::pending() const {
+  if (done()) return nullptr;
+  Fence fence = fence_.lock();
+  // Gone since then: it was done before.
+  while (!fence && !done()) cpu_relax();
+  return fence;
+}
+
 void FenceSet::add_read(const Fence& fence) {
   std::vector<Fence> seen;  // freed outside the lock
   std::lock_guard guard(lock_);
   for (WeakFence& read : reads_) {
-    const Fence& known = seen.emplace_back(read.lock());
+    const Fence& known = seen.emplace_back(read.pending());
     if (known && known->stream() != fence->stream()) continue;
     if (!known || known->ticket() < fence->ticket()) read = fence;
     return;
@@ -38,11 +46,10 @@ void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) 
     if (done && !failed) dropped.push_back(std::move(write_));
   }
   auto add_pending = [&](const WeakFence& known) {
-    Fence fence = known.lock();
-    const bool pending = fence && !fence->done();
-    if (pending) into.push_back({fence, false});
-    dropped.push_back(std::move(fence));
-    return pending;
+    Fence fence = known.pending();
+    if (!fence) return false;
+    into.push_back({std::move(fence), false});
+    return true;
   };
   if (mutates) std::erase_if(reads_, [&](const WeakFence& read) { return !add_pending(read); });
 }
@@ -61,7 +68,7 @@ bool FenceSet::writing() const {
 bool FenceSet::busy() const {
   std::lock_guard guard(lock_);
   return (write_ && !write_->done()) ||
-         std::any_of(reads_.begin(), reads_.end(), [](const WeakFence& read) { return !read.expired(); });
+         std::any_of(reads_.begin(), reads_.end(), [](const WeakFence& read) { return !read.done(); });
 }
 
 bool FenceSet::settled_in_child(FailurePtr& failure) const {

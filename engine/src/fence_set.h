@@ -40,8 +40,18 @@ class FenceSet {
 
  private:
   // A fence that is not done is kept alive by what makes it done. Whoever only comes after it must not keep it longer:
-  // with it goes its failure, and one that no var holds any more is no longer reported.
-  using WeakFence = std::weak_ptr<FenceState>;
+  // with it goes its failure, and one that no var holds any more is no longer reported. That the fence is gone tells nobody
+  // that its op's work is to be seen; the flag does.
+  class WeakFence {
+   public:
+    WeakFence(const Fence& fence) : fence_(fence), done_(fence->done_flag()) {}
+    bool done() const { return done_->load(std::memory_order_acquire); }
+    Fence pending() const;  // null if it is done
+
+   private:
+    std::weak_ptr<FenceState> fence_;
+    DoneFlag done_;
+  };
 
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;

@@ -346,7 +346,8 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   end_op(run, *op, std::move(thrown));
   if (graph.core->options.scheduler == Scheduler::naive) {
     retain(run);  // it may be over once the op is
-    run.left.fetch_sub(1, std::memory_order_release);
+    // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+    run.left.fetch_sub(1, std::memory_order_seq_cst);
     run.left.notify_all();
     return release(&run);
   }

@@ -63,7 +63,8 @@ std::shared_ptr<Region> Regions::enter() {
 }
 
 void Regions::leave(Region& region) {
-  region.guests_.fetch_sub(1, std::memory_order_release);
+  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  region.guests_.fetch_sub(1, std::memory_order_seq_cst);
   region.guests_.notify_all();
 }
 

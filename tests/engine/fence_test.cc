@@ -48,6 +48,20 @@ TEST_CASE("an op on the same stream is issued at once and waits for nothing") {
   CHECK(second->done());
 }
 
+TEST_CASE("a stream that cannot wait for another one says so, until there is nothing to wait for") {
+  StreamRig streams;
+  HostStream& a = streams.add_host({.stepped = true, .alone = true});
+  streams.add_host({.stepped = true});
+  FenceSet x;
+  streams.run(0, "write", {}, {&x}, [] {});
+  std::vector<Dependency> after;
+  x.collect(true, false, after);
+  CHECK(streams.issuer(0).can_wait_for(after));
+  CHECK_FALSE(streams.issuer(1).can_wait_for(after));
+  run_dry(a);
+  CHECK(streams.issuer(1).can_wait_for(after));
+}
+
 TEST_CASE("a read on another stream comes after the write, without the host") {
   TwoStreams streams;
   streams.run(0, "write", {}, {&streams.x}, streams.note('w'));
@@ -180,6 +194,18 @@ TEST_CASE("the events of a stream are used again, and an older generation counts
   streams.b.enqueue(streams.note('b'));
   run_dry(streams.b);
   CHECK(streams.log.back() == 'b');
+}
+
+TEST_CASE("ops under way have an event each, also where one is used again") {
+  TwoStreams streams;
+  streams.run(0, "first", {}, {&streams.x}, streams.note('1'));
+  run_dry(streams.a);
+  const Fence second = streams.run(0, "second", {}, {&streams.x}, streams.note('2'));
+  const Fence third = streams.run(0, "third", {}, {&streams.x}, streams.note('3'));
+  run_dry(streams.a);
+  CHECK(story(second->failure()) == "well");
+  CHECK(story(third->failure()) == "well");
+  CHECK(streams.issuer(0).events().size() == 2);
 }
 
 TEST_CASE("a wait on an older generation is not a wait for the newer one") {

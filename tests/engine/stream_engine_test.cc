@@ -191,6 +191,17 @@ TEST_CASE("an error of a stream's work goes where the data goes") {
   });
 }
 
+TEST_CASE("an op on the CPU that changes what a stream has failed to write is skipped") {
+  on_every_engine([](Engine& engine, Stream& a, Stream&) {
+    const Var x = engine.new_var();
+    bool ran = false;
+    engine.push_on(a, work([] { throw std::range_error("late"); }), {.mutate = {x}});
+    engine.push([&] { ran = true; }, {.read = {x}, .mutate = {x}});
+    CHECK_THROWS_WITH(engine.wait(x), "late");
+    CHECK_FALSE(ran);
+  });
+}
+
 TEST_CASE("an error while issuing, and one on the CPU that a stream reads") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
     const Var x = engine.new_var(), y = engine.new_var(), z = engine.new_var();

@@ -119,6 +119,27 @@ TEST_CASE("a wait for something that has to come after the op throws") {
   });
 }
 
+TEST_CASE("a wait for something that has to overwrite what the op reads throws") {
+  on_every_scheduler([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
+    bool refused = false;
+    engine.push(
+        [&] {
+          engine.push([] {}, {.read = {a}});
+          engine.push([] {}, {.mutate = {a, b}});
+          try {
+            engine.wait(b);
+          } catch (const WouldDeadlock&) {
+            refused = true;
+          }
+        },
+        {.read = {a}, .mutate = {c}});
+    engine.wait(c);
+    engine.wait(b);
+    CHECK(refused);
+  });
+}
+
 TEST_CASE("two ops that wait for each other: one of them throws") {
   Engine engine({.workers = 2});
   Var a = engine.new_var(), b = engine.new_var();

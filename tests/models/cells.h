@@ -94,7 +94,9 @@ template <class Contents> class Held {
     if (schedule_ != 0 && schedule_ == cells.schedule()) cells.remove(this);
   }
   template <class... Arguments> void make(Arguments... arguments) const {
+    rl::ctx().disable_preemption();  // two threads may be the first to use a static
     auto* cell = new Box(arguments...);
+    rl::ctx().enable_preemption();
     cells.add(this, cell);
     cell_ = cell;
     schedule_ = cells.schedule();

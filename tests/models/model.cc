@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -14,18 +15,22 @@ namespace {
 [[gnu::used]] void (*const kDelete)(void*) noexcept = &::operator delete;
 [[gnu::used]] void (*const kDeleteArray)(void*) noexcept = &::operator delete[];
 
-constexpr const char* kUsage = R"(MODEL [--count N] [--first N] [--bound N] [--only PROGRAM] [--history]
-MODEL --weaken [--count N]
+constexpr const char* kUsage =
+    R"(MODEL [--count N] [--first N] [--bound N] [--only PROGRAM] [--history] [--hunt]
+MODEL --weaken [--required] [--count N]
+MODEL --list
 
-Runs the model's programs: N random schedules in all (default 20000), from number --first on; with --bound instead all
+Runs the model's programs: N random schedules of each (default 20000), from number --first on; with --bound instead all
 schedules with at most N preemptions. --history prints the schedule that fails. --weaken runs them once more for each weaker
-memory order at each place in the product, prints what was found, and fails if one that must be found was not.
+memory order at each place in the product, prints what was found, and fails if one that must be found was not; with
+--required it tries those that must be found alone. --hunt lets the programs take turns, and ends with the first failure.
+--list prints the programs' names.
 )";
 
 struct Options {
   Run run{.count = 20000};
   std::string only;
-  bool weaken = false;
+  bool weaken = false, required = false, hunt = false, list = false;
 };
 
 bool parse(int argc, char** argv, Options& options) {
@@ -45,6 +50,12 @@ bool parse(int argc, char** argv, Options& options) {
       options.run.history = true;
     } else if (name == "--weaken") {
       options.weaken = true;
+    } else if (name == "--required") {
+      options.required = true;
+    } else if (name == "--hunt") {
+      options.hunt = true;
+    } else if (name == "--list") {
+      options.list = true;
     } else {
       return false;
     }
@@ -62,18 +73,12 @@ std::vector<Program> wanted(const std::vector<Program>& programs, const Options&
   return chosen;
 }
 
-Run share_of(const Program& program, const Run& run) {
-  Run share = run;
-  share.count = static_cast<std::uint64_t>(static_cast<double>(run.count) * program.share) + 1;
-  return share;
-}
-
 int run_all(const std::vector<Program>& programs, const Run& run) {
   bool passed = true;
   std::uint64_t schedules = 0;
   for (const Program& program : programs) {
     const auto start = std::chrono::steady_clock::now();
-    const Outcome outcome = program.run(share_of(program, run));
+    const Outcome outcome = program.run(run);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("%-28s %s, %llu schedules, %.1f s%s%s\n", program.name, outcome.passed ? "passed" : "FAILED",
                 static_cast<unsigned long long>(outcome.schedules), seconds, outcome.passed ? "" : ": ",
@@ -88,29 +93,49 @@ int run_all(const std::vector<Program>& programs, const Run& run) {
 
 std::string order_name(rl::memory_order order) { return rl::format(order); }
 
-// The first program that fails, and after how many schedules; null if all pass.
+// The first program that fails; null if all pass. They take turns, in rounds that grow: most of what is wrong is found by some
+// of them soon, and by the others never.
 const Program* first_to_fail(const std::vector<Program>& programs, const Run& run, Outcome& outcome) {
-  for (const Program& program : programs) {
-    outcome = program.run(share_of(program, run));
-    if (!outcome.passed) return &program;
+  const std::uint64_t end = run.first + run.count;
+  for (std::uint64_t first = run.first, count = 32; first < end; first += count, count *= 2) {
+    for (const Program& program : programs) {
+      Run round = run;
+      round.first = first;
+      round.count = std::min(count, end - first);
+      outcome = program.run(round);
+      if (!outcome.passed) return &program;
+    }
   }
   return nullptr;
 }
 
-int weaken_each(const std::vector<Program>& programs, const Run& run, std::vector<std::string> must_fail) {
-  std::vector<Site> sites;
-  {
-    const Collector collector;
-    for (const Program& program : programs) program.run({.count = 300});
-    sites = collector.sites();
-  }
+int hunt(const std::vector<Program>& programs, const Run& run) {
+  Outcome outcome{};
+  const Program* finder = first_to_fail(programs, run, outcome);
+  if (!finder) return 0;
+  std::printf("%s FAILED: %s\n", finder->name, outcome.failure.c_str());
+  return 1;
+}
+
+std::vector<Site> all_sites(const std::vector<Program>& programs) {
+  const Collector collector;
+  for (const Program& program : programs) program.run({.count = 300});
+  return collector.sites();
+}
+
+// One name may stand for several places: it is enough if one of them is found.
+int weaken_each(const std::vector<Program>& programs, const Options& options,
+                const std::vector<std::string>& required) {
+  std::vector<std::string> must_fail = required;
   int found = 0;
-  for (const Site& site : sites) {
+  for (const Site& site : all_sites(programs)) {
     for (const rl::memory_order order : weaker(site.order, site.kind)) {
+      const std::string name = site.name() + " " + order_name(order);
+      if (options.required && std::find(must_fail.begin(), must_fail.end(), name) == must_fail.end())
+        continue;
       const Weakening weakening(site, order);
       Outcome outcome{};
-      const Program* finder = first_to_fail(programs, run, outcome);
-      const std::string name = site.name() + " " + order_name(order);
+      const Program* finder = first_to_fail(programs, options.run, outcome);
       std::printf("%-9s %s -> %s, line %u%s%s%s%s\n", finder ? "found" : "survives", site.name().c_str(),
                   order_name(order).c_str(), site.line, finder ? ": " : "", finder ? finder->name : "",
                   finder ? ", " : "", finder ? outcome.failure.c_str() : "");
@@ -157,8 +182,16 @@ int run_models(int argc, char** argv, const std::vector<Program>& programs,
     return 2;
   }
   const std::vector<Program> chosen = wanted(programs, options);
-  if (options.weaken) return weaken_each(chosen, options.run, must_fail);
-  return run_all(chosen, options.run);
+  if (options.list) {
+    for (const Program& one : chosen) std::puts(one.name);
+    return 0;
+  }
+  if (options.weaken) return weaken_each(chosen, options, must_fail);
+  if (chosen.empty()) {
+    std::fputs("no program of that name, or none that can be searched\n", stderr);
+    return 2;
+  }
+  return options.hunt ? hunt(chosen, options.run) : run_all(chosen, options.run);
 }
 
 }  // namespace model

@@ -36,26 +36,32 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  double share = 1;     // of the random schedules that the command asks for
-  bool bounded = true;  // small enough to search all schedules with few preemptions
+  bool bounded;  // see below
 };
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&));
 
-template <class Model> bool simulate_once(rl::test_params& params) {
+template <class Model, template <rl::thread_id_t> class Scheduler> bool simulate_by(rl::test_params& params) {
   rl::ostringstream state;
-  rl::test_result_e result;
-  if (params.search_type == rl::random_scheduler_type) {
-    result = rl::run_test<Model, rl::random_scheduler<Model::params::thread_count>>(params, state, false);
-  } else {
-    result =
-        rl::run_test<Model, rl::context_bound_scheduler<Model::params::thread_count>>(params, state, false);
-  }
-  return result == rl::test_result_success;
+  return rl::run_test<Model, Scheduler<Model::params::thread_count>>(params, state, false) ==
+         rl::test_result_success;
 }
 
-template <class Model> Program program(const char* name, double share = 1, bool bounded = true) {
-  return {name, [](const Run& run) { return run_schedules(run, &simulate_once<Model>); }, share, bounded};
+// Of random schedules alone: searches of all are not even compiled, which takes as long as the program itself.
+template <class Model> Program random_program(const char* name) {
+  return {name, [](const Run& run) { return run_schedules(run, &simulate_by<Model, rl::random_scheduler>); },
+          false};
+}
+
+// Small enough to search all schedules with few preemptions too, and no sleep in it ends by itself.
+template <class Model> Program program(const char* name) {
+  return {name,
+          [](const Run& run) {
+            const bool search = run.search == Search::bounded;
+            return run_schedules(run, search ? &simulate_by<Model, rl::context_bound_scheduler>
+                                             : &simulate_by<Model, rl::random_scheduler>);
+          },
+          true};
 }
 
 // The command line of a model; see model.cc. `must_fail` names weakened sites, as "Submissions::push exchange acquire",

@@ -122,10 +122,10 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
 #undef madvise
 
 int main(int argc, char** argv) {
-  using model::program;
+  using model::random_program;
   const int status = model::run_models(
       argc, argv,
-      {program<Chunks<1, 16>>("1 owner, 2 chunks", 1, false), program<Chunks<2, 9>>("2 owners", 1, false)},
+      {random_program<Chunks<1, 16>>("1 owner, 2 chunks"), random_program<Chunks<2, 9>>("2 owners")},
       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire", "take_off fetch_sub release",
        "next_chunk exchange relaxed"});
   mine_of[0] = {};  // of a schedule that failed; the product looks at it when the program ends

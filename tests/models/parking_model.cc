@@ -6,12 +6,7 @@
 #include <product/parking.h>
 #undef std
 
-// Threads of a model have no cores.
-namespace heddle::detail {
-bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
-void allow(const cpu_set_t&) noexcept {}
-void change_core() noexcept {}
-}  // namespace heddle::detail
+#include "no_cores.h"
 
 namespace {
 
@@ -89,11 +84,12 @@ struct Napper : model::Schedule<Napper, 3> {
 
 int main(int argc, char** argv) {
   using model::program;
+  using model::random_program;
   return model::run_models(
       argc, argv,
       {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
-       program<Work<1, 2, 2>>("1 pusher, 2 workers"), program<Work<2, 2, 2>>("2 pushers, 2 workers"),
-       program<Napper>("napper")},
+       random_program<Work<1, 2, 2>>("1 pusher, 2 workers"),
+       random_program<Work<2, 2, 2>>("2 pushers, 2 workers"), random_program<Napper>("napper")},
       {"Parking::end_search fetch_sub acq_rel", "Parking::notify load acquire",
        "Parking::sleep fetch_add acq_rel"});
 }

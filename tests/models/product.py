@@ -19,19 +19,49 @@ SMALLER = {
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
+        (r"kMostApart = 64\b", "kMostApart = 2"),
+        (r"kVain = 8\b", "kVain = 2"),
         (r"kIdleNaps = 20\b", "kIdleNaps = 2"),
     ],
     "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
+    "budget.cc": [(r"kSpins = 200\b", "kSpins = 1")],
+    # What is a variable of each thread becomes an array, see relacy_threads.h.
+    "fence.cc": [
+        (
+            r"thread_local std::deque<std::function<void\(\)>>\* line = nullptr;",
+            "auto*& line = line_of_thread<std::deque<std::function<void()>>>();",
+        )
+    ],
+    "core.cc": [(r"this_thread_blocked = 0;", "this_thread_blocked{};")],
     # Every schedule has a reserve of its own.
     "op_memory.cc": [
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
         (r"kOwn = 4\b", "kOwn = 1"),
     ],
     "region.cc": [(r"spins < 2000\b", "spins < 2")],
+    "trace_buffer.h": [
+        (r"std::size_t\{64\} << 10", "256"),
+        (r"\(kChunkBytes - 64\) / sizeof\(Record\)", "2"),
+    ],
+    "stream.cc": [
+        (r"constinit thread_local bool working = false;", "bool in_work[model::kMostThreads] = {};"),
+        (r"exchange\(working, true\)", "exchange(in_work[model::thread_index()], true)"),
+        (r"working = outer_", "in_work[model::thread_index()] = outer_"),
+        (r"return working;", "return in_work[model::thread_index()];"),
+    ],
     # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
     "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
 }
+
+# Of the whole engine, engine_sources.inc has all sources but these. Traces are off.
+LEFT_OUT = """arena_tbb check cores default_engine fork fuzz naive op_memory trace trace_buffer trace_clock trace_file
+    trace_recorder""".split()
+
+
+def write(file, text):
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
 
 
 def main():
@@ -43,9 +73,9 @@ def main():
             text, count = re.subn(pattern, replacement, text)
             if count != 1:
                 sys.exit(f"{file}: {pattern!r} is there {count} times, not once: mend {Path(__file__).name}")
-        target = output / file.name
-        if not target.is_file() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
+        write(output / file.name, text)
+    sources = [file.name for file in sorted(source.glob("*.cc")) if file.stem not in LEFT_OUT]
+    write(output / "engine_sources.inc", "".join(f"#include <product/{name}>\n" for name in sources))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ class thread {
       throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
     started_->thread.start(&run, started_.get());
   }
-  void join() { started_->thread.join(); }
+  bool joinable() const { return started_ != nullptr; }
+  void join() { std::exchange(started_, nullptr)->thread.join(); }
   static unsigned hardware_concurrency() { return 2; }
 
  private:
@@ -50,6 +51,7 @@ using namespace ::std::chrono;
 // Whether little or much time has passed is the scheduler's choice.
 struct steady_clock {
   using rep = ::std::chrono::steady_clock::rep;
+  using duration = ::std::chrono::steady_clock::duration;
   using time_point = ::std::chrono::steady_clock::time_point;
   static time_point now() {
     passed_ += nanoseconds(rl::rand(2) ? 1 : 1000000);

@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <concepts>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,9 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <initializer_list>
+#include <iomanip>
+#include <iostream>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -25,8 +30,11 @@
 #include <numeric>
 #include <optional>
 #include <ostream>
+#include <random>
 #include <set>
 #include <source_location>
+#include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -34,6 +42,7 @@
 #include <thread>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

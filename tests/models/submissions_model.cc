@@ -122,10 +122,11 @@ struct SleepOrSee : model::Schedule<SleepOrSee, 2> {
 
 int main(int argc, char** argv) {
   using model::program;
+  using model::random_program;
   return model::run_models(
       argc, argv,
-      {program<Queue<2, 1, 2>>("2 pushers, 1 popper"), program<Queue<2, 2, 2>>("2 pushers, 2 poppers"),
-       program<Queue<3, 2, 1>>("3 pushers, 2 poppers"), program<Causal>("causal order"),
+      {program<Queue<2, 1, 2>>("2 pushers, 1 popper"), random_program<Queue<2, 2, 2>>("2 pushers, 2 poppers"),
+       random_program<Queue<3, 2, 1>>("3 pushers, 2 poppers"), program<Causal>("causal order"),
        program<SleepOrSee>("sleep or see")},
       {"Submissions::push_chain exchange acq_rel", "Submissions::push_chain store relaxed",
        "Submissions::pop load relaxed", "Submissions::empty load acquire",

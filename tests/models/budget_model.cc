@@ -1,0 +1,56 @@
+// Budget, the product's own: never more admitted than the bound, and nobody waits for ever while there is room.
+#include "model.h"
+
+#define std model_std
+#define private public  // the model acts as one who waits
+#define __builtin_ia32_pause model::step
+#include <product/budget.cc>
+#undef std
+#undef private
+#undef __builtin_ia32_pause
+
+namespace {
+
+// Threads that take room for ops of different sizes, and give it back. That one waits for ever is a deadlock to Relacy.
+template <int Threads, int MaxOps, int MaxBytes>
+struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
+  heddle::detail::Budget budget{MaxOps, MaxBytes};
+  int ops = 0, bytes = 0;  // taken: nothing is run between the taking and the counting
+
+  void thread(unsigned index) {
+    const int mine =
+        MaxBytes == 0 ? 0 : 1 + static_cast<int>(index) % (MaxBytes + 1);  // one is larger than all
+    for (int i = 0; i < 2; ++i) {
+      budget.take(static_cast<std::size_t>(mine));
+      ++ops;
+      bytes += mine;
+      model::check(MaxOps == 0 || ops <= MaxOps, "more ops than the bound");
+      model::check(MaxBytes == 0 || bytes <= MaxBytes || ops == 1, "more bytes than the bound");
+      model::step();
+      --ops;
+      bytes -= mine;
+      budget.give_back(static_cast<std::size_t>(mine));
+    }
+  }
+  void after() {
+    budget.waiting_.fetch_add(1);
+    model::check(!budget.try_take(1), "who comes later overtakes who waits");
+    budget.waiting_.fetch_sub(1);
+    model::check(budget.try_take(1), "room is lost");
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using model::program;
+  using model::random_program;
+  return model::run_models(
+      argc, argv,
+      {program<Bound<2, 1, 0>>("room for one op, 2 threads"),
+       random_program<Bound<3, 1, 0>>("room for one op, 3 threads"),
+       random_program<Bound<4, 2, 0>>("room for two ops, 4 threads"),
+       random_program<Bound<3, 1, 2>>("one op, and bytes"), random_program<Bound<3, 2, 2>>("bytes too")},
+      {"Budget::take fetch_add acq_rel", "Budget::give_back fetch_sub acq_rel",
+       "Budget::wake_first load acquire"});
+}

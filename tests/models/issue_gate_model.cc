@@ -1,0 +1,52 @@
+// IssueGate, the product's own: one thread at a time issues, nobody waits, and nothing left at the gate is forgotten.
+#include "model.h"
+
+#define std model_std
+#define __builtin_ia32_pause model::step
+#include <product/issue_gate.h>
+#undef std
+#undef __builtin_ia32_pause
+
+namespace {
+
+struct Op {
+  Op* next = nullptr;
+  model::Plain<int> thread, number;
+  Op* next_ready() const { return next; }
+  void set_next_ready(Op* op) { next = op; }
+};
+
+// Each thread brings so many ops; an op is issued once, those of a thread in their order.
+template <int Threads, int Each> struct Gate : model::Schedule<Gate<Threads, Each>, Threads> {
+  heddle::detail::IssueGate<Op> gate;
+  Op ops[Threads][Each];
+  model::Plain<int> last[Threads], issued;  // of whoever is inside
+
+  void thread(unsigned index) {
+    for (int i = 0; i < Each; ++i) {
+      Op* op = &ops[index][i];
+      op->thread.set(static_cast<int>(index));
+      op->number.set(i + 1);
+      if (!gate.enter(op)) continue;
+      do {
+        issue(*op);
+      } while ((op = gate.next()));
+    }
+  }
+  void issue(const Op& op) {
+    auto& before = last[op.thread.get()];
+    model::check(op.number.get() == before.get() + 1, "a thread's order is lost");
+    before.set(op.number.get());
+    issued.set(issued.get() + 1);
+  }
+  void after() { model::check(issued.get() == Threads * Each, "an op is forgotten at the gate"); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using model::program;
+  return model::run_models(
+      argc, argv, {program<Gate<2, 2>>("2 threads, 2 ops each"), program<Gate<3, 1>>("3 threads, 1 op each")},
+      {"SpinLock::lock exchange relaxed", "SpinLock::unlock store relaxed"});
+}

@@ -1,0 +1,12 @@
+// Threads of a model have no cores; for the one source of a model, behind the product's.
+#pragma once
+
+#include <product/cores.h>
+
+namespace heddle::detail {
+
+bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
+void allow(const cpu_set_t&) noexcept {}
+void change_core() noexcept {}
+
+}  // namespace heddle::detail

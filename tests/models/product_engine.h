@@ -1,0 +1,94 @@
+// The threaded engine, whole: the product's own sources as one translation unit on Relacy's atomics. Its op memory is
+// Relacy's, so that an op that is used after its end or never freed is found; op_memory.cc has a model of its own.
+#pragma once
+
+#include "relacy_threads.h"
+
+#define std model_std
+#define private public  // models look at what is left when all is over
+#define thread_local
+#define mine mine_of[model::thread_index()]
+#define this_thread_state this_thread_states[model::thread_index()]
+#define this_thread_blocked this_threads_blocked[model::thread_index()]
+#define __builtin_ia32_pause model::step
+
+#include <product/fork.h>
+#include <product/op_memory.h>
+
+#include <heddle/bulk.h>
+#include <heddle/engine.h>
+#include <heddle/graph.h>
+#include <heddle/host_stream.h>
+#include <heddle/parallel.h>
+#include <heddle/stream_ops.h>
+
+namespace heddle::detail {
+
+// In fence.cc.
+template <class Line> Line* lines_of[model::kMostThreads] = {};
+template <class Line> Line*& line_of_thread() { return lines_of<Line>[model::thread_index()]; }
+
+inline constinit std::atomic<std::uint32_t> forks{0};
+inline ForkMutex::ForkMutex() {}
+inline ForkMutex::ForkMutex(AroundEngines) {}
+inline WholeOverFork::WholeOverFork(Submissions& queue) : queue_(queue) {}
+inline WholeOverFork::~WholeOverFork() {}
+
+struct EngineCore;
+inline EngineCore* make_naive_core(const EngineOptions&) { return nullptr; }
+inline EngineCore* make_fuzz_core(const EngineOptions&) { return nullptr; }
+
+inline void* op_allocate(std::size_t bytes) {
+  auto* memory = static_cast<std::size_t*>(::operator new(bytes + kOpAlign));
+  *memory = bytes;
+  return reinterpret_cast<std::byte*>(memory) + kOpAlign;
+}
+inline void op_free(void* op, std::size_t, bool) noexcept {
+  void* memory = static_cast<std::byte*>(op) - kOpAlign;
+  model::cells.freed(op, *static_cast<std::size_t*>(memory));
+  ::operator delete(memory);
+}
+inline void op_memory_flush() noexcept {}
+inline void op_memory_trim() noexcept {}
+
+}  // namespace heddle::detail
+
+#include <product/trace.h>
+
+namespace heddle::trace {
+inline std::uint32_t next_engine() noexcept { return 1; }
+inline std::uint32_t this_thread_lane() noexcept { return 0; }
+inline void op_ran(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void op_issued(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void op_completed(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void edge(std::uint32_t, std::uint64_t, std::uint64_t) noexcept {}
+inline void waited(const char*, std::uint32_t, std::uint64_t, Tick, Tick) noexcept {}
+inline void ready_ops(std::uint32_t, std::uint64_t) noexcept {}
+inline void start_from_environment() noexcept {}
+}  // namespace heddle::trace
+
+#include <product/engine_sources.inc>
+
+namespace heddle::detail {
+
+// A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
+inline void forget_threads() {
+  for (auto& one : ThreadedCore::mine_of) one = {};
+  for (auto& one : this_thread_states) one = {};
+  for (auto& one : this_threads_blocked) one = 0;
+  for (auto*& line : lines_of<std::deque<std::function<void()>>>) line = nullptr;
+  for (bool& one : in_work) one = false;
+  Recorder::current = nullptr;
+}
+
+}  // namespace heddle::detail
+
+#include "no_cores.h"
+
+#undef std
+#undef private
+#undef thread_local
+#undef mine
+#undef this_thread_state
+#undef this_thread_blocked
+#undef __builtin_ia32_pause
