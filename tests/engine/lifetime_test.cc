@@ -26,6 +26,14 @@ namespace {
 
 constexpr Scheduler kInChild = Scheduler::HEDDLE_TEST_CHILD_SCHEDULER;
 
+// AddressSanitizer's allocator takes no care of forks: what a thread of the parent has locked at that moment stays locked in
+// the child. Cases in which other threads allocate meanwhile are left out with it.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kCannotForkNow = true;
+#else
+constexpr bool kCannotForkNow = false;
+#endif
+
 // Runs `body` in a forked child; its result is the child's exit code, 100 for an exception.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
@@ -55,7 +63,8 @@ template <class F> bool throws_error(F&& call) {
 
 }  // namespace
 
-TEST_CASE("fork with ops in flight: the child gets a fresh default engine, the parent goes on") {
+TEST_CASE("fork with ops in flight: the child gets a fresh default engine, the parent goes on" *
+          doctest::skip(kCannotForkNow)) {
   Engine& engine = default_engine();
   const bool in_flight =
       engine.options().scheduler == Scheduler::threaded;  // the others run ops on this thread
@@ -108,7 +117,7 @@ TEST_CASE("an engine of its own survives fork in the parent and may be destroyed
   delete engine;
 }
 
-TEST_CASE("forks while other threads push") {
+TEST_CASE("forks while other threads push" * doctest::skip(kCannotForkNow)) {
   Engine engine({.workers = 2});
   std::atomic<bool> stop = false;
   std::thread pusher([&] {
@@ -185,7 +194,8 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
   CHECK(runs == 1000);
 }
 
-TEST_CASE("the child of a fork takes no op for done that a worker was about to enter") {
+TEST_CASE("the child of a fork takes no op for done that a worker was about to enter" *
+          doctest::skip(kCannotForkNow)) {
   constexpr int kVars = 400;
   for (int round = 0; round < 100; ++round) {
     Engine engine({.workers = 2});
@@ -213,7 +223,8 @@ TEST_CASE("the child of a fork takes no op for done that a worker was about to e
   }
 }
 
-TEST_CASE("two hundred forks while four threads push, make vars and let go of them") {
+TEST_CASE("two hundred forks while four threads push, make vars and let go of them" *
+          doctest::skip(kCannotForkNow)) {
   Engine engine({.workers = 2});
   std::atomic<bool> stop = false;
   std::vector<std::thread> pushers;
