@@ -118,10 +118,10 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// One op in a million: what it costs to find the failure the others need not pay.
-bool reads_poison(const OpNode& op) {
+// One op in a million: what it costs to find out whether that concerns it the others need not pay.
+bool touches_poison(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
-    if (op.accesses()[i].reads && op.accesses()[i].var->poison) return true;
+    if (op.accesses()[i].var->poison) return true;
   }
   return false;
 }
@@ -148,7 +148,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
   if (watch_) [[unlikely]]
     watch_->started(*op, worker);
   std::shared_ptr<const Failure> failure;
-  if (op->extra || streams() || reads_poison(*op)) [[unlikely]]
+  if (op->extra || streams() || touches_poison(*op)) [[unlikely]]
     failure = obstacle(*op);
   if (op->table->async && !failure) return execute_async(op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
