@@ -12,6 +12,7 @@
 
 using namespace heddle;
 using heddle::test::kSchedulers;
+using heddle::test::on_every_scheduler_with_errors;
 
 namespace {
 
@@ -19,21 +20,10 @@ struct Custom {
   int code;
 };
 
-// Leaves no error behind that the engine would log.
-template <class F> void on_every_scheduler(F&& body) {
-  test::on_every_scheduler([&](Engine& engine) {
-    body(engine);
-    try {
-      engine.wait_all();
-    } catch (const AggregateError&) {
-    }
-  });
-}
-
 }  // namespace
 
 TEST_CASE("an error reaches every dependent with its type intact, and stays") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var(), free = engine.new_var();
     bool ran = false, other = false;
     engine.push([] { throw Custom{42}; }, {.mutate = {a}, .name = "load"});
@@ -66,7 +56,7 @@ TEST_CASE("an error reaches every dependent with its type intact, and stays") {
 }
 
 TEST_CASE("poison goes when the var is overwritten without being read, or cleared") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var var = engine.new_var();
     int value = 0;
     engine.push([] { throw std::runtime_error("first"); }, {.mutate = {var}});
@@ -85,7 +75,7 @@ TEST_CASE("poison goes when the var is overwritten without being read, or cleare
 }
 
 TEST_CASE("an overwrite that fails replaces the error; the earliest of several errors travels on") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
     engine.push([] { throw std::runtime_error("one"); }, {.mutate = {a}});
     engine.push([] { throw std::logic_error("two"); }, {.mutate = {b}});
@@ -129,7 +119,7 @@ TEST_CASE("wait_all reports all errors, also those of ops without vars, and agai
 }
 
 TEST_CASE("asynchronous errors: failed, dropped, thrown before and after the completion left") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var(), d = engine.new_var();
     engine.push_async([](RunContext&, Completion done) { done.fail(std::make_exception_ptr(Custom{7})); },
                       {.mutate = {a}});
@@ -161,7 +151,7 @@ TEST_CASE("asynchronous errors: failed, dropped, thrown before and after the com
 }
 
 TEST_CASE("a prepared op that failed can be pushed again") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var var = engine.new_var();
     int calls = 0;
     PreparedOp op = engine.prepare(
@@ -220,7 +210,7 @@ TEST_CASE("no error is dropped while it poisons a var, however many there are") 
 }
 
 TEST_CASE("both errors of an asynchronous op are on record, and a null one is an error") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Var a = engine.new_var(), b = engine.new_var();
     engine.push_async(
         [](RunContext&, Completion done) {
@@ -242,7 +232,7 @@ TEST_CASE("both errors of an asynchronous op are on record, and a null one is an
 }
 
 TEST_CASE("an error that wait_all has thrown and that poisons nothing is not thrown again") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     for (int round = 0; round < 500; ++round) {
       std::thread elsewhere;
       engine.push_async(

@@ -13,20 +13,10 @@
 
 using namespace heddle;
 using heddle::test::kSchedulers;
+using heddle::test::on_every_scheduler_with_errors;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-// Leaves no error behind that the engine would log.
-template <class F> void on_every_scheduler(F&& body) {
-  test::on_every_scheduler([&](Engine& engine) {
-    body(engine);
-    try {
-      engine.wait_all();
-    } catch (const AggregateError&) {
-    }
-  });
-}
 
 Cancelled::Why why(Engine& engine, const Var& var) {
   try {
@@ -40,7 +30,7 @@ Cancelled::Why why(Engine& engine, const Var& var) {
 }  // namespace
 
 TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Group group, other;
     Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var(), d = engine.new_var();
     int ran = 0;
@@ -64,7 +54,7 @@ TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
 }
 
 TEST_CASE("a group whose deadline has passed is overdue; one without or with a later one is not") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Group group;
     Var a = engine.new_var(), b = engine.new_var();
     int ran = 0;
@@ -87,7 +77,7 @@ TEST_CASE("a group whose deadline has passed is overdue; one without or with a l
 }
 
 TEST_CASE("a running op goes on and is told; what waits behind it is cancelled") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     auto group = std::make_unique<Group>();
     Var a = engine.new_var(), b = engine.new_var();
     bool before = true, after = false, ran = false, grouped = true;
@@ -145,7 +135,7 @@ TEST_CASE("a thousand queued ops are cancelled behind one that runs, and their c
 }
 
 TEST_CASE("prepared ops belong to their group, and one engine's group may be another's") {
-  on_every_scheduler([](Engine& engine) {
+  on_every_scheduler_with_errors([](Engine& engine) {
     Engine other({.scheduler = Scheduler::naive});
     Group group;
     Var a = engine.new_var(), b = other.new_var();

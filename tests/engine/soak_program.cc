@@ -31,6 +31,8 @@
 
 #include <heddle/engine.h>
 
+#include "elsewhere.h"
+
 namespace {
 
 constexpr int kWindow = 4096;           // ops between two waits for all
@@ -75,41 +77,6 @@ double resident_mebibytes() {
   file >> pages >> resident;
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
-
-// Completes asynchronous ops from outside the engine, some of them with an error or not at all.
-class Elsewhere {
- public:
-  Elsewhere() : thread_([this] { work(); }) {}
-  ~Elsewhere() {
-    stop_ = true;
-    thread_.join();
-  }
-  void take(heddle::Completion completion) {
-    std::lock_guard guard(mutex_);
-    taken_.push_back(std::move(completion));
-  }
-
- private:
-  void work() {
-    for (std::uint64_t count = 0; !stop_;) {
-      std::deque<heddle::Completion> batch;
-      {
-        std::lock_guard guard(mutex_);
-        batch.swap(taken_);
-      }
-      if (batch.empty()) std::this_thread::yield();
-      for (heddle::Completion& completion : batch) {
-        ++count;
-        if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
-        if (count % 64 != 1) completion.done();  // after fail() it does nothing; else it is dropped
-      }
-    }
-  }
-  std::atomic<bool> stop_{false};
-  std::mutex mutex_;  // guards taken_
-  std::deque<heddle::Completion> taken_;
-  std::thread thread_;
-};
 
 // One counter a lane: how often it was mutated by an op that did not fail. Only ops that mutate the lane write it.
 class Soak {
@@ -232,7 +199,13 @@ class Soak {
   }
 
   heddle::Engine engine_;
-  Elsewhere elsewhere_;
+  // Some of the asynchronous ops end with an error, or are dropped.
+  std::uint64_t elsewhere_count_ = 0;
+  heddle::test::Elsewhere elsewhere_{[this](heddle::Completion& completion) {
+    const std::uint64_t count = ++elsewhere_count_;
+    if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
+    if (count % 64 != 1) completion.done();  // after fail() it does nothing; else it is dropped
+  }};
   std::mt19937_64 random_;
   std::vector<heddle::Var> lanes_;
   std::vector<heddle::PreparedOp> again_;

@@ -18,43 +18,12 @@
 #include <heddle/group.h>
 
 #include "arguments.h"
+#include "elsewhere.h"
 
 using namespace heddle;
 using namespace heddle::test;
 
 namespace {
-
-// Completes what it is given from a thread of its own; the last of it when it dies.
-class Elsewhere {
- public:
-  Elsewhere() : thread_([this] { work(); }) {}
-  ~Elsewhere() {
-    stop_ = true;
-    thread_.join();
-  }
-  void take(Completion completion) {
-    std::lock_guard guard(mutex_);
-    taken_.push_back(std::move(completion));
-  }
-
- private:
-  void work() {
-    for (bool last = false; !last;) {
-      last = stop_;
-      std::deque<Completion> batch;
-      {
-        std::lock_guard guard(mutex_);
-        batch.swap(taken_);
-      }
-      if (batch.empty()) std::this_thread::yield();
-      for (Completion& completion : batch) completion.done();
-    }
-  }
-  std::atomic<bool> stop_{false};
-  std::mutex mutex_;  // guards taken_
-  std::deque<Completion> taken_;
-  std::thread thread_;
-};
 
 // What one thread pushes, on vars of its own and on one of all. It counts, on each of its vars, what must run there.
 class Pusher {
@@ -163,7 +132,7 @@ TEST_CASE(
   const auto rounds = argument("stress-rounds", 4);
   for (long long round = 0; round < rounds; ++round) {
     CAPTURE(round);
-    Elsewhere elsewhere;
+    Elsewhere elsewhere([](Completion& completion) { completion.done(); });
     std::deque<Pusher> pushers;
     {
       EngineOptions options{.scheduler = Scheduler::threaded, .workers = round % 2 == 0 ? 16 : 32};

@@ -21,4 +21,15 @@ template <class F> void on_every_scheduler(F&& test) {
   }
 }
 
+// The same, and leaves no error behind that the engine would log.
+template <class F> void on_every_scheduler_with_errors(F&& test) {
+  on_every_scheduler([&](Engine& engine) {
+    test(engine);
+    try {
+      engine.wait_all();
+    } catch (const AggregateError&) {
+    }
+  });
+}
+
 }  // namespace heddle::test
