@@ -1,0 +1,119 @@
+// Communicator: ranks that call the same collectives in the same order. Each call is an engine op that mutates the
+// communicator's var and the array that receives, so that program order is wire order and nobody schedules it.
+//
+//   auto comm = heddle::Communicator::create();             // the job this process was launched in: heddle launch -n 4
+//   comm->all_reduce(gradient);                             // returns at once; the sum over all ranks, in place
+//   comm->all_reduce(a, b, heddle::ReduceOp::max);          // reads a, mutates b
+//   b.wait();                                               // errors arrive here
+//
+// A call does not wait for the one before it: what is ready goes on the wire in the order of the calls.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/comm_error.h>
+#include <heddle/launch_environment.h>
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+namespace detail {
+class CommState;
+}
+
+// avg divides the sum by the number of ranks; on integers it truncates. On bools sum is or, prod is and, and there is no avg.
+enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
+const char* name_of(ReduceOp op);
+
+// Empty and zero fields are read from the environment, then take the default.
+struct CommOptions {
+  std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi"
+  std::string algorithm{};  // HEDDLE_COMM_ALGORITHM: "auto", or one of docs/comm.md for all_reduce
+  // HEDDLE_COMM_TIMEOUT, seconds, default 10: how long a rank may show no sign of life. One that computes is alive.
+  std::chrono::milliseconds timeout{0};
+  // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
+  bool reproducible = false;
+  Engine* engine = nullptr;  // null: the current one
+};
+
+// Thread-safe, but calls from several threads must come in one order on all ranks. Arguments are checked at the call
+// and throw InvalidArgument; arrays must belong to the communicator's engine and lie on a cpu(i). Arrays that receive
+// may be views; those that are not contiguous are sent and received through a copy.
+class Communicator {
+ public:
+  // The ranks of a job. Blocks until all have come; throws CommError saying who has not.
+  static std::shared_ptr<Communicator> create(
+      const CommOptions& options = {}, const LaunchEnvironment& job = LaunchEnvironment::from_environment());
+  // All ranks in this process, each to be used as if it were a process of its own. Of options, backend is ignored.
+  static std::vector<std::shared_ptr<Communicator>> create_local(int size, const CommOptions& options = {});
+
+  // Tells the others that it leaves, once what was called is done. Never throws; waits `timeout` at most.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const;
+  int size() const;
+  std::string backend() const;  // "local", "shm", "tcp" ...
+  const Var& var() const;
+  Engine& engine() const;
+
+  using Where = std::source_location;
+
+  // out = op over the ranks' `in`, on all of them. One array: in place.
+  void all_reduce(const NDArray& array, ReduceOp op = ReduceOp::sum, Where where = Where::current());
+  void all_reduce(const NDArray& in, const NDArray& out, ReduceOp op = ReduceOp::sum,
+                  Where where = Where::current());
+  // Rank r's out is part r of the reduced `in`: in has size() times the elements of out.
+  void reduce_scatter(const NDArray& in, const NDArray& out, ReduceOp op = ReduceOp::sum,
+                      Where where = Where::current());
+  // Part r of out is rank r's `in`: out has size() times the elements of in.
+  void all_gather(const NDArray& in, const NDArray& out, Where where = Where::current());
+  // In place: everybody gets root's; root gets the reduced one, the others keep theirs.
+  void broadcast(const NDArray& array, int root, Where where = Where::current());
+  void reduce(const NDArray& array, int root, ReduceOp op = ReduceOp::sum, Where where = Where::current());
+  // Part r of `in` goes to rank r, part r of out comes from it; equal parts, or as many elements as the counts say.
+  void all_to_all(const NDArray& in, const NDArray& out, Where where = Where::current());
+  void all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
+                  std::span<const std::int64_t> out_counts, Where where = Where::current());
+  // Between two ranks, in the order of the calls between these two. A send may wait for its recv.
+  void send(const NDArray& array, int to, Where where = Where::current());
+  void recv(const NDArray& array, int from, Where where = Where::current());
+  // All ranks have come to this call, when wait() returns or the next call's result is there.
+  void barrier(Where where = Where::current());
+
+  // Blocks until all that was called here so far is done; rethrows what went wrong with a barrier or a send.
+  void wait();
+
+  // Without the engine: on the calling thread, after what was called before, blocking. For C programs, and where
+  // 0.3 us count. `data` holds count elements. Throws what the op would have failed with.
+  void all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op = ReduceOp::sum,
+                  Where where = Where::current());
+
+  // Memory that all_reduce reduces in place without a copy, where the ranks share a host; elsewhere as NDArray(shape).
+  NDArray shared_array(Shape shape, DType dtype = DType::f32);
+
+  // Collective: ranks of one colour make a communicator, ordered by key, then rank. Negative colour: null. Blocks.
+  std::shared_ptr<Communicator> split(int colour, int key = 0, Where where = Where::current());
+
+  // Fails what is called here and on all other ranks, now and later, with CommAborted. Any thread; returns at once.
+  void abort(const std::string& why);
+  // Collective over those still alive: a communicator of them, in the old order. Blocks; throws CommError.
+  std::shared_ptr<Communicator> shrink();
+
+  // The last 1,024 calls of each rank that can be seen from here, for people. Any thread, at any time.
+  std::string flight_recorder() const;
+
+ private:
+  explicit Communicator(std::shared_ptr<detail::CommState> state);
+  std::shared_ptr<detail::CommState> state_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,47 @@
+// What carries the calls of one communicator on one rank.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collective.h"
+#include "rendezvous.h"
+
+namespace heddle::detail {
+
+struct BackendOptions {
+  std::chrono::milliseconds timeout{10000};
+  Algorithm algorithm = Algorithm::automatic;
+  bool reproducible = false;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;  // leaves: what others still want from this rank fails with PeerLost
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string name() const = 0;
+
+  // Runs the call to its end. One thread at a time. Throws CommError: RemoteFailure leaves the backend as good as it
+  // was, after everything else it is aborted. A call with record.failed takes part to say so, and throws nothing.
+  virtual void run(Collective& call) = 0;
+
+  // Any thread; returns at once.
+  virtual void abort(const std::string& why) noexcept = 0;
+
+  // Memory that other ranks can reach, kept until the backend's last user is gone; null where there is none to be had.
+  virtual std::shared_ptr<std::byte> allocate_shared(std::size_t bytes) { return (void)bytes, nullptr; }
+
+  // Any thread. Of the other ranks as far as they can be seen from here.
+  virtual std::string flight_recorder() const = 0;
+
+  // A rendezvous of those ranks that are alive; this rank is one of them. Blocks. See Communicator::shrink.
+  virtual std::unique_ptr<Rendezvous> survivors() = 0;
+};
+
+// All of them block until all ranks of the rendezvous have come.
+std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options);
+std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options);
+std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const BackendOptions& options);
+
+}  // namespace heddle::detail

@@ -1,0 +1,123 @@
+#include "collective.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace heddle;
+using namespace heddle::detail;
+
+namespace {
+
+template <class T> std::vector<T> combined(ReduceOp op, std::vector<T> a, const std::vector<T>& b) {
+  auto* to = reinterpret_cast<std::byte*>(a.data());
+  combine_of(op, dtype_of<T>)(to, to, reinterpret_cast<const std::byte*>(b.data()), a.size());
+  return a;
+}
+
+CallRecord sample() {
+  CallRecord record;
+  record.kind = Kind::all_reduce;
+  record.dtype = DType::f32;
+  record.sequence = 12;
+  record.count = 1000;
+  record.line = 31;
+  std::strcpy(record.site, "train.cc");
+  record.seal();
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("reductions are those of the element type") {
+  CHECK(combined<float>(ReduceOp::sum, {1, 2}, {3, 4}) == std::vector<float>{4, 6});
+  CHECK(combined<double>(ReduceOp::prod, {2, 3}, {5, 7}) == std::vector<double>{10, 21});
+  CHECK(combined<std::int32_t>(ReduceOp::min, {-1, 5}, {3, 4}) == std::vector<std::int32_t>{-1, 4});
+  CHECK(combined<std::int64_t>(ReduceOp::max, {-1, 5}, {3, 4}) == std::vector<std::int64_t>{3, 5});
+  CHECK(combined<std::uint8_t>(ReduceOp::sum, {200}, {100}) == std::vector<std::uint8_t>{44});
+  const auto most = std::numeric_limits<std::int32_t>::max();
+  CHECK(combined<std::int32_t>(ReduceOp::sum, {most}, {1}) ==
+        std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::min()});
+  CHECK_THROWS_AS(combine_of(ReduceOp::avg, DType::boolean), InvalidArgument);
+}
+
+TEST_CASE("min and max keep a NaN on either side") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+    CHECK(std::isnan(combined<float>(op, {nan}, {1})[0]));
+    CHECK(std::isnan(combined<float>(op, {1}, {nan})[0]));
+  }
+}
+
+TEST_CASE("bools: sum is or, prod is and") {
+  const bool no = false, yes = true;
+  bool out = false;
+  const auto bytes = [](const bool* value) { return reinterpret_cast<const std::byte*>(value); };
+  combine_of(ReduceOp::sum, DType::boolean)(reinterpret_cast<std::byte*>(&out), bytes(&no), bytes(&yes), 1);
+  CHECK(out);
+  combine_of(ReduceOp::prod, DType::boolean)(reinterpret_cast<std::byte*>(&out), bytes(&no), bytes(&yes), 1);
+  CHECK_FALSE(out);
+}
+
+TEST_CASE("ranks agree on everything but the place") {
+  const CallRecord one = sample();
+  const auto differs = [&](auto change) {
+    CallRecord other = sample();
+    change(other);
+    other.seal();
+    return other.agreement != one.agreement;
+  };
+  CHECK(differs([](CallRecord& r) { r.kind = Kind::reduce; }));
+  CHECK(differs([](CallRecord& r) { r.op = ReduceOp::max; }));
+  CHECK(differs([](CallRecord& r) { r.dtype = DType::f64; }));
+  CHECK(differs([](CallRecord& r) { r.count = 1001; }));
+  CHECK(differs([](CallRecord& r) { r.root = 0; }));
+  CHECK(differs([](CallRecord& r) { r.sequence = 13; }));
+  CHECK(differs([](CallRecord& r) { r.epoch = 1; }));
+  CHECK(differs([](CallRecord& r) { r.algorithm = Algorithm::ring; }));
+  CHECK_FALSE(differs([](CallRecord& r) { r.line = 32; }));
+  CHECK_FALSE(differs([](CallRecord& r) { r.failed = 1; }));
+}
+
+TEST_CASE("a record from outside is looked at before it is believed") {
+  CHECK(sample().valid());
+  const auto refused = [](auto change) {
+    CallRecord other = sample();
+    change(other);
+    return !other.valid();
+  };
+  CHECK(refused([](CallRecord& r) { r.magic = 0; }));
+  CHECK(refused([](CallRecord& r) { r.version = 2; }));
+  CHECK(refused([](CallRecord& r) { r.kind = static_cast<Kind>(99); }));
+  CHECK(refused([](CallRecord& r) { r.op = static_cast<ReduceOp>(5); }));
+  CHECK(refused([](CallRecord& r) { r.dtype = static_cast<DType>(6); }));
+  CHECK(refused([](CallRecord& r) { std::memset(r.site, 'x', sizeof r.site); }));
+}
+
+TEST_CASE("a record reads like the call") {
+  CHECK(sample().to_string() == "all_reduce #12 sum f32 x 1000 at train.cc:31");
+}
+
+TEST_CASE("parts are even, and cover everything once") {
+  for (std::size_t count : {0u, 1u, 7u, 64u, 1000u}) {
+    for (int parts : {1, 2, 3, 7, 8}) {
+      std::size_t end = 0;
+      for (int part = 0; part < parts; ++part) {
+        const Part here = part_of(count, part, parts);
+        CHECK(here.begin == end);
+        CHECK(here.count <= count / static_cast<std::size_t>(parts) + 1);
+        end += here.count;
+      }
+      CHECK(end == count);
+    }
+  }
+}
+
+TEST_CASE("algorithms have names") {
+  CHECK(algorithm_from_name("ring") == Algorithm::ring);
+  CHECK(std::string(name_of(Algorithm::halving_doubling)) == "halving_doubling");
+  CHECK_THROWS_AS(algorithm_from_name("fast"), InvalidArgument);
+}
