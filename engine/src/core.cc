@@ -154,8 +154,10 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
   const trace::Tick start = trace::on() ? trace::now() : 0;
   {
     const InsideOp inside(this, op, worker);
-    if (!failure) {
-      if (std::exception_ptr thrown = call(op, worker)) failure = errors.failed(*op, std::move(thrown));
+    if (failure) {
+      tell_skipped(op, *failure);
+    } else if (std::exception_ptr thrown = call(op, worker)) {
+      failure = errors.failed(*op, std::move(thrown));
     }
     destroy_closure(op);
   }
@@ -325,6 +327,10 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 
 void* closure_of(OpNode* op) noexcept {
   return op->prepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
+}
+
+void tell_skipped(OpNode* op, const Failure& why) noexcept {
+  if (op->table && op->table->skipped) op->table->skipped(closure_of(op), why.root->exception);
 }
 
 void destroy_closure(OpNode* op) noexcept {

@@ -84,7 +84,8 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
 bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
-  if (run.graph->core->failure_of_reads(*op.node)) {
+  if (const std::shared_ptr<const Failure> cause = run.graph->core->failure_of_reads(*op.node)) {
+    tell_skipped(op.node, *cause);
     end_op(run, *op.node, nullptr);
     return true;
   }

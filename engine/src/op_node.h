@@ -8,7 +8,7 @@
 #include <source_location>
 #include <string>
 
-#include <heddle/op.h>
+#include <heddle/op_table.h>
 
 #include "group.h"
 #include "submissions.h"
@@ -137,6 +137,8 @@ struct PreparedState {
 // Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.
 OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
 void* closure_of(OpNode* op) noexcept;
+struct Failure;
+void tell_skipped(OpNode* op, const Failure& why) noexcept;  // it is not going to run
 void destroy_closure(OpNode* op) noexcept;  // or lets go of the prepared op
 void free_op(OpNode* op) noexcept;          // after destroy_closure
 

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
 
 #include "schedulers.h"
 
@@ -245,5 +246,67 @@ TEST_CASE("an error that wait_all has thrown and that poisons nothing is not thr
       CHECK_NOTHROW(engine.wait_all());
       elsewhere.join();
     }
+  });
+}
+
+namespace {
+
+// An op that somebody else waits for too.
+struct Awaited {
+  std::string* heard;
+  void operator()() const { *heard = "ran"; }
+  void operator()(RunContext&, Completion done) const {
+    *heard = "ran";
+    done.done();
+  }
+  void skipped(const std::exception_ptr& why) const noexcept {
+    try {
+      std::rethrow_exception(why);
+    } catch (const std::exception& error) {
+      *heard = error.what();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an op with a member skipped() is told why it does not run") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    Var a = engine.new_var(), b = engine.new_var();
+    std::string sync, async, well, prepared;
+    engine.push([] { throw std::runtime_error("no data"); }, {.mutate = {a}});
+    engine.push(Awaited{&sync}, {.read = {a}});
+    engine.push_async(Awaited{&async}, {.read = {a}, .mutate = {b}});
+    engine.push(engine.prepare(Awaited{&prepared}, {.read = {b}}));
+    engine.push(Awaited{&well}, {.mutate = {b}});
+    engine.wait(b);
+    CHECK_THROWS_AS(engine.wait(a), std::runtime_error);
+    try {
+      engine.wait_all();
+    } catch (const AggregateError&) {
+    }
+    CHECK(sync == "no data");
+    CHECK(async == "no data");
+    CHECK(prepared == "no data");
+    CHECK(well == "ran");
+  });
+}
+
+TEST_CASE("an op in a graph and one of a cancelled group are told too") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    Var a = engine.new_var();
+    std::string inside, cancelled;
+    Graph graph = engine.capture([&] { engine.push_async(Awaited{&inside}, {.read = {a}}); });
+    engine.push([] { throw std::runtime_error("no data"); }, {.mutate = {a}});
+    graph.launch();
+    Group group;
+    group.cancel();
+    engine.push(Awaited{&cancelled}, {.mutate = {engine.new_var()}, .group = group});
+    try {
+      engine.wait_all();
+    } catch (const AggregateError&) {
+    }
+    CHECK(inside == "no data");
+    CHECK(cancelled.find("cancel") != std::string::npos);
   });
 }

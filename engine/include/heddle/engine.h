@@ -27,6 +27,7 @@
 #include <heddle/engine_options.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
+#include <heddle/op_table.h>
 #include <heddle/var.h>
 
 namespace heddle {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <type_traits>
 #include <utility>
 
 #include <heddle/group.h>
@@ -98,53 +97,4 @@ class PreparedOp {
   detail::PreparedState* state_;
 };
 
-namespace detail {
-
-inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
-
-// How the engine runs and destroys a closure whose type it does not know.
-struct OpTable {
-  bool async;
-  void (*run)(void* closure, RunContext& context, OpNode* op);
-  void (*destroy)(void* closure) noexcept;       // in place; null: nothing to do
-  void (*destroy_heap)(void* closure) noexcept;  // and frees it
-  bool extra = async;                            // the op has an OpExtra
-};
-
-struct NewOp {
-  OpNode* node;
-  void* closure;
-};
-
-template <class F> struct SyncOp {
-  F fn;
-  static void run(void* self, RunContext& context, OpNode*) {
-    F& fn = static_cast<SyncOp*>(self)->fn;
-    if constexpr (std::is_invocable_v<F&, RunContext&>) {
-      fn(context);
-    } else {
-      static_assert(std::is_invocable_v<F&>, "an op is callable as fn() or fn(RunContext&)");
-      fn();
-    }
-  }
-  static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
-  static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
-  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
-                                 destroy_heap};
-};
-
-template <class F> struct AsyncOp {
-  F fn;
-  static void run(void* self, RunContext& context, OpNode* op) {
-    static_assert(std::is_invocable_v<F&, RunContext&, Completion>,
-                  "an asynchronous op is callable as fn(RunContext&, Completion)");
-    static_cast<AsyncOp*>(self)->fn(context, Completion(op));
-  }
-  static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
-  static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
-                                 destroy_heap};
-};
-
-}  // namespace detail
 }  // namespace heddle
