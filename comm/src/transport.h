@@ -31,12 +31,18 @@ class Transport {
   virtual std::string name() const = 0;
 
   // What the next transfers belong to: every message carries it, and one that arrives with another `agreement` throws
-  // CommMismatch (naming both calls), after all ranks have been told. Sends and recvs agree with each other.
-  virtual void begin(const CallRecord& call) = 0;
+  // CommMismatch (naming both calls), after all ranks have been told. With call.failed this rank has nothing to send,
+  // and `failure` says why: its messages are that text instead of data.
+  virtual void begin(const CallRecord& call, const std::string& failure) = 0;
   // Blocks until `out` may be used again and `in` is there. Throws CommMismatch, PeerLost, PeerSilent, CommAborted.
+  // If such a text comes instead of data, `in` is left as it is, and from then on this rank sends the text too.
   virtual void transfer(const Transfer& transfer) = 0;
-  // The call has come to its end here; `error` if it has failed.
-  virtual void end(bool failed) = 0;
+  // The call has come to its end here. Says what came instead of data, or what `begin` was given; rank -1: nothing.
+  struct Missing {
+    int rank = -1;
+    std::string why{};
+  };
+  virtual Missing end() = 0;
 
   // Every call on every rank, now and later, throws CommAborted with `why`, also those that are waiting. Any thread.
   virtual void abort(const std::string& why) noexcept = 0;

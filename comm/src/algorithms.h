@@ -1,0 +1,54 @@
+// Collectives made of messages between two ranks. Each file is one algorithm and names its paper; costs are in the α-β
+// model of Hockney (1994), α a message and β a byte, for n bytes on p ranks. Combining costs γ a byte.
+//
+// All of them block, work in place on `data`, and throw what Transport::transfer throws.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "transport.h"
+
+namespace heddle::detail {
+
+// What a reduction works on.
+struct Operand {
+  std::byte* data;
+  std::size_t count;    // elements
+  std::size_t element;  // bytes
+  Combine combine;
+  std::span<std::byte> part(const Part& part) const {
+    return {data + part.begin * element, part.count * element};
+  }
+  std::span<std::byte> all() const { return {data, count * element}; }
+};
+
+// Ring: 2(p-1)α + 2n(p-1)/p β. The least bytes, the most messages. Order: a chain that begins behind each part's owner.
+void ring_all_reduce(Transport& transport, const Operand& operand);
+// Of parts of equal size, rank r has part r at the end; the rest of data is used up.
+void ring_reduce_scatter(Transport& transport, const Operand& operand);
+// Part r of data is rank r's; all have all at the end.
+void ring_all_gather(Transport& transport, std::byte* data, const std::vector<Part>& parts,
+                     std::size_t element);
+
+// Recursive doubling: log2(p) (α + nβ), + 2 messages if p is no power of two. The fewest messages. Order: balanced tree,
+// if p is a power of two.
+void recursive_doubling_all_reduce(Transport& transport, const Operand& operand);
+
+// Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: as recursive doubling.
+void halving_doubling_all_reduce(Transport& transport, const Operand& operand);
+
+// Binomial trees, in pieces: about 2 log2(p) (α + piece β) + 2nβ. Order: balanced tree for any p.
+void tree_reduce(Transport& transport, const Operand& operand,
+                 int root);  // data is used up where rank is not root
+void tree_broadcast(Transport& transport, std::span<std::byte> data, int root);
+void tree_all_reduce(Transport& transport, const Operand& operand);
+
+// Everybody with everybody, one at a time: (p-1)α + n(p-1)/p β. Parts in elements; out part of this rank included.
+void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
+                         std::byte* out, const std::vector<Part>& out_parts, std::size_t element);
+
+// Dissemination: ceil(log2(p)) α.
+void dissemination_barrier(Transport& transport);
+
+}  // namespace heddle::detail

@@ -1,0 +1,70 @@
+#include "comm_options.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace heddle::detail {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// A day is for ever; what is longer overflows somewhere.
+std::chrono::milliseconds seconds_of(const char* name, const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0.01 && seconds <= 86400)) {
+    throw InvalidArgument(std::string(name) + " is '" + text + "'; want seconds, 0.01 to 86400");
+  }
+  return std::chrono::milliseconds(std::lround(seconds * 1000));
+}
+
+bool flag_of(const char* name) {
+  const std::string text = variable(name);
+  if (text.empty() || text == "0" || text == "off") return false;
+  if (text == "1" || text == "on") return true;
+  throw InvalidArgument(std::string(name) + " is '" + text + "'; want 1 or 0");
+}
+
+}  // namespace
+
+BackendOptions backend_options(const CommOptions& options) {
+  BackendOptions result;
+  const std::string timeout = variable("HEDDLE_COMM_TIMEOUT"), algorithm = variable("HEDDLE_COMM_ALGORITHM");
+  if (options.timeout.count() < 0) throw InvalidArgument("CommOptions: timeout is negative");
+  if (options.timeout.count() > 0) {
+    result.timeout = options.timeout;
+  } else if (!timeout.empty()) {
+    result.timeout = seconds_of("HEDDLE_COMM_TIMEOUT", timeout);
+  }
+  const std::string& wanted = options.algorithm.empty() ? algorithm : options.algorithm;
+  if (!wanted.empty()) result.algorithm = algorithm_from_name(wanted);
+  result.reproducible = options.reproducible || flag_of("HEDDLE_COMM_REPRODUCIBLE");
+  return result;
+}
+
+std::string backend_name(const CommOptions& options) {
+  const std::string name = options.backend.empty() ? variable("HEDDLE_COMM_BACKEND") : options.backend;
+  return name.empty() ? "auto" : name;
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
+                                      const BackendOptions& options) {
+  if (name == "local") return make_local_backend(rendezvous, options);
+  if (name == "shm") return make_shm_backend(rendezvous, options);
+  if (name == "tcp") return make_tcp_backend(rendezvous, options);
+  if (name != "auto") {
+    throw InvalidArgument("there is no communication backend '" + name + "'; there is auto, shm, tcp");
+  }
+  try {
+    return make_shm_backend(rendezvous, options);
+  } catch (const CommError&) {  // on all ranks, or on none
+    return make_tcp_backend(rendezvous, options);
+  }
+}
+
+}  // namespace heddle::detail

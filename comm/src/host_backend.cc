@@ -1,0 +1,94 @@
+#include "host_backend.h"
+
+#include <algorithm>
+
+#include "host_survivors.h"
+
+namespace heddle::detail {
+
+HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epoch,
+                         std::shared_ptr<HostMemory> memory, std::unique_ptr<Liveness> liveness,
+                         const BackendOptions& options)
+    : name_(std::move(name)),
+      epoch_(epoch),
+      options_(options),
+      memory_(std::move(memory)),
+      group_(Segment(memory_->segment(), size), rank, options.timeout, std::move(liveness)),
+      direct_(group_, *memory_),
+      pipes_(group_),
+      messages_(pipes_, options.reproducible),
+      sent_(static_cast<std::size_t>(size)),
+      received_(static_cast<std::size_t>(size)),
+      keeper_([this] { keep_beating(); }) {}
+
+HostBackend::~HostBackend() {
+  {
+    std::lock_guard guard(mutex_);
+    closing_ = true;
+  }
+  closes_.notify_one();
+  keeper_.join();
+}
+
+// A stopped process is told from one that computes by this thread alone.
+void HostBackend::keep_beating() {
+  const auto pause = std::clamp<std::chrono::milliseconds>(
+      options_.timeout / 20, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
+  std::unique_lock lock(mutex_);
+  while (!closes_.wait_for(lock, pause, [this] { return closing_; })) group_.beat();
+}
+
+// Sends and recvs are counted by pair, since only two ranks take part in them.
+void HostBackend::number(CallRecord& record) {
+  record.epoch = epoch_;
+  if (record.kind == Kind::send) {
+    record.sequence = ++sent_[static_cast<std::size_t>(record.root)];
+  } else if (record.kind == Kind::recv) {
+    record.sequence = ++received_[static_cast<std::size_t>(record.root)];
+  } else {
+    record.sequence = ++calls_;
+    record.algorithm = options_.algorithm;
+  }
+  record.seal();
+}
+
+void HostBackend::run(Collective& call) {
+  number(call.record);
+  group_.record(call.record);
+  try {
+    carry(call);
+  } catch (const RemoteFailure&) {
+    group_.record_end(call.record, true);
+    if (!call.record.failed) throw;
+    return;
+  } catch (const std::exception& error) {
+    group_.record_end(call.record, true);
+    if (!group_.given_up())
+      abort("rank " + std::to_string(rank()) + " failed in " + call.record.to_string() + ": " + error.what());
+    throw;
+  }
+  group_.record_end(call.record, call.record.failed);
+}
+
+void HostBackend::carry(Collective& call) {
+  const Kind kind = call.record.kind;
+  const bool pairs = kind == Kind::send || kind == Kind::recv || kind == Kind::all_to_all;
+  const bool direct =
+      call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
+  if (!pairs && direct) return direct_.run(call);
+  std::vector<std::byte> spare;
+  if (call.record.failed) {  // what others still send has to go somewhere
+    std::int64_t most = static_cast<std::int64_t>(call.record.count) * size();
+    for (std::int64_t count : call.in_counts) most += count;
+    for (std::int64_t count : call.out_counts) most += count;
+    spare.resize(static_cast<std::size_t>(most) * call.element());
+    call.in = call.out = spare.data();
+  }
+  messages_.run(call);
+}
+
+std::unique_ptr<Rendezvous> HostBackend::survivors() {
+  return std::make_unique<HostSurvivors>(group_, options_.timeout, epoch_ + 1);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,32 @@
+// Collectives over any transport: which algorithm, and what it needs around it.
+#pragma once
+
+#include "algorithms.h"
+
+namespace heddle::detail {
+
+// One thread at a time.
+class MessageCollectives {
+ public:
+  MessageCollectives(Transport& transport, bool reproducible)
+      : transport_(transport), reproducible_(reproducible) {}
+  // All kinds. Throws what Transport::transfer throws, and RemoteFailure, but not for a call that has failed here.
+  void run(const Collective& call);
+
+ private:
+  void dispatch(const Collective& call);
+  void all_reduce(const Collective& call);
+  void reduce(const Collective& call);
+  void reduce_scatter(const Collective& call);
+  void all_gather(const Collective& call);
+  void all_to_all(const Collective& call);
+  void reduce_in_place(const Operand& operand, Algorithm wanted);
+
+  Transport& transport_;
+  const bool reproducible_;
+};
+
+// Parts that lie one behind the other.
+std::vector<Part> parts_of(const std::vector<std::int64_t>& counts);
+
+}  // namespace heddle::detail

@@ -1,0 +1,255 @@
+// Processes as ranks: each shares a piece of memory without a name (memfd_create), which the others find through /proc.
+// The system lets only processes of the same user do that, and nothing is left behind when they end, however they end.
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <map>
+#include <poll.h>
+#include <sstream>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host_backend.h"
+
+namespace heddle::detail {
+namespace {
+
+// Of address space, for shared arrays; only what is used takes memory.
+constexpr std::size_t kHeap = std::size_t{16} << 30;
+
+[[noreturn]] void fail(const std::string& what) { throw CommError(what + ": " + std::strerror(errno)); }
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  File& operator=(File&&) = delete;
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+File make_memory(std::size_t bytes) {
+  File file(memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.fd() < 0) fail("memfd_create");
+  if (ftruncate(file.fd(), static_cast<off_t>(bytes)) != 0) fail("ftruncate of shared memory");
+  // Nobody can make it shorter, which would be a SIGBUS for the others.
+  if (fcntl(file.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    fail("sealing shared memory");
+  return file;
+}
+
+std::shared_ptr<std::byte> map(int fd, std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (memory == MAP_FAILED) fail("mapping shared memory");
+  madvise(memory, bytes, MADV_DONTDUMP);
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+}
+
+std::shared_ptr<std::byte> map_other(int pid, int fd, std::size_t bytes) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.fd() < 0) fail("opening " + path + ", the memory of another rank");
+  const off_t length = lseek(file.fd(), 0, SEEK_END);
+  if (length < 0 || static_cast<std::size_t>(length) != bytes) {
+    throw CommError(path + " is not the memory of a rank of this version of Heddle");
+  }
+  return map(file.fd(), bytes);
+}
+
+// First fit, in whole lines; what is given back goes back to the system.
+class Heap {
+ public:
+  Heap(File file, std::shared_ptr<std::byte> memory) : file_(std::move(file)), memory_(std::move(memory)) {
+    free_[0] = kHeap;
+  }
+  std::byte* base() const { return memory_.get(); }
+
+  std::byte* take(std::size_t bytes) {
+    bytes = rounded(bytes);
+    std::lock_guard guard(mutex_);
+    for (auto [begin, size] : free_) {
+      if (size < bytes) continue;
+      free_.erase(begin);
+      if (size > bytes) free_[begin + bytes] = size - bytes;
+      return base() + begin;
+    }
+    return nullptr;
+  }
+
+  void give_back(std::byte* block, std::size_t bytes) {
+    bytes = rounded(bytes);
+    auto begin = static_cast<std::size_t>(block - base());
+    fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+              static_cast<off_t>(bytes));
+    std::lock_guard guard(mutex_);
+    auto next = free_.lower_bound(begin);
+    if (next != free_.end() && begin + bytes == next->first) {
+      bytes += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == begin) {
+        before->second += bytes;
+        return;
+      }
+    }
+    free_[begin] = bytes;
+  }
+
+ private:
+  static std::size_t rounded(std::size_t bytes) {
+    constexpr std::size_t kPage = 4096;  // so that a hole holds whole pages
+    return std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  }
+  const File file_;
+  const std::shared_ptr<std::byte> memory_;
+  std::mutex mutex_;  // guards free_; nothing else is locked while it is held
+  std::map<std::size_t, std::size_t> free_;
+};
+
+class ProcessMemory final : public HostMemory, public std::enable_shared_from_this<ProcessMemory> {
+ public:
+  ProcessMemory(int rank, std::shared_ptr<std::byte> segment, std::unique_ptr<Heap> heap,
+                std::vector<std::shared_ptr<std::byte>> others)
+      : rank_(rank), segment_(std::move(segment)), heap_(std::move(heap)), others_(std::move(others)) {}
+
+  std::byte* segment() const override { return segment_.get(); }
+
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
+    std::byte* block = heap_->take(bytes);
+    if (!block) return nullptr;
+    return {block,
+            [self = shared_from_this(), bytes](std::byte* gone) { self->heap_->give_back(gone, bytes); }};
+  }
+
+  std::byte* find(int rank, std::uint64_t address, std::size_t bytes) const override {
+    const std::uint64_t offset = address - kLine;
+    if (offset > kHeap || bytes > kHeap - offset)
+      throw CommError("a rank says that its data is where no memory is");
+    std::byte* base = rank == rank_ ? heap_->base() : others_[static_cast<std::size_t>(rank)].get();
+    return base + offset;
+  }
+
+  std::uint64_t publish(const std::byte* data, std::size_t bytes) const override {
+    const auto begin = reinterpret_cast<std::uintptr_t>(heap_->base()),
+               at = reinterpret_cast<std::uintptr_t>(data);
+    if (at < begin || at - begin > kHeap || bytes > kHeap - (at - begin)) return 0;
+    return at - begin + kLine;
+  }
+
+ private:
+  const int rank_;
+  const std::shared_ptr<std::byte> segment_;
+  const std::unique_ptr<Heap> heap_;
+  const std::vector<std::shared_ptr<std::byte>> others_;  // heaps, by rank
+};
+
+// A pidfd is about one process, even when another one gets its number.
+class ProcessLiveness final : public Liveness {
+ public:
+  explicit ProcessLiveness(const std::vector<int>& pids) {
+    for (int pid : pids) {
+      files_.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+      if (files_.back().fd() < 0) fail("pidfd_open of rank " + std::to_string(files_.size() - 1));
+    }
+  }
+  bool ended(int rank) const override {
+    pollfd asked{files_[static_cast<std::size_t>(rank)].fd(), POLLIN, 0};
+    return poll(&asked, 1, 0) > 0;
+  }
+  bool beats() const override { return true; }
+
+ private:
+  std::vector<File> files_;
+};
+
+std::string line_of(const char* path) {
+  std::string line;
+  std::getline(std::ifstream(path) >> std::ws, line);
+  return line;
+}
+
+// Ranks of which this differs do not see each other's processes.
+std::string world() {
+  char space[64] = {};
+  if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) fail("reading /proc/self/ns/pid");
+  return line_of("/proc/sys/kernel/random/boot_id") + "/" + space + "/" + std::to_string(getuid());
+}
+
+struct Card {
+  int pid = 0, segment = -1, heap = -1;
+  std::string world{};
+  std::string to_string() const {
+    return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + world;
+  }
+  static Card from(const std::string& text) {
+    Card card;
+    std::istringstream(text) >> card.pid >> card.segment >> card.heap >> card.world;
+    return card;
+  }
+};
+
+std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards, const File& segment,
+                                       File heap) {
+  const int size = static_cast<int>(cards.size());
+  for (int other = 0; other < size; ++other) {
+    const Card& card = cards[static_cast<std::size_t>(other)];
+    if (card.world == cards[0].world) continue;
+    throw CommError("rank " + std::to_string(other) +
+                    " is on another host than rank 0, or in another container, or another user's: they "
+                    "cannot share memory");
+  }
+  const std::size_t bytes = Segment::bytes(size);
+  std::shared_ptr<std::byte> boards =
+      rank == 0 ? map(segment.fd(), bytes) : map_other(cards[0].pid, cards[0].segment, bytes);
+  std::vector<std::shared_ptr<std::byte>> heaps;
+  for (int other = 0; other < size; ++other) {
+    const Card& card = cards[static_cast<std::size_t>(other)];
+    heaps.push_back(other == rank ? nullptr : map_other(card.pid, card.heap, kHeap));
+  }
+  std::shared_ptr<std::byte> own = map(heap.fd(), kHeap);
+  return std::make_shared<ProcessMemory>(
+      rank, std::move(boards), std::make_unique<Heap>(std::move(heap), std::move(own)), std::move(heaps));
+}
+
+}  // namespace
+
+std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids) {
+  return std::make_unique<ProcessLiveness>(pids);
+}
+
+std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options) {
+  const int rank = rendezvous.rank(), size = rendezvous.size();
+  const File segment = rank == 0 ? make_memory(Segment::bytes(size)) : File(-1);
+  File heap = make_memory(kHeap);
+  const Card mine{getpid(), segment.fd(), heap.fd(), world()};
+  std::vector<Card> cards;
+  for (const std::string& text : rendezvous.all_gather(mine.to_string())) cards.push_back(Card::from(text));
+  std::unique_ptr<Backend> backend;
+  std::string problem;
+  try {
+    std::vector<int> pids;
+    for (const Card& card : cards) pids.push_back(card.pid);
+    auto memory = map_all(rank, cards, segment, std::move(heap));
+    backend = std::make_unique<HostBackend>("shm", rank, size, rendezvous.epoch(), std::move(memory),
+                                            make_process_liveness(pids), options);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  // Either all of them share memory, or none does.
+  const std::vector<std::string> problems = rendezvous.all_gather(problem);
+  for (int other = 0; other < size; ++other) {
+    const std::string& theirs = problems[static_cast<std::size_t>(other)];
+    if (!theirs.empty()) throw CommError("rank " + std::to_string(other) + ": " + theirs);
+  }
+  return backend;
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,134 @@
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/communicator.h>
+
+#include "ranks.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+// Small integers, so that no rounding hides a wrong order or a missing part.
+template <class T> std::vector<T> values_of(int rank, std::size_t count, int salt = 0) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] =
+        static_cast<T>(1 + (i * 7 + static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(salt)) % 5);
+  }
+  return values;
+}
+
+template <class T> T reduced(ReduceOp op, T a, T b) {
+  switch (op) {
+    case ReduceOp::prod:
+      return static_cast<T>(a * b);
+    case ReduceOp::min:
+      return std::min(a, b);
+    case ReduceOp::max:
+      return std::max(a, b);
+    default:
+      return static_cast<T>(a + b);
+  }
+}
+
+template <class T>
+std::vector<T> expected_reduction(ReduceOp op, int ranks, std::size_t count, int salt = 0) {
+  std::vector<T> all = values_of<T>(0, count, salt);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::vector<T> theirs = values_of<T>(rank, count, salt);
+    for (std::size_t i = 0; i < count; ++i) all[i] = reduced(op, all[i], theirs[i]);
+  }
+  if (op == ReduceOp::avg) {
+    for (T& value : all) value = static_cast<T>(value / static_cast<T>(ranks));
+  }
+  return all;
+}
+
+const std::size_t kSizes[] = {0, 1, 7, 1000, 5000, 300'007};
+
+template <class T> NDArray array_of(const std::vector<T>& values) {
+  return array(values, {static_cast<std::int64_t>(values.size())});
+}
+
+// Every collective, once, checked against a serial reduction.
+template <class T> void sweep(Communicator& comm, std::size_t count) {
+  const int size = comm.size(), rank = comm.rank();
+  const auto ranks = static_cast<std::size_t>(size);
+  CAPTURE(count);
+  for (ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
+    NDArray in = array_of(values_of<T>(rank, count)), out = array_of(std::vector<T>(count));
+    comm.all_reduce(in, out, op);
+    comm.all_reduce(in, op);
+    REQUIRE(out.to_vector<T>() == expected_reduction<T>(op, size, count));
+    REQUIRE(in.to_vector<T>() == out.to_vector<T>());
+  }
+  const int root = size - 1;
+  NDArray reduced = array_of(values_of<T>(rank, count)), spread = array_of(values_of<T>(rank, count));
+  comm.reduce(reduced, root, ReduceOp::sum);
+  comm.broadcast(spread, root);
+  REQUIRE(reduced.to_vector<T>() ==
+          (rank == root ? expected_reduction<T>(ReduceOp::sum, size, count) : values_of<T>(rank, count)));
+  REQUIRE(spread.to_vector<T>() == values_of<T>(root, count));
+
+  NDArray mine = array_of(values_of<T>(rank, count)), all = array_of(std::vector<T>(count * ranks));
+  comm.all_gather(mine, all);
+  std::vector<T> gathered;
+  for (int other = 0; other < size; ++other) {
+    const std::vector<T> theirs = values_of<T>(other, count);
+    gathered.insert(gathered.end(), theirs.begin(), theirs.end());
+  }
+  REQUIRE(all.to_vector<T>() == gathered);
+
+  NDArray whole = array_of(values_of<T>(rank, count * ranks)), part = array_of(std::vector<T>(count));
+  comm.reduce_scatter(whole, part, ReduceOp::sum);
+  const std::vector<T> sums = expected_reduction<T>(ReduceOp::sum, size, count * ranks);
+  const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(count) * rank;
+  REQUIRE(part.to_vector<T>() == std::vector<T>(begin, begin + static_cast<std::ptrdiff_t>(count)));
+
+  NDArray there = array_of(values_of<T>(rank, count * ranks)), here = array_of(std::vector<T>(count * ranks));
+  comm.all_to_all(there, here);
+  std::vector<T> exchanged;
+  for (int other = 0; other < size; ++other) {
+    const std::vector<T> theirs = values_of<T>(other, count * ranks);
+    const auto from = theirs.begin() + static_cast<std::ptrdiff_t>(count) * rank;
+    exchanged.insert(exchanged.end(), from, from + static_cast<std::ptrdiff_t>(count));
+  }
+  REQUIRE(here.to_vector<T>() == exchanged);
+
+  NDArray passed = array_of(std::vector<T>(count));
+  if (size > 1 && rank == 0) comm.send(mine, size - 1);
+  if (size > 1 && rank == size - 1) {
+    comm.recv(passed, 0);
+    REQUIRE(passed.to_vector<T>() == values_of<T>(0, count));
+  }
+  comm.barrier();
+  comm.wait();
+}
+
+}  // namespace
+
+TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtypes and algorithms") {
+  for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
+    for (int ranks : {1, 2, 3, 4, 5, 7, 8}) {
+      CAPTURE(algorithm);
+      CAPTURE(ranks);
+      run_local(ranks, {.algorithm = algorithm}, [&](Communicator& comm) {
+        for (std::size_t count : kSizes) {
+          if (count > 10'000 && ranks > 5) continue;
+          sweep<float>(comm, count);
+          if (count > 1000) continue;
+          sweep<double>(comm, count);
+          sweep<std::int32_t>(comm, count);
+          sweep<std::int64_t>(comm, count);
+          sweep<std::uint8_t>(comm, count);
+        }
+      });
+    }
+  }
+}

@@ -1,0 +1,153 @@
+#include "ranks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace heddle::test {
+
+Outcomes try_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
+  auto ranks = Communicator::create_local(size, options);
+  Outcomes outcomes(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(*ranks[rank]);
+      } catch (...) {
+        outcomes[rank] = std::current_exception();
+      }
+      ranks[rank].reset();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
+  for (const std::exception_ptr& error : try_local(size, options, body)) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+struct SharedTable::Page {
+  static constexpr int kMost = 16;
+  static constexpr std::size_t kText = 4096;
+  int size;
+  std::atomic<int> round[kMost];
+  char text[2][kMost][kText];
+  char said[kMost][kText];
+};
+
+namespace {
+
+class TableRendezvous final : public detail::Rendezvous {
+ public:
+  TableRendezvous(SharedTable::Page* page, int rank) : page_(page), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return page_->size; }
+  std::uint32_t epoch() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    const int round = ++rounds_;
+    auto& texts = page_->text[round % 2];
+    const std::size_t length = std::min(mine.size(), SharedTable::Page::kText - 1);
+    std::memcpy(texts[rank_], mine.data(), length);
+    texts[rank_][length] = '\0';
+    page_->round[rank_].store(round);
+    std::vector<std::string> all;
+    for (int rank = 0; rank < page_->size; ++rank) {
+      while (page_->round[rank].load() < round) sched_yield();
+      all.emplace_back(texts[rank]);
+    }
+    return all;
+  }
+
+ private:
+  SharedTable::Page* page_;
+  int rank_;
+  int rounds_ = 0;
+};
+
+}  // namespace
+
+SharedTable::SharedTable(int size)
+    : page_(static_cast<Page*>(
+          mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+  page_->size = size;
+}
+SharedTable::~SharedTable() { munmap(page_, sizeof(Page)); }
+std::unique_ptr<detail::Rendezvous> SharedTable::rendezvous(int rank) {
+  return std::make_unique<TableRendezvous>(page_, rank);
+}
+void SharedTable::say(int rank, const std::string& text) {
+  std::memcpy(page_->said[rank], text.c_str(), std::min(text.size() + 1, Page::kText - 1));
+}
+std::string SharedTable::said(int rank) const { return page_->said[rank]; }
+
+std::vector<pid_t> fork_ranks(SharedTable& table, int size,
+                              const std::function<void(int rank, SharedTable&)>& body) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      int status = 0;
+      try {
+        body(rank, table);
+      } catch (...) {
+        table.say(rank, kind_of(std::current_exception()) + ": " + text_of(std::current_exception()));
+        status = 3;
+      }
+      _exit(status);
+    }
+    children.push_back(child);
+  }
+  return children;
+}
+
+std::string wait_for(pid_t pid) {
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid) return "no such child";
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : "exit " + std::to_string(WEXITSTATUS(status));
+}
+
+std::string kind_of(const std::exception_ptr& error) {
+  if (!error) return "nothing";
+  try {
+    std::rethrow_exception(error);
+  } catch (const CommMismatch&) {
+    return "CommMismatch";
+  } catch (const PeerSilent&) {
+    return "PeerSilent";
+  } catch (const PeerLost&) {
+    return "PeerLost";
+  } catch (const RemoteFailure&) {
+    return "RemoteFailure";
+  } catch (const CommAborted&) {
+    return "CommAborted";
+  } catch (const CommError&) {
+    return "CommError";
+  } catch (const InvalidArgument&) {
+    return "InvalidArgument";
+  } catch (const std::exception&) {
+    return "another exception";
+  }
+}
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+  }
+  return "";
+}
+
+}  // namespace heddle::test
