@@ -32,21 +32,6 @@ void set_site(detail::CallRecord& record, const std::source_location& where) {
   record.line = where.line();
 }
 
-// Sends and receives arrays as they lie in memory; the others through a copy.
-struct Contiguous {
-  explicit Contiguous(const NDArray& array)
-      : wanted(array),
-        used(array.is_contiguous() ? array : NDArray(array.shape(), array.dtype(), array.device())) {}
-  void before() const {
-    if (copied()) used.assign(wanted.detach());
-  }
-  void after() const {
-    if (copied()) wanted.detach().assign(used);
-  }
-  bool copied() const { return used.storage() != wanted.storage(); }
-  const NDArray &wanted, used;
-};
-
 // One call: what is asked for, checked before anything is pushed.
 class Request {
  public:
@@ -271,6 +256,15 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
   what.out = static_cast<std::byte*>(data);
   what.in = what.out;
   state_->run_now(what);
+}
+
+NDArray Communicator::shared_array(Shape shape, DType dtype) {
+  EngineScope scope(engine());
+  const NDArray elsewhere(shape, dtype);  // checks, and takes no memory
+  const std::size_t bytes = elsewhere.storage()->bytes();
+  std::shared_ptr<std::byte> memory = state_->backend().allocate_shared(bytes);
+  if (!memory) return elsewhere;
+  return {std::make_shared<Storage>(engine(), cpu(), bytes, std::move(memory)), shape, dtype};
 }
 
 std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where where) {

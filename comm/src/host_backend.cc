@@ -72,17 +72,15 @@ void HostBackend::run(Collective& call) {
 
 void HostBackend::carry(Collective& call) {
   const Kind kind = call.record.kind;
-  const bool pairs = kind == Kind::send || kind == Kind::recv || kind == Kind::all_to_all;
-  const bool direct =
-      call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
-  if (!pairs && direct) return direct_.run(call);
-  std::vector<std::byte> spare;
-  if (call.record.failed) {  // what others still send has to go somewhere
-    std::int64_t most = static_cast<std::int64_t>(call.record.count) * size();
-    for (std::int64_t count : call.in_counts) most += count;
-    for (std::int64_t count : call.out_counts) most += count;
-    spare.resize(static_cast<std::size_t>(most) * call.element());
-    call.in = call.out = spare.data();
+  const bool pair = kind == Kind::send || kind == Kind::recv;
+  const bool direct = call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
+  if (!pair && kind != Kind::all_to_all && direct) return direct_.run(call);
+  // Messages alone would not show that two ranks both take themselves for the root.
+  if (!pair) direct_.agree(call);
+  std::vector<std::byte> unwanted;
+  if (call.record.failed) {  // what the other one sends all the same has to go somewhere
+    unwanted.resize(call.bytes());
+    call.in = call.out = unwanted.data();
   }
   messages_.run(call);
 }

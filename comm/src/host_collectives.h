@@ -30,6 +30,11 @@ class HostCollectives {
   HostCollectives(HostGroup& group, const Reach& reach);
   // All kinds but send, recv and all_to_all. The call's sequence is one more than that of the last one.
   void run(const Collective& call);
+  // Only finds out whether all have called the same, and have something to bring: throws otherwise.
+  void agree(const Collective& call) {
+    arrive(call, nullptr, 0);
+    meet(call);
+  }
 
  private:
   struct Slices;

@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 
 #include <heddle/ndarray.h>
 
@@ -15,7 +16,10 @@ std::string describe(const Storage& storage, const NDArray* array) {
 }  // namespace
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes)
-    : engine_(&engine), device_(device), bytes_(bytes) {
+    : Storage(engine, device, bytes, nullptr) {}
+
+Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
+    : engine_(&engine), device_(device), bytes_(bytes), lent_(std::move(memory)), data_(lent_.get()) {
   if (device.kind != DeviceKind::cpu) {
     throw InvalidArgument("this build has no memory on " + device.to_string() + "; it has cpu devices only");
   }
@@ -24,7 +28,8 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
 }
 
 Storage::~Storage() {
-  if (std::byte* block = data_.load(std::memory_order_acquire)) detail::cpu_deallocate(block, bytes_);
+  std::byte* block = data_.load(std::memory_order_acquire);
+  if (block && !lent_) detail::cpu_deallocate(block, bytes_);
 }
 
 std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {

@@ -19,6 +19,8 @@ class Storage {
   // Memory is taken from the device's caching allocator at the first data(), and given back when the last
   // array and the last op that hold this storage are gone.
   Storage(Engine& engine, Device device, std::size_t bytes);
+  // On memory from elsewhere, aligned for what it is to hold: kept until it is given back with the storage.
+  Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -44,6 +46,7 @@ class Storage {
   Var var_;
   Device device_;
   std::size_t bytes_;
+  const std::shared_ptr<std::byte> lent_;  // null: the memory is the allocator's
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
   check::Record record_;

@@ -1,0 +1,194 @@
+// Calls as ops: their order, what they wait for, and what they can be part of.
+#include <optional>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/array_op.h>
+#include <heddle/communicator.h>
+#include <heddle/graph.h>
+
+#include "ranks.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+NDArray floats(std::int64_t count, float value = 1) {
+  return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
+}
+
+std::vector<float> all_of(std::int64_t count, float value) {
+  return std::vector<float>(static_cast<std::size_t>(count), value);
+}
+
+}  // namespace
+
+TEST_CASE("the lecture's example: B is reduced while D is computed") {
+  run_local(2, {}, [](Communicator& comm) {
+    NDArray a = floats(3), b = floats(3), d = floats(3);
+    a.fill(2);
+    comm.all_reduce(a, b);
+    d.assign(a);
+    comm.all_reduce(d, ReduceOp::prod);
+    REQUIRE(b.to_vector<float>() == all_of(3, 4));
+    REQUIRE(d.to_vector<float>() == all_of(3, 4));
+  });
+}
+
+TEST_CASE("what is ready first waits for what was called first") {
+  run_local(2, {}, [](Communicator& comm) {
+    std::optional<Completion> held;
+    Var holding = comm.engine().new_var();
+    NDArray late = floats(5), early = floats(5, 3);
+    late.wait();
+    comm.engine().push_async([&held](RunContext&, Completion done) { held.emplace(std::move(done)); },
+                             {.mutate = {late.var(), holding}});
+    comm.all_reduce(late);
+    comm.all_reduce(early);
+    // On one rank the first array comes late, on the other one at once: the order is that of the calls on both.
+    while (!held) comm.engine().wait(comm.var());
+    held->done();
+    REQUIRE(early.to_vector<float>() == all_of(5, 6));
+    REQUIRE(late.to_vector<float>() == all_of(5, 2));
+  });
+}
+
+TEST_CASE("a thousand calls without a wait") {
+  run_local(3, {}, [](Communicator& comm) {
+    std::vector<NDArray> all;
+    for (int i = 0; i < 1000; ++i) {
+      all.push_back(floats(1 + i % 50, static_cast<float>(i)));
+      comm.all_reduce(all.back());
+    }
+    for (int i = 0; i < 1000; ++i) {
+      REQUIRE(all[static_cast<std::size_t>(i)].to_vector<float>() == all_of(1 + i % 50, static_cast<float>(3 * i)));
+    }
+  });
+}
+
+TEST_CASE("views are reduced in place, whether they are contiguous or not") {
+  run_local(2, {}, [](Communicator& comm) {
+    NDArray whole = zeros({4, 6}), column = whole.slice(1, {2, 4}), row = whole[1];
+    column.fill(1);
+    comm.all_reduce(column);
+    comm.all_reduce(row);
+    const std::vector<float> values = whole.to_vector<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const bool in_column = i % 6 == 2 || i % 6 == 3;
+      REQUIRE(values[i] == (in_column ? (i / 6 == 1 ? 4 : 2) : 0));
+    }
+  });
+}
+
+TEST_CASE("a captured call is launched again and again") {
+  run_local(2, {}, [](Communicator& comm) {
+    NDArray data = floats(100);
+    Graph step = comm.engine().capture([&] { comm.all_reduce(data); });
+    for (int i = 0; i < 5; ++i) step.launch();
+    REQUIRE(data.to_vector<float>() == all_of(100, 32));
+  });
+}
+
+TEST_CASE("calls without the engine come after those with it") {
+  for (std::size_t count : {1u, 1000u, 200'000u}) {
+    run_local(2, {}, [&](Communicator& comm) {
+      NDArray before = floats(10);
+      comm.all_reduce(before);
+      std::vector<float> data(count, 3);
+      comm.all_reduce(data.data(), data.size(), DType::f32);
+      REQUIRE(data == std::vector<float>(count, 6));
+      REQUIRE(before.to_vector<float>() == all_of(10, 2));
+    });
+  }
+}
+
+TEST_CASE("shared arrays are arrays like others") {
+  run_local(3, {}, [](Communicator& comm) {
+    for (std::int64_t count : {1, 5000, 100'001}) {
+      NDArray data = comm.shared_array({count});
+      data.fill(comm.rank() + 1);
+      comm.all_reduce(data);
+      REQUIRE(data.to_vector<float>() == all_of(count, 6));
+    }
+  });
+}
+
+TEST_CASE("split by colour, ordered by key") {
+  run_local(5, {}, [](Communicator& comm) {
+    const int colour = comm.rank() == 4 ? -1 : comm.rank() % 2;
+    const auto part = comm.split(colour, -comm.rank());
+    REQUIRE((part == nullptr) == (colour < 0));
+    if (part) {
+      REQUIRE(part->size() == 2);
+      REQUIRE(part->rank() == (comm.rank() < 2 ? 1 : 0));
+      NDArray data = floats(10, static_cast<float>(comm.rank()));
+      part->all_reduce(data);
+      REQUIRE(data.to_vector<float>() == all_of(10, static_cast<float>(2 * colour + 2)));
+    }
+    NDArray data = floats(10);
+    comm.all_reduce(data);
+    REQUIRE(data.to_vector<float>() == all_of(10, 5));
+  });
+}
+
+TEST_CASE("reductions have one result, whatever carries them and however they are cut") {
+  // Numbers of very different size: each order of additions rounds in its own way.
+  const auto number = [](int rank, std::int64_t i) {
+    return static_cast<float>((i * 37 + rank * 101) % 1009) * (i % 3 ? 1e-4f : 1e4f) / static_cast<float>(rank + 3);
+  };
+  for (int ranks : {2, 3, 4, 6, 8}) {
+    std::vector<std::vector<float>> results;
+    for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
+      run_local(ranks, {.algorithm = algorithm, .reproducible = true}, [&](Communicator& comm) {
+        std::vector<float> values(30'000);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = number(comm.rank(), static_cast<std::int64_t>(i));
+        NDArray large = array(values, {30'000}), small = array(std::vector<float>(values.begin(), values.begin() + 100), {100});
+        comm.all_reduce(large);
+        comm.all_reduce(small);
+        const std::vector<float> all = large.to_vector<float>(), few = small.to_vector<float>();
+        REQUIRE(std::vector<float>(all.begin(), all.begin() + 100) == few);
+        if (comm.rank() == 0) results.push_back(all);
+      });
+    }
+    for (const std::vector<float>& result : results) CHECK(result == results[0]);
+  }
+}
+
+TEST_CASE("ranks that each have an even share of the parts give what one rank gives that has them all") {
+  // Eight parts, added by each rank in a balanced tree, then over the ranks.
+  const auto part = [](int index, std::size_t i) {
+    return static_cast<float>((i * 31 + static_cast<std::size_t>(index) * 17) % 997) * 1e-3f / static_cast<float>(index + 1);
+  };
+  const auto tree = [&](auto&& self, int begin, int count, std::size_t i) -> float {
+    if (count == 1) return part(begin, i);
+    return self(self, begin, count / 2, i) + self(self, begin + count / 2, count / 2, i);
+  };
+  std::vector<std::vector<float>> results;
+  for (int ranks : {1, 2, 4, 8}) {
+    run_local(ranks, {.reproducible = true}, [&](Communicator& comm) {
+      std::vector<float> share(10'000);
+      const int each = 8 / ranks;
+      for (std::size_t i = 0; i < share.size(); ++i) share[i] = tree(tree, comm.rank() * each, each, i);
+      NDArray data = array(share, {10'000});
+      comm.all_reduce(data);
+      const std::vector<float> all = data.to_vector<float>();
+      if (comm.rank() == 0) results.push_back(all);
+    });
+  }
+  for (const std::vector<float>& result : results) CHECK(result == results[0]);
+}
+
+TEST_CASE("on every scheduler") {
+  for (const EngineOptions& options : {EngineOptions{.scheduler = Scheduler::threaded, .workers = 1},
+                                       EngineOptions{.scheduler = Scheduler::fuzz, .seed = 5}}) {
+    Engine engine(options);
+    run_local(2, {.engine = &engine}, [&](Communicator& comm) {
+      EngineScope scope(engine);
+      NDArray data = floats(10);
+      for (int i = 0; i < 4; ++i) comm.all_reduce(data);
+      REQUIRE(data.to_vector<float>() == all_of(10, 16));
+    });
+  }
+}
