@@ -73,7 +73,8 @@ void HostBackend::run(Collective& call) {
 void HostBackend::carry(Collective& call) {
   const Kind kind = call.record.kind;
   const bool pair = kind == Kind::send || kind == Kind::recv;
-  const bool direct = call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
+  const bool direct =
+      call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
   if (!pair && kind != Kind::all_to_all && direct) return direct_.run(call);
   // Messages alone would not show that two ranks both take themselves for the root.
   if (!pair) direct_.agree(call);

@@ -139,7 +139,7 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 void* closure_of(OpNode* op) noexcept;
 struct Failure;
 void tell_skipped(OpNode* op, const Failure& why) noexcept;  // it is not going to run
-void destroy_closure(OpNode* op) noexcept;  // or lets go of the prepared op
-void free_op(OpNode* op) noexcept;          // after destroy_closure
+void destroy_closure(OpNode* op) noexcept;                   // or lets go of the prepared op
+void free_op(OpNode* op) noexcept;                           // after destroy_closure
 
 }  // namespace heddle::detail

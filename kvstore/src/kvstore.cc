@@ -1,12 +1,32 @@
+#include <heddle/communicator.h>
 #include <heddle/kvstore.h>
 
+#include "allreduce_store.h"
 #include "local_store.h"
 
 namespace heddle {
 
+namespace {
+
+[[noreturn]] void no_such_type(const std::string& type) {
+  throw InvalidArgument("KVStore::create: there is no type '" + type + "'; there are local, allreduce");
+}
+
+}  // namespace
+
 std::unique_ptr<KVStore> KVStore::create(const std::string& type) {
   if (type == "local") return std::make_unique<LocalStore>();
-  throw InvalidArgument("KVStore::create: there is no type '" + type + "'; there is local");
+  if (type == "allreduce") return std::make_unique<AllReduceStore>(Communicator::create());
+  no_such_type(type);
+}
+
+std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_ptr<Communicator> ranks) {
+  if (type != "allreduce") {
+    if (type == "local") throw InvalidArgument("KVStore::create: a local store has no communicator");
+    no_such_type(type);
+  }
+  if (!ranks) throw InvalidArgument("KVStore::create: the communicator is null");
+  return std::make_unique<AllReduceStore>(std::move(ranks));
 }
 
 void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,

@@ -21,7 +21,12 @@ template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDA
   });
 }
 
-// One op that reads the values of all devices.
+std::string describe(const NDArray& array) {
+  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
+}
+
+}  // namespace
+
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].copy_to(device);
@@ -38,13 +43,7 @@ NDArray push_sum(std::span<const NDArray> values, Device device) {
   return sum;
 }
 
-std::string describe(const NDArray& array) {
-  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
-}
-
-}  // namespace
-
-const NDArray& LocalStore::stored(const char* call, Key key, std::span<const NDArray> arrays) const {
+const NDArray& LocalStore::checked(const char* call, Key key, std::span<const NDArray> arrays) const {
   std::string who = "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
   auto found = values_.find(key);
   if (found == values_.end()) throw InvalidArgument(who + "the key is unknown; init it first");
@@ -65,7 +64,7 @@ void LocalStore::init(Key key, const NDArray& value) {
 }
 
 void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const NDArray& value = stored("push", key, values);
+  const NDArray& value = checked("push", key, values);
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
     optimizer_->update(key, value, sum, options);
@@ -75,14 +74,14 @@ void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOpti
 }
 
 void LocalStore::pull(Key key, std::span<const NDArray> out) {
-  const NDArray& value = stored("pull", key, out);
+  const NDArray& value = checked("pull", key, out);
   for (const NDArray& array : out) {
     array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
   }
 }
 
 void LocalStore::assign(Key key, const NDArray& value) {
-  const NDArray& here = stored("assign", key, {&value, 1});
+  const NDArray& here = checked("assign", key, {&value, 1});
   here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
 }
 

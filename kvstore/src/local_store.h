@@ -21,10 +21,16 @@ class LocalStore : public KVStore {
   // One process has one order of pushes, so there is nobody to wait for.
   void barrier() override {}
 
+  // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
+  const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
+  const NDArray& at(Key key) const { return values_.at(key); }
+
  private:
-  const NDArray& stored(const char* call, Key key, std::span<const NDArray> arrays) const;
   std::map<Key, NDArray> values_;
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+// One op that adds the values of all devices, in their order, on `device`; of a single one, its copy there if it is not.
+NDArray push_sum(std::span<const NDArray> values, Device device);
 
 }  // namespace heddle

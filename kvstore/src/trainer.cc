@@ -45,7 +45,7 @@ void Trainer::init_store() {
   options_.store->set_optimizer(options_.optimizer, options_.params);
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
-    if (replicas_.size() == 1) {
+    if (replicas_.size() == 1 && options_.store->workers() == 1) {
       options_.store->init(key, replicas_[0][i].value);
     } else {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
@@ -97,8 +97,11 @@ void Trainer::step(double grad_scale) {
   std::vector<std::vector<NDArray>> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
+  // In the order in which the backward pass computes them, so that what a store does with the first ones happens meanwhile.
+  for (std::size_t i = all.size(); i-- > 0;)
+    options_.store->push(static_cast<KVStore::Key>(i), all[i], update);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    options_.store->push_pull(static_cast<KVStore::Key>(i), all[i], values(i), update);
+    options_.store->pull(static_cast<KVStore::Key>(i), values(i));
     for (const auto& replica : replicas_) clear_grad(replica[i].value);
   }
   remember_versions();

@@ -68,8 +68,9 @@ NDArray::NDArray(Shape shape, DType dtype, Device device)
 NDArray::NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype)
     : storage_(std::move(storage)), shape_(shape), strides_(contiguous_strides(shape)), dtype_(dtype) {
   if (storage_ && checked_bytes(shape, dtype) <= storage_->bytes()) return;
-  throw InvalidArgument("NDArray: " + shape.to_string() + " of " + name_of(dtype) + " does not fit into " +
-                        (storage_ ? std::to_string(storage_->bytes()) + " bytes" : std::string("no storage")));
+  throw InvalidArgument(
+      "NDArray: " + shape.to_string() + " of " + name_of(dtype) + " does not fit into " +
+      (storage_ ? std::to_string(storage_->bytes()) + " bytes" : std::string("no storage")));
 }
 
 bool NDArray::is_contiguous() const {

@@ -45,9 +45,12 @@ void wait_all(Communicator& comm, const NDArray& data) {
 const std::vector<Mismatch>& mismatches() {
   static const std::vector<Mismatch> all{
       {"count", [](Communicator& c) { reduce_now(c, 5); }, [](Communicator& c) { reduce_now(c, 4); }},
-      {"count, large", [](Communicator& c) { reduce_now(c, 50'000); }, [](Communicator& c) { reduce_now(c, 60'000); }},
-      {"small and large", [](Communicator& c) { reduce_now(c, 4); }, [](Communicator& c) { reduce_now(c, 60'000); }},
-      {"op", [](Communicator& c) { reduce_now(c, 4, ReduceOp::max); }, [](Communicator& c) { reduce_now(c, 4); }},
+      {"count, large", [](Communicator& c) { reduce_now(c, 50'000); },
+       [](Communicator& c) { reduce_now(c, 60'000); }},
+      {"small and large", [](Communicator& c) { reduce_now(c, 4); },
+       [](Communicator& c) { reduce_now(c, 60'000); }},
+      {"op", [](Communicator& c) { reduce_now(c, 4, ReduceOp::max); },
+       [](Communicator& c) { reduce_now(c, 4); }},
       {"dtype",
        [](Communicator& c) {
          NDArray data = zeros({4}, DType::f64);
@@ -85,7 +88,10 @@ const std::vector<Mismatch>& mismatches() {
          wait_all(c, data);
        }},
       {"a call left out",
-       [](Communicator& c) { c.barrier(); c.wait(); },
+       [](Communicator& c) {
+         c.barrier();
+         c.wait();
+       },
        [](Communicator& c) {
          NDArray data = floats(4);
          c.all_reduce(data);
@@ -162,12 +168,14 @@ TEST_CASE("ranks that call different things are told so, on every rank, with bot
 
 TEST_CASE("with three ranks the one that agrees with another hears of it too") {
   for (const Mismatch& mismatch : mismatches()) {
-    if (std::string(mismatch.name) == "length of a message" || std::string(mismatch.name) == "everybody receives") continue;
-    if (std::string(mismatch.name) == "what has to be exchanged") continue;  // four elements are not three parts
+    if (std::string(mismatch.name) == "length of a message" ||
+        std::string(mismatch.name) == "everybody receives")
+      continue;
+    if (std::string(mismatch.name) == "what has to be exchanged")
+      continue;  // four elements are not three parts
     CAPTURE(std::string(mismatch.name));
-    const Outcomes outcomes = try_local(3, {}, [&](Communicator& comm) {
-      comm.rank() == 1 ? mismatch.odd(comm) : mismatch.even(comm);
-    });
+    const Outcomes outcomes = try_local(
+        3, {}, [&](Communicator& comm) { comm.rank() == 1 ? mismatch.odd(comm) : mismatch.even(comm); });
     for (const std::exception_ptr& outcome : outcomes) CHECK(kind_of(outcome) == "CommMismatch");
   }
 }

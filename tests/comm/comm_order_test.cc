@@ -63,7 +63,8 @@ TEST_CASE("a thousand calls without a wait") {
       comm.all_reduce(all.back());
     }
     for (int i = 0; i < 1000; ++i) {
-      REQUIRE(all[static_cast<std::size_t>(i)].to_vector<float>() == all_of(1 + i % 50, static_cast<float>(3 * i)));
+      REQUIRE(all[static_cast<std::size_t>(i)].to_vector<float>() ==
+              all_of(1 + i % 50, static_cast<float>(3 * i)));
     }
   });
 }
@@ -136,15 +137,18 @@ TEST_CASE("split by colour, ordered by key") {
 TEST_CASE("reductions have one result, whatever carries them and however they are cut") {
   // Numbers of very different size: each order of additions rounds in its own way.
   const auto number = [](int rank, std::int64_t i) {
-    return static_cast<float>((i * 37 + rank * 101) % 1009) * (i % 3 ? 1e-4f : 1e4f) / static_cast<float>(rank + 3);
+    return static_cast<float>((i * 37 + rank * 101) % 1009) * (i % 3 ? 1e-4f : 1e4f) /
+           static_cast<float>(rank + 3);
   };
   for (int ranks : {2, 3, 4, 6, 8}) {
     std::vector<std::vector<float>> results;
     for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
       run_local(ranks, {.algorithm = algorithm, .reproducible = true}, [&](Communicator& comm) {
         std::vector<float> values(30'000);
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = number(comm.rank(), static_cast<std::int64_t>(i));
-        NDArray large = array(values, {30'000}), small = array(std::vector<float>(values.begin(), values.begin() + 100), {100});
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = number(comm.rank(), static_cast<std::int64_t>(i));
+        NDArray large = array(values, {30'000}),
+                small = array(std::vector<float>(values.begin(), values.begin() + 100), {100});
         comm.all_reduce(large);
         comm.all_reduce(small);
         const std::vector<float> all = large.to_vector<float>(), few = small.to_vector<float>();
@@ -159,7 +163,8 @@ TEST_CASE("reductions have one result, whatever carries them and however they ar
 TEST_CASE("ranks that each have an even share of the parts give what one rank gives that has them all") {
   // Eight parts, added by each rank in a balanced tree, then over the ranks.
   const auto part = [](int index, std::size_t i) {
-    return static_cast<float>((i * 31 + static_cast<std::size_t>(index) * 17) % 997) * 1e-3f / static_cast<float>(index + 1);
+    return static_cast<float>((i * 31 + static_cast<std::size_t>(index) * 17) % 997) * 1e-3f /
+           static_cast<float>(index + 1);
   };
   const auto tree = [&](auto&& self, int begin, int count, std::size_t i) -> float {
     if (count == 1) return part(begin, i);

@@ -26,8 +26,9 @@ struct OpTable {
 // group was cancelled. For ops that somebody else waits for too, as another process does for its part of a collective.
 // Of ops on streams nobody is told.
 template <class Op, class F> constexpr auto skipper() -> void (*)(void*, const std::exception_ptr&) noexcept {
-  if constexpr (requires(F& fn, const std::exception_ptr& why) { fn.skipped(why); }) {
-    return [](void* self, const std::exception_ptr& why) noexcept { static_cast<Op*>(self)->fn.skipped(why); };
+  if constexpr (requires(F & fn, const std::exception_ptr& why) { fn.skipped(why); }) {
+    return
+        [](void* self, const std::exception_ptr& why) noexcept { static_cast<Op*>(self)->fn.skipped(why); };
   } else {
     return nullptr;
   }
@@ -51,9 +52,8 @@ template <class F> struct SyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<SyncOp*>(self)->~SyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<SyncOp*>(self); }
-  static constexpr OpTable table{
-      false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap, false,
-      skipper<SyncOp, F>()};
+  static constexpr OpTable table{false,        run,   std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap, false, skipper<SyncOp, F>()};
 };
 
 template <class F> struct AsyncOp {
@@ -65,9 +65,8 @@ template <class F> struct AsyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{
-      true, run, std::is_trivially_destructible_v<F> ? nullptr : destroy, destroy_heap, true,
-      skipper<AsyncOp, F>()};
+  static constexpr OpTable table{true,         run,  std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap, true, skipper<AsyncOp, F>()};
 };
 
 }  // namespace detail

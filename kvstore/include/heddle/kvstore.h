@@ -14,19 +14,28 @@
 
 namespace heddle {
 
+class Communicator;
+
 // Not thread-safe. All arrays of a key have the shape and dtype it was initialised with; a key that is unknown or
 // initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call.
 class KVStore {
  public:
   using Key = std::int64_t;
 
-  // "local": in this process, for any number of cpu(i) devices. Throws InvalidArgument saying what exists.
+  // "local": in this process, for any number of cpu(i) devices. "allreduce": what is stored is on every rank of the job
+  // that this process was launched in, and pushes are summed over all of them (every rank makes the same calls in the same
+  // order, but for assign and state, which are each rank's own affair). Throws InvalidArgument saying what exists.
   static std::unique_ptr<KVStore> create(const std::string& type = "local");
+  // The same over these ranks.
+  static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks);
 
   virtual ~KVStore() = default;
   virtual std::string type() const = 0;
+  // This process's number among those that push, and how many there are.
+  virtual int rank() const { return 0; }
+  virtual int workers() const { return 1; }
 
-  // Stores a copy of value, on value's device.
+  // Stores a copy of value, on value's device; of several workers' values that of rank 0.
   virtual void init(Key key, const NDArray& value) = 0;
 
   // Sums the values, one a device, in the order given. With an optimizer the sum is a gradient that updates what

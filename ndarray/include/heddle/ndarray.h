@@ -43,7 +43,8 @@ class NDArray {
  public:
   NDArray() = default;  // undefined: only defined() and assignment may be used
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
-  NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from the storage's first byte
+  NDArray(std::shared_ptr<Storage> storage, Shape shape,
+          DType dtype);  // row-major, from the storage's first byte
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }

@@ -1,0 +1,58 @@
+// The store of a job in which every rank keeps everything: pushes are summed over the ranks by all_reduce.
+//
+// Gradients are small and many, and a reduction has its price whatever its size. So pushes that follow each other are
+// copied into a bucket, which is reduced as a whole when it is full or somebody asks for what is in it. A copy is an op
+// like others: it runs when its gradient is there, and the reduction when the last of its bucket is, while the backward
+// pass computes the gradients of the next one. (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.)
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <heddle/communicator.h>
+
+#include "local_store.h"
+
+namespace heddle {
+
+class AllReduceStore final : public KVStore {
+ public:
+  explicit AllReduceStore(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
+
+  std::string type() const override { return "allreduce"; }
+  int rank() const override { return ranks_->rank(); }
+  int workers() const override { return ranks_->size(); }
+  void init(Key key, const NDArray& value) override;
+  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
+  void pull(Key key, std::span<const NDArray> out) override;
+  void assign(Key key, const NDArray& value) override;
+  void set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
+  void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  void clear_errors() override;
+  void barrier() override;
+  using KVStore::pull;
+  using KVStore::push;
+
+ private:
+  struct Entry {
+    Key key;
+    Shape shape;
+    std::int64_t offset;  // elements
+    UpdateOptions options;
+  };
+  struct Bucket {
+    NDArray data{};  // memory that the ranks share, where they share a host
+    std::int64_t used = 0;
+    std::vector<Entry> entries{};
+  };
+  NDArray room_for(const NDArray& value);
+  void reduce();      // the bucket that is being filled
+  void finish_all();  // and begins with the first bucket again
+  std::shared_ptr<Communicator> ranks_;
+  LocalStore local_;
+  std::vector<Bucket> buckets_;  // used again in each step, in one order
+  std::size_t current_ = 0;
+};
+
+}  // namespace heddle

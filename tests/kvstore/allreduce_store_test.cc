@@ -1,0 +1,169 @@
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/communicator.h>
+#include <heddle/heddle.h>
+
+using namespace heddle;
+
+namespace {
+
+// body(store, rank) on a thread for each rank; rethrows what one of them threw.
+void on_ranks(int size, const std::function<void(const std::shared_ptr<KVStore>&, int)>& body) {
+  auto ranks = Communicator::create_local(size, {.reproducible = true});
+  std::vector<std::exception_ptr> errors(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(KVStore::create("allreduce", std::move(ranks[rank])), static_cast<int>(rank));
+      } catch (...) {
+        errors[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+std::vector<float> values(std::int64_t count, float value) {
+  return std::vector<float>(static_cast<std::size_t>(count), value);
+}
+
+Sequential make_net() {
+  Generator generator(1);
+  return Sequential{Dense(4, 16, {.relu = true}, generator), Dense(16, 3, {}, generator)};
+}
+
+// Rows begin .. end of 24 samples.
+struct Batch {
+  NDArray x, labels;
+};
+Batch batch(std::int64_t begin, std::int64_t end) {
+  Generator generator(2);
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = begin; i < end; ++i) labels.push_back(i % 3);
+  return {generator.normal({24, 4}).slice(0, {begin, end}), array(labels, {end - begin})};
+}
+
+std::vector<float> weights_of(const Sequential& net) {
+  std::vector<float> all;
+  for (const Parameter& parameter : net.parameters()) {
+    const std::vector<float> some = parameter.value.to_vector<float>();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+// The weights after ten steps of `parts` ranks that share 24 samples.
+std::vector<float> train(const std::shared_ptr<KVStore>& store, int rank, int parts) {
+  Sequential net = make_net();
+  if (rank > 0) {  // rank 0's beginning is everybody's
+    for (const Parameter& parameter : net.parameters()) parameter.value.detach().fill(0);
+  }
+  Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = store});
+  const Batch mine = batch(24 / parts * rank, 24 / parts * (rank + 1));
+  for (int step = 0; step < 10; ++step) {
+    backward(cross_entropy(net(mine.x), mine.labels));
+    trainer.step(1.0 / parts);
+  }
+  return weights_of(net);
+}
+
+}  // namespace
+
+TEST_CASE("pushes are summed over the ranks, small and large, in buckets or over them") {
+  on_ranks(3, [](const std::shared_ptr<KVStore>& store, int rank) {
+    REQUIRE(store->type() == "allreduce");
+    REQUIRE(store->rank() == rank);
+    REQUIRE(store->workers() == 3);
+    const std::int64_t sizes[] = {1, 10, 200'000, 300'000, 5, 100'000, 1};
+    for (KVStore::Key key = 0; key < 7; ++key) store->init(key, zeros({sizes[key]}));
+    for (int round = 1; round <= 3; ++round) {
+      std::vector<NDArray> out;
+      for (KVStore::Key key = 0; key < 7; ++key) {
+        store->push(key, full({sizes[key]}, static_cast<double>((rank + 1) * (key + 1) * round)));
+        out.push_back(zeros({sizes[key]}));
+      }
+      for (KVStore::Key key = 0; key < 7; ++key) store->pull(key, out[static_cast<std::size_t>(key)]);
+      for (KVStore::Key key = 0; key < 7; ++key) {
+        REQUIRE(out[static_cast<std::size_t>(key)].to_vector<float>() ==
+                values(sizes[key], static_cast<float>(6 * (key + 1) * round)));
+      }
+    }
+    store->barrier();
+  });
+}
+
+TEST_CASE("dtypes do not share a bucket, and everybody begins with rank 0's value") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int rank) {
+    store->init(0, full({3}, rank + 5.0));
+    store->init(1, full({2}, rank + 5.0, DType::f64));
+    NDArray single = zeros({3}), wide = zeros({2}, DType::f64);
+    store->pull(0, single);
+    store->pull(1, wide);
+    REQUIRE(single.to_vector<float>() == values(3, 5));
+    REQUIRE(wide.to_vector<double>() == std::vector<double>{5, 5});
+    store->push(0, ones({3}));
+    store->push(1, ones({2}, DType::f64));
+    store->pull(0, single);
+    store->pull(1, wide);
+    REQUIRE(single.to_vector<float>() == values(3, 2));
+    REQUIRE(wide.to_vector<double>() == std::vector<double>{2, 2});
+  });
+}
+
+TEST_CASE("ranks that share a batch learn what one learns that has all of it") {
+  const std::vector<float> alone = train(KVStore::create("local"), 0, 1);
+  for (int parts : {1, 2, 4}) {
+    std::vector<std::vector<float>> learnt(static_cast<std::size_t>(parts));
+    on_ranks(parts, [&](const std::shared_ptr<KVStore>& store, int rank) {
+      learnt[static_cast<std::size_t>(rank)] = train(store, rank, parts);
+    });
+    for (const std::vector<float>& weights : learnt) {
+      CHECK(weights == learnt[0]);
+      REQUIRE(weights.size() == alone.size());
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        CHECK(weights[i] == doctest::Approx(alone[i]).epsilon(1e-4));
+      }
+    }
+    if (parts == 1) CHECK(learnt[0] == alone);
+  }
+}
+
+TEST_CASE("a gradient that fails on one rank fails the step on all, and training goes on") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int rank) {
+    NDArray weight = ones({4});
+    set_requires_grad(weight);
+    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray x = ones({4});
+    if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
+    backward(sum(weight * x));
+    trainer.step();
+    bool failed = false;
+    try {
+      weight.wait();
+    } catch (const std::exception& error) {
+      failed = std::string(error.what()).find("bad batch") != std::string::npos;
+    }
+    REQUIRE(failed);
+    trainer.clear_errors();
+    backward(sum(weight * ones({4})));
+    trainer.step();
+    REQUIRE(weight.to_vector<float>() == values(4, -1));
+  });
+}
+
+TEST_CASE("what cannot be a store says so") {
+  CHECK_THROWS_AS(KVStore::create("local", Communicator::create_local(1)[0]), InvalidArgument);
+  CHECK_THROWS_AS(KVStore::create("allreduce", nullptr), InvalidArgument);
+  CHECK_THROWS_AS(KVStore::create("ring", Communicator::create_local(1)[0]), InvalidArgument);
+}
