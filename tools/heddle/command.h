@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,5 +15,11 @@ using Action = std::function<int()>;
 
 // Adds the command to the program; when it is the one asked for, it puts what it does into `action`.
 void add_trace(CLI::App& program, Action& action);
+
+// The words behind the first --, if there is one.
+using Behind = std::optional<std::vector<std::string>>;
+void add_launch(CLI::App& program, Action& action, const Behind& behind);
+
+void add_doctor(CLI::App& program, Action& action);
 
 }  // namespace heddle::tool

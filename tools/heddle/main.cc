@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "command.h"
 
@@ -32,19 +36,34 @@ int misused(const CLI::App& program, const CLI::ParseError& error) {
   return kMisused;
 }
 
+// What stands behind -- in the command line of `launch`. CLI11 would look for options of `heddle` there.
+Behind take_program(std::vector<std::string>& words) {
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  if (mark == words.end() || words.front() != "launch") return std::nullopt;
+  const std::vector<std::string> program(mark + 1, words.end());
+  words.erase(mark, words.end());
+  return program;
+}
+
 int run(int argc, char** argv) {
   CLI::App program{
-      "Looks into what programs that use Heddle do.\n\n"
-      "Record a trace:  HEDDLE_TRACE=out.json ./program\n"
-      "Look at it:      heddle trace out.json\n"
-      "In a browser:    heddle trace out.json --html out.html"};
+      "Starts programs that use Heddle, and looks into what they do.\n\n"
+      "Start four ranks: heddle launch -n 4 ./program\n"
+      "What is in a way: heddle doctor\n"
+      "Record a trace:   HEDDLE_TRACE=out.json ./program\n"
+      "Look at it:       heddle trace out.json\n"
+      "In a browser:     heddle trace out.json --html out.html"};
   program.name("heddle");
   program.require_subcommand(1);
   program.footer("heddle COMMAND --help says more about a command.");
   Action action;
   add_trace(program, action);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  add_launch(program, action, take_program(words));
+  add_doctor(program, action);
   try {
-    program.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    program.parse(words);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? program.exit(error) : misused(program, error);
   }

@@ -1,12 +1,12 @@
 // Who this process is among those of its job: what launchers say in the environment, in one documented precedence.
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <string>
 
 namespace heddle {
 
-// From the first of these that names a rank or a size (docs/comm.md has the table): HEDDLE_RANK, HEDDLE_SIZE
+// From the first of these that names a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
 // (`heddle launch`); RANK, WORLD_SIZE (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID,
 // SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes StatefulSet's pod name. Otherwise a job of one.
 struct LaunchEnvironment {
@@ -20,6 +20,8 @@ struct LaunchEnvironment {
 
   // Throws InvalidArgument naming the variable for what is missing, no number or out of range.
   static LaunchEnvironment from_environment();
+  // The same of variables from elsewhere; null: not set. An empty one counts as not set.
+  static LaunchEnvironment from(const std::function<const char*(const char* name)>& lookup);
 };
 
 }  // namespace heddle

@@ -1,0 +1,16 @@
+// The parts of examine_host.
+#pragma once
+
+#include <vector>
+
+#include <heddle/doctor.h>
+
+namespace heddle::detail {
+
+using Findings = std::vector<Finding>;
+
+void examine_network(Findings& findings);  // the job, names, addresses, ports
+void examine_memory(Findings& findings);   // what ranks of one host share
+void examine_others(Findings& findings);   // cores, other launchers and libraries
+
+}  // namespace heddle::detail

@@ -1,0 +1,224 @@
+// heddle launch: starts the processes of a job, here or by ssh, and ends them together.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "command.h"
+#include "launch/job.h"
+#include "launch/plan.h"
+#include "launch/process.h"
+
+extern char** environ;
+
+namespace heddle::tool {
+namespace {
+
+struct Options {
+  int ranks = 0;
+  std::string hosts, output, ssh = "ssh";
+  bool no_prefix = false;
+  double grace = 5;
+  std::vector<std::string> variables, program;
+};
+
+// A private directory for the ranks' socket, for as long as the job lives.
+class SocketDirectory {
+ public:
+  SocketDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-launch-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw std::runtime_error("cannot make a directory like " + pattern);
+    path_ = pattern;
+  }
+  ~SocketDirectory() { remove_socket_directory(path_); }
+  SocketDirectory(const SocketDirectory&) = delete;
+  SocketDirectory& operator=(const SocketDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string this_host() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Below the ports that Linux gives to outgoing connections; jobs of one launcher's host do not get the same.
+std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
+  constexpr int kFirst = 20000, kCount = 10000;
+  const char* set = std::getenv("HEDDLE_COMM_PORTS");
+  const std::string port = set && *set ? std::string(set).substr(0, std::string(set).find('-'))
+                                       : std::to_string(kFirst + ::getpid() % kCount);
+  const bool one_host = plan.front().host == plan.back().host;
+  std::string host = one_host ? "127.0.0.1" : plan.front().host;
+  if (host.empty()) host = this_host();
+  return "tcp:" + host.substr(host.find('@') + 1) + ":" + port;
+}
+
+// What other hosts are told of this one's environment.
+Environment forwarded(const std::vector<std::string>& asked) {
+  Environment result;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos ||
+        name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != std::string::npos)
+      continue;
+    if (name.starts_with("HEDDLE_") || name == "OMP_NUM_THREADS") result[name] = text.substr(equals + 1);
+  }
+  for (const std::string& one : asked) result[one.substr(0, one.find('='))] = one.substr(one.find('=') + 1);
+  return result;
+}
+
+// NAME becomes NAME=VALUE.
+std::vector<std::string> with_values(std::vector<std::string> variables) {
+  for (std::string& one : variables) {
+    const std::string name = one.substr(0, one.find('='));
+    const bool odd =
+        name.empty() || (name[0] >= '0' && name[0] <= '9') ||
+        name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") !=
+            std::string::npos;
+    if (odd) throw std::runtime_error("--env: '" + one + "' is no NAME or NAME=VALUE");
+    if (one.find('=') != std::string::npos) continue;
+    const char* value = std::getenv(one.c_str());
+    if (!value) throw std::runtime_error("--env: " + one + " is not set here");
+    one += std::string("=") + value;
+  }
+  return variables;
+}
+
+void share_cores(Environment& environment, int local_size) {
+  const std::string share = std::to_string(std::max(1, usable_cores() / local_size));
+  for (const char* name : {"HEDDLE_WORKERS", "OMP_NUM_THREADS"}) {
+    if (!std::getenv(name) && !environment.contains(name)) environment[name] = share;
+  }
+}
+
+RankProgram program_of(const RankPlan& rank, int size, const std::string& rendezvous,
+                       const Options& options) {
+  Environment environment = identity(rank, size, rendezvous);
+  if (rank.host.empty()) {
+    for (const std::string& one : options.variables) {
+      environment.emplace(one.substr(0, one.find('=')), one.substr(one.find('=') + 1));
+    }
+    share_cores(environment, rank.local_size);
+    return {rank, options.program, environment};
+  }
+  environment.merge(forwarded(options.variables));  // what there is already stays
+  const std::string directory = std::filesystem::current_path().string();
+  return {rank,
+          {options.ssh, "-o", "BatchMode=yes", "-T", "--", rank.host,
+           remote_script(rank, directory, environment, options.program)},
+          {}};
+}
+
+std::vector<RankPlan> plan_of(const Options& options) {
+  if (!options.hosts.empty()) return place_ranks(parse_hosts(options.hosts), options.ranks);
+  if (options.ranks == 0) throw std::runtime_error("say how many ranks: -n N, or where: --hosts A:2,B:2");
+  return place_ranks({{"", options.ranks}}, options.ranks);
+}
+
+[[noreturn]] void misuse(const std::string& why) {
+  throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+}
+
+// `rest` starts with the first word that is no option of ours; -- belongs to the program if it comes later.
+std::vector<std::string> program_in(std::vector<std::string> rest, const Behind& behind) {
+  if (!rest.empty() && rest.front().starts_with("-")) misuse("unknown option " + rest.front());
+  if (behind) {
+    if (!rest.empty()) rest.push_back("--");
+    rest.insert(rest.end(), behind->begin(), behind->end());
+  }
+  if (rest.empty()) misuse("which program? heddle launch -n 2 ./program");
+  return rest;
+}
+
+int run(const Options& options) {
+  const std::vector<RankPlan> plan = plan_of(options);
+  const bool all_here =
+      std::all_of(plan.begin(), plan.end(), [](const RankPlan& rank) { return rank.host.empty(); });
+  block_signals();
+  const std::unique_ptr<SocketDirectory> directory = all_here ? std::make_unique<SocketDirectory>() : nullptr;
+  const std::string rendezvous = directory ? "unix:" + directory->path() + "/job.sock" : tcp_rendezvous(plan);
+  Guard guard(directory ? directory->path() : "");
+  std::vector<RankProgram> programs;
+  for (const RankPlan& rank : plan) {
+    programs.push_back(program_of(rank, static_cast<int>(plan.size()), rendezvous, options));
+  }
+  return run_job(programs,
+                 {.prefix = !options.no_prefix,
+                  .output = options.output,
+                  .grace = std::chrono::milliseconds(static_cast<long long>(options.grace * 1000))},
+                 guard);
+}
+
+constexpr const char* kDescription =
+    "Starts a program several times, as the ranks of one job, and ends them together.\n\n"
+    "    heddle launch -n 4 ./train --epochs 3          four ranks on this host\n"
+    "    heddle launch --hosts a:2,b:2 -- ./train       two each on a and b, by ssh, in this directory\n"
+    "    heddle launch -n 4 --output logs ./train       what rank 2 prints goes to logs/rank-2.log\n"
+    "    heddle launch -n 2 --env SEED=7 -- env         what the ranks are told\n\n"
+    "Every line that a rank prints starts with [rank]. The first rank that fails ends the job: the others "
+    "get\n"
+    "SIGTERM, later SIGKILL, and heddle launch ends with the exit code of that rank (128 + the number of a "
+    "signal),\n"
+    "after its last lines of stderr. Ctrl-C and SIGTERM go to all ranks; a second one kills them.\n"
+    "Whatever a rank has started ends with it.\n\n"
+    "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
+    "by the\n"
+    "number of ranks on the host, 1 at least.\n"
+    "Ranks read HEDDLE_RANK, HEDDLE_SIZE, HEDDLE_LOCAL_RANK, HEDDLE_LOCAL_SIZE and HEDDLE_RENDEZVOUS.\n"
+    "Other hosts need ssh without a password and the program under the same path; they get all HEDDLE_* "
+    "variables.\n"
+    "Between hosts nothing is encrypted yet: set HEDDLE_COMM_INSECURE=1 if you trust the network.";
+
+}  // namespace
+
+void add_launch(CLI::App& program, Action& action, const Behind& behind) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("launch", kDescription);
+  command
+      ->add_option("-n,--ranks", options->ranks,
+                   "how many ranks; without it, as many as --hosts has room for")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  command->add_option("--hosts", options->hosts, "where, and how many on each at most; localhost is this one")
+      ->type_name("HOST[:RANKS],...");
+  command->add_flag("--no-prefix", options->no_prefix, "lines as the ranks print them");
+  command->add_option("--output", options->output, "write what rank R prints to DIR/rank-R.log instead")
+      ->type_name("DIR");
+  command->add_option("--grace", options->grace, "how long ranks have to end before they are killed")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str()
+      ->type_name("SECONDS");
+  command
+      ->add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  command->add_option("--ssh", options->ssh, "what to reach hosts with")
+      ->capture_default_str()
+      ->type_name("PROGRAM");
+  command->prefix_command();
+  command->footer("What follows is the program and its arguments; -- before it makes that plain.");
+  command->callback([options, command, behind, &action] {
+    options->program = program_in(command->remaining(), behind);
+    try {
+      options->variables = with_values(options->variables);
+      plan_of(*options);
+    } catch (const std::exception& error) {
+      misuse(error.what());
+    }
+    action = [options] { return run(*options); };
+  });
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,220 @@
+#include "job.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "output.h"
+
+namespace heddle::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+sigset_t handled_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
+  return set;
+}
+
+// One rank's process and what it prints.
+struct Rank {
+  RankPlan plan;
+  Process process;
+  Descriptor file;  // with --output
+  LineWriter out, error;
+  std::optional<int> status;  // of waitpid, once it has ended
+  std::string name() const {
+    return "rank " + std::to_string(plan.rank) + (plan.host.empty() ? "" : " on " + plan.host);
+  }
+};
+
+int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+std::string describe(int status) {
+  if (WIFEXITED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) +
+         ")";
+}
+
+class Job {
+ public:
+  Job(const JobOptions& options, Guard& guard) : options_(options), guard_(guard) {
+    const sigset_t set = handled_signals();
+    signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) throw std::runtime_error("no signalfd");
+  }
+  ~Job() {  // only an exception comes here with processes left
+    for (const auto& rank : ranks_) {
+      if (!rank->status) ::kill(-rank->process.id, SIGKILL), ::waitpid(rank->process.id, nullptr, 0);
+    }
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void add(const RankProgram& program) {
+    const std::string number = std::to_string(program.plan.rank);
+    Descriptor file;
+    if (!options_.output.empty()) {
+      const std::string path = options_.output + "/rank-" + number + ".log";
+      file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      if (!file) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+    }
+    const std::string prefix = options_.prefix && !file ? "[" + number + "] " : "";
+    const int out = file ? file.get() : STDOUT_FILENO, error = file ? file.get() : STDERR_FILENO;
+    Process process = start(program.words, program.environment, !program.plan.host.empty());
+    guard_.watch(process.id);
+    ranks_.push_back(std::make_unique<Rank>(Rank{program.plan,
+                                                 std::move(process),
+                                                 std::move(file),
+                                                 LineWriter(out, prefix),
+                                                 LineWriter(error, prefix),
+                                                 {}}));
+  }
+
+  int run() {
+    while (!over()) wait();
+    if (first_failed_) report(*first_failed_);
+    if (signal_ != 0) return 128 + signal_;
+    return first_failed_ ? exit_code(*first_failed_->status) : 0;
+  }
+
+ private:
+  bool over() const {
+    for (const auto& rank : ranks_) {
+      if (!rank->status || rank->process.out || rank->process.error) return false;
+    }
+    return true;
+  }
+
+  void wait() {
+    std::vector<pollfd> ready{{signals_.get(), POLLIN, 0}};
+    for (const auto& rank : ranks_) {
+      for (const Descriptor* from : {&rank->process.out, &rank->process.error}) {
+        ready.push_back({from->get(), POLLIN, 0});  // poll ignores those below 0
+      }
+    }
+    ::poll(ready.data(), ready.size(), time_left());
+    for (const auto& rank : ranks_) {
+      drain(rank->process.out, rank->out);
+      drain(rank->process.error, rank->error);
+    }
+    take_signals();
+    if (kill_at_ && Clock::now() >= *kill_at_) {
+      kill_at_.reset();
+      send(SIGKILL);
+    }
+  }
+
+  int time_left() const {
+    if (!kill_at_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
+    return left > 0 ? static_cast<int>(left) : 0;
+  }
+
+  static void drain(Descriptor& from, LineWriter& to) {
+    char buffer[1 << 16];
+    // one piece, so that a rank that never stops printing does not keep the others and signals waiting
+    const ssize_t count = from ? ::read(from.get(), buffer, sizeof buffer) : -1;
+    if (count > 0) to.add({buffer, static_cast<std::size_t>(count)});
+    if (count == 0) {
+      to.finish();
+      from.reset();
+    }
+  }
+
+  void take_signals() {
+    signalfd_siginfo info;
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number != SIGCHLD) forward(number);
+    }
+    for (const auto& rank : ranks_) look_after(*rank);
+  }
+
+  // What is left of a rank's group ends with it. It is killed before the rank is reaped: until then the number is its own.
+  void look_after(Rank& rank) {
+    if (rank.status) return;
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(rank.process.id), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (info.si_pid == 0) return;
+    ::kill(-rank.process.id, SIGKILL);
+    int status = 0;
+    ::waitpid(rank.process.id, &status, 0);
+    guard_.forget(rank.process.id);
+    rank.status = status;
+    if (exit_code(status) != 0 && !ending_) {
+      first_failed_ = &rank;
+      end(SIGTERM);
+    }
+  }
+
+  // A second one is for those who do not want to wait.
+  void forward(int number) {
+    if (signal_ != 0) return send(SIGKILL);
+    signal_ = number;
+    end(number);
+  }
+
+  void end(int with) {
+    ending_ = true;
+    send(with);
+    kill_at_ = Clock::now() + options_.grace;
+  }
+
+  void send(int number) {
+    for (const auto& rank : ranks_) {
+      if (rank->status) continue;
+      // ssh forwards no signals: what runs at its other end is ended when its stdin is
+      if (!rank->plan.host.empty()) rank->process.in.reset();
+      if (rank->plan.host.empty() || number == SIGKILL) ::kill(-rank->process.id, number);
+    }
+  }
+
+  static void report(const Rank& rank) {
+    std::string text = "heddle launch: " + rank.name() + " (process " + std::to_string(rank.process.id) +
+                       ") " + describe(*rank.status);
+    const auto& lines = rank.error.last_lines();
+    text += lines.empty() ? "; it wrote nothing to stderr\n" : "; its last lines on stderr:\n";
+    for (const std::string& line : lines) text += "    " + line + "\n";
+    write_all(STDERR_FILENO, text);
+  }
+
+  const JobOptions options_;
+  Guard& guard_;
+  Descriptor signals_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  const Rank* first_failed_ = nullptr;
+  bool ending_ = false;  // what ends now was told to
+  int signal_ = 0;       // that the launcher was sent
+  std::optional<Clock::time_point> kill_at_;
+};
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t set = handled_signals();
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+int run_job(const std::vector<RankProgram>& programs, const JobOptions& options, Guard& guard) {
+  if (!options.output.empty() && ::mkdir(options.output.c_str(), 0777) != 0 && errno != EEXIST) {
+    throw std::runtime_error("cannot make the directory " + options.output + ": " + std::strerror(errno));
+  }
+  Job job(options, guard);
+  for (const RankProgram& program : programs) job.add(program);
+  return job.run();
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,33 @@
+// Runs a job's processes until all have ended.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+#include "process.h"
+
+namespace heddle::tool {
+
+struct JobOptions {
+  bool prefix = true;
+  std::string output;                     // a directory: a file a rank instead of stdout and stderr
+  std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
+};
+
+// What is to be run for one rank: here, or the ssh that runs it elsewhere.
+struct RankProgram {
+  RankPlan plan;
+  std::vector<std::string> words;
+  Environment environment;
+};
+
+// The exit status for the launcher: 0, that of the rank that failed first, or 128 and a signal. Blocks SIGINT, SIGTERM,
+// SIGHUP, SIGQUIT and SIGCHLD for good.
+int run_job(const std::vector<RankProgram>& programs, const JobOptions& options, Guard& guard);
+
+// To be called before there is a Guard: it must not be ended by what the launcher only forwards.
+void block_signals();
+
+}  // namespace heddle::tool

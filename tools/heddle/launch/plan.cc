@@ -1,0 +1,125 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <stdexcept>
+#include <unistd.h>
+
+namespace heddle::tool {
+namespace {
+
+constexpr int kMostRanks = 4096;
+
+[[noreturn]] void refuse(const std::string& word) {
+  throw std::runtime_error("--hosts: '" + word + "' is no HOST or HOST:RANKS");
+}
+
+Host parse_host(const std::string& word) {
+  Host host;
+  const std::size_t colon = word.rfind(':');
+  host.name = word.substr(0, colon);
+  if (colon != std::string::npos) {
+    const char *at = word.data() + colon + 1, *end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(at, end, host.slots);
+    if (error != std::errc{} || stop != end || host.slots < 1 || host.slots > kMostRanks) refuse(word);
+  }
+  // ssh takes words that start with - for options
+  const bool odd =
+      host.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@") !=
+      std::string::npos;
+  if (host.name.empty() || host.name.front() == '-' || odd) refuse(word);
+  if (host.name == "localhost") host.name.clear();
+  return host;
+}
+
+double quota() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double most = 0, period = 0;
+  return file >> most >> period && period > 0 ? most / period : 0;  // "max" is no number
+}
+
+}  // namespace
+
+std::vector<Host> parse_hosts(const std::string& list) {
+  std::vector<Host> hosts;
+  std::istringstream words(list + ",");
+  for (std::string word; std::getline(words, word, ',');) hosts.push_back(parse_host(word));
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (hosts[i].name == hosts[j].name) throw std::runtime_error("--hosts names a host twice");
+    }
+  }
+  return hosts;
+}
+
+std::vector<RankPlan> place_ranks(const std::vector<Host>& hosts, int ranks) {
+  int slots = 0;
+  for (const Host& host : hosts) slots += host.slots;
+  if (ranks == 0) ranks = slots;
+  if (ranks > slots || ranks > kMostRanks) {
+    throw std::runtime_error("-n asks for " + std::to_string(ranks) + " ranks, there is room for " +
+                             std::to_string(std::min(slots, kMostRanks)));
+  }
+  std::vector<RankPlan> plan;
+  for (const Host& host : hosts) {
+    const int here = std::min(host.slots, ranks - static_cast<int>(plan.size()));
+    for (int local = 0; local < here; ++local) {
+      plan.push_back({static_cast<int>(plan.size()), host.name, local, here});
+    }
+  }
+  return plan;
+}
+
+Environment identity(const RankPlan& rank, int size, const std::string& rendezvous) {
+  return {{"HEDDLE_RANK", std::to_string(rank.rank)},
+          {"HEDDLE_SIZE", std::to_string(size)},
+          {"HEDDLE_LOCAL_RANK", std::to_string(rank.local_rank)},
+          {"HEDDLE_LOCAL_SIZE", std::to_string(rank.local_size)},
+          {"HEDDLE_RENDEZVOUS", rendezvous}};
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  int cores = ::sched_getaffinity(0, sizeof set, &set) == 0
+                  ? CPU_COUNT(&set)
+                  : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (const double most = quota(); most > 0) cores = std::min(cores, static_cast<int>(std::ceil(most)));
+  return std::max(cores, 1);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      result += "'\\''";
+    } else {
+      result += letter;
+    }
+  }
+  return result + "'";
+}
+
+std::string remote_script(const RankPlan& rank, const std::string& directory, const Environment& environment,
+                          const std::vector<std::string>& program) {
+  std::string script = "cd " + quoted(directory) + " || exit 126\n";
+  for (const auto& [name, value] : environment) script += "export " + name + "=" + quoted(value) + "\n";
+  script += "n=$(( $(nproc 2>/dev/null || echo 1) / " + std::to_string(rank.local_size) +
+            " )); [ $n -ge 1 ] || n=1\n"
+            "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
+  std::string command;
+  for (const std::string& word : program) command += quoted(word) + " ";
+  // setsid gives the program a process group of its own. The connection's end is the only sign that the launcher is
+  // gone: nothing else would end a program on another host.
+  script += "exec 3<&0\nsetsid " + command +
+            "</dev/null 3<&- & p=$!\n"
+            "setsid sh -c 'cat >/dev/null; kill -TERM -$0; sleep 5; kill -KILL -$0' $p <&3 3<&- >/dev/null 2>&1 & w=$!\n"
+            "exec 3<&- </dev/null\ntrap 'kill -TERM -$p' TERM INT HUP\nwait $p; s=$?\n"
+            "kill -KILL -$p 2>/dev/null\nkill -KILL -$w 2>/dev/null\nexit $s\n";
+  return "exec sh -c " + quoted(script);
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,42 @@
+// Which ranks run where, and what each is told in its environment.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heddle::tool {
+
+struct Host {
+  std::string name;  // empty: this one
+  int slots = 1;
+};
+
+// "a:2,b,localhost:2". Throws std::runtime_error.
+std::vector<Host> parse_hosts(const std::string& list);
+
+struct RankPlan {
+  int rank = 0;
+  std::string host;  // empty: this one
+  int local_rank = 0, local_size = 1;
+};
+
+// The ranks in order, host after host. `ranks` 0: as many as there are slots. Throws std::runtime_error.
+std::vector<RankPlan> place_ranks(const std::vector<Host>& hosts, int ranks);
+
+using Environment = std::map<std::string, std::string>;
+
+// HEDDLE_RANK and its kin.
+Environment identity(const RankPlan& rank, int size, const std::string& rendezvous);
+
+// How many cores this process may use, by affinity and by its control group's quota; 1 at least.
+int usable_cores();
+
+// `text` as one word of a POSIX shell.
+std::string quoted(const std::string& text);
+
+// What a shell on rank.host has to do: go to `directory`, set `environment`, run the program, end it with its stdin.
+std::string remote_script(const RankPlan& rank, const std::string& directory, const Environment& environment,
+                          const std::vector<std::string>& program);
+
+}  // namespace heddle::tool
