@@ -23,6 +23,7 @@ struct Arguments {
   std::vector<std::string> subjects;  // empty: all
   std::string memory_of;              // not empty: this is a child of the workload `memory`
   std::uint32_t vars_beside = 0;
+  std::string instructions_of;  // not empty: this is a child of the workload `instructions`
   int of_list =
       0;  // not 0: this is the child that runs with that number of the list, and never starts another
 };
@@ -44,8 +45,9 @@ std::vector<PeerKind> peers(const Arguments& arguments) {
 std::vector<Workload> workloads() {
   std::vector<Workload> all = program_workloads();
   for (const Workload& workload : replay_workloads()) all.push_back(workload);
-  for (const Workload& workload : {push_workload(), pushwait_workload(), metg_workload(), wakeup_workload(),
-                                   idle_workload(), memory_workload()}) {
+  for (const Workload& workload :
+       {push_workload(), pushwait_workload(), metg_workload(), wakeup_workload(), idle_workload(),
+        memory_workload(), trace_workload(), instructions_workload()}) {
     all.push_back(workload);
   }
   return all;
@@ -57,6 +59,7 @@ void run(Arguments arguments, int workers) {
   setting.peers = peers(arguments);
   if (!arguments.memory_of.empty())
     return run_memory_child(setting, arguments.memory_of, arguments.vars_beside);
+  if (!arguments.instructions_of.empty()) return run_instructions_child(setting, arguments.instructions_of);
   setting.round_trip = cache_line_round_trip();
   print_header(setting);
   for (const Workload& workload : workloads()) {
@@ -89,6 +92,7 @@ void add_engine_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--targets", setting.targets, "say what Heddle's numbers are meant to be");
   app.add_option("--memory-of", arguments.memory_of)->group("");
   app.add_option("--vars-beside", arguments.vars_beside)->group("");
+  app.add_option("--instructions-of", arguments.instructions_of)->group("");
   app.add_option("--of-list", arguments.of_list)->group("")->check(CLI::PositiveNumber);
 }
 

@@ -40,6 +40,8 @@ Workload metg_workload();                  // how short ops may be
 Workload memory_workload();                // bytes of a queued op
 Workload idle_workload();                  // cores used by an engine without work
 Workload wakeup_workload();                // from the push until the op starts on a worker that slept
+Workload trace_workload();                 // what recording costs
+Workload instructions_workload();          // instructions an op, by valgrind
 
 // A program, its cells, and what must be in them after it.
 class Stage {
@@ -86,6 +88,9 @@ void print_header(const Setting& setting);
 // Measures one run of `memory` in this process, which does nothing else: a line from stdin starts it, a line on stdout
 // says how many bytes an op took while queued and how many were kept when all were done.
 void run_memory_child(const Setting& setting, const std::string& subject, std::uint32_t beside);
+
+// What valgrind counts for `instructions`: the program called so, or without an engine after "no_", once.
+void run_instructions_child(const Setting& setting, const std::string& what);
 
 // An op that blocks: pushed with Session::push_call(Gate::pass, &gate, cell).
 class Gate {

@@ -79,11 +79,15 @@ double ping_pong(int first_core, int second_core, int rounds) {
 }  // namespace
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("--filter", options.filter, "only cases whose name contains this");
+  add_run_options(app, options);
   app.add_option("--workers", options.workers, "threads of every subject; 1,2,4 for one after the other")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+}
+
+void add_run_options(CLI::App& app, Options& options) {
+  app.add_option("--filter", options.filter, "only cases whose name contains this");
   app.add_option("--runs", options.runs, "measured runs of each subject")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));

@@ -22,6 +22,9 @@ struct Options {
 // --filter --workers --runs --quick --json
 void add_options(CLI::App& app, Options& options);
 
+// The same without --workers.
+void add_run_options(CLI::App& app, Options& options);
+
 // A library that does the case's work; `run` does it once and returns what was measured, in the case's unit.
 struct Subject {
   std::string name;

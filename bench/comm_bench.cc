@@ -1,0 +1,268 @@
+// What a collective takes: Heddle's communicator beside Open MPI and Gloo, on the same memory sizes, in turns.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "comm_fit.h"
+#include "comm_subjects.h"
+#include "support.h"
+
+namespace {
+
+using namespace heddle::bench;
+
+struct Arguments {
+  CommSetting setting;
+  Options options;
+  std::vector<std::string> sizes;
+  std::string tune;
+};
+
+constexpr const char* kExplanation = R"(
+The table has the columns of nccl-tests: `time` is that of one call on the slowest rank, the median over the runs, each
+of many calls back to back; algbw is size / time, busbw what the links carry: times 2(n-1)/n for all_reduce, (n-1)/n for
+all_gather, reduce_scatter and all_to_all. `#wrong` counts elements that were not what they should have been.
+
+Subjects: heddle, the blocking call on malloc's memory; heddle_shared, the same on shared_array; heddle_op, an engine op
+and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo, the fastest of its algorithms.
+
+  comm_bench                                             all_reduce of 4 B to 64 MiB by 2 ranks
+  comm_bench -n 4 --sizes 4,64K --subjects heddle,openmpi
+  comm_bench --backend tcp --pin --json results.jsonl
+  comm_bench --algorithms ring,tree --tune tuning.json   what every algorithm costs, and the fastest for each size
+)";
+
+std::size_t bytes_of(const std::string& text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
+  const std::string suffixes = " KMG", suffix = digits < text.size() ? text.substr(digits) : " ";
+  const std::size_t power = suffixes.find(static_cast<char>(std::toupper(suffix[0])));
+  if (digits == 0 || digits > 12 || suffix.size() > 1 || power == std::string::npos) {
+    throw std::runtime_error("a size is a number of bytes, with K, M or G after it or not: " + text);
+  }
+  return std::stoul(text.substr(0, digits)) << (10 * power);
+}
+
+// As nccl-tests counts: what a link carries of each byte.
+double bus_factor(const std::string& collective, int ranks) {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  if (collective == "all_reduce") return 2 * others;
+  if (collective == "broadcast" || collective == "reduce") return 1;
+  return others;
+}
+
+// A subject at one size.
+class Series {
+ public:
+  Series(const CommSubject& subject, const CommSetting& setting, std::size_t count, double sample)
+      : subject_(subject), setting_(setting), count_(count), sample_(sample) {
+    choose_variant();
+  }
+
+  double microseconds() { return sampled(variant_, calls_) * 1e6; }
+  long wrong() const { return wrong_; }
+  const std::string& variant() const { return variant_; }
+
+ private:
+  static constexpr long kMostCalls = 50'000, kLeastCalls = 2;
+
+  double sampled(const std::string& variant, long calls) {
+    const CommSample sample = subject_.ranks->run(setting_.collective, variant, count_, calls);
+    wrong_ += sample.wrong;
+    return sample.seconds;
+  }
+
+  long calls_for(double seconds) const {
+    const double calls = sample_ / std::max(seconds, 1e-9);
+    return std::clamp(static_cast<long>(std::min(calls, 1e9)), kLeastCalls, kMostCalls);
+  }
+
+  // The first calls of a size are slow: memory is new.
+  double tried(const std::string& variant) {
+    const double first = sampled(variant, kLeastCalls);
+    const double second = sampled(variant, calls_for(4 * first));
+    return sampled(variant, calls_for(2 * second));
+  }
+
+  // An algorithm of a peer need not be able to do every size; one of them has to.
+  void choose_variant() {
+    double best = 0;
+    std::string problem = "no variant";
+    for (const std::string& variant : subject_.variants) {
+      try {
+        const double seconds = tried(variant);
+        if (!variant_.empty() && seconds >= best) continue;
+        best = seconds;
+        variant_ = variant;
+      } catch (const std::exception& error) {
+        problem = error.what();
+        if (subject_.variants.size() > 1) std::printf("without %s: %s\n", variant.c_str(), problem.c_str());
+      }
+    }
+    if (variant_.empty()) throw std::runtime_error(problem);
+    calls_ = calls_for(best);
+  }
+
+  const CommSubject& subject_;
+  const CommSetting& setting_;
+  std::size_t count_;
+  double sample_;
+  std::string variant_;
+  long calls_ = 1, wrong_ = 0;
+};
+
+std::string case_name(const CommSetting& setting, std::size_t bytes) {
+  return setting.collective + '_' + setting.backend + (setting.pin ? "_pinned_" : "_") +
+         std::to_string(bytes);
+}
+
+void print_header(const Arguments& arguments) {
+  const CommSetting& setting = arguments.setting;
+  std::printf("# %s, %d ranks%s, Heddle's backend %s, median of %d runs\n", setting.collective.c_str(),
+              setting.ranks, setting.pin ? ", each on a core of its own" : "", setting.backend.c_str(),
+              arguments.options.runs);
+  std::printf("#%11s %10s %5s %5s  %-24s %10s %10s .. %-10s %8s %8s %7s %8s\n", "size", "count", "type", "op",
+              "subject", "time", "min", "max", "algbw", "busbw", "#wrong", "ratio");
+  std::printf("#%11s %10s %5s %5s  %-24s %10s %24s %8s %8s %7s %8s\n", "(B)", "(elements)", "", "", "",
+              "(us)", "", "(GB/s)", "(GB/s)", "", "first/it");
+}
+
+void print_row(const CommSetting& setting, std::size_t bytes, const Result& result, const Series& series,
+               double first) {
+  const bool reduces = setting.collective.find("reduce") != std::string::npos;
+  const double bandwidth = static_cast<double>(bytes) / (result.median * 1e3);
+  const std::string name = result.subject == "gloo" ? "gloo " + series.variant() : result.subject;
+  std::printf("%12zu %10zu %5s %5s  %-24s %10.2f %10.2f .. %-10.2f %8.3f %8.3f %7ld %7.2fx\n", bytes,
+              bytes / sizeof(float), "f32", reduces ? "sum" : "-", name.c_str(), result.median, result.min,
+              result.max, bandwidth, bandwidth * bus_factor(setting.collective, setting.ranks),
+              series.wrong(), first / result.median);
+}
+
+// Returns how many elements were wrong.
+long run_size(const Arguments& arguments, const std::vector<CommSubject>& subjects, std::size_t bytes,
+              std::vector<CommPoint>& points) {
+  const CommSetting& setting = arguments.setting;
+  std::vector<Series> series;
+  for (const CommSubject& subject : subjects) {
+    series.emplace_back(subject, setting, bytes / sizeof(float), arguments.options.quick ? 5e-3 : 20e-3);
+  }
+  Case the_case{"comm", case_name(setting, bytes), "us", setting.ranks, {}};
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    the_case.subjects.push_back({subjects[i].name, [&one = series[i]] { return one.microseconds(); }});
+  }
+  const std::vector<Result> results = measure(the_case, arguments.options);
+  long wrong = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    print_row(setting, bytes, results[i], series[i], results.front().median);
+    points.push_back({results[i].subject, bytes, results[i].median});
+    wrong += series[i].wrong();
+  }
+  std::fflush(stdout);
+  append_json(results, arguments.options);
+  return wrong;
+}
+
+void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& points) {
+  nlohmann::ordered_json table{{"collective", arguments.setting.collective},
+                               {"backend", arguments.setting.backend},
+                               {"ranks", arguments.setting.ranks},
+                               {"pinned", arguments.setting.pin}};
+  std::printf("# time = alpha + beta * bytes, to the least relative error\n");
+  for (const CommFit& fit : fits_of(points)) {
+    std::printf("# %-20s alpha %10.2f us   beta %8.4f ns/B   off by %.0f %% at worst\n", fit.subject.c_str(),
+                fit.alpha, fit.beta * 1e3, fit.worst * 100);
+    table["fits"].push_back({{"subject", fit.subject},
+                             {"alpha_us", fit.alpha},
+                             {"beta_ns", fit.beta * 1e3},
+                             {"worst", fit.worst}});
+  }
+  for (const CommPoint& point : fastest_of(points, "heddle_", {"heddle_shared", "heddle_op"})) {
+    table["fastest"].push_back(
+        {{"bytes", point.bytes}, {"algorithm", point.subject.substr(7)}, {"us", point.microseconds}});
+  }
+  std::ofstream file(arguments.tune);
+  file << table.dump(2) << '\n';
+  if (!file.flush()) throw std::runtime_error("cannot write " + arguments.tune);
+}
+
+// Whole elements, as many for each rank.
+std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+  const CommSetting& setting = arguments.setting;
+  if (setting.collective == "barrier") return {0};
+  const auto ranks = static_cast<std::size_t>(setting.ranks);
+  const bool parts = setting.collective.starts_with("all_") ? setting.collective != "all_reduce"
+                                                            : setting.collective == "reduce_scatter";
+  const std::size_t whole = sizeof(float) * (parts ? ranks : 1);
+  std::vector<std::size_t> sizes;
+  for (const std::string& text : arguments.sizes) {
+    const std::size_t bytes = std::max(bytes_of(text) / whole, std::size_t{1}) * whole;
+    if (case_name(setting, bytes).find(arguments.options.filter) != std::string::npos) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+int run(const Arguments& arguments) {
+  const std::vector<std::size_t> sizes = sizes_of(arguments);
+  const MeetingPlace place;
+  const std::vector<CommSubject> subjects = start_subjects(arguments.setting, place);
+  if (subjects.empty()) throw std::runtime_error("there is nothing to measure");
+  print_header(arguments);
+  std::vector<CommPoint> points;
+  long wrong = 0;
+  for (const std::size_t bytes : sizes) wrong += run_size(arguments, subjects, bytes, points);
+  if (!arguments.tune.empty()) write_tuning(arguments, points);
+  if (wrong > 0) std::fprintf(stderr, "comm_bench: %ld elements were wrong\n", wrong);
+  return wrong > 0 ? 1 : 0;
+}
+
+void add_comm_options(CLI::App& app, Arguments& arguments) {
+  CommSetting& setting = arguments.setting;
+  add_run_options(app, arguments.options);
+  app.add_option("-n,--ranks", setting.ranks, "processes of every subject")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--sizes", arguments.sizes,
+                 "bytes, with K, M or G; default 4,1K,64K,1M,16M,64M, with --quick to 1M")
+      ->delimiter(',');
+  app.add_option("--collective", setting.collective, "what is called")
+      ->capture_default_str()
+      ->check(CLI::IsMember(
+          {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "barrier"}));
+  app.add_option("--backend", setting.backend, "Heddle's; with tcp, Open MPI uses TCP alone too")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  app.add_option("--algorithms", setting.algorithms, "of Heddle's all_reduce; each is a subject more")
+      ->delimiter(',');
+  app.add_option("--subjects", setting.subjects, "only these, separated by commas")->delimiter(',');
+  app.add_flag("--pin", setting.pin,
+               "keep rank r on core r, of every subject; the cases then are called pinned");
+  app.add_option("--tune", arguments.tune,
+                 "write latency and inverse bandwidth, and the fastest algorithms, as JSON");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("What a collective takes: Heddle's communicator beside Open MPI and Gloo");
+  app.footer(kExplanation);
+  add_comm_options(app, arguments);
+  CLI11_PARSE(app, argc, argv);
+  if (arguments.sizes.empty()) {
+    arguments.sizes = {"4", "1K", "64K", "1M"};
+    if (!arguments.options.quick) arguments.sizes.insert(arguments.sizes.end(), {"16M", "64M"});
+  }
+  try {
+    return run(arguments);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "comm_bench: %s\n", error.what());
+    return 1;
+  }
+}
