@@ -1,12 +1,16 @@
 #include "comm_state.h"
 
+#include <chrono>
 #include <exception>
 #include <unistd.h>
 
 #include <heddle/array_op.h>
+#include <heddle/graph.h>
 
 namespace heddle::detail {
 namespace {
+
+constexpr std::chrono::microseconds kSpin{50};
 
 std::string message_of(const std::exception_ptr& error) {
   try {
@@ -23,7 +27,8 @@ std::string message_of(const std::exception_ptr& error) {
 struct PlaceCall {
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
-  void operator()() const { state->place(call); }
+  bool launched;  // by a graph
+  void operator()() const { state->place(call, launched); }
 };
 
 struct StartCall {
@@ -54,8 +59,8 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       backend_(std::move(backend)),
       options_(options),
       process_(getpid()),
+      var_(engine.new_var()),
       order_(engine.new_var()),
-      users_(engine.new_var()),
       outcome_(engine.new_var()),
       thread_([this] { work(); }) {}
 
@@ -68,43 +73,79 @@ void CommState::check_process() const {
   throw CommError("a communicator belongs to the process that made it, not to its child");
 }
 
+// True if the call has its place: it needs no op to get it.
+bool CommState::place_now(const std::shared_ptr<Call>& call) {
+  const bool in_graph = is_capturing();
+  std::lock_guard guard(mutex_);
+  if (closing_) throw CommError("the communicator is being destroyed");
+  captured_ |= in_graph;
+  if (in_graph) return false;  // each launch is a call
+  ++pushed_;
+  if (captured_ || unplaced_ > 0) {
+    ++unplaced_;
+    return false;
+  }
+  calls_.push_back(call);
+  return true;
+}
+
 void CommState::push(Collective what, const NDArray& in, const NDArray& out, std::source_location where) {
   check_process();
-  const bool nothing_to_mutate = !out.defined();
   auto call = std::make_shared<Call>();
   call->what = std::move(what);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
-  {
-    std::lock_guard guard(mutex_);
-    if (closing_) throw CommError("the communicator is being destroyed");
-    ++pushed_;
-    ++unplaced_;
-  }
   const auto spans = [](const NDArray& array) { return std::span(&array, array.defined() ? 1 : 0); };
   Access access = array_access(name_of(call->what.record.kind), spans(in), spans(out));
-  access.read.add(users_);
-  if (nothing_to_mutate) access.mutate.add(outcome_);
-  engine_->push(PlaceCall{shared_from_this(), call}, {.mutate = {order_}, .name = "collective_order"}, where);
-  engine_->push_async(StartCall{shared_from_this(), call}, access, where);
+  access.read.add(var_);
+  if (!out.defined()) access.mutate.add(outcome_);
+  StartCall start{shared_from_this(), call};
+  const bool in_graph = is_capturing(), placed = place_now(call);
+  try {
+    if (!placed) {
+      engine_->push(PlaceCall{shared_from_this(), call, in_graph},
+                    {.mutate = {order_}, .name = "collective_order"}, where);
+    }
+    engine_->push_async(std::move(start), access, where);
+  } catch (...) {
+    if (!in_graph) forget(call);
+    throw;
+  }
 }
 
-void CommState::place(const std::shared_ptr<Call>& call) {
+// It was not pushed: nothing will ever say that it is there.
+void CommState::forget(const std::shared_ptr<Call>& call) {
+  {
+    std::lock_guard guard(mutex_);
+    std::erase(calls_, call);
+    ++ended_;
+    call_ended();
+  }
+}
+
+void CommState::place(const std::shared_ptr<Call>& call, bool launched) {
   {
     std::lock_guard guard(mutex_);
     calls_.push_back(call);
-    call->placed = true;
-    --unplaced_;
+    launched ? ++pushed_ : --unplaced_;
+    if (!next_is_there()) return;
   }
-  news_.notify_all();
+  next_.notify_one();
 }
 
 void CommState::there(const std::shared_ptr<Call>& call) {
   {
     std::lock_guard guard(mutex_);
     call->there = true;
+    if (!next_is_there()) return;
   }
-  news_.notify_all();
+  next_.notify_one();
+}
+
+// Waking somebody who goes to sleep again at once costs more than a small call.
+void CommState::call_ended() {
+  if (waiting_ > 0) done_.notify_all();
+  if (next_is_there()) next_.notify_one();
 }
 
 void CommState::carry(Call& call) {
@@ -117,21 +158,34 @@ void CommState::carry(Call& call) {
   std::optional<Completion> completion = std::exchange(call.completion, std::nullopt);
   {
     std::lock_guard guard(mutex_);
-    call.there = call.placed = false;  // a graph may push it again from the moment it is done
+    call.there = false;  // a graph may push it again from the moment it is done
     ++ended_;
     busy_ = false;
+    call_ended();
   }
-  news_.notify_all();
   if (!completion) return;
   error ? completion->fail(std::move(error)) : completion->done();
+}
+
+bool CommState::next_is_there() const {
+  return !busy_ && (calls_.empty() ? closing_ && ended_ == pushed_ : calls_.front()->there);
+}
+
+// Waking up takes as long as many a call, so this looks for the next one for a while, but lets others have the core.
+void CommState::await_next(std::unique_lock<std::mutex>& lock) {
+  for (const auto end = std::chrono::steady_clock::now() + kSpin; std::chrono::steady_clock::now() < end;) {
+    if (next_is_there()) return;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  next_.wait(lock, [this] { return next_is_there(); });
 }
 
 void CommState::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    news_.wait(lock, [this] {
-      return !busy_ && (calls_.empty() ? closing_ && ended_ == pushed_ : calls_.front()->there);
-    });
+    await_next(lock);
     if (calls_.empty()) return;
     const std::shared_ptr<Call> call = std::move(calls_.front());
     calls_.pop_front();
@@ -147,17 +201,19 @@ void CommState::run_now(Collective& what) {
   {
     std::unique_lock lock(mutex_);
     if (closing_) throw CommError("the communicator is being destroyed");
-    news_.wait(lock, [this] { return !busy_ && calls_.empty() && unplaced_ == 0; });
+    if (!can_run_now()) {
+      ++waiting_;
+      done_.wait(lock, [this] { return can_run_now(); });
+      --waiting_;
+    }
     busy_ = true;
   }
   struct Turn {
     CommState& state;
     ~Turn() {
-      {
-        std::lock_guard guard(state.mutex_);
-        state.busy_ = false;
-      }
-      state.news_.notify_all();
+      std::lock_guard guard(state.mutex_);
+      state.busy_ = false;
+      state.call_ended();
     }
   } const turn{*this};
   backend_->run(what);
@@ -165,8 +221,8 @@ void CommState::run_now(Collective& what) {
 
 void CommState::wait() {
   check_process();
-  engine_->push([] {}, {.mutate = {users_}, .name = "collectives_done"});
-  engine_->wait(users_);
+  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"});
+  engine_->wait(var_);
   engine_->wait(outcome_);
 }
 
@@ -179,16 +235,17 @@ void CommState::close() noexcept {
   {
     std::unique_lock lock(mutex_);
     closing_ = true;
-    if (!news_.wait_for(lock, options_.timeout, all_done)) {
+    ++waiting_;
+    if (!done_.wait_for(lock, options_.timeout, all_done)) {
       lock.unlock();
       backend_->abort("rank " + std::to_string(backend_->rank()) +
                       " destroyed its communicator; what it had called before did not end in time");
       lock.lock();
-      news_.wait_for(lock, options_.timeout, all_done);
+      done_.wait_for(lock, options_.timeout, all_done);
       pushed_ = ended_;  // ops that never began; they find the communicator closed
     }
   }
-  news_.notify_all();
+  next_.notify_one();
   thread_.join();
 }
 

@@ -1,8 +1,8 @@
 // What stands behind a Communicator: its calls in their order, and the thread that carries them out.
 //
-// A call is two ops. The first mutates the communicator's var alone, runs at once, and gives the call its place: so the
-// order of the calls is that of the pushes. The second reads and mutates the arrays, and says that they are there. The
-// thread takes the calls in their order, each when it is there; no op waits for the one before it to be done.
+// A call gets its place in the order when it is made. What then runs is an op on its arrays, which says that they are
+// there; the thread takes the calls in their order, each when it is there, so that no op waits for the one before it.
+// A call in a graph gets its place from an op of its own each time that the graph is launched.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ struct Call {
   Collective what;  // without memory until the arrays are there
   NDArray in{}, out{};
   std::optional<Completion> completion{};
-  bool placed = false, there = false;  // under CommState's mutex
+  bool there = false;  // under CommState's mutex
 };
 
 // Thread-safe.
@@ -33,9 +33,9 @@ class CommState : public std::enable_shared_from_this<CommState> {
   Engine& engine() const { return *engine_; }
   Backend& backend() const { return *backend_; }
   const BackendOptions& options() const { return options_; }
-  const Var& var() const { return order_; }
+  const Var& var() const { return var_; }
 
-  // Pushes both ops. `in` is read and `out` mutated, if defined; `through` is read too: what out held counts.
+  // `in` is read and `out` mutated, if they are defined.
   void push(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
   // On the calling thread, after all calls before; blocks and throws.
   void run_now(Collective& what);
@@ -46,7 +46,13 @@ class CommState : public std::enable_shared_from_this<CommState> {
  private:
   friend struct PlaceCall;
   friend struct StartCall;
-  void place(const std::shared_ptr<Call>& call);
+  bool place_now(const std::shared_ptr<Call>& call);
+  void forget(const std::shared_ptr<Call>& call);
+  bool next_is_there() const;  // under mutex_
+  bool can_run_now() const { return !busy_ && calls_.empty() && unplaced_ == 0; }
+  void call_ended();  // under mutex_
+  void await_next(std::unique_lock<std::mutex>& lock);
+  void place(const std::shared_ptr<Call>& call, bool launched);
   void there(const std::shared_ptr<Call>& call);
   void work();
   void carry(Call& call);
@@ -56,15 +62,18 @@ class CommState : public std::enable_shared_from_this<CommState> {
   const std::unique_ptr<Backend> backend_;
   const BackendOptions options_;
   const int process_;  // the child of a fork has no part in what its parent is a rank of
-  const Var order_;    // mutated by the first op of each call
-  const Var users_;    // read by the second: a wait for all of them is a mutation
+  const Var var_;      // read by all calls: what mutates it comes after those before and before those after
+  const Var order_;    // mutated by the ops that give captured calls their places
   const Var outcome_;  // mutated by calls that have no array to leave an error on
   std::mutex mutex_;   // guards all below
-  std::condition_variable news_;
+  std::condition_variable next_;             // for the thread: the next call may be there
+  std::condition_variable done_;             // for others: a call has ended
+  int waiting_ = 0;                          // for done_
   std::deque<std::shared_ptr<Call>> calls_;  // in their order
   std::uint64_t pushed_ = 0, ended_ = 0;     // calls
   std::uint64_t unplaced_ = 0;               // pushed, but without a place so far
   bool busy_ = false;                        // somebody carries a call
+  bool captured_ = false;  // some call gets its place when a graph is launched: all do so by an op
   bool closing_ = false;
   std::thread thread_;
 };

@@ -23,6 +23,7 @@ constexpr int kLooks = 64;  // between two questions for the time
 // A sleeper looks for what nobody rings for, a process that ended or ranks that wait for each other.
 constexpr std::chrono::milliseconds kNap{20};
 constexpr std::chrono::milliseconds kLastWords{500};
+constexpr std::chrono::milliseconds kStay{1};  // at least, on a core
 
 int cores() {
   cpu_set_t set;
@@ -95,7 +96,7 @@ void HostGroup::ring_bell(int other) const {
   futex_wake(board.bell);
 }
 
-bool HostGroup::spin(const Alternatives& alternatives) const {
+bool HostGroup::spin(const Alternatives& alternatives) {
   const auto any = [&] {
     for (int i = 0; i < alternatives.count; ++i) {
       const Awaited& awaited = alternatives.of[i];
@@ -110,9 +111,28 @@ bool HostGroup::spin(const Alternatives& alternatives) const {
       if (crowded_) break;
       __builtin_ia32_pause();
     }
+    leave_core_of(alternatives.of[0].whom);
     sched_yield();
   } while (Clock::now() < end);
   return false;
+}
+
+// Two ranks on one core take turns at the cost of a switch for every message, and some kernels keep them there beside an
+// idle core: since Linux 6.12 a thread that is woken may stay on its waker's.
+void HostGroup::leave_core_of(int other) {
+  const auto here = static_cast<std::uint32_t>(sched_getcpu());
+  mine().core.store(here + 1, std::memory_order_relaxed);
+  if (crowded_ || other == rank_ || segment_.board(other).core.load(std::memory_order_relaxed) != here + 1)
+    return;
+  const auto now = Clock::now();
+  if (now - parted_ < kStay) return;
+  parted_ = now;
+  cpu_set_t allowed, elsewhere;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  elsewhere = allowed;
+  CPU_CLR(here, &elsewhere);
+  if (CPU_COUNT(&elsewhere) == 0 || sched_setaffinity(0, sizeof elsewhere, &elsewhere) != 0) return;
+  sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 void HostGroup::await_any(const Alternatives& alternatives) {

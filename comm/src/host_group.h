@@ -95,7 +95,8 @@ class HostGroup {
     if (segment_.board(other).sleeping.load(std::memory_order_seq_cst)) ring_bell(other);
   }
   void ring_bell(int other) const;
-  bool spin(const Alternatives& alternatives) const;
+  bool spin(const Alternatives& alternatives);
+  void leave_core_of(int other);
   void sleep(const Alternatives& alternatives);
   void look_around(const Alternatives& alternatives);
   void look_for_silence(int whom);
@@ -107,6 +108,7 @@ class HostGroup {
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
   const bool crowded_;  // more ranks than cores: a spinning rank keeps the one it waits for from running
+  std::chrono::steady_clock::time_point parted_{};  // when this rank last left a core that it shared
   struct Pulse {
     std::uint64_t beat = 0;
     std::chrono::steady_clock::time_point since{};

@@ -265,4 +265,6 @@ void Graph::set_value(Binding binding) {
 
 std::size_t Graph::size() const { return state_of(state_, "size").ops.size(); }
 
+bool is_capturing() noexcept { return detail::Recorder::current != nullptr; }
+
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Communicator: ranks that call the same collectives in the same order. Each call is an engine op that mutates the
-// communicator's var and the array that receives, so that program order is wire order and nobody schedules it.
+// Communicator: ranks that call the same collectives in the same order. Each call is an engine op on its arrays, which
+// runs when they are there; program order is wire order, and nobody schedules communication.
 //
 //   auto comm = heddle::Communicator::create();             // the job this process was launched in: heddle launch -n 4
 //   comm->all_reduce(gradient);                             // returns at once; the sum over all ranks, in place
@@ -62,6 +62,7 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string backend() const;  // "local", "shm", "tcp" ...
+  // An op that mutates it runs when all calls before it are done and before any after it: the wire is the op's alone.
   const Var& var() const;
   Engine& engine() const;
 

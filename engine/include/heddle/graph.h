@@ -123,4 +123,7 @@ template <class F> Graph Engine::capture(F&& fn, const char* name, std::source_l
 
 template <class T> Slot<T> Engine::slot() { return Slot<T>(detail::new_slot(core_)); }
 
+// Whether the calling thread is inside Engine::capture: what it pushes is recorded, and does not run.
+bool is_capturing() noexcept;
+
 }  // namespace heddle
