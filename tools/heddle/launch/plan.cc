@@ -116,7 +116,9 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
   // gone: nothing else would end a program on another host.
   script += "exec 3<&0\nsetsid " + command +
             "</dev/null 3<&- & p=$!\n"
-            "setsid sh -c 'cat >/dev/null; kill -TERM -$0; sleep 5; kill -KILL -$0' $p <&3 3<&- >/dev/null 2>&1 & w=$!\n"
+            "setsid sh -c 'cat >/dev/null; kill -TERM -$0; i=0\n"
+            "while kill -0 -$0 && [ $i -lt 50 ]; do i=$((i+1)); sleep 0.1; done; kill -KILL -$0' $p"
+            " <&3 3<&- >/dev/null 2>&1 & w=$!\n"
             "exec 3<&- </dev/null\ntrap 'kill -TERM -$p' TERM INT HUP\nwait $p; s=$?\n"
             "kill -KILL -$p 2>/dev/null\nkill -KILL -$w 2>/dev/null\nexit $s\n";
   return "exec sh -c " + quoted(script);
