@@ -232,6 +232,17 @@ TEST_CASE("Ctrl-C and SIGTERM end all, grandchildren too") {
   }
 }
 
+TEST_CASE("what a shell has set for signals stands in nobody's way") {
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGCHLD, SIG_IGN);
+  Running running({"launch", "-n", "1", "--grace", "3600", "--", "sh", "-c", "echo; exec sleep 600"});
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);
+  running.read(1);
+  running.send(SIGINT);
+  CHECK(running.end() == 128 + SIGINT);
+}
+
 TEST_CASE("nothing is left of a job whose launcher is killed") {
   adopt_orphans();
   const TemporaryDirectory directory;

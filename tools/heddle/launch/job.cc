@@ -24,7 +24,10 @@ using Clock = std::chrono::steady_clock;
 sigset_t handled_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
+  for (const int one : {SIGINT, SIGTERM, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // else it is run by nohup
   return set;
 }
 
@@ -204,6 +207,7 @@ class Job {
 }  // namespace
 
 void block_signals() {
+  ::signal(SIGCHLD, SIG_DFL);  // who ignores it, and leaves that to us, would let no status reach us
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
