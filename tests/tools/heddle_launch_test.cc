@@ -118,7 +118,7 @@ constexpr const char* kFamily = "sleep 600 & echo $$ $!; wait";
 std::vector<pid_t> family_of(const std::string& text) {
   std::vector<pid_t> ids;
   for (const std::string& line : lines_of(text)) {
-    std::istringstream words(line.substr(line.find(']') + 1));
+    std::istringstream words(line.substr(line.find(']') + 1));  // all of it, without a prefix
     for (pid_t id = 0; words >> id;) ids.push_back(id);
   }
   return ids;
@@ -266,6 +266,15 @@ TEST_CASE("what a rank leaves behind ends with it") {
   const Outcome outcome = shell("sleep 600 & echo $!", {"-n", "1"});
   CHECK(outcome.status == 0);
   check_all_end(family_of(outcome.out));
+}
+
+TEST_CASE("what has left a rank's group and keeps its output open keeps no job from ending") {
+  adopt_orphans();
+  const Outcome outcome = shell("setsid sleep 600 & echo $!; printf end", {"-n", "1", "--no-prefix"});
+  CHECK(outcome.status == 0);
+  CHECK(holds(outcome.out, "\nend\n"));
+  ::kill(family_of(outcome.out).front(), SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) continue;
 }
 
 TEST_CASE("cores are shared, unless the user has said how many") {
