@@ -133,11 +133,11 @@ void check_all_end(const std::vector<pid_t>& ids) {
   for (const pid_t id : ids) CHECK(::kill(id, 0) != 0);
 }
 
-// Stands in for ssh: the same options, but every host is this one.
+// Stands in for ssh: the same options, but every host is this one. As with sshd, what runs there does not die with it.
 std::string fake_ssh(const TemporaryDirectory& directory) {
   const std::string path = directory.file("ssh");
-  heddle::test::write_file(path,
-                           "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n");
+  heddle::test::write_file(
+      path, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec setsid --wait sh -c \"$*\"\n");
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;
 }
