@@ -1,6 +1,8 @@
 #include "rendezvous.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -139,6 +141,7 @@ struct Place {
 
 // A process that does `body` and ends without any of this program's own ends.
 pid_t fork_to(const std::function<void()>& body) {
+  std::fflush(nullptr);  // what this process has still to print is not the child's
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child != 0) return child;

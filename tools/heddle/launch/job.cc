@@ -21,10 +21,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kForLastWords{500};  // a pipe is emptied in far less
+
 sigset_t handled_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
+  for (const int one : {SIGINT, SIGTERM, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // else it is run by nohup
   return set;
 }
 
@@ -39,6 +44,11 @@ struct Rank {
     return "rank " + std::to_string(plan.rank) + (plan.host.empty() ? "" : " on " + plan.host);
   }
 };
+
+int left_until(Clock::time_point time) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count();
+  return left > 0 ? static_cast<int>(left) : 0;
+}
 
 int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
@@ -85,17 +95,25 @@ class Job {
 
   int run() {
     while (!over()) wait();
+    for (const auto& rank : ranks_) {
+      empty(rank->process.out, rank->out);
+      empty(rank->process.error, rank->error);
+    }
     if (first_failed_) report(*first_failed_);
     if (signal_ != 0) return 128 + signal_;
     return first_failed_ ? exit_code(*first_failed_->status) : 0;
   }
 
  private:
-  bool over() const {
+  // What has left a rank's group may keep its output open for ever, and is not waited for.
+  bool over() {
+    bool silent = true;
     for (const auto& rank : ranks_) {
-      if (!rank->status || rank->process.out || rank->process.error) return false;
+      if (!rank->status) return false;
+      silent = silent && !rank->process.out && !rank->process.error;
     }
-    return true;
+    if (!all_ended_) all_ended_ = Clock::now();
+    return silent || left_until(*all_ended_ + kForLastWords) == 0;
   }
 
   void wait() {
@@ -105,7 +123,8 @@ class Job {
         ready.push_back({from->get(), POLLIN, 0});  // poll ignores those below 0
       }
     }
-    ::poll(ready.data(), ready.size(), time_left());
+    const auto until = all_ended_ ? std::optional(*all_ended_ + kForLastWords) : kill_at_;
+    ::poll(ready.data(), ready.size(), until ? left_until(*until) : -1);
     for (const auto& rank : ranks_) {
       drain(rank->process.out, rank->out);
       drain(rank->process.error, rank->error);
@@ -117,12 +136,6 @@ class Job {
     }
   }
 
-  int time_left() const {
-    if (!kill_at_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
-    return left > 0 ? static_cast<int>(left) : 0;
-  }
-
   static void drain(Descriptor& from, LineWriter& to) {
     char buffer[1 << 16];
     // one piece, so that a rank that never stops printing does not keep the others and signals waiting
@@ -132,6 +145,13 @@ class Job {
       to.finish();
       from.reset();
     }
+  }
+
+  // What lies in a pipe, if whoever reads from us was too slow for kForLastWords; not all that may still be written.
+  static void empty(Descriptor& from, LineWriter& to) {
+    constexpr int kPieces = 16;
+    for (int i = 0; i < kPieces && from; ++i) drain(from, to);
+    to.finish();
   }
 
   void take_signals() {
@@ -198,12 +218,13 @@ class Job {
   const Rank* first_failed_ = nullptr;
   bool ending_ = false;  // what ends now was told to
   int signal_ = 0;       // that the launcher was sent
-  std::optional<Clock::time_point> kill_at_;
+  std::optional<Clock::time_point> kill_at_, all_ended_;
 };
 
 }  // namespace
 
 void block_signals() {
+  ::signal(SIGCHLD, SIG_DFL);  // who ignores it, and leaves that to us, would let no status reach us
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }

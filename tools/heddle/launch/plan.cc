@@ -112,14 +112,17 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
             "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
   std::string command;
   for (const std::string& word : program) command += quoted(word) + " ";
-  // setsid gives the program a process group of its own. The connection's end is the only sign that the launcher is
-  // gone: nothing else would end a program on another host.
-  script += "exec 3<&0\nsetsid " + command +
-            "</dev/null 3<&- & p=$!\n"
-            "setsid sh -c 'cat >/dev/null; kill -TERM -$0; sleep 5; kill -KILL -$0' $p <&3 3<&- >/dev/null "
-            "2>&1 & w=$!\n"
-            "exec 3<&- </dev/null\ntrap 'kill -TERM -$p' TERM INT HUP\nwait $p; s=$?\n"
-            "kill -KILL -$p 2>/dev/null\nkill -KILL -$w 2>/dev/null\nexit $s\n";
+  // setsid gives the program a process group of its own, but not at once: what cannot be sent to the group is sent to
+  // the process. The connection's end is the only sign that the launcher is gone: nothing else would end a program on
+  // another host.
+  script +=
+      "exec 3<&0\nsetsid " + command +
+      "</dev/null 3<&- & p=$!\n"
+      "setsid sh -c 'cat >/dev/null; kill -TERM -$0 || kill -TERM $0; i=0\n"
+      "while kill -0 $0 && [ $i -lt 50 ]; do i=$((i+1)); sleep 0.1; done; kill -KILL -$0 || kill -KILL $0' $p"
+      " <&3 3<&- >/dev/null 2>&1 & w=$!\n"
+      "exec 3<&- </dev/null\ntrap 'kill -TERM -$p || kill -TERM $p' TERM INT HUP\nwait $p; s=$?\n"
+      "exec 2>/dev/null\nkill -KILL -$p\nkill -KILL -$w || kill -KILL $w\nexit $s\n";
   return "exec sh -c " + quoted(script);
 }
 

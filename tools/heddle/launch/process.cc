@@ -26,7 +26,8 @@ void forget_signals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // Scripts let what they run in the background ignore the first two; ranks are to end by what is forwarded.
+  for (const int one : {SIGINT, SIGQUIT, SIGPIPE}) ::signal(one, SIG_DFL);
 }
 
 [[noreturn]] void become(const std::vector<std::string>& program, const Environment& more) {

@@ -1,0 +1,347 @@
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <poll.h>
+#include <set>
+#include <sstream>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "files.h"
+
+namespace {
+
+using heddle::test::TemporaryDirectory;
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::multiset<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::multiset<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.insert(line);
+  return lines;
+}
+
+// `heddle` with arguments, as it runs. Its temporary files lie in a directory of its own.
+class Running {
+ public:
+  explicit Running(std::vector<std::string> arguments) {
+    int out[2];
+    REQUIRE(::pipe(out) == 0);
+    id_ = ::fork();
+    REQUIRE(id_ >= 0);
+    if (id_ == 0) {
+      ::dup2(out[1], STDOUT_FILENO);
+      const std::string errors = directory_.file("stderr");
+      if (!std::freopen(errors.c_str(), "w", stderr)) ::_exit(99);
+      ::close(out[0]);
+      ::close(out[1]);
+      ::setenv("TMPDIR", temporary().c_str(), 1);
+      arguments.insert(arguments.begin(), HEDDLE_PROGRAM);
+      std::vector<char*> words;
+      for (std::string& word : arguments) words.push_back(word.data());
+      words.push_back(nullptr);
+      ::execv(words[0], words.data());
+      ::_exit(99);
+    }
+    ::close(out[1]);
+    out_ = out[0];
+  }
+  ~Running() {
+    ::close(out_);
+    if (id_ > 0) ::kill(id_, SIGKILL), ::waitpid(id_, nullptr, 0);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // What it prints, until there are so many lines of it, or all.
+  const std::string& read(long lines = -1) {
+    char buffer[4096];
+    while (lines < 0 || std::count(text_.begin(), text_.end(), '\n') < lines) {
+      const ssize_t count = ::read(out_, buffer, sizeof buffer);
+      if (count <= 0) break;
+      text_.append(buffer, static_cast<std::size_t>(count));
+    }
+    return text_;
+  }
+  void send(int signal) const { ::kill(id_, signal); }
+  // As a shell says it.
+  int end() {
+    read();
+    int status = 0;
+    REQUIRE(::waitpid(id_, &status, 0) == id_);
+    id_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string errors() const { return heddle::test::read_file(directory_.file("stderr")); }
+  bool left_nothing() const { return std::filesystem::is_empty(temporary()); }
+
+ private:
+  std::string temporary() const {
+    const std::string path = directory_.file("tmp");
+    std::filesystem::create_directories(path);
+    return path;
+  }
+  TemporaryDirectory directory_;
+  pid_t id_ = -1;
+  int out_ = -1;
+  std::string text_;
+};
+
+struct Outcome {
+  int status;
+  std::string out, error;
+};
+
+Outcome launch(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "launch");
+  Running running(std::move(arguments));
+  const int status = running.end();
+  CHECK(running.left_nothing());
+  return {status, running.read(), running.errors()};
+}
+
+Outcome shell(const std::string& script, std::vector<std::string> options = {"-n", "2"}) {
+  options.insert(options.end(), {"--", "sh", "-c", script});
+  return launch(std::move(options));
+}
+
+// Prints two process numbers a rank, its own and a grandchild's, and then does not end by itself.
+constexpr const char* kFamily = "sleep 600 & echo $$ $!; wait";
+
+std::vector<pid_t> family_of(const std::string& text) {
+  std::vector<pid_t> ids;
+  for (const std::string& line : lines_of(text)) {
+    std::istringstream words(line.substr(line.find(']') + 1));  // all of it, without a prefix
+    for (pid_t id = 0; words >> id;) ids.push_back(id);
+  }
+  return ids;
+}
+
+// Orphans come to this process, which so can wait for their end.
+void adopt_orphans() { REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
+
+// Without children this process has no descendants left either: those of the dead have become its own.
+void check_all_end(const std::vector<pid_t>& ids) {
+  while (::waitpid(-1, nullptr, 0) > 0) continue;
+  for (const pid_t id : ids) CHECK(::kill(id, 0) != 0);
+}
+
+// Stands in for ssh: the same options, but every host is this one. As with sshd, what runs there does not die with it.
+std::string fake_ssh(const TemporaryDirectory& directory) {
+  const std::string path = directory.file("ssh");
+  heddle::test::write_file(
+      path, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec setsid --wait sh -c \"$*\"\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("every rank is told who it is, and every line says whose it is") {
+  const Outcome outcome = shell(
+      "echo $HEDDLE_RANK/$HEDDLE_SIZE $HEDDLE_LOCAL_RANK/$HEDDLE_LOCAL_SIZE; echo oops >&2", {"-n", "3"});
+  CHECK(outcome.status == 0);
+  CHECK(lines_of(outcome.out) == std::multiset<std::string>{"[0] 0/3 0/3", "[1] 1/3 1/3", "[2] 2/3 2/3"});
+  CHECK(lines_of(outcome.error) == std::multiset<std::string>{"[0] oops", "[1] oops", "[2] oops"});
+}
+
+TEST_CASE("ranks meet at a socket in a directory that is theirs alone") {
+  const Outcome outcome = shell("stat -c %a $(dirname ${HEDDLE_RENDEZVOUS#unix:}); echo $HEDDLE_RENDEZVOUS",
+                                {"-n", "1", "--no-prefix"});
+  CHECK(outcome.out.starts_with("700\nunix:/"));
+}
+
+TEST_CASE("lines are never torn, and the last needs no end") {
+  const Outcome outcome =
+      shell("i=0; while [ $i -lt 500 ]; do printf a; printf 'b\\n'; i=$((i+1)); done; printf end");
+  std::multiset<std::string> expected{"[0] end", "[1] end"};
+  for (int i = 0; i < 500; ++i) expected.insert({"[0] ab", "[1] ab"});
+  CHECK(lines_of(outcome.out) == expected);
+}
+
+TEST_CASE("a line too long to be kept is cut, and nothing of it lost") {
+  const Outcome outcome = shell("head -c 200000 /dev/zero | tr '\\0' x", {"-n", "1", "--no-prefix"});
+  CHECK(std::count(outcome.out.begin(), outcome.out.end(), 'x') == 200000);
+}
+
+TEST_CASE("without the prefix, and into files") {
+  CHECK(shell("echo a", {"-n", "1", "--no-prefix"}).out == "a\n");
+  const TemporaryDirectory directory;
+  const std::string logs = directory.file("logs");
+  const Outcome outcome = shell("echo out $HEDDLE_RANK; echo error >&2", {"-n", "2", "--output", logs});
+  CHECK(outcome.out.empty());
+  CHECK(outcome.error.empty());
+  for (const char* rank : {"0", "1"}) {
+    CHECK(lines_of(heddle::test::read_file(logs + "/rank-" + rank + ".log")) ==
+          std::multiset<std::string>{std::string("out ") + rank, "error"});
+  }
+}
+
+TEST_CASE("the first rank that fails ends the others, and the job with its exit code and last words") {
+  const Outcome outcome =
+      shell("[ $HEDDLE_RANK = 1 ] || exec sleep 600; echo the disk is full >&2; exit 7", {"-n", "3"});
+  CHECK(outcome.status == 7);
+  CHECK(holds(outcome.error, "rank 1 (process"));
+  CHECK(holds(outcome.error, "ended with exit code 7"));
+  CHECK(holds(outcome.error, "\n    the disk is full\n"));
+}
+
+TEST_CASE("a rank that is killed by a signal") {
+  const Outcome outcome = shell("[ $HEDDLE_RANK = 0 ] || exec sleep 600; kill -SEGV $$");
+  CHECK(outcome.status == 128 + SIGSEGV);
+  CHECK(holds(outcome.error, "rank 0"));
+  CHECK(holds(outcome.error, "was killed by signal 11"));
+}
+
+TEST_CASE("a rank that does not want to end is killed") {
+  const Outcome outcome = shell(
+      "[ $HEDDLE_RANK = 0 ] && { read line <$FIFO; exit 3; };"
+      "trap '' TERM; echo >$FIFO; while :; do sleep 600; done",
+      {"-n", "2", "--grace", "0.1", "--env", [] {
+         static const TemporaryDirectory directory;
+         const std::string fifo = directory.file("fifo");
+         (void)!std::system(("mkfifo " + fifo).c_str());
+         return "FIFO=" + fifo;
+       }()});
+  CHECK(outcome.status == 3);
+}
+
+TEST_CASE("what cannot be run is 127") {
+  const Outcome outcome = launch({"-n", "1", "/nowhere/program"});
+  CHECK(outcome.status == 127);
+  CHECK(holds(outcome.error, "cannot run /nowhere/program: No such file"));
+}
+
+TEST_CASE("Ctrl-C and SIGTERM end all, grandchildren too") {
+  adopt_orphans();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Running running({"launch", "-n", "2", "--", "sh", "-c", kFamily});
+    const auto ids = family_of(running.read(2));
+    CHECK(ids.size() == 4);
+    running.send(signal);
+    CHECK(running.end() == 128 + signal);
+    CHECK(running.left_nothing());
+    check_all_end(ids);
+  }
+}
+
+TEST_CASE("what a shell has set for signals stands in nobody's way") {
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGCHLD, SIG_IGN);
+  Running running({"launch", "-n", "1", "--grace", "3600", "--", "sh", "-c", "echo; exec sleep 600"});
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);
+  running.read(1);
+  running.send(SIGINT);
+  CHECK(running.end() == 128 + SIGINT);
+}
+
+TEST_CASE("nothing is left of a job whose launcher is killed") {
+  adopt_orphans();
+  const TemporaryDirectory directory;
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"-n", "2"}, {"--ssh", fake_ssh(directory), "--hosts", "a:1,b:1"}}) {
+    std::vector<std::string> arguments{"launch"};
+    arguments.insert(arguments.end(), where.begin(), where.end());
+    arguments.insert(arguments.end(), {"--", "sh", "-c", kFamily});
+    Running running(arguments);
+    const auto ids = family_of(running.read(2));
+    CHECK(ids.size() == 4);
+    running.send(SIGKILL);
+    CHECK(running.end() == 128 + SIGKILL);
+    check_all_end(ids);
+    CHECK(running.left_nothing());
+  }
+}
+
+TEST_CASE("what a rank leaves behind ends with it") {
+  adopt_orphans();
+  const Outcome outcome = shell("sleep 600 & echo $!", {"-n", "1"});
+  CHECK(outcome.status == 0);
+  check_all_end(family_of(outcome.out));
+}
+
+TEST_CASE("what has left a rank's group and keeps its output open keeps no job from ending") {
+  adopt_orphans();
+  const Outcome outcome = shell("setsid sleep 600 & echo $!; printf end", {"-n", "1", "--no-prefix"});
+  CHECK(outcome.status == 0);
+  CHECK(holds(outcome.out, "\nend\n"));
+  ::kill(family_of(outcome.out).front(), SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) continue;
+}
+
+TEST_CASE("cores are shared, unless the user has said how many") {
+  const std::string show = "echo $HEDDLE_WORKERS $OMP_NUM_THREADS";
+  const Outcome many = shell(show, {"-n", "64", "--env", "OMP_NUM_THREADS=5"});
+  const auto lines = lines_of(many.out);
+  CHECK(lines.size() == 64);
+  CHECK(holds(*lines.begin(), " 5"));
+  CHECK_FALSE(holds(*lines.begin(), "  5"));
+  CHECK(shell(show, {"-n", "1", "--no-prefix", "--env", "HEDDLE_WORKERS=7", "--env", "OMP_NUM_THREADS=8"})
+            .out == "7 8\n");
+}
+
+TEST_CASE("on other hosts ranks get the same, whatever is in their environment") {
+  const TemporaryDirectory directory;
+  const Outcome outcome = launch(
+      {"--ssh", fake_ssh(directory), "--hosts", "a:2,b:1", "--env", "TEXT=it's $HOME; \"x\"", "--", "sh",
+       "-c", "echo $HEDDLE_RANK $HEDDLE_LOCAL_RANK $HEDDLE_LOCAL_SIZE \"$TEXT\" $1", "sh", "two  'words'"});
+  CHECK(outcome.status == 0);
+  CHECK(lines_of(outcome.out) == std::multiset<std::string>{"[0] 0 0 2 it's $HOME; \"x\" two 'words'",
+                                                            "[1] 1 1 2 it's $HOME; \"x\" two 'words'",
+                                                            "[2] 2 0 1 it's $HOME; \"x\" two 'words'"});
+  const Outcome failed = shell("[ $HEDDLE_RANK = 1 ] && exit 4; exec sleep 600",
+                               {"--ssh", fake_ssh(directory), "--hosts", "a:1,b:1"});
+  CHECK(failed.status == 4);
+  CHECK(holds(failed.error, "rank 1 on b"));
+}
+
+TEST_CASE("the program's options are its own") {
+  const std::string show = "printf '%s\\n' \"$*\"";
+  CHECK(
+      launch({"-n", "1", "--no-prefix", "sh", "-c", show, "sh", "-n", "4", "--hosts", "x", "--", "y"}).out ==
+      "-n 4 --hosts x -- y\n");
+  CHECK(launch({"-n", "1", "--no-prefix", "--", "sh", "-c", show, "sh", "-n", "4", "--", "y"}).out ==
+        "-n 4 -- y\n");
+}
+
+TEST_CASE("misuse is told and starts nothing") {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"-n", "2"}, "which program?"},
+      {{"-n", "2", "--"}, "which program?"},
+      {{"echo"}, "say how many ranks"},
+      {{"-n", "0", "echo"}, "not in range"},
+      {{"-n", "x", "echo"}, "x"},
+      {{"-n", "1", "--bogus", "echo"}, "unknown option --bogus"},
+      {{"--hosts", "a:0", "echo"}, "'a:0'"},
+      {{"--hosts", "a,,b", "echo"}, "--hosts"},
+      {{"--hosts", "-oProxyCommand=x", "echo"}, "--hosts"},
+      {{"--hosts", "a b", "echo"}, "--hosts"},
+      {{"--hosts", "a,a", "echo"}, "twice"},
+      {{"--hosts", "a:2", "-n", "3", "echo"}, "room for 2"},
+      {{"-n", "1", "--env", "A B=c", "echo"}, "--env"},
+      {{"-n", "1", "--env", "HEDDLE_NOT_SET_ANYWHERE", "echo"}, "is not set here"},
+  };
+  for (const auto& [arguments, wanted] : cases) {
+    const Outcome outcome = launch(arguments);
+    CAPTURE(wanted);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    CHECK(holds(outcome.error, wanted));
+  }
+}
+
+TEST_CASE("--help teaches") {
+  const Outcome outcome = launch({"--help"});
+  CHECK(outcome.status == 0);
+  for (const char* part : {"heddle launch -n 4 ./train", "--hosts a:2,b:2", "HEDDLE_WORKERS", "Ctrl-C"}) {
+    CHECK(holds(outcome.out, part));
+  }
+}
