@@ -16,9 +16,8 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       group_(Segment(memory_->segment(), size), rank, options.timeout, std::move(liveness)),
       direct_(group_, *memory_),
       pipes_(group_),
-      messages_(pipes_, options.reproducible),
-      sent_(static_cast<std::size_t>(size)),
-      received_(static_cast<std::size_t>(size)),
+      messages_(pipes_, options.reproducible, false),
+      numbers_(size, epoch, options.algorithm),
       keeper_([this] { keep_beating(); }) {}
 
 HostBackend::~HostBackend() {
@@ -38,22 +37,8 @@ void HostBackend::keep_beating() {
   while (!closes_.wait_for(lock, pause, [this] { return closing_; })) group_.beat();
 }
 
-// Sends and recvs are counted by pair, since only two ranks take part in them.
-void HostBackend::number(CallRecord& record) {
-  record.epoch = epoch_;
-  if (record.kind == Kind::send) {
-    record.sequence = ++sent_[static_cast<std::size_t>(record.root)];
-  } else if (record.kind == Kind::recv) {
-    record.sequence = ++received_[static_cast<std::size_t>(record.root)];
-  } else {
-    record.sequence = ++calls_;
-    record.algorithm = options_.algorithm;
-  }
-  record.seal();
-}
-
 void HostBackend::run(Collective& call) {
-  number(call.record);
+  numbers_.number(call.record);
   group_.record(call.record);
   try {
     carry(call);

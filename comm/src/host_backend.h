@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "call_numbers.h"
 #include "host_collectives.h"
 #include "message_collectives.h"
 #include "pipe_transport.h"
@@ -36,7 +37,6 @@ class HostBackend final : public Backend {
   std::unique_ptr<Rendezvous> survivors() override;
 
  private:
-  void number(CallRecord& record);
   void carry(Collective& call);
   void keep_beating();
 
@@ -48,9 +48,8 @@ class HostBackend final : public Backend {
   HostCollectives direct_;
   PipeTransport pipes_;
   MessageCollectives messages_;
-  std::uint64_t calls_ = 0;
-  std::vector<std::uint64_t> sent_, received_;  // by rank
-  std::mutex mutex_;                            // guards closing_
+  CallNumbers numbers_;
+  std::mutex mutex_;  // guards closing_
   std::condition_variable closes_;
   bool closing_ = false;
   std::thread keeper_;  // says that this rank lives

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 
 #include <linux/futex.h>
 
+#include "recorder.h"
 #include "stuck.h"
 
 namespace heddle::detail {
@@ -62,12 +62,6 @@ CallRecord load_record(const CallRecord& from) {
   std::memcpy(&record, words, sizeof words);
   record.site[CallRecord::kSite] = '\0';
   return record;
-}
-
-std::int64_t now() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
@@ -225,7 +219,7 @@ std::string HostGroup::calls_of(const std::vector<bool>& ranks) const {
 
 void HostGroup::record(CallRecord& call) {
   check();
-  call.nanoseconds = now();
+  call.nanoseconds = nanoseconds_now();
   Board& board = mine();
   const std::uint64_t count = board.recorded.load(std::memory_order_relaxed);
   store_record(board.records[count % kRecords], call);
@@ -247,16 +241,13 @@ CallRecord HostGroup::last_record(int rank) const {
 }
 
 std::string HostGroup::flight_recorder() const {
-  constexpr const char* kStates[] = {"called", "done", "failed"};
   std::string text;
   for (int rank = 0; rank < size(); ++rank) {
     const Board& board = segment_.board(rank);
     const std::uint64_t count = board.recorded.load(std::memory_order_acquire);
     text += rank_name(rank) + ": " + std::to_string(count) + " calls\n";
     for (std::uint64_t i = count > kRecords ? count - kRecords : 0; i < count; ++i) {
-      const CallRecord record = load_record(board.records[i % kRecords]);
-      text += "  " + std::to_string(record.nanoseconds / 1000) + " us  " + record.to_string() + "  " +
-              kStates[std::min<int>(record.state, 2)] + "\n";
+      text += line_of(load_record(board.records[i % kRecords]));
     }
   }
   return text;

@@ -52,6 +52,8 @@ void MessageCollectives::run(const Collective& call) {
 }
 
 void MessageCollectives::dispatch(const Collective& call) {
+  const bool rooted = call.record.kind == Kind::broadcast || call.record.kind == Kind::reduce;
+  if (agree_first_ && rooted) dissemination_barrier(transport_);
   switch (call.record.kind) {
     case Kind::all_reduce:
       return all_reduce(call);

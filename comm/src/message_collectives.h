@@ -8,8 +8,10 @@ namespace heddle::detail {
 // One thread at a time.
 class MessageCollectives {
  public:
-  MessageCollectives(Transport& transport, bool reproducible)
-      : transport_(transport), reproducible_(reproducible) {}
+  // agree_first: calls in which some ranks only send begin with a barrier, which finds out whether all have called the
+  // same; it is not needed where that has been found out.
+  MessageCollectives(Transport& transport, bool reproducible, bool agree_first)
+      : transport_(transport), reproducible_(reproducible), agree_first_(agree_first) {}
   // All kinds. Throws what Transport::transfer throws, and RemoteFailure, but not for a call that has failed here.
   void run(const Collective& call);
 
@@ -23,7 +25,7 @@ class MessageCollectives {
   void reduce_in_place(const Operand& operand, Algorithm wanted);
 
   Transport& transport_;
-  const bool reproducible_;
+  const bool reproducible_, agree_first_;
 };
 
 // Parts that lie one behind the other.

@@ -166,6 +166,24 @@ TEST_CASE("ranks that call different things are told so, on every rank, with bot
   }
 }
 
+TEST_CASE("over TCP too, where messages meet") {
+  for (const Mismatch& mismatch : mismatches()) {
+    const std::string name = mismatch.name;
+    // A rank that waits for a message that nobody sends learns of it when the other one leaves.
+    if (name == "a message and a reduction" || name == "everybody receives") continue;
+    CAPTURE(name);
+    const Outcomes outcomes = try_job("tcp", 2, {}, [&](Communicator& comm) {
+      comm.rank() == 1 ? mismatch.odd(comm) : mismatch.even(comm);
+    });
+    for (const std::exception_ptr& outcome : outcomes) {
+      CHECK(kind_of(outcome) == "CommMismatch");
+      const std::string text = text_of(outcome);
+      CAPTURE(text);
+      CHECK(text.find("comm_faults_test.cc:") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("with three ranks the one that agrees with another hears of it too") {
   for (const Mismatch& mismatch : mismatches()) {
     if (std::string(mismatch.name) == "length of a message" ||

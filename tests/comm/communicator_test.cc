@@ -132,3 +132,23 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
     }
   }
 }
+
+TEST_CASE("the same between ranks that share memory without a name, and over TCP") {
+  for (const char* backend : {"shm", "tcp"}) {
+    for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
+      for (int ranks : {1, 2, 3, 5, 8}) {
+        CAPTURE(std::string(backend));
+        CAPTURE(std::string(algorithm));
+        CAPTURE(ranks);
+        run_job(backend, ranks, {.algorithm = algorithm}, [&](Communicator& comm) {
+          REQUIRE(comm.backend() == backend);
+          for (std::size_t count : kSizes) {
+            if (count > 10'000 && ranks > 3) continue;
+            sweep<float>(comm, count);
+            if (count <= 1000) sweep<std::int64_t>(comm, count);
+          }
+        });
+      }
+    }
+  }
+}

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sched.h>
+#include <stdexcept>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -31,6 +34,50 @@ Outcomes try_local(int size, const CommOptions& options, const std::function<voi
 
 void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
   for (const std::exception_ptr& error : try_local(size, options, body)) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+namespace {
+
+// A directory that goes with its owner.
+struct TemporaryDirectory {
+  TemporaryDirectory() {
+    path = (std::filesystem::temp_directory_path() / "heddle_ranks_XXXXXX").string();
+    if (!mkdtemp(path.data())) throw std::runtime_error("no temporary directory");
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+}  // namespace
+
+Outcomes try_job(const std::string& backend, int size, CommOptions options,
+                 const std::function<void(Communicator&)>& body) {
+  const TemporaryDirectory directory;
+  options.backend = backend;
+  Outcomes outcomes(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        LaunchEnvironment job;
+        job.rank = job.local_rank = rank;
+        job.size = job.local_size = size;
+        job.rendezvous = "unix:" + directory.path + "/ranks";
+        body(*Communicator::create(options, job));
+      } catch (...) {
+        outcomes[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void run_job(const std::string& backend, int size, const CommOptions& options,
+             const std::function<void(Communicator&)>& body) {
+  for (const std::exception_ptr& error : try_job(backend, size, options, body)) {
     if (error) std::rethrow_exception(error);
   }
 }

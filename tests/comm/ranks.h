@@ -26,6 +26,12 @@ Outcomes try_local(int size, const CommOptions& options, const std::function<voi
 // The same, and rethrows the first error.
 void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body);
 
+// The same with ranks that meet over a unix socket, as processes do: "shm" or "tcp".
+Outcomes try_job(const std::string& backend, int size, CommOptions options,
+                 const std::function<void(Communicator&)>& body);
+void run_job(const std::string& backend, int size, const CommOptions& options,
+             const std::function<void(Communicator&)>& body);
+
 // Processes meet here: the parent makes it before it forks. Whoever comes last opens it for all.
 class SharedTable {
  public:

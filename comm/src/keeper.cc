@@ -1,0 +1,179 @@
+#include "keeper.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace heddle::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Of what one peer says without reading. A frame a beat is no more than a few bytes: who has so much waiting does not read.
+constexpr std::size_t kMostWaiting = 1 << 16;
+
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+std::chrono::milliseconds beat_of(std::chrono::milliseconds timeout) {
+  return std::clamp<std::chrono::milliseconds>(timeout / 8, 1ms, 250ms);
+}
+
+}  // namespace
+
+Keeper::Keeper(const Self& self, std::vector<Socket> connections, Fate& fate) : self_(self), fate_(fate) {
+  for (Socket& connection : connections) {
+    Peer& peer = peers_.emplace_back();
+    peer.socket = std::move(connection);
+    peer.in.resize(peer.socket ? kMaxFrame : 0);
+    peer.heard = Clock::now();
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+Keeper::~Keeper() {
+  leaving_.store(true, std::memory_order_release);
+  fate_.keeper_alarm().ring();
+  thread_.join();
+}
+
+void Keeper::run() {
+  bool told = false;
+  for (auto next_beat = Clock::now(); !leaving_.load(std::memory_order_acquire);) {
+    if (fate_.failed() && !std::exchange(told, true)) tell_all(FrameKind::abort, fate_.failure());
+    if (Clock::now() >= next_beat) {
+      tell_all(FrameKind::heartbeat);
+      next_beat = Clock::now() + beat_of(self_.timeout);
+    }
+    wait(next_beat);
+    judge_silence();
+  }
+  if (fate_.failed() && !told) tell_all(FrameKind::abort, fate_.failure());
+  say_goodbye();
+}
+
+void Keeper::wait(Clock::time_point until) {
+  polled_.assign(1, {fate_.keeper_alarm().fd(), POLLIN, 0});
+  for (const Peer& peer : peers_) {
+    // A negative one is skipped by poll.
+    polled_.push_back(
+        {peer.socket.fd(), static_cast<short>(peer.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  }
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+  if (poll(polled_.data(), polled_.size(), static_cast<int>(std::max<std::int64_t>(ms, 0))) <= 0) return;
+  if (polled_[0].revents) fate_.keeper_alarm().quiet();
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (polled_[i + 1].revents & POLLOUT) flush(peers_[i]);
+    if (polled_[i + 1].revents & ~POLLOUT) listen(static_cast<int>(i), peers_[i]);
+  }
+}
+
+// Once a round: who sends without end does not keep the others waiting.
+void Keeper::listen(int rank, Peer& peer) {
+  const Step step = receive_both(peer.socket, std::span(peer.in).subspan(peer.filled), {});
+  if (step.outcome == Step::Outcome::closed) return gone(rank, peer);
+  if (step.outcome == Step::Outcome::would_block) return;
+  peer.filled += step.bytes;
+  peer.heard = Clock::now();
+  read_frames(rank, peer);
+}
+
+void Keeper::read_frames(int rank, Peer& peer) {
+  std::size_t used = 0;
+  while (peer.socket) {
+    const Decoded decoded = decode(std::span(peer.in).subspan(used, peer.filled - used), self_.key);
+    if (decoded.outcome == Decoded::Outcome::incomplete) break;
+    const ControlFrame& frame = decoded.frame;
+    if (decoded.outcome == Decoded::Outcome::nonsense || frame.rank != rank || frame.epoch != self_.epoch ||
+        frame.number != ++peer.received) {
+      return nonsense(rank, peer);
+    }
+    used += decoded.used;
+    obey(rank, peer, frame);
+  }
+  // The longest frame fits, so that there is always room for more of an incomplete one.
+  std::memmove(peer.in.data(), peer.in.data() + used, peer.filled - used);
+  peer.filled -= used;
+}
+
+void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
+  switch (frame.kind) {
+    case FrameKind::heartbeat:
+      return;
+    case FrameKind::abort:
+      fate_.fail({frame.failure.type, frame.failure.rank, printable(frame.failure.text)});
+      return;
+    case FrameKind::leave:
+      fate_.set_left(rank);
+      return;
+    case FrameKind::hello:
+      return nonsense(rank, peer);  // it was said already
+  }
+}
+
+void Keeper::gone(int rank, Peer& peer) {
+  peer.socket.close();
+  if (fate_.left(rank)) return;
+  fate_.fail({Failure::Type::lost, rank,
+              name(rank) + " is lost: its process has ended, or its host cannot be reached"});
+}
+
+// It is still told why, for it may be the victim of an error and not its author.
+void Keeper::nonsense(int rank, Peer& peer) {
+  fate_.fail(
+      {Failure::Type::mismatch, rank, name(rank) + " sends " + name(self_.rank) + " what is no message"});
+  tell(peer, FrameKind::abort, fate_.failure());
+  peer.socket.close();
+}
+
+// What has arrived has just been read: a keeper that was itself stopped does not take that for the others' silence.
+void Keeper::judge_silence() {
+  const auto now = Clock::now();
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    if (!peers_[i].socket || fate_.left(rank) || now - peers_[i].heard <= self_.timeout) continue;
+    fate_.fail(
+        {Failure::Type::silent, rank,
+         name(rank) + " has shown no sign of life for " + std::to_string(self_.timeout.count()) + " ms"});
+  }
+}
+
+void Keeper::tell_all(FrameKind kind, const Failure& failure) {
+  for (Peer& peer : peers_) tell(peer, kind, failure);
+}
+
+void Keeper::tell(Peer& peer, FrameKind kind, const Failure& failure) {
+  if (!peer.socket || (kind == FrameKind::heartbeat && peer.out.size() > kMostWaiting)) return;
+  ControlFrame frame{kind, self_.epoch, self_.rank, ++peer.sent};
+  frame.failure = failure;
+  peer.out += encode(frame, self_.key);
+  flush(peer);
+}
+
+void Keeper::flush(Peer& peer) {
+  while (peer.socket && !peer.out.empty()) {
+    const Step step = send_both(peer.socket, std::as_bytes(std::span(peer.out)), {});
+    if (step.outcome == Step::Outcome::closed) peer.out.clear();  // listen() finds out what that means
+    if (step.outcome != Step::Outcome::moved) return;
+    peer.out.erase(0, step.bytes);
+  }
+}
+
+// After a failure somebody may be gone for good, and nobody waits for data: then for a moment only.
+void Keeper::say_goodbye() {
+  tell_all(FrameKind::leave);
+  const auto most = fate_.failed() ? std::min(self_.timeout, 250ms) : self_.timeout;
+  const auto deadline = Clock::now() + most;
+  const auto settled = [](Peer& peer) {
+    if (peer.socket && !peer.out.empty()) return false;
+    if (peer.socket) finish_sending(peer.socket);
+    return !peer.socket || all_delivered(peer.socket);
+  };
+  for (auto pause = 1ms; Clock::now() < deadline; pause = std::min(2 * pause, 20ms)) {
+    for (Peer& peer : peers_) flush(peer);
+    if (std::count_if(peers_.begin(), peers_.end(), settled) == static_cast<std::ptrdiff_t>(peers_.size()))
+      return;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace heddle::detail

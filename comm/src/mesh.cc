@@ -1,0 +1,201 @@
+#include "mesh.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <poll.h>
+#include <utility>
+
+#include <heddle/comm_error.h>
+
+namespace heddle::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Connections that have not yet said who they are; a flood of strangers must not use up the process's files.
+constexpr std::size_t kStrangers = 64;
+// After this time without an answer the other host is taken for lost, whatever the timeout for processes is.
+constexpr std::chrono::milliseconds kHostLost{2000};
+
+struct Endpoint {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
+// "key address port"; the key that counts is rank 0's.
+Endpoint endpoint_from(const std::string& text, int rank) {
+  const auto first = text.find(' '), second = text.find(' ', first + 1);
+  Endpoint endpoint;
+  if (first != text.npos && second != text.npos) {
+    endpoint.address = text.substr(first + 1, second - first - 1);
+    std::from_chars(text.data() + second + 1, text.data() + text.size(), endpoint.port);
+  }
+  if (!endpoint.port) throw CommError("rank " + std::to_string(rank) + " says no address at the rendezvous");
+  return endpoint;
+}
+
+// A connection on which a hello is still expected. All hellos have the same size, and no byte more is read.
+struct Pending {
+  Socket socket{};
+  int expected = -1;  // which rank; -1: it came from outside, any rank above this one's
+  ConnectionUse channel = ConnectionUse::data;
+  std::string to_send{};
+  std::array<std::byte, kFrameHeader> received{};
+  std::size_t filled = 0;
+};
+
+class Builder {
+ public:
+  Builder(Mesh& mesh, Socket listener, Clock::time_point deadline)
+      : mesh_(mesh), listener_(std::move(listener)), deadline_(deadline) {}
+
+  void connect(int rank, const Endpoint& to) {
+    for (ConnectionUse channel : {ConnectionUse::data, ConnectionUse::control}) {
+      Pending& pending = pending_.emplace_back();
+      pending.socket = connect_to(to.address, to.port);
+      pending.expected = rank;
+      pending.channel = channel;
+      pending.to_send = hello(channel);
+    }
+  }
+
+  void run() {
+    while (missing() >= 0) {
+      wait();
+      accept();
+      for (Pending& pending : pending_) progress(pending);
+      std::erase_if(pending_, [](const Pending& pending) { return !pending.socket; });
+    }
+  }
+
+ private:
+  std::string hello(ConnectionUse channel) const {
+    return encode({FrameKind::hello, mesh_.epoch, mesh_.rank, 0, channel}, mesh_.key);
+  }
+
+  // -1: nobody.
+  int missing() const {
+    for (int rank = 0; rank < static_cast<int>(mesh_.links.size()); ++rank) {
+      const Link& link = mesh_.links[static_cast<std::size_t>(rank)];
+      if (rank != mesh_.rank && (!link.data || !link.control)) return rank;
+    }
+    return -1;
+  }
+
+  void wait() {
+    std::vector<pollfd> polled{{listener_.fd(), POLLIN, 0}};
+    for (const Pending& pending : pending_) {
+      polled.push_back(
+          {pending.socket.fd(), static_cast<short>(pending.to_send.empty() ? POLLIN : POLLOUT), 0});
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+    if (left <= 0) {
+      throw CommError("rank " + std::to_string(missing()) + " has not connected to rank " +
+                      std::to_string(mesh_.rank) + " in time");
+    }
+    poll(polled.data(), polled.size(), static_cast<int>(left));
+  }
+
+  void accept() {
+    const std::size_t most = 2 * mesh_.links.size() + kStrangers;
+    while (Socket socket = accept_from(listener_)) {
+      if (pending_.size() >= most) drop_oldest_stranger();
+      pending_.emplace_back().socket = std::move(socket);
+    }
+  }
+
+  void drop_oldest_stranger() {
+    const auto from_outside = [](const Pending& pending) { return pending.expected < 0; };
+    const auto oldest = std::find_if(pending_.begin(), pending_.end(), from_outside);
+    if (oldest != pending_.end()) pending_.erase(oldest);
+  }
+
+  void progress(Pending& pending) {
+    if (!send(pending) || !receive(pending)) return refuse(pending);
+    if (pending.filled < pending.received.size()) return;
+    const Decoded decoded = decode(pending.received, mesh_.key);
+    if (decoded.outcome != Decoded::Outcome::frame || !welcome(pending, decoded.frame)) refuse(pending);
+  }
+
+  // False: the connection is gone.
+  static bool send(Pending& pending) {
+    if (pending.to_send.empty()) return true;
+    const Step step = send_both(pending.socket, std::as_bytes(std::span(pending.to_send)), {});
+    if (step.outcome == Step::Outcome::moved) pending.to_send.erase(0, step.bytes);
+    return step.outcome != Step::Outcome::closed;
+  }
+
+  static bool receive(Pending& pending) {
+    if (!pending.to_send.empty()) return true;
+    const auto room = std::span(pending.received).subspan(pending.filled);
+    const Step step = receive_both(pending.socket, room, {});
+    if (step.outcome == Step::Outcome::moved) pending.filled += step.bytes;
+    return step.outcome != Step::Outcome::closed;
+  }
+
+  // False: not a hello that is wanted here.
+  bool welcome(Pending& pending, const ControlFrame& frame) {
+    if (frame.kind != FrameKind::hello || frame.epoch != mesh_.epoch || frame.number != 0) return false;
+    const bool from_outside = pending.expected < 0;
+    const bool wanted = from_outside
+                            ? frame.rank > mesh_.rank && frame.rank < static_cast<int>(mesh_.links.size())
+                            : frame.rank == pending.expected && frame.channel == pending.channel;
+    if (!wanted) return false;
+    Link& link = mesh_.links[static_cast<std::size_t>(frame.rank)];
+    Socket& place = frame.channel == ConnectionUse::data ? link.data : link.control;
+    if (place) return false;
+    if (from_outside && !answer(pending, frame.channel)) return false;
+    place = std::move(pending.socket);
+    return true;
+  }
+
+  // Fits into the empty buffer of a new connection.
+  bool answer(const Pending& pending, ConnectionUse channel) const {
+    const std::string text = hello(channel);
+    return send_both(pending.socket, std::as_bytes(std::span(text)), {}).bytes == text.size();
+  }
+
+  void refuse(Pending& pending) {
+    if (pending.expected >= 0) {
+      throw CommError("rank " + std::to_string(pending.expected) + " cannot be reached from rank " +
+                      std::to_string(mesh_.rank) + " at the address it gave at the rendezvous");
+    }
+    pending.socket.close();
+  }
+
+  Mesh& mesh_;
+  Socket listener_;
+  const Clock::time_point deadline_;
+  std::vector<Pending> pending_;
+};
+
+unsigned host_lost_after(std::chrono::milliseconds timeout) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(timeout.count(), 1, kHostLost.count()));
+}
+
+}  // namespace
+
+Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
+               std::chrono::milliseconds timeout) {
+  Mesh mesh{rendezvous.rank(), rendezvous.epoch()};
+  mesh.links.resize(static_cast<std::size_t>(rendezvous.size()));
+  Socket listener = listen_on(address, ports, 2 * rendezvous.size() + static_cast<int>(kStrangers));
+  const std::string mine = to_text(random_key()) + " " + address + " " + std::to_string(port_of(listener));
+  const std::vector<std::string> all = rendezvous.all_gather(mine);
+  mesh.key = key_from(all.at(0).substr(0, all[0].find(' ')));
+  Builder builder(mesh, std::move(listener), Clock::now() + timeout);
+  for (int rank = 0; rank < mesh.rank; ++rank) {
+    builder.connect(rank, endpoint_from(all[static_cast<std::size_t>(rank)], rank));
+  }
+  builder.run();
+  for (const Link& link : mesh.links) {
+    if (link.data) tune_for_data(link.data);
+    if (link.control) tune_for_control(link.control, host_lost_after(timeout));
+  }
+  return mesh;
+}
+
+}  // namespace heddle::detail

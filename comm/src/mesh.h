@@ -1,0 +1,32 @@
+// How the connections of a tcp communicator come about.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "frame.h"
+#include "rendezvous.h"
+#include "socket.h"
+
+namespace heddle::detail {
+
+// The two connections with one other rank; of this rank itself both are empty.
+struct Link {
+  Socket data, control;
+};
+
+// Between every two ranks; each end knows that the other has the job's key.
+struct Mesh {
+  int rank = 0;
+  std::uint32_t epoch = 0;
+  Key key{};
+  std::vector<Link> links{};  // by rank
+};
+
+// Listens on `address` at one of the ports until all have come. Strangers that connect are dropped. Throws CommError
+// naming a rank that cannot be reached, or has not come in time.
+Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
+               std::chrono::milliseconds timeout);
+
+}  // namespace heddle::detail

@@ -1,0 +1,248 @@
+#include "tcp_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <poll.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "keeper.h"
+#include "mesh.h"
+#include "message.h"
+
+namespace heddle::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// How long the keeper may take to find out why a data connection has ended.
+constexpr std::chrono::milliseconds kVerdict{1000};
+
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(Mesh mesh, const TcpOptions& options)
+      : rank_(mesh.rank),
+        key_(mesh.key),
+        options_(options),
+        fate_(static_cast<int>(mesh.links.size())),
+        pieces_(IncomingMessage::kPieces) {
+    std::vector<Socket> control;
+    for (Link& link : mesh.links) {
+      peers_.push_back({std::move(link.data)});
+      control.push_back(std::move(link.control));
+    }
+    const Keeper::Self self{rank_, mesh.epoch, key_, options.timeout};
+    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_);
+  }
+
+  ~TcpTransport() override {
+    const auto deadline = Clock::now() + options_.timeout;
+    for (Peer& peer : peers_) {
+      if (peer.data) finish_sending(peer.data);
+    }
+    keeper_.reset();
+    if (!fate_.failed()) await_delivery(deadline);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  std::string name() const override { return "tcp"; }
+
+  void begin(const CallRecord& call, const std::string& failure) override {
+    call_ = call;
+    missing_ = {};
+    if (call.failed) missing_ = {rank_, failure};
+  }
+
+  void transfer(const Transfer& transfer) override {
+    if (fate_.failed()) fate_.raise();
+    check(transfer);
+    OutgoingMessage out;
+    IncomingMessage in;
+    if (transfer.to == rank_ || transfer.from == rank_) to_oneself(transfer);
+    if (transfer.to >= 0 && transfer.to != rank_) {
+      out = OutgoingMessage(call_, transfer.out, missing_, peer(transfer.to).sent++, key_);
+    }
+    if (transfer.from >= 0 && transfer.from != rank_) {
+      in = IncomingMessage(transfer, size_of(call_.dtype), pieces_);
+    }
+    exchange(transfer, out, in);
+    if (missing_.rank < 0) missing_ = in.missing();
+  }
+
+  Missing end() override { return std::exchange(missing_, {}); }
+
+  void abort(const std::string& why) noexcept override {
+    try {
+      fate_.fail({Failure::Type::aborted, rank_, detail::name(rank_) + " aborted: " + why});
+    } catch (...) {  // no memory for the words
+      fate_.fail({Failure::Type::aborted, rank_});
+    }
+  }
+
+ private:
+  struct Peer {
+    Socket data{};
+    std::uint64_t sent = 0, received = 0;  // messages
+  };
+  struct ToOneself {
+    CallRecord call;
+    std::vector<std::byte> body;
+    Missing missing;
+  };
+
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+
+  void check(const Transfer& transfer) const {
+    if (transfer.to < size() && transfer.from < size()) return;
+    throw InvalidArgument("a transfer to " + detail::name(transfer.to) + " and from " +
+                          detail::name(transfer.from) + " among " + std::to_string(size()) + " ranks");
+  }
+
+  void exchange(const Transfer& transfer, OutgoingMessage& out, IncomingMessage& in) {
+    bool waiting = false;
+    Clock::time_point spin_until;
+    for (;;) {
+      const bool sent = !out.done() && send(transfer.to, out),
+                 received = !in.done() && receive(transfer.from, in);
+      if (out.done() && in.done()) return;
+      if (fate_.failed()) fate_.raise();
+      if (sent || received) {
+        waiting = false;
+      } else if (!std::exchange(waiting, true)) {
+        spin_until = Clock::now() + options_.spin;
+      } else if (Clock::now() >= spin_until) {
+        sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from);
+      }
+    }
+  }
+
+  bool send(int to, OutgoingMessage& out) {
+    const Step::Outcome outcome = out.step(peer(to).data);
+    if (outcome == Step::Outcome::closed) find_out_why(to);
+    return outcome == Step::Outcome::moved;
+  }
+
+  bool receive(int from, IncomingMessage& in) {
+    const bool known = in.header_complete();
+    const Step::Outcome outcome = in.step(peer(from).data);
+    if (outcome == Step::Outcome::closed) find_out_why(from);
+    if (!known && in.header_complete()) look_at(from, in);
+    if (in.header_complete()) in.take();
+    return outcome == Step::Outcome::moved;
+  }
+
+  void look_at(int from, const IncomingMessage& in) {
+    const MessageHeader& header = in.header();
+    const bool says_who = !header.record.failed || (header.missing >= 0 && header.missing < size());
+    if (!genuine(header, key_) || !says_who || header.number != peer(from).received++) {
+      give_up({Failure::Type::mismatch, from,
+               detail::name(from) + " sends " + detail::name(rank_) + " what is no message, in " +
+                   call_.to_string()});
+    }
+    look_at(from, header.record, header.bytes, in.wanted());
+  }
+
+  // A send names the rank that it is meant for, and a recv the one it waits for.
+  void look_at(int from, const CallRecord& theirs, std::size_t bytes, std::size_t wanted) {
+    const bool pair = call_.kind == Kind::send || call_.kind == Kind::recv;
+    const bool meant = !pair || (theirs.root == rank_ && call_.root == from);
+    if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
+    std::string mine = detail::name(rank_) + " called " + call_.to_string();
+    std::string other = detail::name(from) + " called " + theirs.to_string();
+    if (bytes != wanted) {
+      mine += " and waits for " + std::to_string(wanted) + " bytes";
+      other += " and sends " + std::to_string(bytes) + " bytes";
+    }
+    if (from < rank_) std::swap(mine, other);
+    give_up({Failure::Type::mismatch, from, "the ranks do not call the same: " + mine + "; " + other});
+  }
+
+  [[noreturn]] void give_up(Failure failure) {
+    fate_.fail(std::move(failure));
+    fate_.raise();
+  }
+
+  void to_oneself(const Transfer& transfer) {
+    if (transfer.to == rank_)
+      to_oneself_.push_back({call_, {transfer.out.begin(), transfer.out.end()}, missing_});
+    if (transfer.from != rank_) return;
+    if (to_oneself_.empty()) {
+      give_up({Failure::Type::mismatch, rank_,
+               detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
+    }
+    const ToOneself message = std::move(to_oneself_.front());
+    to_oneself_.pop_front();
+    look_at(rank_, message.call, message.body.size(), transfer.in.size());
+    if (message.missing.rank < 0) return deliver(transfer, 0, message.body, size_of(call_.dtype));
+    if (missing_.rank < 0) missing_ = message.missing;
+  }
+
+  // Until something can go on, or the keeper has news. -1: nothing to do there.
+  void sleep(int to, int from) {
+    if (to >= 0 && fate_.left(to)) give_up(left(to));
+    std::array<pollfd, 3> polled{{{fate_.caller_alarm().fd(), POLLIN, 0},
+                                  {to >= 0 ? peer(to).data.fd() : -1, POLLOUT, 0},
+                                  {from >= 0 ? peer(from).data.fd() : -1, POLLIN, 0}}};
+    // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
+    const bool bounded = from >= 0 && fate_.left(from);
+    const int ready =
+        poll(polled.data(), polled.size(), bounded ? static_cast<int>(options_.timeout.count()) : -1);
+    if (ready == 0) give_up(left(from));
+    if (polled[0].revents) fate_.caller_alarm().quiet();
+  }
+
+  Failure left(int rank) const {
+    return {Failure::Type::lost, rank,
+            detail::name(rank) + " left the communicator, while " + detail::name(rank_) +
+                " waits for it in " + call_.to_string()};
+  }
+
+  // The data connection has ended. Only the keeper knows whether the rank has left or is lost.
+  [[noreturn]] void find_out_why(int rank) {
+    const auto deadline = Clock::now() + kVerdict;
+    while (!fate_.failed() && !fate_.left(rank) && Clock::now() < deadline) {
+      pollfd polled{fate_.caller_alarm().fd(), POLLIN, 0};
+      poll(&polled, 1, static_cast<int>(kVerdict.count()));
+      fate_.caller_alarm().quiet();
+    }
+    if (fate_.failed()) fate_.raise();
+    if (fate_.left(rank)) give_up(left(rank));
+    give_up({Failure::Type::lost, rank,
+             detail::name(rank) + " has ended its connection with " + detail::name(rank_)});
+  }
+
+  void await_delivery(Clock::time_point deadline) {
+    const auto delivered = [](const Peer& peer) { return !peer.data || all_delivered(peer.data); };
+    for (auto pause = 1ms; Clock::now() < deadline; pause = std::min(2 * pause, 20ms)) {
+      if (std::all_of(peers_.begin(), peers_.end(), delivered)) return;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  const int rank_;
+  const Key key_;
+  const TcpOptions options_;
+  CallRecord call_;
+  Missing missing_;  // of this call
+  Fate fate_;
+  std::vector<Peer> peers_;
+  std::vector<std::byte> pieces_;
+  std::deque<ToOneself> to_oneself_;
+  std::unique_ptr<Keeper> keeper_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
+  const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
+  return std::make_unique<TcpTransport>(make_mesh(rendezvous, options.address, ports, options.timeout),
+                                        options);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,28 @@
+// Transport over TCP: a full mesh of connections, served by the calling thread itself, for a thread in between would
+// cost more than the message.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "rendezvous.h"
+#include "transport.h"
+
+namespace heddle::detail {
+
+struct TcpOptions {
+  std::string address =
+      "127.0.0.1";      // of the interface to listen on, which the other ranks can reach; numeric
+  std::string ports{};  // "5000-5100"; empty: HEDDLE_COMM_PORTS, or any
+  std::chrono::milliseconds timeout{10000};
+  // How long a transfer tries again before it sleeps: waking up costs more than a small message's way. 0 where no core
+  // is to spare.
+  std::chrono::microseconds spin{50};
+};
+
+// Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it
+// says that this rank leaves, after what it has sent has arrived; waits `timeout` at most.
+std::unique_ptr<Transport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
+
+}  // namespace heddle::detail

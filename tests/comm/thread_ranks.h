@@ -1,0 +1,78 @@
+// Threads as ranks, for tests, and how they meet.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ranks.h"
+#include "rendezvous.h"
+
+namespace heddle::test {
+
+// Where threads meet. One all_gather after the other, as often as they like.
+class MeetingPlace {
+ public:
+  explicit MeetingPlace(int size) : texts_(static_cast<std::size_t>(size)) {}
+  int size() const { return static_cast<int>(texts_.size()); }
+
+  std::vector<std::string> all_gather(int rank, const std::string& mine) {
+    std::unique_lock lock(mutex_);
+    const int round = round_;
+    texts_[static_cast<std::size_t>(rank)] = mine;
+    if (++come_ == size()) {
+      complete_ = texts_;
+      come_ = 0;
+      ++round_;
+      all_here_.notify_all();
+    }
+    all_here_.wait(lock, [&] { return round_ != round; });
+    return complete_;
+  }
+
+ private:
+  std::mutex mutex_;  // guards all below
+  std::condition_variable all_here_;
+  std::vector<std::string> texts_, complete_;
+  int come_ = 0, round_ = 0;
+};
+
+class ThreadRendezvous : public detail::Rendezvous {
+ public:
+  ThreadRendezvous(MeetingPlace& place, int rank) : place_(place), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return place_.size(); }
+  std::uint32_t epoch() const override { return 7; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return place_.all_gather(rank_, mine);
+  }
+
+ private:
+  MeetingPlace& place_;
+  const int rank_;
+};
+
+// Runs f(rendezvous) on a thread a rank; what each has thrown, null for nothing.
+inline Outcomes run_ranks(int size, const std::function<void(detail::Rendezvous&)>& f) {
+  MeetingPlace place(size);
+  Outcomes errors(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadRendezvous rendezvous(place, rank);
+      try {
+        f(rendezvous);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+}  // namespace heddle::test
