@@ -23,12 +23,6 @@ constexpr int kLooks = 64;  // between two questions for the time
 // A sleeper looks for what nobody rings for, a process that ended or ranks that wait for each other.
 constexpr std::chrono::milliseconds kNap{20};
 constexpr std::chrono::milliseconds kLastWords{500};
-constexpr std::chrono::milliseconds kStay{1};  // at least, on a core
-
-int cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 // Between processes, which std::atomic::wait is not made for.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds most) {
@@ -74,7 +68,7 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
       rank_(rank),
       timeout_(timeout),
       liveness_(std::move(liveness)),
-      crowded_(segment.size() > cores()),
+      crowded_(segment.size() > usable_cores()),
       pulses_(static_cast<std::size_t>(segment.size())) {
   mine().presence.store(Presence::there, std::memory_order_release);
 }
@@ -105,28 +99,9 @@ bool HostGroup::spin(const Alternatives& alternatives) {
       if (crowded_) break;
       __builtin_ia32_pause();
     }
-    leave_core_of(alternatives.of[0].whom);
-    sched_yield();
+    crowded_ ? static_cast<void>(sched_yield()) : core_.yield();
   } while (Clock::now() < end);
   return false;
-}
-
-// Two ranks on one core take turns at the cost of a switch for every message, and some kernels keep them there beside an
-// idle core: since Linux 6.12 a thread that is woken may stay on its waker's.
-void HostGroup::leave_core_of(int other) {
-  const auto here = static_cast<std::uint32_t>(sched_getcpu());
-  mine().core.store(here + 1, std::memory_order_relaxed);
-  if (crowded_ || other == rank_ || segment_.board(other).core.load(std::memory_order_relaxed) != here + 1)
-    return;
-  const auto now = Clock::now();
-  if (now - parted_ < kStay) return;
-  parted_ = now;
-  cpu_set_t allowed, elsewhere;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  elsewhere = allowed;
-  CPU_CLR(here, &elsewhere);
-  if (CPU_COUNT(&elsewhere) == 0 || sched_setaffinity(0, sizeof elsewhere, &elsewhere) != 0) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 void HostGroup::await_any(const Alternatives& alternatives) {

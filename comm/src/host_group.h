@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core_share.h"
 #include "segment.h"
 
 namespace heddle::detail {
@@ -96,7 +97,6 @@ class HostGroup {
   }
   void ring_bell(int other) const;
   bool spin(const Alternatives& alternatives);
-  void leave_core_of(int other);
   void sleep(const Alternatives& alternatives);
   void look_around(const Alternatives& alternatives);
   void look_for_silence(int whom);
@@ -108,7 +108,7 @@ class HostGroup {
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
   const bool crowded_;  // more ranks than cores: a spinning rank keeps the one it waits for from running
-  std::chrono::steady_clock::time_point parted_{};  // when this rank last left a core that it shared
+  CoreShare core_;
   struct Pulse {
     std::uint64_t beat = 0;
     std::chrono::steady_clock::time_point since{};

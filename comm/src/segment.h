@@ -58,7 +58,6 @@ struct alignas(kLine) Board {
   alignas(kLine) Arrival arrivals[2];
   alignas(kLine) Wait waits[2];  // it goes on when one of them is over
   alignas(kLine) Counter heartbeat;
-  std::atomic<std::uint32_t> core;  // that the rank was seen on when it last waited, + 1
   std::atomic<Presence> presence;
   alignas(kLine) Counter recorded;  // calls so far
   CallRecord records[kRecords];

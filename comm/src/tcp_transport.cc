@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core_share.h"
 #include "keeper.h"
 #include "mesh.h"
 #include "message.h"
@@ -118,6 +119,8 @@ class TcpTransport final : public Transport {
         spin_until = Clock::now() + options_.spin;
       } else if (Clock::now() >= spin_until) {
         sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from);
+      } else {
+        core_.yield();
       }
     }
   }
@@ -228,6 +231,7 @@ class TcpTransport final : public Transport {
   const int rank_;
   const Key key_;
   const TcpOptions options_;
+  CoreShare core_;
   CallRecord call_;
   Missing missing_;  // of this call
   Fate fate_;
