@@ -39,6 +39,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 HostCollectives::HostCollectives(HostGroup& group, const Reach& reach)
     : group_(group), reach_(reach), rank_(group.rank()), ranks_(group.size()) {
+  parts_.resize(static_cast<std::size_t>(ranks_));
   scratch_.resize((std::bit_width(static_cast<unsigned>(ranks_)) + 2u) * kBlock);
 }
 
@@ -155,7 +156,7 @@ void HostCollectives::reduce_small(const Collective& call) {
   const std::size_t mine = scatter ? static_cast<std::size_t>(rank_) * bytes : 0;
   const Combine combine = combine_of(call.record.op, call.record.dtype);
   const std::size_t block = kBlock / call.element();
-  std::vector<const std::byte*> parts(static_cast<std::size_t>(ranks_));
+  std::vector<const std::byte*>& parts = parts_;
   for (std::size_t begin = 0; begin < call.record.count; begin += block) {
     const std::size_t offset = begin * call.element();
     for (int rank = 0; rank < ranks_; ++rank) {

@@ -63,6 +63,7 @@ class HostCollectives {
   const int rank_, ranks_;
   std::uint64_t steps_ = 0;
   std::vector<std::byte> scratch_;  // of combine_tree
+  std::vector<const std::byte*> parts_;
 };
 
 }  // namespace heddle::detail

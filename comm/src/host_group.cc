@@ -1,6 +1,7 @@
 #include "host_group.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -203,10 +204,14 @@ void HostGroup::record(CallRecord& call) {
 
 void HostGroup::record_end(const CallRecord& call, bool failed) {
   Board& board = mine();
-  CallRecord& last = board.records[(board.recorded.load(std::memory_order_relaxed) - 1) % kRecords];
   CallRecord ended = call;
   ended.state = failed ? 2 : 1;
-  store_record(last, ended);
+  // Only the word that has changed.
+  constexpr std::size_t kWord = offsetof(CallRecord, state) / sizeof(std::uint64_t);
+  std::uint64_t words[kWords];
+  std::memcpy(words, &ended, sizeof words);
+  CallRecord& last = board.records[(board.recorded.load(std::memory_order_relaxed) - 1) % kRecords];
+  std::atomic_ref(reinterpret_cast<std::uint64_t*>(&last)[kWord]).store(words[kWord], std::memory_order_relaxed);
 }
 
 CallRecord HostGroup::last_record(int rank) const {
