@@ -3,6 +3,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/checkpoint.h>
+#include <heddle/communicator.h>
 #include <heddle/engine.h>
 #include <heddle/kvstore.h>
 #include <heddle/ndarray.h>
