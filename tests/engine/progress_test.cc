@@ -2,6 +2,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -267,4 +268,26 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
     while (!flag) std::this_thread::yield();
     engine.wait_all();
   }
+}
+
+TEST_CASE("an op that has waited goes on while short ops follow each other without end") {
+  constexpr int kMost = 1'000'000, kBefore = 1000;
+  Engine engine({.workers = 1});
+  Var awaited = engine.new_var(), chain = engine.new_var();
+  std::optional<Completion> held;
+  std::atomic<bool> went_on = false;
+  int links = 0;
+  engine.push_async([&](RunContext&, Completion done) { held.emplace(std::move(done)); }, {.mutate = {awaited}});
+  engine.push([&] {
+    engine.wait(awaited);
+    went_on = true;
+  });
+  std::function<void()> link = [&] {
+    if (++links == kBefore) held->done();
+    if (!went_on && links < kMost) engine.push(link, {.mutate = {chain}});
+  };
+  engine.push(link, {.mutate = {chain}});
+  engine.wait_all();
+  CHECK(links >= kBefore);
+  CHECK(links < kMost);
 }
