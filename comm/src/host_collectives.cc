@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string>
 
 namespace heddle::detail {
@@ -130,10 +131,18 @@ void HostCollectives::run(const Collective& call) {
       call.record.kind == Kind::reduce && rank_ != call.record.root ? 0 : sum_size(call);
   const std::uint64_t where[2] = {reach_.publish(call.in, bytes),
                                   out_bytes ? reach_.publish(call.out, out_bytes) : 1};
-  arrive(call, reinterpret_cast<const std::byte*>(where), sizeof where);
-  meet(call);
-  std::vector<std::byte*> in, out;
-  reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
+  try {
+    arrive(call, reinterpret_cast<const std::byte*>(where), sizeof where);
+    meet(call);
+    std::vector<std::byte*> in, out;
+    reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
+  } catch (const RemoteFailure&) {
+    throw;  // nobody has begun
+  } catch (...) {
+    // The arrays are the caller's again, who may free them.
+    group_.await_withdrawal();
+    throw;
+  }
 }
 
 void HostCollectives::small_call(const Collective& call) {
@@ -224,7 +233,9 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
       scatter ? Part{mine * call.record.count, call.record.count} : part_of(call.record.count, rank_, ranks_);
   std::vector<const std::byte*> parts(in.size());
   std::vector<std::byte> result(kBlock);
+  std::optional<HostGroup::Reaching> reaching(group_);
   for (std::size_t begin = 0; begin < slice.count; begin += block) {
+    group_.check();
     const std::size_t count = std::min(block, slice.count - begin), offset = (slice.begin + begin) * element;
     for (std::size_t rank = 0; rank < in.size(); ++rank) parts[rank] = in[rank] + offset;
     std::byte* to = scatter ? out[mine] + begin * element : out[mine] ? out[mine] + offset : result.data();
@@ -235,6 +246,7 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
       if (rank != mine && out[rank]) std::memcpy(out[rank] + offset, to, count * element);
     }
   }
+  reaching.reset();
   step();  // nobody returns before all have written into its array, and read from it
   all_have_stepped();
 }

@@ -113,18 +113,24 @@ void HostGroup::sleep(const Alternatives& alternatives) {
   Board& board = mine();
   for (int i = 0; i < alternatives.count; ++i) {
     const Awaited& awaited = alternatives.of[i];
-    board.waits[i].target.store(awaited.target, std::memory_order_relaxed);
-    board.waits[i].whom.store(static_cast<std::uint32_t>(awaited.whom), std::memory_order_relaxed);
+    board.waits[i].target.store(awaited.target, std::memory_order_release);
+    board.waits[i].whom.store(static_cast<std::uint32_t>(awaited.whom), std::memory_order_release);
     board.waits[i].counter.store(segment_.offset_of(*awaited.counter), std::memory_order_release);
     pulses_[static_cast<std::size_t>(awaited.whom)].since = Clock::now();
   }
+  looked_ = Clock::now();
+  const std::uint64_t nap = board.naps.load(std::memory_order_relaxed) + 1;
+  board.naps.store(nap, std::memory_order_release);
   struct Awake {
     Board& board;
+    const std::uint64_t nap;
     ~Awake() {
+      // Before anything else, and the waits after it: who sees one of them changed sees this.
+      board.naps.store(nap + 1, std::memory_order_release);
       for (Wait& wait : board.waits) wait.counter.store(0, std::memory_order_release);
       board.sleeping.store(0, std::memory_order_relaxed);
     }
-  } const awake{board};
+  } const awake{board, nap};
   for (auto next_look = Clock::now() + kNap;;) {
     const std::uint32_t heard = board.bell.load(std::memory_order_seq_cst);
     board.sleeping.store(1, std::memory_order_seq_cst);
@@ -146,6 +152,10 @@ bool HostGroup::alive(int rank) const {
 }
 
 void HostGroup::look_around(const Alternatives& alternatives) {
+  // Who has been stopped itself, with the others or alone, cannot tell how long they have been silent.
+  if (const auto now = Clock::now(); now - std::exchange(looked_, now) > timeout_ / 4 + 2 * kNap) {
+    for (Pulse& pulse : pulses_) pulse.since = now;
+  }
   for (int i = 0; i < alternatives.count; ++i) {
     const int whom = alternatives.of[i].whom;
     if (whom == rank_) continue;
@@ -235,7 +245,12 @@ std::string HostGroup::flight_recorder() const {
 
 void HostGroup::give_up(Fault fault, int rank, std::string_view why) noexcept {
   FaultBoard& board = segment_.fault();
-  if (board.taken.exchange(1, std::memory_order_acq_rel)) return;
+  Taken nobody = Taken::no;
+  if (board.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
+}
+
+void HostGroup::declare(Fault fault, int rank, std::string_view why) noexcept {
+  FaultBoard& board = segment_.fault();
   board.rank = rank;
   const std::size_t length = std::min(why.size(), kText - 1);
   std::memcpy(board.text, why.data(), length);
@@ -261,9 +276,40 @@ void HostGroup::throw_fault() const {
 void HostGroup::fail(Fault fault, int rank, std::string_view why) {
   give_up(fault, rank, why);
   // Somebody else may have been first, and be about to say why; or have been killed before it could.
-  for (const auto end = Clock::now() + kLastWords; !given_up() && Clock::now() < end;) sched_yield();
-  if (!given_up()) segment_.fault().fault.store(fault, std::memory_order_seq_cst);
+  const auto listen = [this] {
+    for (const auto end = Clock::now() + kLastWords; !given_up() && Clock::now() < end;) sched_yield();
+    return given_up();
+  };
+  FaultBoard& board = segment_.fault();
+  Taken once = Taken::yes;
+  if (!listen() && board.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
+  if (!listen()) board.fault.store(fault, std::memory_order_seq_cst);
   throw_fault();
+}
+
+// seq_cst, with give_up and await_withdrawal: either the group is seen to be given up here, or this is seen there.
+HostGroup::Reaching::Reaching(HostGroup& group) : mine_(group.mine().reaching) {
+  mine_.store(1, std::memory_order_seq_cst);
+  if (group.segment_.fault().fault.load(std::memory_order_seq_cst) == Fault::none) return;
+  mine_.store(0, std::memory_order_release);
+  group.throw_fault();
+}
+
+HostGroup::Reaching::~Reaching() { mine_.store(0, std::memory_order_release); }
+
+void HostGroup::await_withdrawal() {
+  for (int other = 0; other < size(); ++other) {
+    const Board& board = segment_.board(other);
+    std::uint64_t beat = board.heartbeat.load(std::memory_order_relaxed);
+    for (auto since = Clock::now(); other != rank_ && board.reaching.load(std::memory_order_seq_cst);) {
+      if (!alive(other) || (liveness_->beats() && Clock::now() - since > timeout_)) break;
+      if (const auto next = board.heartbeat.load(std::memory_order_relaxed); next != beat) {
+        beat = next;
+        since = Clock::now();
+      }
+      sched_yield();
+    }
+  }
 }
 
 }  // namespace heddle::detail

@@ -83,6 +83,21 @@ class HostGroup {
   }
   [[noreturn]] void fail(Fault fault, int rank, std::string_view why);
 
+  // While one lives, this rank may read and write the other ranks' arrays. Throws if the group has been given up.
+  class Reaching {
+   public:
+    explicit Reaching(HostGroup& group);
+    ~Reaching();
+    Reaching(const Reaching&) = delete;
+    Reaching& operator=(const Reaching&) = delete;
+
+   private:
+    std::atomic<std::uint32_t>& mine_;
+  };
+  // After the group has been given up: blocks until no other rank reaches into this one's arrays any more. One that is
+  // stopped for long is not waited for.
+  void await_withdrawal();
+
   void beat() noexcept { mine().heartbeat.fetch_add(1, std::memory_order_relaxed); }
   bool alive(int rank) const;
   bool has_heartbeats() const { return liveness_->beats(); }
@@ -100,6 +115,7 @@ class HostGroup {
   void sleep(const Alternatives& alternatives);
   void look_around(const Alternatives& alternatives);
   void look_for_silence(int whom);
+  void declare(Fault fault, int rank, std::string_view why) noexcept;
   void look_for_circle();
   std::string calls_of(const std::vector<bool>& ranks) const;
 
@@ -113,7 +129,8 @@ class HostGroup {
     std::uint64_t beat = 0;
     std::chrono::steady_clock::time_point since{};
   };
-  std::vector<Pulse> pulses_;  // of the others, as last seen while waiting for them
+  std::chrono::steady_clock::time_point looked_{};  // when this rank last looked for others' signs of life
+  std::vector<Pulse> pulses_;                       // of the others, as last seen while waiting for them
 };
 
 }  // namespace heddle::detail

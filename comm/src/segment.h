@@ -57,6 +57,8 @@ struct alignas(kLine) Board {
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
   alignas(kLine) Arrival arrivals[2];
   alignas(kLine) Wait waits[2];  // it goes on when one of them is over
+  Counter naps;                  // odd: it waits, and its waits are all written; changes with them
+  alignas(kLine) std::atomic<std::uint32_t> reaching;  // into other ranks' arrays
   alignas(kLine) Counter heartbeat;
   std::atomic<Presence> presence;
   alignas(kLine) Counter recorded;  // calls so far
@@ -76,10 +78,11 @@ struct alignas(kLine) Pipe {
 
 // Why nobody goes on.
 enum class Fault : std::uint32_t { none, mismatch, lost, silent, aborted };
+enum class Taken : std::uint32_t { no, yes, again };  // again: the first taker has died or stopped over it
 
 struct alignas(kLine) FaultBoard {
-  std::atomic<std::uint32_t> taken;  // by the rank that writes the rest
-  std::atomic<Fault> fault;          // written last
+  std::atomic<Taken> taken;  // by the rank that writes the rest
+  std::atomic<Fault> fault;  // written last
   std::int32_t rank;
   char text[kText];
   Counter decided;                          // who has survived: 1 while it is written, then 2

@@ -10,30 +10,33 @@ struct Seen {
   std::uint32_t whom = 0;
   bool operator==(const Seen&) const = default;
 };
-using Waits = std::array<Seen, 2>;
+struct Waits {
+  std::uint64_t nap = 0;  // even: none
+  std::array<Seen, 2> of{};
+  bool operator==(const Waits&) const = default;
+};
 
-// Nothing if the wait changes meanwhile. If the same counter is written there again, a target from before has been
-// reached, and one from after is that of the wait that is seen.
 Seen look_at(const Wait& wait) {
-  Seen seen;
-  seen.counter = wait.counter.load(std::memory_order_acquire);
-  seen.target = wait.target.load(std::memory_order_acquire);
-  seen.whom = wait.whom.load(std::memory_order_acquire);
-  return wait.counter.load(std::memory_order_acquire) == seen.counter ? seen : Seen{};
+  return {wait.counter.load(std::memory_order_acquire), wait.target.load(std::memory_order_acquire),
+          wait.whom.load(std::memory_order_acquire)};
+}
+
+// All waits of one nap or none: a rank that waits for either of two things, seen with only one of them, would look stuck.
+Waits look_at(const Board& board) {
+  const std::uint64_t nap = board.naps.load(std::memory_order_acquire);
+  const Waits seen{nap, {look_at(board.waits[0]), look_at(board.waits[1])}};
+  return nap % 2 == 1 && board.naps.load(std::memory_order_acquire) == nap ? seen : Waits{};
 }
 
 std::vector<Waits> look_at_all(const Segment& segment) {
   std::vector<Waits> all;
-  for (int rank = 0; rank < segment.size(); ++rank) {
-    const Board& board = segment.board(rank);
-    all.push_back({look_at(board.waits[0]), look_at(board.waits[1])});
-  }
+  for (int rank = 0; rank < segment.size(); ++rank) all.push_back(look_at(segment.board(rank)));
   return all;
 }
 
 template <class MayEnd> bool waits_in_vain(const Waits& waits, MayEnd&& may_end) {
   bool any = false;
-  for (const Seen& seen : waits) {
+  for (const Seen& seen : waits.of) {
     if (!seen.counter) continue;
     if (may_end(seen)) return false;
     any = true;
@@ -43,8 +46,8 @@ template <class MayEnd> bool waits_in_vain(const Waits& waits, MayEnd&& may_end)
 
 }  // namespace
 
-// A wait that is there the first time and the second time was there between the two; if it is not over the second time,
-// it was not over then. So all waits that are taken for real were so at one moment.
+// A nap that is there the first time and the second time was there between the two; if its waits are not over the second
+// time, they were not over then. So all waits that are taken for real were so at one moment.
 std::vector<bool> stuck_ranks(const Segment& segment) {
   const std::vector<Waits> before = look_at_all(segment), waits = look_at_all(segment);
   const auto ranks = waits.size();
