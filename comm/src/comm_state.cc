@@ -22,6 +22,10 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
+std::exception_ptr destroyed() {
+  return std::make_exception_ptr(CommAborted("the communicator was destroyed before this call could begin"));
+}
+
 }  // namespace
 
 struct PlaceCall {
@@ -68,8 +72,10 @@ CommState::~CommState() {
   if (thread_.joinable()) close();
 }
 
+bool CommState::in_child() const { return getpid() != process_; }
+
 void CommState::check_process() const {
-  if (getpid() == process_) return;
+  if (!in_child()) return;
   throw CommError("a communicator belongs to the process that made it, not to its child");
 }
 
@@ -101,45 +107,55 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   if (!out.defined()) access.mutate.add(outcome_);
   StartCall start{shared_from_this(), call};
   const bool in_graph = is_capturing(), placed = place_now(call);
+  bool to_be_placed = false;
   try {
     if (!placed) {
       engine_->push(PlaceCall{shared_from_this(), call, in_graph},
                     {.mutate = {order_}, .name = "collective_order"}, where);
+      to_be_placed = true;
     }
     engine_->push_async(std::move(start), access, where);
   } catch (...) {
-    if (!in_graph) forget(call);
+    if (!in_graph) forget(call, placed, to_be_placed);
     throw;
   }
 }
 
 // It was not pushed: nothing will ever say that it is there.
-void CommState::forget(const std::shared_ptr<Call>& call) {
-  {
-    std::lock_guard guard(mutex_);
-    std::erase(calls_, call);
-    ++ended_;
-    call_ended();
-  }
+void CommState::forget(const std::shared_ptr<Call>& call, bool placed, bool to_be_placed) {
+  std::lock_guard guard(mutex_);
+  call->forgotten = true;
+  std::erase(calls_, call);
+  if (!placed && !to_be_placed) --unplaced_;
+  ++ended_;
+  call_ended();
 }
 
 void CommState::place(const std::shared_ptr<Call>& call, bool launched) {
   {
     std::lock_guard guard(mutex_);
+    if (!launched) --unplaced_;
+    if (gone_ || call->forgotten) return;
     calls_.push_back(call);
-    launched ? ++pushed_ : --unplaced_;
+    if (launched) ++pushed_;
     if (!next_is_there()) return;
   }
   next_.notify_one();
 }
 
 void CommState::there(const std::shared_ptr<Call>& call) {
+  bool gone = false;
   {
     std::lock_guard guard(mutex_);
-    call->there = true;
-    if (!next_is_there()) return;
+    gone = gone_;
+    call->there = !gone;
+    if (!gone && !next_is_there()) return;
   }
-  next_.notify_one();
+  gone ? refuse(*call) : next_.notify_one();
+}
+
+void CommState::refuse(Call& call) {
+  if (auto completion = std::exchange(call.completion, std::nullopt)) completion->fail(destroyed());
 }
 
 // Waking somebody who goes to sleep again at once costs more than a small call.
@@ -168,7 +184,8 @@ void CommState::carry(Call& call) {
 }
 
 bool CommState::next_is_there() const {
-  return !busy_ && (calls_.empty() ? closing_ && ended_ == pushed_ : calls_.front()->there);
+  if (calls_.empty()) return !busy_ && closing_ && (given_up_ || ended_ == pushed_);
+  return !busy_ && (given_up_ || calls_.front()->there);
 }
 
 // Waking up takes as long as many a call, so this looks for the next one for a while, but lets others have the core.
@@ -186,7 +203,7 @@ void CommState::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     await_next(lock);
-    if (calls_.empty()) return;
+    if (given_up_ || calls_.empty()) break;
     const std::shared_ptr<Call> call = std::move(calls_.front());
     calls_.pop_front();
     busy_ = true;
@@ -194,6 +211,11 @@ void CommState::work() {
     carry(*call);
     lock.lock();
   }
+  gone_ = true;
+  auto left = std::exchange(calls_, {});
+  std::erase_if(left, [](const std::shared_ptr<Call>& call) { return !call->there; });
+  lock.unlock();
+  for (const std::shared_ptr<Call>& call : left) refuse(*call);
 }
 
 void CommState::run_now(Collective& what) {
@@ -227,10 +249,6 @@ void CommState::wait() {
 }
 
 void CommState::close() noexcept {
-  if (getpid() != process_) {  // there is no such thread here
-    thread_.detach();
-    return;
-  }
   const auto all_done = [this] { return ended_ == pushed_ && !busy_; };
   {
     std::unique_lock lock(mutex_);
@@ -241,8 +259,7 @@ void CommState::close() noexcept {
       backend_->abort("rank " + std::to_string(backend_->rank()) +
                       " destroyed its communicator; what it had called before did not end in time");
       lock.lock();
-      done_.wait_for(lock, options_.timeout, all_done);
-      pushed_ = ended_;  // ops that never began; they find the communicator closed
+      given_up_ = !done_.wait_for(lock, options_.timeout, all_done);
     }
   }
   next_.notify_one();

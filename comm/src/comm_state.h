@@ -21,7 +21,7 @@ struct Call {
   Collective what;  // without memory until the arrays are there
   NDArray in{}, out{};
   std::optional<Completion> completion{};
-  bool there = false;  // under CommState's mutex
+  bool there = false, forgotten = false;  // under CommState's mutex
 };
 
 // Thread-safe.
@@ -40,14 +40,17 @@ class CommState : public std::enable_shared_from_this<CommState> {
   // On the calling thread, after all calls before; blocks and throws.
   void run_now(Collective& what);
   void wait();
-  // No more calls; those that are left are done when this returns, or have failed after options().timeout.
+  bool in_child() const;  // of a fork of the process that made it
+  // No more calls; those that are left are done when this returns, or fail: after options().timeout what is under way,
+  // after twice that what still waits for its arrays, when they are there.
   void close() noexcept;
 
  private:
   friend struct PlaceCall;
   friend struct StartCall;
   bool place_now(const std::shared_ptr<Call>& call);
-  void forget(const std::shared_ptr<Call>& call);
+  void forget(const std::shared_ptr<Call>& call, bool placed, bool to_be_placed);
+  static void refuse(Call& call);
   bool next_is_there() const;  // under mutex_
   bool can_run_now() const { return !busy_ && calls_.empty() && unplaced_ == 0; }
   void call_ended();  // under mutex_
@@ -75,6 +78,8 @@ class CommState : public std::enable_shared_from_this<CommState> {
   bool busy_ = false;                        // somebody carries a call
   bool captured_ = false;  // some call gets its place when a graph is launched: all do so by an op
   bool closing_ = false;
+  bool given_up_ = false;  // closing has taken too long: what is not there by now is not waited for
+  bool gone_ = false;      // the thread has ended: calls that come later fail
   std::thread thread_;
 };
 

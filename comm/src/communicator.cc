@@ -8,6 +8,7 @@
 #include "comm_options.h"
 #include "comm_state.h"
 #include "pair_rendezvous.h"
+#include "segment.h"
 
 namespace heddle {
 
@@ -114,7 +115,15 @@ std::shared_ptr<detail::CommState> make_state(const CommOptions& options,
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<detail::CommState> state) : state_(std::move(state)) {}
-Communicator::~Communicator() { state_->close(); }
+Communicator::~Communicator() {
+  if (!state_->in_child()) {
+    state_->close();
+    return;
+  }
+  // Its parts would wait for threads that the child does not have, and tell the other ranks that this one leaves.
+  static auto* kept = new std::vector<std::shared_ptr<detail::CommState>>;
+  kept->push_back(state_);
+}
 
 std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
   const detail::BackendOptions wanted = detail::backend_options(options);
@@ -124,8 +133,10 @@ std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, c
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
-  if (size < 1)
-    throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 or more");
+  if (size < 1 || size > detail::kMostRanks) {
+    throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
+                          std::to_string(detail::kMostRanks));
+  }
   std::vector<std::shared_ptr<Communicator>> ranks;
   for (auto& backend : detail::make_local_backends(size, detail::backend_options(options))) {
     ranks.push_back(std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend)))));
@@ -247,6 +258,8 @@ void Communicator::wait() { state_->wait(); }
 void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
   if (!data && count) refuse(Kind::all_reduce, "data is null");
   detail::combine_of(op, dtype);
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / size_of(dtype))
+    refuse(Kind::all_reduce, std::to_string(count) + " elements are more than memory can hold");
   Collective what;
   what.record.kind = Kind::all_reduce;
   what.record.op = op;
