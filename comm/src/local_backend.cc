@@ -1,6 +1,7 @@
 // Threads as ranks: all memory can be reached by all.
 #include <cstring>
 #include <new>
+#include <sys/mman.h>
 
 #include "host_backend.h"
 
@@ -14,9 +15,17 @@ std::shared_ptr<std::byte> zeros(std::size_t bytes) {
   return {memory, [](std::byte* gone) { ::operator delete(gone, kAlign); }};
 }
 
+// Of the room for many ranks most is never used, and takes no memory then.
+std::shared_ptr<std::byte> untouched(std::size_t bytes) {
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+}
+
 class ThreadMemory final : public HostMemory {
  public:
-  explicit ThreadMemory(int ranks) : segment_(zeros(Segment::bytes(ranks))) {}
+  explicit ThreadMemory(int ranks) : segment_(untouched(Segment::bytes(ranks))) {}
   std::byte* segment() const override { return segment_.get(); }
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override { return zeros(bytes); }
   std::byte* find(int, std::uint64_t address, std::size_t) const override {

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sstream>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,7 +25,10 @@ class File {
  public:
   explicit File(int fd) : fd_(fd) {}
   File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&&) = delete;
+  File& operator=(File&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~File() {
     if (fd_ >= 0) close(fd_);
   }
@@ -35,6 +39,13 @@ class File {
 };
 
 File make_memory(std::size_t bytes) {
+  // What goes beyond it is killed by SIGXFSZ.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    throw CommError("shared memory of " + std::to_string(bytes) +
+                    " bytes is more than RLIMIT_FSIZE allows, " + std::to_string(limit.rlim_cur) +
+                    " (ulimit -f)");
+  }
   File file(memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file.fd() < 0) fail("memfd_create");
   if (ftruncate(file.fd(), static_cast<off_t>(bytes)) != 0) fail("ftruncate of shared memory");
@@ -83,6 +94,7 @@ class Heap {
   }
 
   void give_back(std::byte* block, std::size_t bytes) {
+    if (getpid() != process_) return;  // the child of a fork: its parent uses the memory still
     bytes = rounded(bytes);
     auto begin = static_cast<std::size_t>(block - base());
     fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
@@ -109,6 +121,7 @@ class Heap {
     return std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   }
   const File file_;
+  const int process_ = getpid();
   const std::shared_ptr<std::byte> memory_;
   std::mutex mutex_;  // guards free_; nothing else is locked while it is held
   std::map<std::size_t, std::size_t> free_;
@@ -185,22 +198,53 @@ std::string world() {
 
 struct Card {
   int pid = 0, segment = -1, heap = -1;
-  std::string world{};
+  std::string world{};    // no spaces
+  std::string problem{};  // this rank has no memory to share
   std::string to_string() const {
-    return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + world;
+    return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + world +
+           " " + problem;
   }
   static Card from(const std::string& text) {
     Card card;
-    std::istringstream(text) >> card.pid >> card.segment >> card.heap >> card.world;
+    std::istringstream words(text);
+    words >> card.pid >> card.segment >> card.heap >> card.world >> std::ws;
+    std::getline(words, card.problem);
     return card;
   }
 };
+
+// What this rank shares with the others.
+struct Own {
+  File segment{-1}, heap{-1};
+  Card card;
+};
+
+Own make_own(int rank, int size) {
+  Own own;
+  try {
+    own.card.world = "nowhere";
+    if (size > kMostRanks) {
+      throw CommError("shared memory is for " + std::to_string(kMostRanks) +
+                      " ranks at most, and these are " + std::to_string(size));
+    }
+    own.card.world = world();
+    if (rank == 0) own.segment = make_memory(Segment::bytes(size));
+    own.heap = make_memory(kHeap);
+    own.card.pid = getpid();
+    own.card.segment = own.segment.fd();
+    own.card.heap = own.heap.fd();
+  } catch (const CommError& error) {
+    own.card.problem = error.what();
+  }
+  return own;
+}
 
 std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards, const File& segment,
                                        File heap) {
   const int size = static_cast<int>(cards.size());
   for (int other = 0; other < size; ++other) {
     const Card& card = cards[static_cast<std::size_t>(other)];
+    if (!card.problem.empty()) throw CommError("rank " + std::to_string(other) + ": " + card.problem);
     if (card.world == cards[0].world) continue;
     throw CommError("rank " + std::to_string(other) +
                     " is on another host than rank 0, or in another container, or another user's: they "
@@ -227,17 +271,16 @@ std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids) {
 
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   const int rank = rendezvous.rank(), size = rendezvous.size();
-  const File segment = rank == 0 ? make_memory(Segment::bytes(size)) : File(-1);
-  File heap = make_memory(kHeap);
-  const Card mine{getpid(), segment.fd(), heap.fd(), world()};
+  Own own = make_own(rank, size);
   std::vector<Card> cards;
-  for (const std::string& text : rendezvous.all_gather(mine.to_string())) cards.push_back(Card::from(text));
+  for (const std::string& text : rendezvous.all_gather(own.card.to_string()))
+    cards.push_back(Card::from(text));
   std::unique_ptr<Backend> backend;
   std::string problem;
   try {
+    auto memory = map_all(rank, cards, own.segment, std::move(own.heap));
     std::vector<int> pids;
     for (const Card& card : cards) pids.push_back(card.pid);
-    auto memory = map_all(rank, cards, segment, std::move(heap));
     backend = std::make_unique<HostBackend>("shm", rank, size, rendezvous.epoch(), std::move(memory),
                                             make_process_liveness(pids), options);
   } catch (const std::exception& error) {

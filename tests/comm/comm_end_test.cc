@@ -1,0 +1,208 @@
+// How communicators end, and what they leave alone when they do.
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/array_op.h>
+#include <heddle/communicator.h>
+#include <heddle/graph.h>
+
+#include "backend.h"
+#include "host_group.h"
+#include "ranks.h"
+#include "stuck.h"
+
+using namespace heddle;
+using namespace heddle::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+NDArray floats(std::int64_t count, float value = 1) {
+  return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
+}
+
+// Boards without communicators.
+struct Boards {
+  explicit Boards(int ranks)
+      : memory(new (std::align_val_t{detail::kLine}) std::byte[detail::Segment::bytes(ranks)]()),
+        segment(memory, ranks) {}
+  ~Boards() { ::operator delete[](memory, std::align_val_t{detail::kLine}); }
+  Boards(const Boards&) = delete;
+  Boards& operator=(const Boards&) = delete;
+  std::byte* memory;
+  detail::Segment segment;
+
+  void write_wait(int rank, int which, const detail::Counter& counter, int whom) const {
+    detail::Wait& wait = segment.board(rank).waits[which];
+    wait.target = 1;
+    wait.whom = static_cast<std::uint32_t>(whom);
+    wait.counter = segment.offset_of(counter);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a graph that outlives its communicator fails, and hangs nobody") {
+  auto ranks = Communicator::create_local(2);
+  NDArray data = floats(8);
+  Graph step = ranks[0]->engine().capture([&] { ranks[0]->all_reduce(data); });
+  ranks.clear();
+  for (int i = 0; i < 2; ++i) {
+    step.launch();
+    CHECK_THROWS_AS(data.wait(), CommAborted);
+  }
+}
+
+TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
+  auto ranks = Communicator::create_local(1, {.timeout = 20ms});
+  NDArray late = floats(8), ready = floats(8);
+  std::optional<Completion> held;
+  std::atomic<bool> begun = false;
+  current_engine().push_async(
+      [&](RunContext&, Completion done) {
+        held.emplace(std::move(done));
+        begun = true;
+      },
+      {.mutate = {late.var()}, .name = "late"});
+  ranks[0]->all_reduce(late);
+  ranks[0]->all_reduce(ready);
+  ranks.clear();
+  CHECK_THROWS_AS(ready.wait(), CommAborted);
+  while (!begun) std::this_thread::yield();
+  held->done();
+  CHECK_THROWS_AS(late.wait(), CommAborted);
+}
+
+TEST_CASE("memory whose reduction was aborted is not touched any more") {
+  constexpr std::size_t kCount = 1 << 20;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> calls = 0;
+    auto ranks = Communicator::create_local(3);
+    std::vector<std::vector<float>> data(ranks.size(), std::vector<float>(kCount, 1));
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          while (true) {
+            ++calls;
+            ranks[rank]->all_reduce(data[rank].data(), kCount, DType::f32, ReduceOp::max);
+          }
+        } catch (const CommAborted&) {
+          data[rank].assign(kCount, -1);  // what comes now comes too late
+        }
+      });
+    }
+    while (calls < 4 + round) std::this_thread::yield();
+    ranks[0]->abort("enough");
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& values : data) REQUIRE(values == std::vector<float>(kCount, -1));
+  }
+}
+
+TEST_CASE("the child of a fork ends without a word to the other ranks, and without their memory") {
+  SharedTable table(2);
+  const auto children = fork_ranks(table, 2, [](int rank, SharedTable& shared) {
+    CommOptions options{.backend = "shm"};
+    LaunchEnvironment job;
+    job.rank = rank;
+    job.size = 2;
+    job.rendezvous = "unix:/tmp/heddle-end-test-" + std::to_string(getppid());
+    auto comm = Communicator::create(options, job);
+    std::optional<NDArray> data = comm->shared_array({5000});
+    data->fill(1);
+    data->wait();
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // a child that hangs is a failure, not a hang
+      data.reset();
+      comm.reset();
+      _exit(0);
+    }
+    if (wait_for(child) != "") throw Error("the child has not ended as it should");
+    comm->all_reduce(*data);
+    if (data->to_vector<float>() != std::vector<float>(5000, 2)) throw Error("wrong sum");
+    shared.say(rank, "done");
+  });
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
+    CHECK(wait_for(children[rank]) == "");
+    CHECK(table.said(static_cast<int>(rank)) == "done");
+  }
+}
+
+TEST_CASE(
+    "if one rank cannot share memory all ranks are told which and why, and can agree on something else") {
+  SharedTable table(3);
+  const auto children = fork_ranks(table, 3, [](int rank, SharedTable& shared) {
+    if (rank == 1) {
+      const rlimit little{.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
+      if (setrlimit(RLIMIT_FSIZE, &little) != 0) throw Error("setrlimit");
+    }
+    const auto rendezvous = shared.rendezvous(rank);
+    std::string problem;
+    try {
+      detail::make_shm_backend(*rendezvous, {});
+    } catch (const CommError& error) {
+      problem = error.what();
+    }
+    const auto all = rendezvous->all_gather("after");  // in step still
+    shared.say(rank, problem + (all == std::vector<std::string>(3, "after") ? "" : " out of step"));
+  });
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
+    CHECK(wait_for(children[rank]) == "");
+    const std::string said = table.said(static_cast<int>(rank));
+    CAPTURE(said);
+    CHECK(said.find("rank 1: ") != std::string::npos);
+    CHECK(said.find("RLIMIT_FSIZE") != std::string::npos);
+    CHECK(said.find("out of step") == std::string::npos);
+  }
+}
+
+TEST_CASE("what no memory can hold is refused, and what it can hold many ranks may share") {
+  CHECK_THROWS_AS(Communicator::create_local(detail::kMostRanks + 1), InvalidArgument);
+  const auto ranks = Communicator::create_local(200);
+  CHECK(ranks.size() == 200);
+  float value = 1;
+  for (std::size_t count : {std::size_t{1} << 62, SIZE_MAX, SIZE_MAX / 4 + 2}) {
+    CHECK_THROWS_AS(ranks[0]->all_reduce(&value, count, DType::f32), InvalidArgument);
+  }
+}
+
+TEST_CASE("ranks are stuck when all they wait for is, and not while one is writing down what it waits for") {
+  const Boards boards(2);
+  const detail::Segment& segment = boards.segment;
+  boards.write_wait(0, 0, segment.board(1).phase, 1);
+  segment.board(0).naps = 1;
+  boards.write_wait(1, 0, segment.board(0).phase, 0);
+  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+  boards.write_wait(1, 1, segment.pipe(0, 1).head, 0);
+  segment.board(1).naps = 1;
+  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{true, true});
+  segment.pipe(0, 1).head = 1;
+  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+  segment.pipe(0, 1).head = 0;
+  segment.board(1).naps = 2;  // awake: it has just taken back the first
+  segment.board(1).waits[0].counter = 0;
+  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+}
+
+TEST_CASE("a rank that was killed while it said why is spoken for by another") {
+  const Boards boards(2);
+  boards.segment.fault().taken = detail::Taken::yes;
+  detail::HostGroup group(boards.segment, 0, 10s, detail::make_thread_liveness());
+  try {
+    group.fail(detail::Fault::lost, 1, "rank 1 has ended");
+  } catch (const PeerLost& lost) {
+    CHECK(lost.rank() == 1);
+    CHECK(std::string(lost.what()) == "rank 1 has ended");
+  }
+  CHECK_THROWS_AS(group.check(), PeerLost);
+}
