@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Jobs of real processes on this host, what goes wrong with them, and that nothing of them is left.
+
+    ranks_test.py PROGRAM [--backend shm] [--kills 10] [--stops 2] [--seed 1] [--only NAME]
+
+PROGRAM is rank_program. Signals come at random moments; `--kills 300 --stops 100` is the long mode."""
+
+import argparse
+import os
+import random
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 60  # seconds for anything at all: longer is a hang
+LOST_WITHIN = 2.0  # what a killed peer's survivors are promised
+
+
+class Failure(Exception):
+    pass
+
+
+class Rank:
+    def __init__(self, number, process):
+        self.number, self.process, self.lines, self.partial, self.open = number, process, [], b"", True
+
+    def first(self, word):
+        return next((line for line in self.lines if line.split(" ")[0] == word), None)
+
+    def count(self, word):
+        return sum(line.split(" ")[0] == word for line in self.lines)
+
+
+class Job:
+    """Ranks of one scenario; leaving the context ends those that are left."""
+
+    def __init__(self, program, scenario, size, **environment):
+        self.place = tempfile.mkdtemp(prefix="heddle-ranks-")
+        self.meeting = f"unix:{self.place}/meeting"
+        self.selector, self.ranks = selectors.DefaultSelector(), []
+        for number in range(size):
+            variables = {**os.environ, "HEDDLE_RANK": str(number), "HEDDLE_SIZE": str(size),
+                         "HEDDLE_RENDEZVOUS": self.meeting, **environment}
+            process = subprocess.Popen([program, scenario], stdout=subprocess.PIPE, env=variables,
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            os.set_blocking(process.stdout.fileno(), False)
+            self.ranks.append(Rank(number, process))
+            self.selector.register(process.stdout, selectors.EVENT_READ, self.ranks[-1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for rank in self.ranks:
+            rank.process.kill()
+            rank.process.wait()
+            rank.process.stdout.close()
+        self.selector.close()
+        shutil.rmtree(self.place)
+
+    def read(self, seconds):
+        for key, _ in self.selector.select(seconds):
+            rank = key.data
+            got = os.read(key.fd, 1 << 16)
+            if not got:
+                self.selector.unregister(key.fileobj)
+                rank.open = False
+            *lines, rank.partial = (rank.partial + got).split(b"\n")
+            rank.lines += [line.decode(errors="replace") for line in lines]
+
+    def until(self, condition, what, patience=PATIENCE):
+        end = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > end:
+                raise Failure(f"not within {patience} s: {what}")
+            self.read(0.05)
+
+    def end(self, expected=None):
+        """Waits until all have ended by themselves; `expected`: exit codes that are not 0, by rank."""
+        self.until(lambda: not any(rank.open for rank in self.ranks), "all ranks end")
+        for rank in self.ranks:
+            code = rank.process.wait(PATIENCE)
+            if code != (expected or {}).get(rank.number, 0):
+                raise Failure(f"rank {rank.number} ended with {code}")
+        self.nothing_left()
+
+    def nothing_left(self):
+        if os.listdir(self.place):
+            raise Failure(f"left in the rendezvous' directory: {os.listdir(self.place)}")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if self.meeting.encode() in file.read():
+                        raise Failure(f"process {pid} is left")
+            except OSError:
+                continue  # it has ended, or is somebody else's
+
+    def report(self):
+        return "\n".join(f"  rank {rank.number}: " + " | ".join(rank.lines[-4:]) for rank in self.ranks)
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def error_of(rank, kinds):
+    line = rank.first("error")
+    expect(line, f"rank {rank.number} heard of no error")
+    _, kind, when, text = line.split(" ", 3)
+    expect(kind in kinds, f"rank {rank.number} got {kind}, not {' or '.join(kinds)}: {text}")
+    return int(when) / 1e9, text
+
+
+def finished(job, but=()):
+    for rank in job.ranks:
+        if rank.number not in but:
+            expect(rank.first("done") and not rank.first("failed"), f"rank {rank.number} is not done")
+
+
+def plain(scenario):
+    def run(options):
+        for size in (1, 2, 3, 4, 8) if scenario == "sweep" else (2, 4):
+            with options.job(scenario, size, HEDDLE_COMM_TIMEOUT="0.5" if scenario == "compute-long" else "10") as job:
+                with_report(job, lambda: (job.end(), finished(job)))
+    return run
+
+
+def with_report(job, check):
+    try:
+        return check()
+    except Failure as failure:
+        raise Failure(f"{failure}\n{job.report()}") from None
+
+
+def lost(scenario, code):
+    """The last rank goes by itself."""
+    def run(options):
+        for size in (2, 3, 4):
+            with options.job(scenario, size) as job:
+                def check():
+                    job.end({size - 1: code})
+                    finished(job)
+                    for rank in job.ranks[:-1]:
+                        error_of(rank, ["PeerLost"])
+                        expect(rank.first("shrunk") == f"shrunk {size - 1}", f"rank {rank.number} has not gone on")
+                with_report(job, check)
+    return run
+
+
+def mismatch(options):
+    for size in (2, 3, 5):
+        with options.job("mismatch", size) as job:
+            def check():
+                job.end()
+                for rank in job.ranks:
+                    text = error_of(rank, ["CommMismatch"])[1]
+                    expect("rank 1 " in text and text.count("rank_program.cc:") == 2, text)
+            with_report(job, check)
+
+
+def split_death(options):
+    with options.job("split-death", 4) as job:
+        def check():
+            job.end({3: -signal.SIGKILL})
+            for rank in job.ranks[:-1]:
+                error_of(rank, ["PeerLost"])
+            expect(job.ranks[1].first("shrunk") == "shrunk 1", "the half of the dead rank has not gone on")
+        with_report(job, check)
+
+
+def kills(options):
+    latest = []
+    for _ in range(options.kills):
+        size = options.random.randint(2, 5)
+        victim = options.random.randrange(size)
+        with options.job("loop", size) as job:
+            def check():
+                job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                time.sleep(options.random.uniform(0, 0.03))  # the moment is to be any
+                job.ranks[victim].process.kill()
+                when = time.monotonic()
+                job.end({victim: -signal.SIGKILL})
+                for rank in job.ranks:
+                    if rank.number != victim:
+                        at, text = error_of(rank, ["PeerLost"])
+                        latest.append(at - when)
+                        expect(at - when < LOST_WITHIN, f"rank {rank.number} heard of it after {at - when:.3f} s")
+                        expect(rank.first("shrunk") == f"shrunk {size - 1}", f"rank {rank.number} has not gone on")
+            with_report(job, check)
+    print(f"  {options.kills} kills; the last survivor heard after {max(latest, default=0) * 1000:.0f} ms at most")
+
+
+def stops(options):
+    """A rank is stopped, missed, and goes on too late."""
+    timeout, latest = 0.4, []
+    for _ in range(options.stops):
+        size = options.random.randint(2, 4)
+        victim = options.random.randrange(size)
+        with options.job("loop", size, HEDDLE_COMM_TIMEOUT=str(timeout)) as job:
+            def check():
+                job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                time.sleep(options.random.uniform(0, 0.03))
+                stopped = job.ranks[victim]
+                stopped.process.send_signal(signal.SIGSTOP)
+                when = time.monotonic()
+                others = [rank for rank in job.ranks if rank is not stopped]
+                job.until(lambda: not any(rank.open for rank in others), "the others go on")
+                for rank in others:
+                    at, _ = error_of(rank, ["PeerSilent"])
+                    latest.append(at - when)
+                    expect(at - when < timeout + 1, f"rank {rank.number} heard of it after {at - when:.3f} s")
+                    expect(rank.first("shrunk") == f"shrunk {size - 1}", f"rank {rank.number} has not gone on")
+                stopped.process.send_signal(signal.SIGCONT)
+                job.end()
+                error_of(stopped, ["PeerSilent", "PeerLost", "CommAborted"])
+                expect(stopped.first("refused"), "the stopped rank went on without the others")
+            with_report(job, check)
+    print(f"  {options.stops} stops of {timeout} s; the last one heard after {max(latest, default=0) * 1000:.0f} ms at most")
+
+
+def paused(options):
+    """A whole job that is stopped and goes on, as by Ctrl-Z, is no error, however long that was."""
+    with options.job("loop", 3, HEDDLE_COMM_TIMEOUT="0.3") as job:
+        def check():
+            for _ in range(3):
+                job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                for rank in job.ranks:
+                    rank.process.send_signal(signal.SIGSTOP)
+                time.sleep(1)
+                job.read(0)
+                before = [rank.count("going") for rank in job.ranks]
+                for rank in job.ranks:
+                    rank.process.send_signal(signal.SIGCONT)
+                job.until(lambda: all(rank.count("going") > count + 2 or rank.first("error")
+                                      for rank, count in zip(job.ranks, before)), "calls are answered again")
+                expect(not any(rank.first("error") for rank in job.ranks), "a pause was taken for silence")
+        with_report(job, check)
+
+
+TESTS = {
+    "sweep": plain("sweep"),
+    "compute-long": plain("compute-long"),
+    "fork": plain("fork"),
+    "two": plain("two"),
+    "leave": lost("leave", 0),
+    "exit": lost("exit", 0),
+    "mismatch": mismatch,
+    "split-death": split_death,
+    "kills": kills,
+    "stops": stops,
+    "paused": paused,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--backend", default="shm")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--stops", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", choices=TESTS)
+    options = parser.parse_args()
+    options.random = random.Random(options.seed)
+    options.job = lambda scenario, size, **environment: Job(
+        options.program, scenario, size, HEDDLE_COMM_BACKEND=options.backend, **environment)
+    names_before = set(os.listdir("/dev/shm"))
+    failures = 0
+    for name in options.only or TESTS:
+        begin = time.monotonic()
+        try:
+            TESTS[name](options)
+            print(f"ok    {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        except Failure as failure:
+            failures += 1
+            print(f"FAIL  {name}: {failure}", flush=True)
+    left = {name for name in set(os.listdir("/dev/shm")) - names_before if "heddle" in name}
+    if left:
+        failures += 1
+        print(f"FAIL  left in /dev/shm: {left}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
