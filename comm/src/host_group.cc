@@ -221,7 +221,8 @@ void HostGroup::record_end(const CallRecord& call, bool failed) {
   std::uint64_t words[kWords];
   std::memcpy(words, &ended, sizeof words);
   CallRecord& last = board.records[(board.recorded.load(std::memory_order_relaxed) - 1) % kRecords];
-  std::atomic_ref(reinterpret_cast<std::uint64_t*>(&last)[kWord]).store(words[kWord], std::memory_order_relaxed);
+  std::atomic_ref(reinterpret_cast<std::uint64_t*>(&last)[kWord])
+      .store(words[kWord], std::memory_order_relaxed);
 }
 
 CallRecord HostGroup::last_record(int rank) const {

@@ -13,12 +13,14 @@ constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kL
 constexpr std::size_t kPiece = kPipe / 8;
 
 void put(Pipe& pipe, std::uint64_t at, const std::byte* from, std::size_t bytes) {
+  if (!bytes) return;  // there may be no `from` then
   const std::size_t begin = at % kPipe, first = std::min(bytes, kPipe - begin);
   std::memcpy(pipe.data + begin, from, first);
   if (bytes > first) std::memcpy(pipe.data, from + first, bytes - first);
 }
 
 void get(const Pipe& pipe, std::uint64_t at, void* to, std::size_t bytes) {
+  if (!bytes) return;
   const std::size_t begin = at % kPipe, first = std::min(bytes, kPipe - begin);
   std::memcpy(to, pipe.data + begin, first);
   if (bytes > first) std::memcpy(static_cast<std::byte*>(to) + first, pipe.data, bytes - first);
