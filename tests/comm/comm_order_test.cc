@@ -1,4 +1,5 @@
 // Calls as ops: their order, what they wait for, and what they can be part of.
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -40,15 +41,20 @@ TEST_CASE("the lecture's example: B is reduced while D is computed") {
 TEST_CASE("what is ready first waits for what was called first") {
   run_local(2, {}, [](Communicator& comm) {
     std::optional<Completion> held;
+    std::atomic<bool> holds = false;
     Var holding = comm.engine().new_var();
     NDArray late = floats(5), early = floats(5, 3);
     late.wait();
-    comm.engine().push_async([&held](RunContext&, Completion done) { held.emplace(std::move(done)); },
-                             {.mutate = {late.var(), holding}});
+    comm.engine().push_async(
+        [&](RunContext&, Completion done) {
+          held.emplace(std::move(done));
+          holds = true;
+        },
+        {.mutate = {late.var(), holding}});
     comm.all_reduce(late);
     comm.all_reduce(early);
     // On one rank the first array comes late, on the other one at once: the order is that of the calls on both.
-    while (!held) comm.engine().wait(comm.var());
+    while (!holds) comm.engine().wait(comm.var());
     held->done();
     REQUIRE(early.to_vector<float>() == all_of(5, 6));
     REQUIRE(late.to_vector<float>() == all_of(5, 2));
