@@ -14,6 +14,7 @@
 #include <heddle/graph.h>
 
 #include "backend.h"
+#include "host_collectives.h"
 #include "host_group.h"
 #include "ranks.h"
 #include "stuck.h"
@@ -45,6 +46,11 @@ struct Boards {
     wait.whom = static_cast<std::uint32_t>(whom);
     wait.counter = segment.offset_of(counter);
   }
+};
+
+struct Unreachable : detail::Reach {
+  std::byte* find(int, std::uint64_t, std::size_t) const override { return nullptr; }
+  std::uint64_t publish(const std::byte*, std::size_t) const override { return 0; }
 };
 
 }  // namespace
@@ -131,6 +137,36 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
     CHECK(said.find("RLIMIT_FSIZE") != std::string::npos);
     CHECK(said.find("out of step") == std::string::npos);
   }
+}
+
+TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays any more") {
+  const Boards boards(2);
+  detail::HostGroup mine(boards.segment, 0, 10s, detail::make_thread_liveness());
+  detail::HostGroup theirs(boards.segment, 1, 10s, detail::make_thread_liveness());
+  std::optional<detail::HostGroup::Reaching> reaching(theirs);
+  std::atomic<bool> ended = false;
+  std::thread rank([&] {
+    const Unreachable nowhere;
+    detail::HostCollectives collectives(mine, nowhere);
+    std::vector<std::byte> data(400'000);
+    detail::Collective call;
+    call.record.kind = detail::Kind::all_reduce;
+    call.record.dtype = DType::f32;
+    call.record.count = 100'000;
+    call.record.sequence = 1;
+    call.in = call.out = data.data();
+    CHECK_THROWS_AS(collectives.run(call), CommAborted);
+    ended = true;
+  });
+  const detail::Counter& naps = boards.segment.board(0).naps;
+  while (naps != 1) std::this_thread::yield();  // it waits for the other one
+  theirs.give_up(detail::Fault::aborted, 1, "enough");
+  while (naps != 2) std::this_thread::yield();  // it has heard of it
+  for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
+  CHECK(!ended);
+  reaching.reset();
+  rank.join();
+  CHECK(ended);
 }
 
 TEST_CASE("what no memory can hold is refused, and what it can hold many ranks may share") {
