@@ -146,8 +146,8 @@ Dataset load_dataset(const std::string& directory, const std::string& part, std:
           push_load(labels, {kept}, kept == count, kClasses - 1)};
 }
 
-BatchLoader::BatchLoader(Dataset data, std::int64_t batch_size, std::size_t ahead)
-    : data_(std::move(data)), batch_size_(batch_size), ahead_(ahead) {}
+BatchLoader::BatchLoader(Dataset data, std::int64_t batch_size, Share share, std::size_t ahead)
+    : data_(std::move(data)), batch_size_(batch_size), share_(share), ahead_(ahead) {}
 
 std::int64_t BatchLoader::batches() const { return (data_.size() + batch_size_ - 1) / batch_size_; }
 
@@ -166,10 +166,13 @@ Batch BatchLoader::next() {
 }
 
 void BatchLoader::push_gather() {
-  std::int64_t first = gathered_ * batch_size_;
-  std::int64_t count = std::min(batch_size_, data_.size() - first);
-  Batch batch{NDArray({count, 1, kSide, kSide}), NDArray({count}, DType::u8)};
-  auto body = [data = data_, order = order_, first, batch] { gather(data, order, first, batch); };
+  const std::int64_t start = gathered_ * batch_size_, of = std::min(batch_size_, data_.size() - start);
+  const std::int64_t begin = of * share_.rank / share_.ranks, end = of * (share_.rank + 1) / share_.ranks;
+  const std::int64_t first = std::min(begin, of - 1), rows = std::max<std::int64_t>(1, end - begin);
+  Batch batch{NDArray({rows, 1, kSide, kSide}), NDArray({rows}, DType::u8), first, end - begin, of};
+  auto body = [data = data_, order = order_, from = start + first, batch] {
+    gather(data, order, from, batch);
+  };
   if (order_.defined()) {
     heddle::array_push("gather", {data_.images, data_.labels, order_}, {batch.images, batch.labels},
                        std::move(body));

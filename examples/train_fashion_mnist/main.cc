@@ -51,9 +51,11 @@ void plot(const std::string& path, const Training& training) {
 }
 
 void print_summary(const Options& options, const Training& training, const Progress& progress) {
-  std::printf("trained %lld epochs, %.1f s, %.0f images/s, %d workers\n",
+  const std::string ranks =
+      training.ranks() > 1 ? " on each of " + std::to_string(training.ranks()) + " ranks" : "";
+  std::printf("trained %lld epochs, %.1f s, %.0f images/s, %d workers%s\n",
               static_cast<long long>(options.epochs), progress.seconds(), progress.images_per_second(),
-              heddle::default_engine().workers());
+              heddle::default_engine().workers(), ranks.c_str());
   std::printf("final loss %.9g (%a)\n", training.final_loss(), training.final_loss());
   std::printf("test loss %.9g (%a)\n", training.test().mean_loss(), training.test().mean_loss());
   if (!options.plot.empty()) std::printf("curves are in %s\n", options.plot.c_str());
@@ -64,12 +66,16 @@ void print_summary(const Options& options, const Training& training, const Progr
 // Everything that can be wrong with what the user gave is found here, before any training.
 std::unique_ptr<Training> prepare(const Options& options) {
   check_distinct(options);
-  if (!options.save.empty()) check_writable("--save", options.save);
-  if (!options.plot.empty()) check_writable("--plot", options.plot);
+  const auto job = heddle::LaunchEnvironment::from_environment();
+  check_ranks(options, job.size);
+  if (job.rank == 0 && !options.save.empty()) check_writable("--save", options.save);
+  if (job.rank == 0 && !options.plot.empty()) check_writable("--plot", options.plot);
   start_engine(options);
   Dataset train = load_dataset(options.data, "train", options.limit);
   Dataset test = load_dataset(options.data, "t10k", options.limit);
-  auto training = std::make_unique<Training>(options, train, test);
+  std::shared_ptr<heddle::Communicator> ranks;
+  if (options.kvstore == "allreduce") ranks = heddle::Communicator::create({}, job);
+  auto training = std::make_unique<Training>(options, train, test, ranks);
   train.wait();
   test.wait();
   if (!options.resume.empty()) training->resume();
@@ -77,19 +83,20 @@ std::unique_ptr<Training> prepare(const Options& options) {
 }
 
 int run(const Options& options, Training& training) {
-  std::printf("%s\n", training.describe().c_str());
+  const bool first = training.rank() == 0;
+  if (first) std::printf("%s\n", training.describe().c_str());
   catch_interrupt();
-  Progress progress;
+  Progress progress(!first);
   bool finished = training.run(progress, [] { return interrupted != 0; });
-  if (!options.plot.empty()) plot(options.plot, training);
-  if (finished) {
-    print_summary(options, training, progress);
-    return 0;
+  if (first && !options.plot.empty()) plot(options.plot, training);
+  if (first && finished) print_summary(options, training, progress);
+  if (!finished) {
+    progress.line(options.save.empty()
+                      ? "interrupted; nothing is saved without --save"
+                      : "interrupted; go on with --resume " + options.save + " --save " + options.save);
   }
-  progress.line(options.save.empty()
-                    ? "interrupted; nothing is saved without --save"
-                    : "interrupted; go on with --resume " + options.save + " --save " + options.save);
-  return kInterrupted;
+  training.wait_for_all();
+  return finished ? 0 : kInterrupted;
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ Examples:
   train_fashion_mnist --epochs 10 --save run.ckpt          a checkpoint after every epoch, and at Ctrl-C
   train_fashion_mnist --resume run.ckpt --save run.ckpt    goes on where it stopped, to the last bit
   HEDDLE_SCHEDULER=fuzz:7 train_fashion_mnist --limit 500  another order of ops, the same result
+  heddle launch -n 2 -- train_fashion_mnist --kvstore allreduce    two processes, the same curve up to rounding
+
+With --kvstore allreduce every rank takes its share of each batch of --batch pictures, drops out what one process would
+drop, and adds its gradient to the mean over all: only the order of additions differs. Rank 0 prints and writes files;
+all ranks read --data and --resume, and a run may go on with another number of ranks.
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
@@ -47,7 +52,7 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
   app.add_option("--batch", options.batch,
-                 "pictures a step, 0.3 MB of memory each; the last step may have fewer")
+                 "pictures a step, over all ranks, 0.3 MB of memory each; the last step may have fewer")
       ->type_name("N")
       ->check(CLI::Range(1, 60000).description(""));
   app.add_option("--lr", options.lr, "peak learning rate [0.1 with sgd, 0.002 with adam and adamw]")
@@ -57,6 +62,9 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
   app.add_option("--schedule", options.schedule, "how the learning rate falls, after a warm-up")
       ->check(CLI::IsMember({"cosine", "constant", "step"}));
+  app.add_option("--kvstore", options.kvstore,
+                 "local: one process; allreduce: one rank of the job that this was launched in")
+      ->check(CLI::IsMember({"local", "allreduce"}));
   app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
       ->type_name("N")
       ->check(CLI::Validator(problem_with_seed, ""));
@@ -147,5 +155,17 @@ void check_distinct(const Options& options) {
        {std::pair{"--save", options.save}, std::pair{"--resume", options.resume}}) {
     if (path.empty() || options.plot.empty() || place(path) != place(options.plot)) continue;
     throw heddle::Error(std::string(flag) + " and --plot are the same file, '" + path + "'");
+  }
+}
+
+void check_ranks(const Options& options, int ranks) {
+  const std::string job = std::to_string(ranks) + " ranks";
+  if (options.kvstore == "local" && ranks > 1) {
+    throw heddle::Error("--kvstore local: this is one of " + job +
+                        ", each of which would train alone; want --kvstore allreduce");
+  }
+  if (ranks > options.batch) {
+    throw heddle::Error("--batch " + std::to_string(options.batch) + ": " + job +
+                        " share each batch, and each wants a picture of it");
   }
 }

@@ -12,6 +12,7 @@ struct Options {
   std::optional<double> lr;  // default: by optimizer
   std::string optimizer = "sgd";
   std::string schedule = "cosine";
+  std::string kvstore = "local";
   std::uint64_t seed = 1;
   std::int64_t limit = 0;  // training and test pictures used; 0: all
   int workers = 0;         // 0: HEDDLE_WORKERS, or one a core
@@ -40,3 +41,6 @@ void check_writable(const std::string& flag, const std::string& path);
 
 // Throws heddle::Error if the picture would overwrite a checkpoint.
 void check_distinct(const Options& options);
+
+// Throws heddle::Error if so many ranks cannot train together with these options.
+void check_ranks(const Options& options, int ranks);

@@ -36,7 +36,7 @@ std::string format(const StepReport& report, double rate, const std::string& lef
 
 }  // namespace
 
-Progress::Progress() : terminal_(::isatty(STDOUT_FILENO) == 1) {}
+Progress::Progress(bool silent) : silent_(silent), terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -56,6 +56,7 @@ std::string Progress::time_left(const StepReport& report) const {
 void Progress::step(const StepReport& report) {
   images_ += report.images;
   ++steps_;
+  if (silent_) return;
   if (terminal_) {
     draw(report);
   } else {
@@ -83,6 +84,7 @@ void Progress::print_plain(const StepReport& report) {
 }
 
 void Progress::line(const std::string& text) {
+  if (silent_) return;
   if (drawn_) std::printf("\r\033[K");
   drawn_ = false;
   std::printf("%s\n", text.c_str());

@@ -14,7 +14,7 @@ struct StepReport {
 
 class Progress {
  public:
-  Progress();  // looks whether stdout is a terminal
+  explicit Progress(bool silent = false);  // looks whether stdout is a terminal
   void step(const StepReport& report);
   // Takes the bar away and prints a line that stays.
   void line(const std::string& text);
@@ -26,7 +26,7 @@ class Progress {
   void print_plain(const StepReport& report);
   std::string time_left(const StepReport& report) const;
   using Clock = std::chrono::steady_clock;
-  bool terminal_;
+  bool silent_, terminal_;
   bool drawn_ = false;
   Clock::time_point start_ = Clock::now(), last_drawn_{};
   std::int64_t images_ = 0, steps_ = 0;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kStepsInFlight = 6;
 constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kPointsAnEpoch = 20;
+constexpr std::int64_t kHidden = 128;
 
 Sequential make_net(Generator& initial, Generator& noise) {
   return Sequential{Conv2d(1, 32, 3, {.padding = 1, .relu = true}, initial),
@@ -21,9 +22,9 @@ Sequential make_net(Generator& initial, Generator& noise) {
                     Conv2d(32, 64, 3, {.padding = 1, .relu = true}, initial),
                     MaxPool2d(2),
                     Flatten(),
-                    Dense(64 * 7 * 7, 128, {.relu = true}, initial),
+                    Dense(64 * 7 * 7, kHidden, {.relu = true}, initial),
                     Dropout(0.25, noise),
-                    Dense(128, 10, {.init = Init::xavier}, initial)};
+                    Dense(kHidden, 10, {.init = Init::xavier}, initial)};
 }
 
 Schedule make_schedule(const Options& options, std::int64_t steps_an_epoch) {
@@ -40,24 +41,38 @@ OptimizerParams optimizer_params(const Options& options) {
   return {{"lr", options.learning_rate()}, {"momentum", 0.9}, {"weight_decay", 5e-4}};
 }
 
-// How many rows of logits (n, 10) are largest at their label: an i64 scalar, by an op of this program's own.
-NDArray count_correct(const NDArray& logits, const NDArray& labels) {
-  NDArray count(Shape{}, DType::i64);
-  array_push("count_correct", {logits, labels}, {count}, [logits = logits.detach(), labels, count] {
-    std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const float* row = logits.data<const float>() + i * classes;
-      correct += std::max_element(row, row + classes) - row == labels.data<const std::uint8_t>()[i];
-    }
-    *count.data<std::int64_t>() = correct;
-  });
-  return count;
+// How many rows of logits (n, 10) are largest at their label.
+std::int64_t count_correct(const NDArray& logits, const NDArray& labels) {
+  std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const float* row = logits.data<const float>() + i * classes;
+    correct += std::max_element(row, row + classes) - row == labels.data<const std::uint8_t>()[i];
+  }
+  return correct;
 }
 
-void add(Totals& totals, double loss, std::int64_t correct, std::int64_t images) {
-  totals.loss += loss * static_cast<double>(images);
-  totals.correct += static_cast<double>(correct);
+// Loss and right answers summed over the pictures that count, and the wish to stop: f64 (3), by an op of this program's own.
+NDArray push_sums(const NDArray& loss, const NDArray& logits, const Batch& batch, bool stop) {
+  NDArray sums({3}, DType::f64);
+  array_push("count", {loss, logits, batch.labels}, {sums},
+             [loss = loss.detach(), logits = logits.detach(), batch, stop, sums] {
+               auto* to = sums.data<double>();
+               const bool counts = batch.count > 0;
+               to[0] = counts ? *loss.data<const float>() * static_cast<double>(batch.count) : 0;
+               to[1] = counts ? static_cast<double>(count_correct(logits, batch.labels)) : 0;
+               to[2] = stop ? 1 : 0;
+             });
+  return sums;
+}
+
+void add(Totals& totals, const std::vector<double>& sums, std::int64_t images) {
+  totals.loss += sums[0];
+  totals.correct += sums[1];
   totals.images += static_cast<double>(images);
+}
+
+std::shared_ptr<KVStore> make_store(const std::shared_ptr<Communicator>& ranks) {
+  return ranks ? KVStore::create("allreduce", ranks) : KVStore::create("local");
 }
 
 NDArray to_array(const std::vector<Point>& points) {
@@ -81,10 +96,12 @@ Totals to_totals(const Point& point) { return {point[0], point[1], point[2]}; }
 }  // namespace
 
 // Independent streams of one seed: drawing more of one moves no other.
-Training::Training(const Options& options, Dataset train, Dataset test)
+Training::Training(const Options& options, Dataset train, Dataset test, std::shared_ptr<Communicator> ranks)
     : options_(options),
-      train_(train, options.batch),
-      test_batches_(test, kTestBatch),
+      ranks_(std::move(ranks)),
+      share_(ranks_ ? Share{ranks_->rank(), ranks_->size()} : Share{}),
+      train_(train, options.batch, share_),
+      test_batches_(test, kTestBatch, share_),
       train_size_(train.size()),
       initial_(3 * options.seed),
       shuffle_(3 * options.seed + 1),
@@ -92,13 +109,15 @@ Training::Training(const Options& options, Dataset train, Dataset test)
       net_(make_net(initial_, dropout_)),
       trainer_(net_.parameters(), {.optimizer = options.optimizer,
                                    .params = optimizer_params(options),
-                                   .schedule = make_schedule(options, train_.batches())}) {}
+                                   .schedule = make_schedule(options, train_.batches()),
+                                   .store = make_store(ranks_)}) {}
 
 std::string Training::describe() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : net_.parameters()) count += parameter.value.size();
   return net_.to_string() + "\n" + std::to_string(count) + " parameters, " + options_.optimizer + ", " +
-         std::to_string(train_size_) + " pictures, batches of " + std::to_string(options_.batch);
+         std::to_string(train_size_) + " pictures, batches of " + std::to_string(options_.batch) +
+         (ranks_ ? " over " + std::to_string(share_.ranks) + " ranks (" + ranks_->backend() + ")" : "");
 }
 
 bool Training::run(Progress& progress, const std::function<bool()>& stop) {
@@ -116,7 +135,7 @@ bool Training::run(Progress& progress, const std::function<bool()>& stop) {
                   static_cast<long long>(epoch_), last_epoch_.mean_loss(), last_epoch_.accuracy(),
                   test_.mean_loss(), test_.accuracy());
     progress.line(text);
-    if (!options_.save.empty()) save(shuffle_);
+    save(shuffle_);
   }
   return true;
 }
@@ -126,41 +145,62 @@ bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) 
   Generator before = shuffle_;
   train_.start(shuffle_.permutation(train_size_), step_);
   for (std::int64_t step = step_; step < train_.batches(); ++step) {
-    if (stop()) {
+    if (stopping_) {
       read_back(progress, 0);
-      if (!options_.save.empty()) save(before);
+      save(before);
       return false;
     }
-    pending_.push_back(push_step(step));
+    pending_.push_back(push_step(step, stop()));
     read_back(progress, kStepsInFlight);
   }
   read_back(progress, 0);
   return true;
 }
 
-Training::Pending Training::push_step(std::int64_t step) {
-  Batch batch = train_.next();
+// What is dropped depends on a picture's place in the whole batch, whoever computes it.
+NDArray Training::forward(const Batch& batch) {
+  constexpr std::uint64_t kBlocksARow = kHidden / 4;  // a block of the generator is four numbers
+  const std::uint64_t position = dropout_.position();
+  dropout_.set_position(position + static_cast<std::uint64_t>(batch.first) * kBlocksARow);
   NDArray logits = net_(batch.images);
-  NDArray loss = cross_entropy(logits, batch.labels);
-  NDArray correct = count_correct(logits, batch.labels);
-  backward(loss);
+  dropout_.set_position(position + static_cast<std::uint64_t>(batch.of) * kBlocksARow);
+  return logits;
+}
+
+Training::Pending Training::push_step(std::int64_t step, bool stop) {
+  const Batch batch = train_.next();
+  const NDArray logits = forward(batch), loss = cross_entropy(logits, batch.labels);
+  const NDArray sums = push_sums(loss, logits, batch, stop);
+  if (ranks_) {
+    ranks_->all_reduce(sums);
+    // The mean over this rank's pictures becomes its part of the mean over all: shares differ where they do not divide evenly.
+    backward(loss, full({}, static_cast<double>(batch.count) / static_cast<double>(batch.of)));
+  } else {
+    backward(loss);
+  }
   trainer_.step();
-  return {loss.detach(), correct, batch.labels.size(), step};
+  return {sums, batch.of, step};
+}
+
+void Training::wait_for_all() {
+  if (!ranks_) return;
+  ranks_->barrier();
+  ranks_->wait();
 }
 
 void Training::read_back(Progress& progress, std::size_t leave) {
   std::int64_t window_steps = std::max<std::int64_t>(1, train_.batches() / kPointsAnEpoch);
   for (; pending_.size() > leave; pending_.pop_front()) {
     const Pending& done = pending_.front();
-    double loss = done.loss.item<float>();
-    auto correct = done.correct.item<std::int64_t>();
-    if (!std::isfinite(loss)) {
+    const std::vector<double> sums = done.sums.to_vector<double>();
+    stopping_ = stopping_ || sums[2] > 0;
+    if (!std::isfinite(sums[0])) {
       throw Error("the loss is no number any more at step " + std::to_string(done.step + 1) + " of epoch " +
                   std::to_string(epoch_ + 1) + ": try a smaller --lr than " +
                   std::to_string(options_.learning_rate()));
     }
-    add(epoch_totals_, loss, correct, done.images);
-    add(window_, loss, correct, done.images);
+    add(epoch_totals_, sums, done.images);
+    add(window_, sums, done.images);
     step_ = done.step + 1;
     if (step_ % window_steps == 0 || step_ == train_.batches()) {
       double x =
@@ -185,17 +225,16 @@ void Training::evaluate() {
   test_ = {};
   std::deque<Pending> pending;
   auto read = [&](std::size_t leave) {
-    for (; pending.size() > leave; pending.pop_front()) {
-      const Pending& done = pending.front();
-      add(test_, done.loss.item<float>(), done.correct.item<std::int64_t>(), done.images);
-    }
+    for (; pending.size() > leave; pending.pop_front())
+      add(test_, pending.front().sums.to_vector<double>(), pending.front().images);
   };
   test_batches_.start({});
   for (std::int64_t step = 0; step < test_batches_.batches(); ++step) {
     Batch batch = test_batches_.next();
-    NDArray logits = net_(batch.images);
-    pending.push_back({cross_entropy(logits, batch.labels), count_correct(logits, batch.labels),
-                       batch.labels.size(), step});
+    const NDArray logits = net_(batch.images);
+    const NDArray sums = push_sums(cross_entropy(logits, batch.labels), logits, batch, false);
+    if (ranks_) ranks_->all_reduce(sums);
+    pending.push_back({sums, batch.of, step});
     read(1);
   }
   read(0);
@@ -215,6 +254,7 @@ Checkpoint Training::checkpoint(Generator& shuffle) {
 }
 
 void Training::save(const Generator& shuffle) {
+  if (options_.save.empty() || share_.rank != 0) return;
   Generator position = shuffle;
   save_checkpoint(options_.save, checkpoint(position));
 }

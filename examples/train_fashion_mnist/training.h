@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <heddle/communicator.h>
 #include <heddle/heddle.h>
 
 #include "data.h"
@@ -26,19 +28,25 @@ using Point = std::array<double, 3>;
 
 class Training {
  public:
-  // Returns at once; the data may still be on their way.
-  Training(const Options& options, Dataset train, Dataset test);
+  // Returns at once; the data may still be on their way. `ranks` share every batch; null: this process is alone.
+  Training(const Options& options, Dataset train, Dataset test,
+           std::shared_ptr<heddle::Communicator> ranks = {});
   Training(const Training&) = delete;  // the network holds on to the generator in here
   Training& operator=(const Training&) = delete;
 
   // Takes over everything from options.resume. Throws heddle::Error.
   void resume();
 
-  // Trains to the last epoch, or until `stop` says so. Saves to options.save after each epoch and when stopped.
-  // Returns false if it was stopped.
+  // Trains to the last epoch, or until `stop` says so on any rank: a few steps later all stop at the same one. Rank 0
+  // saves to options.save after each epoch and when stopped. Returns false if it was stopped.
   bool run(Progress& progress, const std::function<bool()>& stop);
 
+  // Until all ranks have come here. A rank that ends before would end the others' writing of files.
+  void wait_for_all();
+
   std::string describe() const;
+  int rank() const { return share_.rank; }
+  int ranks() const { return share_.ranks; }
   double final_loss() const { return last_epoch_.mean_loss(); }  // mean over the last epoch
   const Totals& test() const { return test_; }
   const std::vector<Point>& train_curve() const { return train_curve_; }
@@ -46,23 +54,27 @@ class Training {
 
  private:
   struct Pending {
-    heddle::NDArray loss, correct;
+    heddle::NDArray sums;  // f64 (3), over the ranks: loss, correct, how many ranks want to stop
     std::int64_t images, step;
   };
   bool run_epoch(Progress& progress, const std::function<bool()>& stop);
-  Pending push_step(std::int64_t step);
+  Pending push_step(std::int64_t step, bool stop);
+  heddle::NDArray forward(const Batch& batch);
   void read_back(Progress& progress, std::size_t leave);
   void evaluate();
   void save(const heddle::Generator& shuffle);
   heddle::Checkpoint checkpoint(heddle::Generator& shuffle);
 
   Options options_;
+  std::shared_ptr<heddle::Communicator> ranks_;  // null: alone
+  Share share_;
   BatchLoader train_, test_batches_;
   std::int64_t train_size_;
   heddle::Generator initial_, shuffle_, dropout_;
   heddle::Sequential net_;
   heddle::Trainer trainer_;
   std::deque<Pending> pending_;
+  bool stopping_ = false;
   std::int64_t epoch_ = 0, step_ = 0;  // done: epochs, and steps of the next one
   Totals epoch_totals_, window_, last_epoch_, test_;
   std::vector<Point> train_curve_, test_curve_;

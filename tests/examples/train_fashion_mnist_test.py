@@ -1,6 +1,8 @@
 """What the training program promises its user, on small made-up data.
 
-Usage: train_fashion_mnist_test.py PROGRAM
+Usage: train_fashion_mnist_test.py PROGRAM [HEDDLE]
+
+HEDDLE is the tool that launches several ranks.
 """
 import gzip
 import os
@@ -12,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = ""
+PROGRAM = HEDDLE = ""
 
 
 def images_file(images):
@@ -61,6 +63,26 @@ class TrainTest(unittest.TestCase):
                               env={**os.environ, **environment})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
+
+    def ranks(self, count, *arguments):
+        """The command that runs so many ranks."""
+        return [HEDDLE, "launch", "-n", str(count), "--no-prefix", "--", *self.command("--kvstore", "allreduce", *arguments)]
+
+    def train_on(self, count, *arguments, status=0):
+        done = subprocess.run(self.ranks(count, *arguments), capture_output=True, text=True, cwd=self.data)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def assert_same_results(self, output, expected):
+        """Up to the order in which the ranks' parts are added."""
+        found, wanted = self.results(output), self.results(expected)
+        self.assertEqual(len(found), 3, output)
+        for one, other in zip(found, wanted):
+            words, others = one.split(), other.split()
+            self.assertEqual(words[:2], others[:2])
+            # one picture that is on the edge may fall on the other side
+            slack = 0.011 if words[1] == "accuracy" else 1e-4 * float(others[2])
+            self.assertAlmostEqual(float(words[2]), float(others[2]), delta=slack, msg=output)
 
     def results(self, output):
         return [line for line in output.splitlines() if line.startswith(("final loss", "test loss", "test accuracy"))]
@@ -203,6 +225,52 @@ class TrainTest(unittest.TestCase):
         write(self.data, "bad.ckpt", b"no checkpoint at all")
         self.refuse("bad.ckpt", "--resume", "bad.ckpt")
 
+    @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
+    def test_ranks_that_share_batches_learn_what_one_learns(self):
+        flags = ("--epochs", "2", "--lr", "0.05")
+        expected = self.train(*flags)
+        self.assert_same_results(self.train("--kvstore", "allreduce", *flags), expected)
+        for count in (2, 3):  # three share 32, and the last 12, and tests of 100, unevenly
+            output = self.train_on(count, *flags)
+            self.assert_same_results(output, expected)
+            self.assertIn(f"over {count} ranks", output)
+            self.assertEqual(output.count("\ntest accuracy "), 1, "one rank prints")
+
+    @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
+    def test_a_last_batch_smaller_than_the_ranks(self):
+        flags = ("--epochs", "2", "--limit", "33", "--lr", "0.02", "--optimizer", "sgd")
+        self.assert_same_results(self.train_on(3, *flags), self.train(*flags))
+
+    @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
+    def test_ranks_go_on_where_others_stopped(self):
+        flags = ("--epochs", "2", "--lr", "0.05")
+        expected = self.train(*flags)
+        self.train_on(2, *flags, "--save", "run.ckpt")
+        self.assertEqual(self.results(self.train_on(2, "--resume", "run.ckpt")),
+                         self.results(self.train("--resume", "run.ckpt")))
+        process = subprocess.Popen(self.ranks(2, *flags, "--epochs", "50", "--save", "stopped.ckpt"), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.data)
+        with process:
+            for line in process.stdout:
+                if line.startswith("epoch 1/50"):
+                    process.send_signal(signal.SIGINT)
+                    break
+            rest = process.stdout.read()
+            self.assertEqual(process.wait(), 130, rest)
+        self.assertIn("go on with --resume stopped.ckpt", rest)
+        self.assertEqual(rest.count("interrupted;"), 1, rest)
+        # another number of ranks takes over
+        output = self.train_on(3, "--resume", "stopped.ckpt", "--epochs", "2", "--schedule", "constant", "--lr", "0.01")
+        self.assertGreater(float(self.results(output)[2].split()[2]), 0.2)
+
+    @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
+    def test_jobs_that_cannot_be(self):
+        self.assertIn("3 ranks share each batch", self.train_on(3, "--batch", "2", status=2))
+        self.assertIn("want --kvstore allreduce", self.train_on(2, "--kvstore", "local", status=2))
+        self.assertIn("none/train-images", self.train_on(2, "--data", self.path("none"), status=2))
+        self.assertIn("cannot be written", self.train_on(2, "--save", self.path("none/run.ckpt"), status=2))
+        self.refuse("--kvstore", "--kvstore", "magic")
+
     def test_plot(self):
         self.train("--epochs", "2", "--plot", "curves.svg")
         with open(self.path("curves.svg")) as file:
@@ -212,5 +280,7 @@ class TrainTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    PROGRAM = os.path.abspath(sys.argv[1])
+    HEDDLE = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else ""
+    del sys.argv[1:3]
     unittest.main()
