@@ -1,10 +1,13 @@
 #include "trace.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <unistd.h>
 
+#include "trace_file.h"
 #include "trace_recorder.h"
 
 namespace heddle::trace {
@@ -47,11 +50,16 @@ void append(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick e
   mine->commit();
 }
 
-std::string with_process_id(std::string path) {
-  const std::string id = std::to_string(::getpid());
-  for (std::size_t at = 0; (at = path.find("%p", at)) != std::string::npos; at += id.size())
-    path.replace(at, 2, id);
+std::string replaced(std::string path, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = path.find(what, at)) != std::string::npos; at += by.size())
+    path.replace(at, what.size(), by);
   return path;
+}
+
+// %p is the process id, %r the rank.
+std::string with_numbers(const std::string& path) {
+  return replaced(replaced(path, "%p", std::to_string(::getpid())), "%r",
+                  std::to_string(std::max<std::int64_t>(0, rank_of_process())));
 }
 
 // One line to stderr if the trace is not what its reader would take it for.
@@ -122,7 +130,7 @@ void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept {
 
 void start(const std::string& path, TraceOptions options) {
   stop_at_exit();
-  the_recorder().start(with_process_id(path), options);
+  the_recorder().start(with_numbers(path), options);
 }
 
 TraceSummary stop() { return the_recorder().stop(); }

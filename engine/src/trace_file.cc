@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -70,8 +71,9 @@ int open_for_writing(const std::string& path) {
   if (file < 0) throw Error("trace: cannot write " + path + ": " + std::strerror(errno));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(file);
-    throw Error("trace: " + path +
-                " is being written by another trace; '%p' in a name stands for the process id");
+    throw Error(
+        "trace: " + path +
+        " is being written by another trace; in a name '%p' stands for the process id, '%r' for the rank");
   }
   if (::ftruncate(file, 0) != 0 && errno != EINVAL) {  // EINVAL: a pipe or a device
     const int why = errno;
@@ -82,6 +84,19 @@ int open_for_writing(const std::string& path) {
 }
 
 }  // namespace
+
+std::int64_t rank_of_process() {
+  // in the order in which a communicator looks for it
+  for (const char* name : {"HEDDLE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* text = std::getenv(name);
+    if (!text || !*text) continue;
+    std::int32_t rank = -1;  // what is no number is no part of a file's name
+    const char* end = text + std::strlen(text);
+    const auto [stopped, error] = std::from_chars(text, end, rank);
+    return error == std::errc() && stopped == end && rank >= 0 ? rank : -1;
+  }
+  return -1;
+}
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
@@ -185,6 +200,8 @@ void TraceFile::begin(std::uint64_t unix_nanoseconds) {
   out_ += '{';
   number("version", 1);
   number("unix_ns", unix_nanoseconds);
+  const std::int64_t rank = rank_of_process();
+  if (rank >= 0) number("rank", static_cast<std::uint64_t>(rank));
   out_ += "}}";
   flush();
 }

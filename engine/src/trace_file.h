@@ -14,6 +14,9 @@ namespace heddle::trace {
 // Appends text as a JSON string, quotes included: whatever it holds, the result is valid JSON and UTF-8.
 void append_json_string(std::string& out, std::string_view text);
 
+// Which rank of its job the process is, by what launchers set; -1 if none did.
+std::int64_t rank_of_process();
+
 // Not thread-safe. An error or a full disk ends the file, never the program.
 class TraceFile {
  public:

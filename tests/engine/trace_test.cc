@@ -438,6 +438,19 @@ TEST_CASE("%p in a path is the process id") {
   CHECK(std::filesystem::exists(std::string(path)));
 }
 
+TEST_CASE("%r in a path is the rank that the launcher gave, 0 without one; the trace says it too") {
+  const Path path("of_rank_7.json"), alone("of_rank_0.json");
+  ::setenv("RANK", "7", 1);
+  start(std::string(path).replace(std::string(path).find("rank_7"), 6, "rank_%r"));
+  CHECK(stop().path == std::string(path));
+  CHECK(path.events()[0]["args"]["rank"] == 7);
+  ::setenv("RANK", "../7", 1);
+  start(std::string(alone).replace(std::string(alone).find("rank_0"), 6, "rank_%r"));
+  CHECK(stop().path == std::string(alone));
+  CHECK_FALSE(alone.events()[0]["args"].contains("rank"));
+  ::unsetenv("RANK");
+}
+
 int status_of_child(const std::string& path, void (*run)()) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -297,6 +297,97 @@ TEST_CASE("ops that overlap on a lane are drawn below each other") {
   }
 }
 
+Json began(double unix_ns, int rank = -1) {
+  Json event = {{"ph", "M"}, {"name", "heddle_trace"}, {"pid", 1}, {"args", {{"unix_ns", unix_ns}}}};
+  if (rank >= 0) event["args"]["rank"] = rank;
+  return event;
+}
+
+Json async(int lane, const char* name, double start, double length, int sequence) {
+  Json event = op(lane, name, start, length, sequence);
+  event["ph"] = "b";
+  event["cat"] = "async";
+  return event;
+}
+
+// Microseconds:  0    10    20    30    40    50    60    70    80
+//   worker       [conv 0-20 ]     [conv 30-40]     [update 55-80]
+//   under way         [all_reduce 10-35 ]
+//                              [all_reduce 25-60         ]
+//                                                       [read 65-90], which is no collective
+// Collectives from 10 to 60, beside ops from 10 to 20, 30 to 40 and 55 to 60: half of it. All 5 us later on the common clock.
+Json rank_one() {
+  Json wait = op(1, "wait", 20, 10, 0);
+  wait["cat"] = "wait";
+  return {began(2e18 + 5120, 1),
+          lane(8, "engine 1 worker 0"),
+          op(8, "conv", 0, 20, 1),
+          async(8, "all_reduce", 10, 25, 2),
+          async(8, "all_reduce", 25, 35, 3),
+          op(8, "conv", 30, 10, 4, 1),
+          op(8, "update", 55, 25, 5, 3),
+          async(8, "read", 65, 25, 6),
+          wait};
+}
+
+Json rank_zero() {
+  return {began(2e18, 0), lane(8, "engine 1 worker 0"), op(8, "conv", 0, 40, 1),
+          async(8, "barrier", 20, 20, 2)};
+}
+
+TEST_CASE("communication of each rank, and how much of it lay beside other ops") {
+  const File one(rank_one().dump()), zero(rank_zero().dump());
+  const Json found = report(rank_one().dump())["communication"];
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] ==
+        Json{{"process", 1}, {"ops", 2}, {"time", 50'000}, {"hidden", 25'000}, {"hidden_share", 0.5}});
+  CHECK(report(known().dump())["communication"].empty());
+
+  const Outcome outcome = heddle("trace " + one.path() + " " + zero.path());
+  REQUIRE(outcome.status == 0);
+  CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
+  CHECK(holds(outcome.out, "64.3 % of the communication was hidden behind other ops"));  // 45 of 70 us
+  CHECK_FALSE(holds(heddle("trace " + File(known().dump()).path()).out, "ommunication"));
+}
+
+TEST_CASE("the ranks' files are laid on one clock, whatever their order") {
+  const File one(rank_one().dump()), zero(rank_zero().dump()), page;
+  for (const std::string& files : {one.path() + " " + zero.path(), zero.path() + " " + one.path()}) {
+    const Outcome outcome = heddle("trace --json " + files + " --html " + page.path());
+    REQUIRE(outcome.status == 0);
+    const Json found = Json::parse(outcome.out);
+    CHECK(found["span"] == 95'120);  // until the end of `read`
+    CHECK(found["ops"] == 8);
+    CHECK(found["dependencies"] == 2);
+    REQUIRE(found["communication"].size() == 2);
+    CHECK(found["communication"][0]["hidden_share"] == 1.0);
+    CHECK(found["communication"][1]["hidden"] == 25'000);
+    const Json data = data_of(page.text());
+    CHECK(data["lanes"] == Json{"rank 0 engine 1 worker 0", "rank 0 engine 1 asynchronous", "rank 1 thread 1",
+                                "rank 1 engine 1 worker 0", "rank 1 engine 1 asynchronous"});
+    CHECK(data["slices"][6] == 0);  // the first op of rank 0
+  }
+}
+
+TEST_CASE("files that are not of the ranks of one job are refused") {
+  Json unknown = rank_one(), undated = rank_one();
+  unknown[0] = began(2e18);
+  undated.erase(0);
+  const File zero(rank_zero().dump());
+  for (const auto& [other, reason] :
+       {std::pair{unknown, std::string("does not say of which rank it is")},
+        std::pair{undated, std::string("does not say at what time of day it begins")},
+        std::pair{rank_zero(), std::string("is of rank 0, as ") + zero.path()}}) {
+    const File file(other.dump());
+    const Outcome outcome = heddle("trace " + zero.path() + " " + file.path());
+    CHECK(outcome.status == 1);
+    CHECK(holds(outcome.error, file.path() + ": " + reason));
+  }
+  // Files of processes without a launcher are numbered as they come.
+  const File first(unknown.dump()), second(unknown.dump());
+  CHECK(holds(heddle("trace " + first.path() + " " + second.path()).out, "rank 1 engine 1 worker 0"));
+}
+
 TEST_CASE("what is no trace is refused, with the reason") {
   const std::pair<std::string, const char*> cases[] = {
       {"", "the file is empty"},

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "trace/analysis.h"
@@ -15,7 +16,8 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  std::string file, html;
+  std::vector<std::string> files;
+  std::string html;
   std::size_t top = 10;
   bool json = false;
 };
@@ -28,7 +30,7 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 int run(const Options& options) {
-  const Trace trace = read_trace(options.file);
+  const Trace trace = read_traces(options.files);
   const Analysis analysis = analyse(trace, options.top);
   const std::string text =
       options.json ? json_report(trace, analysis) : text_report(trace, analysis, options.top);
@@ -44,8 +46,13 @@ void add_trace(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "trace",
       "Reads a trace and says how long it took, who was busy, which chain of ops the time went into,\n"
-      "which ops took most, and where workers had nothing to do.");
-  command->add_option("file", options->file, "a trace that HEDDLE_TRACE=FILE wrote; - is stdin")->required();
+      "which ops took most, where workers had nothing to do, and how much of the communication between\n"
+      "processes was hidden behind other ops.");
+  command
+      ->add_option("file", options->files,
+                   "a trace that HEDDLE_TRACE=FILE wrote; - is stdin. Several: of the ranks of one job,\n"
+                   "which HEDDLE_TRACE=out.%r.json wrote; laid on one clock")
+      ->required();
   command->add_option("--html", options->html, "draw the timeline, as one page that needs no network")
       ->type_name("FILE");
   command->add_option("--top", options->top, "how many ops and gaps to list")

@@ -1,7 +1,7 @@
 // Tracing: which op ran where and when, and what it waited for, as a Chrome trace that Perfetto opens and that
 // `heddle trace` reads.
 //
-//   HEDDLE_TRACE=out.json ./program      from the first engine to the end of the process; %p is the process id
+//   HEDDLE_TRACE=out.json ./program      from the first engine to the end of the process; %p is its id, %r its rank
 //   heddle::trace::start("out.json");    or from here
 //   heddle::trace::stop();               to here
 #pragma once

@@ -36,6 +36,14 @@ struct CriticalPath {
   double between = 0;              // from the end of one to the start of the next
 };
 
+// How long collectives of a process were under way, and how much of that lay beside its running ops.
+struct CommunicationUse {
+  std::uint64_t process = 0, ops = 0;
+  std::int64_t time =
+      0;  // nanoseconds in which at least one was under way: its arrays were there, its result was not
+  std::int64_t hidden = 0;  // in which one was and another op ran
+};
+
 struct Analysis {
   std::int64_t start = 0, end = 0;  // of all ops
   std::uint64_t ops = 0;
@@ -46,6 +54,7 @@ struct Analysis {
   std::vector<Gap> gaps;        // the longest first, as many as were wanted
   std::uint64_t gap_count = 0;  // of all
   CriticalPath path;
+  std::vector<CommunicationUse> communication;  // of the processes that had any, in order
   std::int64_t span() const { return end - start; }
 };
 

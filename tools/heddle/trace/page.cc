@@ -24,7 +24,7 @@ class Page {
 
  private:
   void name_lanes();
-  std::uint32_t drawn_lane(const Slice& slice);
+  std::uint32_t drawn_lane(const Slice& slice) const;
   void place_slices();
   void write_slices();
   void write_dependencies();
@@ -36,6 +36,7 @@ class Page {
   const Trace& trace_;
   const Analysis& analysis_;
   std::vector<std::string> lanes_;
+  std::vector<std::uint32_t> thread_lanes_;  // of Trace::lanes, into lanes_
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;  // by process and engine
   std::vector<std::uint32_t> rows_;                                               // of each lane
   std::vector<Place> places_;                                                     // by lane, row and start
@@ -43,17 +44,28 @@ class Page {
   std::string out_;
 };
 
+// Asynchronous ops hold no thread while they are under way: they have a lane an engine, behind those of their process.
 void Page::name_lanes() {
-  for (std::uint32_t lane = 0; lane < trace_.lanes.size(); ++lane) lanes_.push_back(lane_name(trace_, lane));
+  for (const Slice& slice : trace_.slices) {
+    if (slice.kind == SliceKind::async) async_lanes_[{slice.process, slice.engine}] = 0;
+  }
+  auto async = async_lanes_.begin();
+  for (std::uint32_t lane = 0; lane < trace_.lanes.size(); ++lane) {
+    thread_lanes_.push_back(static_cast<std::uint32_t>(lanes_.size()));
+    lanes_.push_back(lane_name(trace_, lane));
+    const std::uint64_t process = trace_.lanes[lane].process;
+    if (lane + 1 < trace_.lanes.size() && trace_.lanes[lane + 1].process == process) continue;
+    for (; async != async_lanes_.end() && async->first.first == process; ++async) {
+      async->second = static_cast<std::uint32_t>(lanes_.size());
+      lanes_.push_back(process_prefix(trace_, process) + "engine " + std::to_string(async->first.second) +
+                       " asynchronous");
+    }
+  }
 }
 
-// Asynchronous ops hold no thread while they are under way: they have a lane an engine.
-std::uint32_t Page::drawn_lane(const Slice& slice) {
-  if (slice.kind != SliceKind::async) return slice.lane;
-  const auto [place, added] =
-      async_lanes_.try_emplace({slice.process, slice.engine}, static_cast<std::uint32_t>(lanes_.size()));
-  if (added) lanes_.push_back("engine " + std::to_string(slice.engine) + " asynchronous");
-  return place->second;
+std::uint32_t Page::drawn_lane(const Slice& slice) const {
+  return slice.kind == SliceKind::async ? async_lanes_.at({slice.process, slice.engine})
+                                        : thread_lanes_[slice.lane];
 }
 
 void Page::place_slices() {

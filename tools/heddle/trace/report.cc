@@ -52,6 +52,7 @@ class Text {
  private:
   void summary();
   void lanes();
+  void communication();
   void critical_path();
   void names();
   void gaps();
@@ -88,6 +89,22 @@ void Text::lanes() {
                    static_cast<Count>(use.ops), 100 * share(use.busy, analysis_.span()),
                    100 * share(use.waiting, analysis_.span()));
   }
+}
+
+// The last line is for whoever wants one number.
+void Text::communication() {
+  const std::string of = trace_.ranks ? "rank" : "process";
+  out_ += format("\n%-40s %10s %12s %9s %9s\n", ("communication of " + of).c_str(), "ops", "under way",
+                 "of all", "hidden");
+  std::int64_t time = 0, hidden = 0;
+  for (const CommunicationUse& use : analysis_.communication) {
+    out_ += format("%-40llu %10llu %12s %7.1f %% %7.1f %%\n", static_cast<Count>(use.process),
+                   static_cast<Count>(use.ops), duration(use.time).c_str(),
+                   100 * share(use.time, analysis_.span()), 100 * share(use.hidden, use.time));
+    time += use.time;
+    hidden += use.hidden;
+  }
+  out_ += format("%.1f %% of the communication was hidden behind other ops\n", 100 * share(hidden, time));
 }
 
 void Text::critical_path() {
@@ -131,6 +148,7 @@ void Text::gaps() {
 std::string Text::write() {
   summary();
   if (!analysis_.lanes.empty()) lanes();
+  if (!analysis_.communication.empty()) communication();
   if (analysis_.ops > 0) {
     critical_path();
     names();
@@ -183,6 +201,18 @@ nlohmann::json names_json(const Trace& trace, const Analysis& analysis) {
   return names;
 }
 
+nlohmann::json communication_json(const Analysis& analysis) {
+  nlohmann::json uses = nlohmann::json::array();
+  for (const CommunicationUse& use : analysis.communication) {
+    uses.push_back({{"process", use.process},
+                    {"ops", use.ops},
+                    {"time", use.time},
+                    {"hidden", use.hidden},
+                    {"hidden_share", share(use.hidden, use.time)}});
+  }
+  return uses;
+}
+
 nlohmann::json gaps_json(const Trace& trace, const Analysis& analysis) {
   nlohmann::json gaps = nlohmann::json::array();
   for (const Gap& gap : analysis.gaps) {
@@ -197,10 +227,15 @@ nlohmann::json gaps_json(const Trace& trace, const Analysis& analysis) {
 
 }  // namespace
 
+std::string process_prefix(const Trace& trace, std::uint64_t process) {
+  const bool several = trace.ranks || trace.lanes.front().process != trace.lanes.back().process;
+  if (!several) return "";
+  return (trace.ranks ? "rank " : "process ") + std::to_string(process) + " ";
+}
+
 std::string lane_name(const Trace& trace, std::uint32_t lane) {
   const Lane& one = trace.lanes[lane];
-  const bool several = trace.lanes.front().process != trace.lanes.back().process;
-  return several ? "process " + std::to_string(one.process) + " " + one.name : one.name;
+  return process_prefix(trace, one.process) + one.name;
 }
 
 std::string text_report(const Trace& trace, const Analysis& analysis, std::size_t top) {
@@ -217,6 +252,7 @@ std::string json_report(const Trace& trace, const Analysis& analysis) {
                                  {"dependencies", trace.dependencies.size()},
                                  {"dependencies_ignored", trace.ignored},
                                  {"lanes", lanes_json(trace, analysis)},
+                                 {"communication", communication_json(analysis)},
                                  {"critical_path", path_json(trace, analysis)},
                                  {"names", names_json(trace, analysis)},
                                  {"gap_count", analysis.gap_count},

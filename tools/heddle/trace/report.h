@@ -13,6 +13,9 @@ std::string text_report(const Trace& trace, const Analysis& analysis, std::size_
 // For programs: one object, times in nanoseconds.
 std::string json_report(const Trace& trace, const Analysis& analysis);
 
+// What stands before the names of a process's lanes: nothing where there is only one.
+std::string process_prefix(const Trace& trace, std::uint64_t process);
+
 // What a lane is called: with its process, where there are several.
 std::string lane_name(const Trace& trace, std::uint32_t lane);
 

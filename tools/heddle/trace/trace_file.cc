@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 #include <tuple>
@@ -14,16 +16,18 @@
 namespace heddle::tool {
 namespace {
 
-constexpr double kLatest = 9e15;  // nanoseconds, and the largest whole number: a hundred days, below 2^53
+constexpr double kLatestDate = 4e18;  // nanoseconds since 1970: the year 2096
+constexpr double kLatest = 9e15;      // nanoseconds, and the largest whole number: a hundred days, below 2^53
 
 // One event as it stands in the file, the parts of it that mean something here.
 struct Event {
   std::string phase, category, name, where, lane_name;
   double start = -1, duration = -1, process = 0, thread = 0;  // microseconds
   double engine = 0, sequence = -1, released_by = -1, from = -1, to = -1, dropped = 0;
+  double unix_time = -1, rank = -1;  // nanoseconds
   void clear() {
     for (std::string* text : {&phase, &category, &name, &where, &lane_name}) text->clear();
-    start = duration = sequence = released_by = from = to = -1;
+    start = duration = sequence = released_by = from = to = unix_time = rank = -1;
     process = thread = engine = dropped = 0;
   }
 };
@@ -36,32 +40,27 @@ struct Edge {
 
 auto op_key(const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); }
 
+// A trace that is being put together.
 class Builder {
  public:
-  explicit Builder(const std::string& path) : reader_(path) { intern(""); }
+  Builder() { intern(""); }
+  std::uint32_t intern(std::string_view text);
+  std::uint32_t lane_of(std::uint64_t process, std::uint64_t thread);
+  void name_lane(std::uint32_t lane, const std::string& name) { trace_.lanes[lane].name = name; }
+  void add(const Slice& slice) { trace_.slices.push_back(slice); }
+  void add(const Edge& edge) { edges_.push_back(edge); }
+  void count_dropped(std::uint64_t records) { trace_.dropped += records; }
+  void cut_off() { trace_.cut_off = true; }
+  // Takes over all of another trace as that of one rank, so many nanoseconds later.
+  void take(Builder part, std::uint64_t rank, std::int64_t later);
   Trace build();
 
  private:
-  void read_events();
-  void read_event();
-  void read_arguments();
-  bool read_known_number(double& value);
-  void read_text(std::string& value);
-  void use_event();
-  void add_slice(SliceKind kind);
-  std::uint64_t whole(double value, const char* what);
-  std::uint32_t whole32(double value, const char* what);
-  std::uint32_t intern(std::string_view text);
-  std::uint32_t lane_of(std::uint64_t process, std::uint64_t thread);
   void sort_lanes();
   void link();
   std::uint32_t find(std::uint64_t process, std::uint32_t engine, std::uint64_t sequence) const;
   void depend(std::uint32_t from, std::uint32_t to);
 
-  JsonReader reader_;
-  Event event_;
-  std::string key_;
-  std::uint64_t events_ = 0;
   Trace trace_;
   std::vector<Edge> edges_;
   std::unordered_map<std::string, std::uint32_t> strings_;
@@ -80,153 +79,6 @@ std::uint32_t Builder::lane_of(std::uint64_t process, std::uint64_t thread) {
       lanes_.try_emplace({process, thread}, static_cast<std::uint32_t>(lanes_.size()));
   if (added) trace_.lanes.push_back({process, thread, "thread " + std::to_string(thread)});
   return place->second;
-}
-
-std::uint64_t Builder::whole(double value, const char* what) {
-  if (!(value >= 0 && value <= kLatest && value == std::floor(value))) {
-    reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is no whole number from 0 to 9e15");
-  }
-  return static_cast<std::uint64_t>(value);
-}
-
-std::uint32_t Builder::whole32(double value, const char* what) {
-  const std::uint64_t number = whole(value, what);
-  if (number >= kNobody) reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is too large");
-  return static_cast<std::uint32_t>(number);
-}
-
-// Traces of others have text where Heddle has numbers; that is skipped.
-bool Builder::read_known_number(double& value) {
-  const char c = reader_.peek();
-  if (c != '-' && (c < '0' || c > '9')) {
-    reader_.skip_value();
-    return false;
-  }
-  value = reader_.read_number();
-  return true;
-}
-
-void Builder::read_text(std::string& value) {
-  if (reader_.peek() == '"') {
-    reader_.read_string(value);
-  } else {
-    reader_.skip_value();
-  }
-}
-
-void Builder::read_arguments() {
-  if (reader_.peek() != '{') return reader_.skip_value();
-  reader_.expect('{');
-  for (bool first = true; reader_.next_key(key_, first); first = false) {
-    if (key_ == "engine") {
-      read_known_number(event_.engine);
-    } else if (key_ == "seq") {
-      read_known_number(event_.sequence);
-    } else if (key_ == "by") {
-      read_known_number(event_.released_by);
-    } else if (key_ == "from") {
-      read_known_number(event_.from);
-    } else if (key_ == "to") {
-      read_known_number(event_.to);
-    } else if (key_ == "dropped") {
-      read_known_number(event_.dropped);
-    } else if (key_ == "at") {
-      read_text(event_.where);
-    } else if (key_ == "name") {
-      read_text(event_.lane_name);
-    } else {
-      reader_.skip_value();
-    }
-  }
-}
-
-void Builder::read_event() {
-  event_.clear();
-  reader_.expect('{');
-  for (bool first = true; reader_.next_key(key_, first); first = false) {
-    if (key_ == "ph") {
-      read_text(event_.phase);
-    } else if (key_ == "cat") {
-      read_text(event_.category);
-    } else if (key_ == "name") {
-      read_text(event_.name);
-    } else if (key_ == "ts") {
-      read_known_number(event_.start);
-    } else if (key_ == "dur") {
-      read_known_number(event_.duration);
-    } else if (key_ == "pid") {
-      read_known_number(event_.process);
-    } else if (key_ == "tid") {
-      read_known_number(event_.thread);
-    } else if (key_ == "args") {
-      read_arguments();
-    } else {
-      reader_.skip_value();
-    }
-  }
-}
-
-void Builder::add_slice(SliceKind kind) {
-  Slice slice;
-  slice.kind = kind;
-  slice.start = static_cast<std::int64_t>(whole(std::round(event_.start * 1000), "ts"));
-  slice.duration = static_cast<std::int64_t>(whole(std::round(event_.duration * 1000), "dur"));
-  slice.process = whole(event_.process, "pid");
-  slice.lane = lane_of(slice.process, whole(event_.thread, "tid"));
-  slice.engine = whole32(event_.engine, "engine");
-  if (event_.sequence != -1) slice.sequence = whole(event_.sequence, "seq");
-  if (event_.released_by != -1) slice.released_by = whole(event_.released_by, "by");
-  slice.name = intern(event_.name);
-  slice.where = intern(event_.where);
-  if (trace_.slices.size() >= kNobody) reader_.fail("more than four thousand million events");
-  trace_.slices.push_back(slice);
-}
-
-void Builder::use_event() {
-  if (event_.phase == "M") {
-    if (event_.name == "thread_name") {
-      trace_.lanes[lane_of(whole(event_.process, "pid"), whole(event_.thread, "tid"))].name =
-          event_.lane_name;
-    } else if (event_.name == "heddle_edge") {
-      edges_.push_back({whole(event_.process, "pid"), whole32(event_.engine, "engine"),
-                        whole(event_.from, "from"), whole(event_.to, "to")});
-    } else if (event_.name == "heddle_trace_end") {
-      trace_.dropped += whole(event_.dropped, "dropped");
-    }
-  } else if (event_.phase == "X") {
-    const std::string& category = event_.category;
-    add_slice(category == "wait"    ? SliceKind::wait
-              : category == "issue" ? SliceKind::issue
-              : category == "gap"   ? SliceKind::gap
-                                    : SliceKind::op);
-  } else if (event_.phase == "b" && event_.duration >= 0) {
-    add_slice(SliceKind::async);
-  }
-}
-
-// [ event, event, ... ] or { "traceEvents": [ ... ], ... }; a missing end is no error.
-void Builder::read_events() {
-  if (reader_.accept('{')) {
-    bool first = true;
-    do {
-      if (!reader_.next_key(key_, std::exchange(first, false))) reader_.fail("no \"traceEvents\" in it");
-      if (key_ != "traceEvents") reader_.skip_value();
-    } while (key_ != "traceEvents");
-  }
-  if (reader_.peek() != '[')
-    reader_.fail("want a trace: a JSON array of events, or an object with \"traceEvents\"");
-  reader_.expect('[');
-  while (!reader_.accept(']')) {
-    if (events_ > 0) {
-      reader_.expect(',');
-      // Some writers leave a comma at the end.
-      if (reader_.accept(']')) return;
-    }
-    ++events_;
-    if (reader_.peek() != '{') reader_.expect('{');
-    read_event();
-    use_event();
-  }
 }
 
 // Ops in push order: every dependency leads forward.
@@ -281,21 +133,267 @@ void Builder::sort_lanes() {
   for (Slice& slice : trace_.slices) slice.lane = place[slice.lane];
 }
 
-Trace Builder::build() {
-  if (reader_.at_end()) reader_.fail("the file is empty");
-  try {
-    read_events();
-  } catch (const EndOfFile&) {
-    if (events_ == 0) throw;
-    trace_.cut_off = true;
+void Builder::take(Builder part, std::uint64_t rank, std::int64_t later) {
+  std::vector<std::uint32_t> lanes, strings;
+  for (const Lane& lane : part.trace_.lanes) {
+    lanes.push_back(lane_of(rank, lane.thread));
+    name_lane(lanes.back(), lane.name);
   }
+  for (const std::string& text : part.trace_.strings) strings.push_back(intern(text));
+  for (Slice slice : part.trace_.slices) {
+    slice.process = rank;
+    slice.start += later;
+    slice.lane = lanes[slice.lane];
+    slice.name = strings[slice.name];
+    slice.where = strings[slice.where];
+    add(slice);
+  }
+  for (const Edge& edge : part.edges_) add(Edge{rank, edge.engine, edge.from, edge.to});
+  count_dropped(part.trace_.dropped);
+  trace_.cut_off = trace_.cut_off || part.trace_.cut_off;
+  trace_.ranks = true;
+}
+
+Trace Builder::build() {
   sort_lanes();
   link();
   return std::move(trace_);
 }
 
+// One file, event by event.
+class FileReader {
+ public:
+  explicit FileReader(const std::string& path) : path_(path), reader_(path) {}
+  void read();
+  Builder take_parts() { return std::move(parts_); }
+  const std::string& path() const { return path_; }
+  // What the file says of itself; -1 if it does not. A double holds the time of day to 256 ns, which is better than the
+  // clocks of two hosts agree.
+  double unix_time() const { return unix_time_; }
+  double rank() const { return rank_; }
+
+ private:
+  void read_events();
+  void read_event();
+  void read_arguments();
+  bool read_known_number(double& value);
+  void read_text(std::string& value);
+  void use_event();
+  void add_slice(SliceKind kind);
+  std::uint64_t whole(double value, const char* what);
+  std::uint32_t whole32(double value, const char* what);
+
+  const std::string path_;
+  JsonReader reader_;
+  double unix_time_ = -1, rank_ = -1;
+  Event event_;
+  std::string key_;
+  std::uint64_t events_ = 0;
+  Builder parts_;
+};
+
+std::uint64_t FileReader::whole(double value, const char* what) {
+  if (!(value >= 0 && value <= kLatest && value == std::floor(value))) {
+    reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is no whole number from 0 to 9e15");
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+std::uint32_t FileReader::whole32(double value, const char* what) {
+  const std::uint64_t number = whole(value, what);
+  if (number >= kNobody) reader_.fail("event " + std::to_string(events_) + ": '" + what + "' is too large");
+  return static_cast<std::uint32_t>(number);
+}
+
+// Traces of others have text where Heddle has numbers; that is skipped.
+bool FileReader::read_known_number(double& value) {
+  const char c = reader_.peek();
+  if (c != '-' && (c < '0' || c > '9')) {
+    reader_.skip_value();
+    return false;
+  }
+  value = reader_.read_number();
+  return true;
+}
+
+void FileReader::read_text(std::string& value) {
+  if (reader_.peek() == '"') {
+    reader_.read_string(value);
+  } else {
+    reader_.skip_value();
+  }
+}
+
+void FileReader::read_arguments() {
+  if (reader_.peek() != '{') return reader_.skip_value();
+  reader_.expect('{');
+  for (bool first = true; reader_.next_key(key_, first); first = false) {
+    if (key_ == "engine") {
+      read_known_number(event_.engine);
+    } else if (key_ == "seq") {
+      read_known_number(event_.sequence);
+    } else if (key_ == "by") {
+      read_known_number(event_.released_by);
+    } else if (key_ == "from") {
+      read_known_number(event_.from);
+    } else if (key_ == "to") {
+      read_known_number(event_.to);
+    } else if (key_ == "dropped") {
+      read_known_number(event_.dropped);
+    } else if (key_ == "unix_ns") {
+      read_known_number(event_.unix_time);
+    } else if (key_ == "rank") {
+      read_known_number(event_.rank);
+    } else if (key_ == "at") {
+      read_text(event_.where);
+    } else if (key_ == "name") {
+      read_text(event_.lane_name);
+    } else {
+      reader_.skip_value();
+    }
+  }
+}
+
+void FileReader::read_event() {
+  event_.clear();
+  reader_.expect('{');
+  for (bool first = true; reader_.next_key(key_, first); first = false) {
+    if (key_ == "ph") {
+      read_text(event_.phase);
+    } else if (key_ == "cat") {
+      read_text(event_.category);
+    } else if (key_ == "name") {
+      read_text(event_.name);
+    } else if (key_ == "ts") {
+      read_known_number(event_.start);
+    } else if (key_ == "dur") {
+      read_known_number(event_.duration);
+    } else if (key_ == "pid") {
+      read_known_number(event_.process);
+    } else if (key_ == "tid") {
+      read_known_number(event_.thread);
+    } else if (key_ == "args") {
+      read_arguments();
+    } else {
+      reader_.skip_value();
+    }
+  }
+}
+
+void FileReader::add_slice(SliceKind kind) {
+  Slice slice;
+  slice.kind = kind;
+  slice.start = static_cast<std::int64_t>(whole(std::round(event_.start * 1000), "ts"));
+  slice.duration = static_cast<std::int64_t>(whole(std::round(event_.duration * 1000), "dur"));
+  slice.process = whole(event_.process, "pid");
+  slice.lane = parts_.lane_of(slice.process, whole(event_.thread, "tid"));
+  slice.engine = whole32(event_.engine, "engine");
+  if (event_.sequence != -1) slice.sequence = whole(event_.sequence, "seq");
+  if (event_.released_by != -1) slice.released_by = whole(event_.released_by, "by");
+  slice.name = parts_.intern(event_.name);
+  slice.where = parts_.intern(event_.where);
+  if (events_ >= kNobody) reader_.fail("more than four thousand million events");
+  parts_.add(slice);
+}
+
+void FileReader::use_event() {
+  if (event_.phase == "M") {
+    if (event_.name == "thread_name") {
+      parts_.name_lane(parts_.lane_of(whole(event_.process, "pid"), whole(event_.thread, "tid")),
+                       event_.lane_name);
+    } else if (event_.name == "heddle_edge") {
+      parts_.add(Edge{whole(event_.process, "pid"), whole32(event_.engine, "engine"),
+                      whole(event_.from, "from"), whole(event_.to, "to")});
+    } else if (event_.name == "heddle_trace") {
+      unix_time_ = event_.unix_time;
+      if (event_.rank != -1) rank_ = whole32(event_.rank, "rank");
+    } else if (event_.name == "heddle_trace_end") {
+      parts_.count_dropped(whole(event_.dropped, "dropped"));
+    }
+  } else if (event_.phase == "X") {
+    const std::string& category = event_.category;
+    add_slice(category == "wait"    ? SliceKind::wait
+              : category == "issue" ? SliceKind::issue
+              : category == "gap"   ? SliceKind::gap
+                                    : SliceKind::op);
+  } else if (event_.phase == "b" && event_.duration >= 0) {
+    add_slice(SliceKind::async);
+  }
+}
+
+// [ event, event, ... ] or { "traceEvents": [ ... ], ... }; a missing end is no error.
+void FileReader::read_events() {
+  if (reader_.accept('{')) {
+    bool first = true;
+    do {
+      if (!reader_.next_key(key_, std::exchange(first, false))) reader_.fail("no \"traceEvents\" in it");
+      if (key_ != "traceEvents") reader_.skip_value();
+    } while (key_ != "traceEvents");
+  }
+  if (reader_.peek() != '[')
+    reader_.fail("want a trace: a JSON array of events, or an object with \"traceEvents\"");
+  reader_.expect('[');
+  while (!reader_.accept(']')) {
+    if (events_ > 0) {
+      reader_.expect(',');
+      // Some writers leave a comma at the end.
+      if (reader_.accept(']')) return;
+    }
+    ++events_;
+    if (reader_.peek() != '{') reader_.expect('{');
+    read_event();
+    use_event();
+  }
+}
+
+void FileReader::read() {
+  if (reader_.at_end()) reader_.fail("the file is empty");
+  try {
+    read_events();
+  } catch (const EndOfFile&) {
+    if (events_ == 0) throw;
+    parts_.cut_off();
+  }
+}
+
+// Those that the files name, or their order where no file names one.
+std::vector<std::uint64_t> ranks_of(const std::vector<std::unique_ptr<FileReader>>& files) {
+  const bool known =
+      std::any_of(files.begin(), files.end(), [](const auto& file) { return file->rank() >= 0; });
+  std::map<std::uint64_t, std::string> seen;
+  std::vector<std::uint64_t> ranks;
+  for (const auto& file : files) {
+    if (known && file->rank() < 0)
+      throw std::runtime_error(file->path() + ": does not say of which rank it is");
+    ranks.push_back(known ? static_cast<std::uint64_t>(file->rank()) : ranks.size());
+    const auto [other, is_new] = seen.emplace(ranks.back(), file->path());
+    if (is_new) continue;
+    throw std::runtime_error(file->path() + ": is of rank " + std::to_string(ranks.back()) + ", as " +
+                             other->second);
+  }
+  return ranks;
+}
+
 }  // namespace
 
-Trace read_trace(const std::string& path) { return Builder(path).build(); }
+Trace read_traces(const std::vector<std::string>& paths) {
+  std::vector<std::unique_ptr<FileReader>> files;
+  for (const std::string& path : paths) {
+    files.push_back(std::make_unique<FileReader>(path));
+    files.back()->read();
+  }
+  if (files.size() == 1) return files[0]->take_parts().build();
+  double zero = std::numeric_limits<double>::infinity();
+  for (const auto& file : files) {
+    if (!(file->unix_time() >= 0 && file->unix_time() <= kLatestDate))
+      throw std::runtime_error(file->path() + ": does not say at what time of day it begins");
+    zero = std::min(zero, file->unix_time());
+  }
+  const std::vector<std::uint64_t> ranks = ranks_of(files);
+  Builder all;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    all.take(files[i]->take_parts(), ranks[i], static_cast<std::int64_t>(files[i]->unix_time() - zero));
+  return all.build();
+}
 
 }  // namespace heddle::tool

@@ -33,7 +33,7 @@ struct Slice {
 };
 
 struct Lane {
-  std::uint64_t process = 0, thread = 0;
+  std::uint64_t process = 0, thread = 0;  // of several files, the process is the rank
   std::string name;
 };
 
@@ -51,9 +51,11 @@ struct Trace {
   std::uint64_t dropped = 0;             // records that were lost when it was recorded
   std::uint64_t ignored = 0;             // dependencies that lead nowhere or backwards
   bool cut_off = false;                  // the file has no end: the process was killed, or is still running
+  bool ranks = false;                    // it is several files: processes are ranks
 };
 
-// Throws std::runtime_error that names the file, the place and what is wrong.
-Trace read_trace(const std::string& path);
+// Several files are those of the ranks of one job, laid on one clock; where none says its rank, they are numbered in the
+// order given. Throws std::runtime_error that names the file, the place and what is wrong.
+Trace read_traces(const std::vector<std::string>& paths);
 
 }  // namespace heddle::tool
