@@ -16,6 +16,7 @@
 
 #include "peer_process.h"
 #include "support.h"
+#include "train_network.h"
 
 namespace {
 
@@ -51,88 +52,6 @@ class CoreLimit {
   cpu_set_t previous_;
 };
 
-// Pictures of ten patterns in noise; a fifth of the labels are wrong, so that the loss never vanishes.
-struct Data {
-  NDArray images, labels;
-  explicit Data(std::int64_t count) {
-    Generator random(1);
-    const NDArray patterns = random.normal({10, 1, 28, 28}), classes = random.integers({count}, 0, 10);
-    images = take(patterns, classes) + random.normal({count, 1, 28, 28});
-    labels = where(random.bernoulli({count}, 0.2, DType::boolean), random.integers({count}, 0, 10), classes);
-  }
-};
-
-class HeddleSubject {
- public:
-  HeddleSubject(int workers, std::int64_t batch)
-      : engine_({.workers = workers}),
-        scope_(engine_),
-        batch_(batch),
-        data_(32 * batch),
-        net_{Conv2d(1, 32, 3, {.padding = 1, .relu = true}),
-             MaxPool2d(2),
-             Conv2d(32, 64, 3, {.padding = 1, .relu = true}),
-             MaxPool2d(2),
-             Flatten(),
-             Dense(3136, 128, {.relu = true}),
-             Dense(128, 10)},
-        trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}}) {}
-
-  // Images a second over so many steps.
-  double run(int steps) {
-    engine_.wait_all();
-    const double start = bench::now();
-    NDArray previous;
-    for (int i = 0; i < steps; ++i) {
-      const NDArray loss = train_step();
-      if (previous.defined()) previous.wait();  // at most two steps are in flight
-      previous = loss;
-    }
-    engine_.wait_all();
-    const double seconds = bench::now() - start;
-    const auto last = static_cast<double>(previous.item<float>());
-    if (!std::isfinite(last)) throw std::runtime_error("heddle: the loss is " + std::to_string(last));
-    return static_cast<double>(steps * batch_) / seconds;
-  }
-
- private:
-  NDArray train_step() {
-    const std::int64_t first = step_++ % 32 * batch_;
-    const Slice rows{first, first + batch_};
-    const NDArray loss = cross_entropy(net_(data_.images.slice(0, rows)), data_.labels.slice(0, rows));
-    backward(loss);
-    trainer_.step();
-    return loss.detach();
-  }
-
-  Engine engine_;
-  EngineScope scope_;
-  std::int64_t batch_;
-  Data data_;
-  Sequential net_;
-  Trainer trainer_;
-  std::int64_t step_ = 0;
-};
-
-// One way to run PyTorch.
-struct TorchSetting {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::vector<std::string> arguments;
-};
-
-std::vector<TorchSetting> torch_settings(int threads) {
-  // without the malloc settings every large tensor is mapped, faulted in and unmapped again
-  const std::vector<std::pair<std::string, std::string>> tuned{
-      {"ATEN_CPU_CAPABILITY", "avx512"},
-      {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
-      {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
-      {"MALLOC_TOP_PAD_", "268435456"},
-      {"OMP_NUM_THREADS", std::to_string(threads)},
-      {"OPENBLAS_NUM_THREADS", std::to_string(threads)}};
-  return {{"default", {}, {}}, {"tuned", tuned, {}}, {"tuned, channels last", tuned, {"--channels-last"}}};
-}
-
 double ask_torch(PeerProcess& peer, int steps) {
   std::istringstream answer(peer.ask(std::to_string(steps)));
   double images_per_second = 0;
@@ -149,7 +68,7 @@ struct Torch {
 Torch start_torch(const TrainOptions& options, int threads) {
   Torch best;
   double most = 0;
-  for (const TorchSetting& setting : torch_settings(threads)) {
+  for (const bench::TorchSetting& setting : bench::torch_settings(threads)) {
     std::vector<std::string> command{options.python, TRAIN_TORCH_SCRIPT,
                                      "--threads",    std::to_string(threads),
                                      "--batch",      std::to_string(options.batch)};
@@ -167,7 +86,7 @@ Torch start_torch(const TrainOptions& options, int threads) {
 
 void run_case(const TrainOptions& options, int workers) {
   const CoreLimit limit(workers);
-  HeddleSubject heddle(workers, options.batch);
+  bench::TrainNetwork heddle(workers, options.batch);
   bench::Case the_case{"train", "cnn", "images/s", workers, {}};
   the_case.subjects.push_back({"heddle", [&] { return heddle.run(options.steps); }});
   Torch torch;

@@ -1,8 +1,9 @@
-"""The peer of train_bench: the same network, batch and optimizer in PyTorch.
+"""The peer of train_bench and train_ranks: the same network, batch and optimizer in PyTorch.
 
 For every line on stdin it trains the given number of steps and prints images a second; between lines it sleeps.
 """
 import argparse
+import os
 import sys
 import time
 
@@ -33,6 +34,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--ddp", action="store_true", help="as rank RANK of WORLD_SIZE, which meet at TRAIN_TORCH_FILE")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
@@ -41,6 +43,13 @@ def main():
     if arguments.channels_last:
         model = model.to(memory_format=torch.channels_last)
         images = images.to(memory_format=torch.channels_last)
+    if arguments.ddp:
+        torch.distributed.init_process_group(
+            "gloo", init_method="file://" + os.environ["TRAIN_TORCH_FILE"],
+            rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+        model = nn.parallel.DistributedDataParallel(model)
+        if torch.distributed.get_rank() == 0:
+            os.remove(os.environ["TRAIN_TORCH_FILE"])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     batches = list(zip(images.split(arguments.batch), labels.split(arguments.batch)))
     step = 0

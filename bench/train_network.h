@@ -1,0 +1,52 @@
+// The network that train_bench and train_ranks train, and how PyTorch is run beside it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/heddle.h>
+
+namespace heddle::bench {
+
+// Pictures of ten patterns in noise; a fifth of the labels are wrong, so that the loss never vanishes.
+struct TrainData {
+  NDArray images, labels;
+  explicit TrainData(std::int64_t count);
+};
+
+class TrainNetwork {
+ public:
+  using MakeStore =
+      std::function<std::shared_ptr<KVStore>()>;  // called with the engine being the current one
+  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
+
+  // Images a second over so many steps. Throws std::runtime_error if the loss is no number any more.
+  double run(int steps);
+
+ private:
+  NDArray train_step();
+
+  Engine engine_;
+  EngineScope scope_;
+  std::int64_t batch_;
+  TrainData data_;
+  Sequential net_;
+  std::shared_ptr<KVStore> store_;
+  Trainer trainer_;
+  std::int64_t step_ = 0;
+};
+
+// One way to run PyTorch.
+struct TorchSetting {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::string> arguments;
+};
+
+std::vector<TorchSetting> torch_settings(int threads);
+
+}  // namespace heddle::bench

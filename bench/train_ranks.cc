@@ -1,0 +1,190 @@
+// How much of their speed processes keep that train together: Heddle with a store that reduces gradients over the ranks,
+// beside the same processes each training alone, and PyTorch's DistributedDataParallel over gloo likewise.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <heddle/communicator.h>
+#include <heddle/heddle.h>
+
+#include "peer_process.h"
+#include "support.h"
+#include "train_network.h"
+
+namespace {
+
+using namespace heddle;
+using bench::PeerProcess;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct RanksOptions {
+  bench::Options common;
+  int ranks = 2;
+  std::int64_t batch = 64;  // of each rank
+  int steps = 60;           // a measured run
+  bool torch = true;
+  std::string python = "/usr/bin/python3";
+  std::string child;  // this process is a rank: "allreduce" or "alone"
+};
+
+// Trains as many steps as each line of stdin says, and answers with images a second.
+int be_rank(const RanksOptions& options) {
+  const auto make_store = [&]() -> std::shared_ptr<KVStore> {
+    if (options.child == "alone") return KVStore::create("local");
+    return KVStore::create("allreduce", Communicator::create());
+  };
+  bench::TrainNetwork network(1, options.batch, make_store);
+  for (int steps = 0; std::cin >> steps;) std::cout << network.run(steps) << std::endl;
+  return EXIT_SUCCESS;
+}
+
+// Processes that are told to work at the same time.
+class Group {
+ public:
+  Group(int ranks, const std::vector<std::string>& command, const Environment& common) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      Environment environment = common;
+      for (const char* name : {"HEDDLE_RANK", "HEDDLE_LOCAL_RANK", "RANK", "LOCAL_RANK"})
+        environment.emplace_back(name, std::to_string(rank));
+      for (const char* name : {"HEDDLE_SIZE", "HEDDLE_LOCAL_SIZE", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+        environment.emplace_back(name, std::to_string(ranks));
+      processes_.push_back(std::make_unique<PeerProcess>(command, environment));
+    }
+  }
+
+  // Images a second of all together: the slowest one, times their number.
+  double run(int steps) {
+    std::vector<std::thread> threads;
+    std::vector<std::string> answers(processes_.size());
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          answers[i] = processes_[i]->ask(std::to_string(steps));
+        } catch (const std::exception& error) {
+          answers[i] = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    double slowest = 0;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      double rate = 0;
+      if (!(std::istringstream(answers[i]) >> rate)) throw std::runtime_error("a rank said: " + answers[i]);
+      slowest = i == 0 ? rate : std::min(slowest, rate);
+    }
+    return slowest * static_cast<double>(answers.size());
+  }
+
+ private:
+  std::vector<std::unique_ptr<PeerProcess>> processes_;
+};
+
+std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
+  const std::string meeting = "unix:/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + ".sock";
+  return std::make_unique<Group>(
+      options.ranks,
+      std::vector<std::string>{"/proc/self/exe", "--child", how, "--batch", std::to_string(options.batch)},
+      Environment{{"HEDDLE_RENDEZVOUS", meeting}});
+}
+
+// The faster of PyTorch's settings, when each process trains alone.
+bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<std::string>& command) {
+  bench::TorchSetting best;
+  double most = 0;
+  for (const bench::TorchSetting& setting : bench::torch_settings(1)) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), setting.arguments.begin(), setting.arguments.end());
+    Group group(options.ranks, words, setting.environment);
+    group.run(5);
+    const double rate = group.run(options.steps / 2 + 1);
+    std::printf("pytorch %s: %.0f images/s\n", setting.name.c_str(), rate);
+    if (rate <= most) continue;
+    most = rate;
+    best = {setting.name, setting.environment, words};
+  }
+  return best;
+}
+
+struct Torch {
+  std::unique_ptr<Group> together, alone;
+  std::string setting;
+};
+
+Torch start_torch(const RanksOptions& options) {
+  const std::vector<std::string> command{options.python, TRAIN_TORCH_SCRIPT,           "--threads", "1",
+                                         "--batch",      std::to_string(options.batch)};
+  bench::TorchSetting best = best_setting(options, command);
+  auto alone = std::make_unique<Group>(options.ranks, best.arguments, best.environment);
+  best.arguments.push_back("--ddp");
+  best.environment.emplace_back("TRAIN_TORCH_FILE", "/tmp/heddle-train-torch-" + std::to_string(::getpid()));
+  auto together = std::make_unique<Group>(options.ranks, best.arguments, best.environment);
+  together->run(5);
+  return {std::move(together), std::move(alone), best.name};
+}
+
+void run_case(const RanksOptions& options) {
+  const auto together = start_heddle(options, "allreduce"), alone = start_heddle(options, "alone");
+  bench::Case the_case{"train_ranks", "cnn", "images/s", options.ranks, {}};
+  the_case.subjects.push_back({"heddle allreduce", [&] { return together->run(options.steps); }});
+  the_case.subjects.push_back({"heddle alone", [&] { return alone->run(options.steps); }});
+  Torch torch;
+  if (options.torch) {
+    try {
+      torch = start_torch(options);
+      the_case.subjects.push_back({"pytorch ddp gloo", [&] { return torch.together->run(options.steps); }});
+      the_case.subjects.push_back({"pytorch alone", [&] { return torch.alone->run(options.steps); }});
+    } catch (const std::runtime_error& error) {
+      std::printf("no pytorch beside us: %s\n", error.what());
+    }
+  }
+  const std::vector<bench::Result> results = bench::measure(the_case, options.common);
+  std::printf("%d processes of one worker, %lld images a step and process:\n", options.ranks,
+              static_cast<long long>(options.batch));
+  bench::print_table(results, [&](const bench::Result& result) {
+    return result.subject.starts_with("pytorch") ? torch.setting : std::string();
+  });
+  for (std::size_t i = 0; i + 1 < results.size(); i += 2) {
+    std::printf("%s keeps %.1f %% of the rate without communication\n", results[i].subject.c_str(),
+                100 * results[i].median / results[i + 1].median);
+  }
+  bench::append_json(results, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RanksOptions options;
+  CLI::App app("How much of their speed processes keep that train together");
+  bench::add_run_options(app, options.common);
+  app.add_option("--ranks", options.ranks, "processes")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--batch", options.batch, "images a step and process")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  const auto* steps = app.add_option("--steps", options.steps, "steps a measured run")
+                          ->capture_default_str()
+                          ->check(CLI::Range(1, 1000000));
+  app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
+  app.add_option("--python", options.python, "the Python that can import torch")->capture_default_str();
+  app.add_option("--child", options.child)->check(CLI::IsMember({"allreduce", "alone"}))->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (options.common.quick && steps->count() == 0) options.steps = 20;
+  if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
+  try {
+    if (!options.child.empty()) return be_rank(options);
+    run_case(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "train_ranks: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
