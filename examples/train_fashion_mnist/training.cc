@@ -172,13 +172,14 @@ Training::Pending Training::push_step(std::int64_t step, bool stop) {
   const NDArray logits = forward(batch), loss = cross_entropy(logits, batch.labels);
   const NDArray sums = push_sums(loss, logits, batch, stop);
   if (ranks_) {
-    ranks_->all_reduce(sums);
     // The mean over this rank's pictures becomes its part of the mean over all: shares differ where they do not divide evenly.
     backward(loss, full({}, static_cast<double>(batch.count) / static_cast<double>(batch.of)));
   } else {
     backward(loss);
   }
   trainer_.step();
+  // Behind the gradients, which are waited for sooner: calls go on the wire in their order.
+  if (ranks_) ranks_->all_reduce(sums);
   return {sums, batch.of, step};
 }
 

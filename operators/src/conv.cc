@@ -116,8 +116,9 @@ std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray&
   std::vector<NDArray> reads{grad, in.x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);
   if (problem.bias) writes.push_back(bias_grad);
-  detail::push_op("conv2d_backward_weights", reads, writes,
-                  [=, x = in.x] { kernel(problem, grad, y, x, weight_grad, bias_grad); });
+  detail::push_op(
+      "conv2d_backward_weights", reads, writes,
+      [=, x = in.x] { kernel(problem, grad, y, x, weight_grad, bias_grad); }, detail::kWeightsFirst);
   return {weight_grad, bias_grad};
 }
 

@@ -33,7 +33,7 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
 }
 
 // y (m, n) = a * b, each of two axes and perhaps the transpose of what is in memory.
-NDArray product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b) {
+NDArray product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b, int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
   const NDArray y = make_result(a, {m, n}, a.dtype());
@@ -45,16 +45,20 @@ NDArray product(const NDArray& a, bool transpose_a, const NDArray& b, bool trans
                         {transpose_b, std::max<std::int64_t>(b.shape()[1], 1)},
                         {{0, 0}},
                         1};
-  array_push("linear_backward", {a, b}, {y},
-             [=, a = a.detach(), b = b.detach(), y = y.detach()] { kernel(problem, a, b, y); });
+  const NDArray reads[] = {a, b}, writes[] = {y};
+  detail::push_op(
+      "linear_backward", reads, writes,
+      [=, a = a.detach(), b = b.detach(), y = y.detach()] { kernel(problem, a, b, y); }, priority);
   return y;
 }
 
 NDArray column_sums(const NDArray& g) {
   const NDArray sums = make_result(g, {g.shape()[1]}, g.dtype());
   ColumnSumsKernel* kernel = kernel_for<ColumnSumsKernel>("column_sums", g);
-  array_push("linear_bias_backward", {g}, {sums},
-             [=, g = g.detach(), sums = sums.detach()] { kernel(g, sums); });
+  const NDArray reads[] = {g}, writes[] = {sums};
+  detail::push_op(
+      "linear_bias_backward", reads, writes, [=, g = g.detach(), sums = sums.detach()] { kernel(g, sums); },
+      detail::kWeightsFirst);
   return sums;
 }
 
@@ -107,7 +111,7 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
            if (options.relu) g = detail::relu_mask("linear_relu_backward", g, y);
            std::vector<NDArray> grads(has_bias ? 3 : 2);
            if (need_x) grads[0] = product(g, false, inner.weight, false).view_as(x_shape);
-           if (need_weight) grads[1] = product(g, true, inner.x, false);
+           if (need_weight) grads[1] = product(g, true, inner.x, false, detail::kWeightsFirst);
            if (need_bias) grads[2] = column_sums(g);
            return grads;
          });

@@ -37,12 +37,18 @@ template <class Fn> Fn* kernel_for(const char* op, const NDArray& array) {
   return kernels().find<Fn>(op, array.device().kind);
 }
 
+// Gradients of weights come before those that the backward pass goes on with: where ranks add theirs, that takes place
+// while the pass goes on, and not after it.
+inline constexpr int kWeightsFirst = 1;
+
 // array_push for lists that are not known when the rule is written.
 template <class F>
 void push_op(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn,
-             std::source_location where = std::source_location::current()) {
+             int priority = 0, std::source_location where = std::source_location::current()) {
   Engine& engine = writes.empty() ? reads.front().engine() : writes.front().engine();
-  engine.push(std::forward<F>(fn), array_access(name, reads, writes), where);
+  Access access = array_access(name, reads, writes);
+  access.priority = priority;
+  engine.push(std::forward<F>(fn), access, where);
 }
 
 // The gradient of an input of `shape` that was broadcast: sums over the axes that broadcasting made or stretched.
