@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -33,6 +34,7 @@ struct RanksOptions {
   std::int64_t batch = 64;  // of each rank
   int steps = 60;           // a measured run
   bool torch = true;
+  bool pin = false;  // each process to a core
   std::string python = "/usr/bin/python3";
   std::string child;  // this process is a rank: "allreduce" or "alone"
 };
@@ -48,11 +50,34 @@ int be_rank(const RanksOptions& options) {
   return EXIT_SUCCESS;
 }
 
+// Holds this thread, and the processes that it starts meanwhile, to one of the cores that it may use.
+class OneCore {
+ public:
+  explicit OneCore(int number) {
+    sched_getaffinity(0, sizeof previous_, &previous_);
+    const int wanted = number % CPU_COUNT(&previous_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &previous_) && seen++ == wanted) CPU_SET(core, &one);
+    }
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof previous_, &previous_); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t previous_;
+};
+
 // Processes that are told to work at the same time.
 class Group {
  public:
-  Group(int ranks, const std::vector<std::string>& command, const Environment& common) {
+  Group(const RanksOptions& options, const std::vector<std::string>& command, const Environment& common) {
+    const int ranks = options.ranks;
     for (int rank = 0; rank < ranks; ++rank) {
+      const auto core = options.pin ? std::make_unique<OneCore>(rank) : nullptr;
       Environment environment = common;
       for (const char* name : {"HEDDLE_RANK", "HEDDLE_LOCAL_RANK", "RANK", "LOCAL_RANK"})
         environment.emplace_back(name, std::to_string(rank));
@@ -92,7 +117,7 @@ class Group {
 std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
   const std::string meeting = "unix:/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + ".sock";
   return std::make_unique<Group>(
-      options.ranks,
+      options,
       std::vector<std::string>{"/proc/self/exe", "--child", how, "--batch", std::to_string(options.batch)},
       Environment{{"HEDDLE_RENDEZVOUS", meeting}});
 }
@@ -104,7 +129,7 @@ bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<
   for (const bench::TorchSetting& setting : bench::torch_settings(1)) {
     std::vector<std::string> words = command;
     words.insert(words.end(), setting.arguments.begin(), setting.arguments.end());
-    Group group(options.ranks, words, setting.environment);
+    Group group(options, words, setting.environment);
     group.run(5);
     const double rate = group.run(options.steps / 2 + 1);
     std::printf("pytorch %s: %.0f images/s\n", setting.name.c_str(), rate);
@@ -124,10 +149,10 @@ Torch start_torch(const RanksOptions& options) {
   const std::vector<std::string> command{options.python, TRAIN_TORCH_SCRIPT,           "--threads", "1",
                                          "--batch",      std::to_string(options.batch)};
   bench::TorchSetting best = best_setting(options, command);
-  auto alone = std::make_unique<Group>(options.ranks, best.arguments, best.environment);
+  auto alone = std::make_unique<Group>(options, best.arguments, best.environment);
   best.arguments.push_back("--ddp");
   best.environment.emplace_back("TRAIN_TORCH_FILE", "/tmp/heddle-train-torch-" + std::to_string(::getpid()));
-  auto together = std::make_unique<Group>(options.ranks, best.arguments, best.environment);
+  auto together = std::make_unique<Group>(options, best.arguments, best.environment);
   together->run(5);
   return {std::move(together), std::move(alone), best.name};
 }
@@ -174,6 +199,7 @@ int main(int argc, char** argv) {
                           ->capture_default_str()
                           ->check(CLI::Range(1, 1000000));
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
+  app.add_flag("--pin", options.pin, "hold each process to a core of its own");
   app.add_option("--python", options.python, "the Python that can import torch")->capture_default_str();
   app.add_option("--child", options.child)->check(CLI::IsMember({"allreduce", "alone"}))->group("");
   CLI11_PARSE(app, argc, argv);
