@@ -277,7 +277,8 @@ TEST_CASE("an op that has waited goes on while short ops follow each other witho
   std::optional<Completion> held;
   std::atomic<bool> went_on = false;
   int links = 0;
-  engine.push_async([&](RunContext&, Completion done) { held.emplace(std::move(done)); }, {.mutate = {awaited}});
+  engine.push_async([&](RunContext&, Completion done) { held.emplace(std::move(done)); },
+                    {.mutate = {awaited}});
   engine.push([&] {
     engine.wait(awaited);
     went_on = true;
