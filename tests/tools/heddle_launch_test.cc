@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <poll.h>
+#include <sched.h>
 #include <set>
 #include <sstream>
 #include <string>
@@ -344,4 +345,20 @@ TEST_CASE("--help teaches") {
   for (const char* part : {"heddle launch -n 4 ./train", "--hosts a:2,b:2", "HEDDLE_WORKERS", "Ctrl-C"}) {
     CHECK(holds(outcome.out, part));
   }
+}
+
+TEST_CASE("ranks stay on cores of their own, if there are as many") {
+  cpu_set_t set;
+  REQUIRE(::sched_getaffinity(0, sizeof set, &set) == 0);
+  if (CPU_COUNT(&set) < 2) return;
+  const std::vector<std::string> print{"--", "sh", "-c", "grep Cpus_allowed_list /proc/self/status"};
+  std::vector<std::string> bound{"-n", "2", "--no-prefix"}, free = bound;
+  free.push_back("--no-bind");
+  bound.insert(bound.end(), print.begin(), print.end());
+  free.insert(free.end(), print.begin(), print.end());
+  const std::multiset<std::string> own = lines_of(launch(bound).out), all = lines_of(launch(free).out);
+  REQUIRE(own.size() == 2);
+  REQUIRE(all.size() == 2);
+  CHECK(*own.begin() != *own.rbegin());
+  CHECK(*all.begin() == *all.rbegin());
 }

@@ -24,6 +24,7 @@ struct Options {
   int ranks = 0;
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
+  bool no_bind = false;
   double grace = 5;
   std::vector<std::string> variables, program;
 };
@@ -111,13 +112,16 @@ RankProgram program_of(const RankPlan& rank, int size, const std::string& rendez
       environment.emplace(one.substr(0, one.find('=')), one.substr(one.find('=') + 1));
     }
     share_cores(environment, rank.local_size);
-    return {rank, options.program, environment};
+    const bool bound = !options.no_bind;
+    return {rank, options.program, environment,
+            bound ? cores_of(rank.local_rank, rank.local_size) : std::vector<int>()};
   }
   environment.merge(forwarded(options.variables));  // what there is already stays
   const std::string directory = std::filesystem::current_path().string();
   return {rank,
           {options.ssh, "-o", "BatchMode=yes", "-T", "--", rank.host,
            remote_script(rank, directory, environment, options.program)},
+          {},
           {}};
 }
 
@@ -175,7 +179,9 @@ constexpr const char* kDescription =
     "Whatever a rank has started ends with it.\n\n"
     "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
     "by the\n"
-    "number of ranks on the host, 1 at least.\n"
+    "number of ranks on the host, 1 at least. Ranks of this host stay on cores of their own, if there are as "
+    "many:\n"
+    "two on one core would make all ranks wait for a slice of time. --no-bind leaves that to the system.\n"
     "Ranks read HEDDLE_RANK, HEDDLE_SIZE, HEDDLE_LOCAL_RANK, HEDDLE_LOCAL_SIZE and HEDDLE_RENDEZVOUS.\n"
     "Other hosts need ssh without a password and the program under the same path; they get all HEDDLE_* "
     "variables.\n"
@@ -194,6 +200,7 @@ void add_launch(CLI::App& program, Action& action, const Behind& behind) {
   command->add_option("--hosts", options->hosts, "where, and how many on each at most; localhost is this one")
       ->type_name("HOST[:RANKS],...");
   command->add_flag("--no-prefix", options->no_prefix, "lines as the ranks print them");
+  command->add_flag("--no-bind", options->no_bind, "let ranks of this host run on all of its cores");
   command->add_option("--output", options->output, "write what rank R prints to DIR/rank-R.log instead")
       ->type_name("DIR");
   command->add_option("--grace", options->grace, "how long ranks have to end before they are killed")

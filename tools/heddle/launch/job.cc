@@ -83,7 +83,7 @@ class Job {
     }
     const std::string prefix = options_.prefix && !file ? "[" + number + "] " : "";
     const int out = file ? file.get() : STDOUT_FILENO, error = file ? file.get() : STDERR_FILENO;
-    Process process = start(program.words, program.environment, !program.plan.host.empty());
+    Process process = start(program.words, program.environment, program.cores, !program.plan.host.empty());
     guard_.watch(process.id);
     ranks_.push_back(std::make_unique<Rank>(Rank{program.plan,
                                                  std::move(process),

@@ -21,6 +21,7 @@ struct RankProgram {
   RankPlan plan;
   std::vector<std::string> words;
   Environment environment;
+  std::vector<int> cores;  // that it stays on; empty: all
 };
 
 // The exit status for the launcher: 0, that of the rank that failed first, or 128 and a signal. Blocks SIGINT, SIGTERM,

@@ -91,6 +91,18 @@ int usable_cores() {
   return std::max(cores, 1);
 }
 
+std::vector<int> cores_of(int local_rank, int local_size) {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::vector<int> all;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<unsigned>(core), &set)) all.push_back(core);
+  }
+  const auto count = static_cast<long>(all.size());
+  if (count < local_size) return {};
+  return {all.begin() + count * local_rank / local_size, all.begin() + count * (local_rank + 1) / local_size};
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char letter : text) {

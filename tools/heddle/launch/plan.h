@@ -32,6 +32,9 @@ Environment identity(const RankPlan& rank, int size, const std::string& rendezvo
 // How many cores this process may use, by affinity and by its control group's quota; 1 at least.
 int usable_cores();
 
+// Those of this process's cores that are rank `local_rank`'s own, as even as can be; empty if there are fewer than ranks.
+std::vector<int> cores_of(int local_rank, int local_size);
+
 // `text` as one word of a POSIX shell.
 std::string quoted(const std::string& text);
 

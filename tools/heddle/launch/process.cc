@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sched.h>
 #include <set>
 #include <stdexcept>
 #include <sys/prctl.h>
@@ -75,7 +76,20 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-Process start(const std::vector<std::string>& program, const Environment& more, bool with_stdin) {
+namespace {
+
+void stay_on(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int core : cores) CPU_SET(static_cast<unsigned>(core), &set);
+  ::sched_setaffinity(0, sizeof set, &set);  // without it the program runs too
+}
+
+}  // namespace
+
+Process start(const std::vector<std::string>& program, const Environment& more, const std::vector<int>& cores,
+              bool with_stdin) {
   Pipe out = make_pipe(), error = make_pipe(), in;
   if (with_stdin) in = make_pipe();
   const pid_t parent = ::getpid();
@@ -90,6 +104,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
     ::dup2(out.write.get(), STDOUT_FILENO);
     ::dup2(error.write.get(), STDERR_FILENO);
     forget_signals();
+    stay_on(cores);
     become(program, more);
   }
   ::setpgid(child, child);  // here too: who is first does not matter

@@ -37,8 +37,9 @@ struct Process {
 };
 
 // Runs a program, in a process group of its own, and with this process's end ends it. Environment: this process's, and
-// `more`. What cannot be run ends with 127, saying so on its stderr.
-Process start(const std::vector<std::string>& program, const Environment& more, bool with_stdin);
+// `more`. It stays on these cores, if there are any. What cannot be run ends with 127, saying so on its stderr.
+Process start(const std::vector<std::string>& program, const Environment& more, const std::vector<int>& cores,
+              bool with_stdin);
 
 // Ends groups, and removes a directory of sockets, if this process ends without saying goodbye: grandchildren do not die
 // with it by themselves. To be made while this process has no children and no pipes.
