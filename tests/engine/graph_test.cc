@@ -131,7 +131,7 @@ TEST_CASE("each launch sees the values bound to it, however many are queued") {
 TEST_CASE("errors go through a graph as through pushes, and a later launch overwrites them") {
   on_every_scheduler([](Engine& engine) {
     const Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
-    int value = 0;
+    std::atomic<int> value = 0;  // ops without a common var change it
     Slot<bool> bad;
     Graph graph = engine.capture([&] {
       bad = engine.slot<bool>();
@@ -164,7 +164,7 @@ TEST_CASE("poison from before a launch skips what reads it and stays where nothi
     for (const Var& var : {read, kept, cleared}) {
       engine.push([] { throw std::runtime_error("old"); }, {.mutate = {var}});
     }
-    int runs = 0;
+    std::atomic<int> runs = 0;  // likewise
     Graph graph = engine.capture([&] {
       engine.push([&] { ++runs; }, {.read = {read}, .mutate = {kept}});
       engine.clear_error(cleared);
