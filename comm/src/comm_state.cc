@@ -1,7 +1,9 @@
 #include "comm_state.h"
 
+#include <atomic>
 #include <chrono>
 #include <exception>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <heddle/array_op.h>
@@ -11,6 +13,17 @@ namespace heddle::detail {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{50};
+
+std::atomic<int> process{0};
+
+// getpid() asks the system each time, which takes as long as a small call.
+int this_process() {
+  static const bool told_of_forks = [] {
+    process.store(getpid(), std::memory_order_relaxed);
+    return pthread_atfork(nullptr, nullptr, [] { process.store(getpid(), std::memory_order_relaxed); }) == 0;
+  }();
+  return told_of_forks ? process.load(std::memory_order_relaxed) : getpid();
+}
 
 std::string message_of(const std::exception_ptr& error) {
   try {
@@ -62,7 +75,7 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
     : engine_(&engine),
       backend_(std::move(backend)),
       options_(options),
-      process_(getpid()),
+      process_(this_process()),
       var_(engine.new_var()),
       order_(engine.new_var()),
       outcome_(engine.new_var()),
@@ -72,7 +85,7 @@ CommState::~CommState() {
   if (thread_.joinable()) close();
 }
 
-bool CommState::in_child() const { return getpid() != process_; }
+bool CommState::in_child() const { return this_process() != process_; }
 
 void CommState::check_process() const {
   if (!in_child()) return;
