@@ -185,6 +185,11 @@ bool all_delivered(const Socket& socket) {
   do got = recv(socket.fd(), unread.data(), unread.size(), MSG_DONTWAIT);
   while (got > 0);
   if (got < 0 && errno != EAGAIN && errno != EINTR) return true;
+  // A reset is reported once, perhaps to somebody who sent: what was on its way then counts as waiting for ever.
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE)
+    return true;
   int waiting = 0;
   return ioctl(socket.fd(), SIOCOUTQ, &waiting) != 0 || waiting == 0;
 }
