@@ -153,4 +153,17 @@ double cache_line_round_trip() {
   return best;
 }
 
+CoreLimit::CoreLimit(int first, int count) {
+  sched_getaffinity(0, sizeof previous_, &previous_);
+  const int begin = first % CPU_COUNT(&previous_);
+  cpu_set_t limited;
+  CPU_ZERO(&limited);
+  for (int core = 0, seen = 0; core < CPU_SETSIZE && CPU_COUNT(&limited) < count; ++core) {
+    if (CPU_ISSET(core, &previous_) && seen++ >= begin) CPU_SET(core, &limited);
+  }
+  sched_setaffinity(0, sizeof limited, &limited);
+}
+
+CoreLimit::~CoreLimit() { sched_setaffinity(0, sizeof previous_, &previous_); }
+
 }  // namespace heddle::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <sched.h>
 #include <string>
 #include <vector>
 
@@ -62,5 +63,18 @@ double now();
 // Nanoseconds that a cache line takes from one core to another and back, undisturbed: the least of several rounds. 0 where
 // there is only one core.
 double cache_line_round_trip();
+
+// Holds this thread, and the threads and processes that it starts from now on, to `count` of the cores that it may use, from
+// the first-th on, counted round: a subject's helper threads then cost it the time that they take.
+class CoreLimit {
+ public:
+  CoreLimit(int first, int count);
+  ~CoreLimit();
+  CoreLimit(const CoreLimit&) = delete;
+  CoreLimit& operator=(const CoreLimit&) = delete;
+
+ private:
+  cpu_set_t previous_;
+};
 
 }  // namespace heddle::bench

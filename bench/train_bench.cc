@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -29,27 +28,6 @@ struct TrainOptions {
   int steps = 60;  // a measured run
   bool torch = true;
   std::string python = "/usr/bin/python3";
-};
-
-// Holds this thread, and the threads and processes that it starts from now on, to the first n cores that the
-// process may use: a subject's helper threads then cost it the time that they take.
-class CoreLimit {
- public:
-  explicit CoreLimit(int cores) {
-    sched_getaffinity(0, sizeof previous_, &previous_);
-    cpu_set_t limited;
-    CPU_ZERO(&limited);
-    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&limited) < cores; ++core) {
-      if (CPU_ISSET(core, &previous_)) CPU_SET(core, &limited);
-    }
-    sched_setaffinity(0, sizeof limited, &limited);
-  }
-  ~CoreLimit() { sched_setaffinity(0, sizeof previous_, &previous_); }
-  CoreLimit(const CoreLimit&) = delete;
-  CoreLimit& operator=(const CoreLimit&) = delete;
-
- private:
-  cpu_set_t previous_;
 };
 
 double ask_torch(PeerProcess& peer, int steps) {
@@ -85,7 +63,7 @@ Torch start_torch(const TrainOptions& options, int threads) {
 }
 
 void run_case(const TrainOptions& options, int workers) {
-  const CoreLimit limit(workers);
+  const bench::CoreLimit limit(0, workers);
   bench::TrainNetwork heddle(workers, options.batch);
   bench::Case the_case{"train", "cnn", "images/s", workers, {}};
   the_case.subjects.push_back({"heddle", [&] { return heddle.run(options.steps); }});

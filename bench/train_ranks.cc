@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -50,34 +49,13 @@ int be_rank(const RanksOptions& options) {
   return EXIT_SUCCESS;
 }
 
-// Holds this thread, and the processes that it starts meanwhile, to one of the cores that it may use.
-class OneCore {
- public:
-  explicit OneCore(int number) {
-    sched_getaffinity(0, sizeof previous_, &previous_);
-    const int wanted = number % CPU_COUNT(&previous_);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(core, &previous_) && seen++ == wanted) CPU_SET(core, &one);
-    }
-    sched_setaffinity(0, sizeof one, &one);
-  }
-  ~OneCore() { sched_setaffinity(0, sizeof previous_, &previous_); }
-  OneCore(const OneCore&) = delete;
-  OneCore& operator=(const OneCore&) = delete;
-
- private:
-  cpu_set_t previous_;
-};
-
 // Processes that are told to work at the same time.
 class Group {
  public:
   Group(const RanksOptions& options, const std::vector<std::string>& command, const Environment& common) {
     const int ranks = options.ranks;
     for (int rank = 0; rank < ranks; ++rank) {
-      const auto core = options.pin ? std::make_unique<OneCore>(rank) : nullptr;
+      const auto core = options.pin ? std::make_unique<bench::CoreLimit>(rank, 1) : nullptr;
       Environment environment = common;
       for (const char* name : {"HEDDLE_RANK", "HEDDLE_LOCAL_RANK", "RANK", "LOCAL_RANK"})
         environment.emplace_back(name, std::to_string(rank));

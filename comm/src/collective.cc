@@ -28,11 +28,11 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 31);
 }
 
+}  // namespace
+
 bool reduces(Kind kind) {
   return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
-
-}  // namespace
 
 const char* name_of(Kind kind) {
   const auto index = static_cast<std::size_t>(kind);

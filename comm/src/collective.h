@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t {
   leave,
 };
 const char* name_of(Kind kind);
+bool reduces(Kind kind);
 
 enum class Algorithm : std::uint8_t {
   automatic,

@@ -14,10 +14,6 @@ constexpr std::size_t kBlock = 8 << 10;
 
 std::size_t sum_size(const Collective& call) { return call.bytes(); }
 
-bool reduces(Kind kind) {
-  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
-}
-
 // Bytes that each rank brings.
 std::size_t bytes_in(const Collective& call, int rank, int ranks) {
   switch (call.record.kind) {

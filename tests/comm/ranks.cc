@@ -2,34 +2,40 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <sched.h>
-#include <stdexcept>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
+
+#include "files.h"
 
 namespace heddle::test {
 
-Outcomes try_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
-  auto ranks = Communicator::create_local(size, options);
-  Outcomes outcomes(ranks.size());
+Outcomes on_threads(int size, const std::function<void(int)>& body) {
+  Outcomes outcomes(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+  for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        body(*ranks[rank]);
+        body(rank);
       } catch (...) {
-        outcomes[rank] = std::current_exception();
+        outcomes[static_cast<std::size_t>(rank)] = std::current_exception();
       }
-      ranks[rank].reset();
     });
   }
   for (std::thread& thread : threads) thread.join();
   return outcomes;
+}
+
+Outcomes try_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
+  auto ranks = Communicator::create_local(size, options);
+  return on_threads(size, [&](int rank) {
+    const auto mine = std::move(ranks[static_cast<std::size_t>(rank)]);
+    body(*mine);
+  });
 }
 
 void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body) {
@@ -38,41 +44,17 @@ void run_local(int size, const CommOptions& options, const std::function<void(Co
   }
 }
 
-namespace {
-
-// A directory that goes with its owner.
-struct TemporaryDirectory {
-  TemporaryDirectory() {
-    path = (std::filesystem::temp_directory_path() / "heddle_ranks_XXXXXX").string();
-    if (!mkdtemp(path.data())) throw std::runtime_error("no temporary directory");
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
-}  // namespace
-
 Outcomes try_job(const std::string& backend, int size, CommOptions options,
                  const std::function<void(Communicator&)>& body) {
   const TemporaryDirectory directory;
   options.backend = backend;
-  Outcomes outcomes(static_cast<std::size_t>(size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        LaunchEnvironment job;
-        job.rank = job.local_rank = rank;
-        job.size = job.local_size = size;
-        job.rendezvous = "unix:" + directory.path + "/ranks";
-        body(*Communicator::create(options, job));
-      } catch (...) {
-        outcomes[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return outcomes;
+  return on_threads(size, [&](int rank) {
+    LaunchEnvironment job;
+    job.rank = job.local_rank = rank;
+    job.size = job.local_size = size;
+    job.rendezvous = "unix:" + directory.file("ranks");
+    body(*Communicator::create(options, job));
+  });
 }
 
 void run_job(const std::string& backend, int size, const CommOptions& options,
@@ -155,46 +137,6 @@ std::vector<pid_t> fork_ranks(SharedTable& table, int size,
     children.push_back(child);
   }
   return children;
-}
-
-std::string wait_for(pid_t pid) {
-  int status = 0;
-  if (waitpid(pid, &status, 0) != pid) return "no such child";
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return WEXITSTATUS(status) == 0 ? "" : "exit " + std::to_string(WEXITSTATUS(status));
-}
-
-std::string kind_of(const std::exception_ptr& error) {
-  if (!error) return "nothing";
-  try {
-    std::rethrow_exception(error);
-  } catch (const CommMismatch&) {
-    return "CommMismatch";
-  } catch (const PeerSilent&) {
-    return "PeerSilent";
-  } catch (const PeerLost&) {
-    return "PeerLost";
-  } catch (const RemoteFailure&) {
-    return "RemoteFailure";
-  } catch (const CommAborted&) {
-    return "CommAborted";
-  } catch (const CommError&) {
-    return "CommError";
-  } catch (const InvalidArgument&) {
-    return "InvalidArgument";
-  } catch (const std::exception&) {
-    return "another exception";
-  }
-}
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-  }
-  return "";
 }
 
 }  // namespace heddle::test

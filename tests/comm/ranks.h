@@ -21,6 +21,9 @@ namespace heddle::test {
 // What each rank threw, by rank; null if nothing.
 using Outcomes = std::vector<std::exception_ptr>;
 
+// body(rank) on a thread for each rank.
+Outcomes on_threads(int size, const std::function<void(int)>& body);
+
 // Runs body(communicator) as each rank, on a thread each, with ranks of create_local.
 Outcomes try_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body);
 // The same, and rethrows the first error.

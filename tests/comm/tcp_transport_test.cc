@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cstring>
+#include <poll.h>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "socket.h"
 #include "thread_ranks.h"
 
 using namespace heddle;
@@ -282,4 +284,19 @@ TEST_CASE("tcp: a transfer with a rank that there is not") {
     transport->transfer({.to = 1});
   });
   CHECK(heddle::test::kind_of(errors[0]) == "InvalidArgument");
+}
+
+TEST_CASE("tcp: a connection that was reset has nothing on its way, whoever was told of the reset") {
+  const Socket listener = listen_on("127.0.0.1", {}, 1), near = connect_to("127.0.0.1", port_of(listener));
+  Socket far;
+  while (!far) far = accept_from(listener);
+  const std::vector<std::byte> much(1 << 20);
+  while (send_both(near, much, {}).outcome == Step::Outcome::moved) {
+  }
+  CHECK_FALSE(all_delivered(near));
+  far.close();  // with data unread: a reset
+  pollfd reset{near.fd(), 0, 0};
+  REQUIRE(::poll(&reset, 1, -1) == 1);
+  CHECK(send_both(near, much, {}).outcome == Step::Outcome::closed);
+  CHECK(all_delivered(near));
 }

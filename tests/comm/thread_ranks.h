@@ -59,20 +59,10 @@ class ThreadRendezvous : public detail::Rendezvous {
 // Runs f(rendezvous) on a thread a rank; what each has thrown, null for nothing.
 inline Outcomes run_ranks(int size, const std::function<void(detail::Rendezvous&)>& f) {
   MeetingPlace place(size);
-  Outcomes errors(static_cast<std::size_t>(size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      ThreadRendezvous rendezvous(place, rank);
-      try {
-        f(rendezvous);
-      } catch (...) {
-        errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
+  return on_threads(size, [&](int rank) {
+    ThreadRendezvous rendezvous(place, rank);
+    f(rendezvous);
+  });
 }
 
 }  // namespace heddle::test
