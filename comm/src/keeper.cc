@@ -20,11 +20,12 @@ std::chrono::milliseconds beat_of(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-Keeper::Keeper(const Self& self, std::vector<Socket> connections, Fate& fate) : self_(self), fate_(fate) {
-  for (Socket& connection : connections) {
+Keeper::Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate)
+    : self_(self), fate_(fate) {
+  for (std::unique_ptr<Connection>& connection : connections) {
     Peer& peer = peers_.emplace_back();
-    peer.socket = std::move(connection);
-    peer.in.resize(peer.socket ? kMaxFrame : 0);
+    peer.connection = std::move(connection);
+    peer.in.resize(peer.connection ? kMaxFrame : 0);
     peer.heard = Clock::now();
   }
   thread_ = std::thread([this] { run(); });
@@ -53,23 +54,29 @@ void Keeper::run() {
 
 void Keeper::wait(Clock::time_point until) {
   polled_.assign(1, {fate_.keeper_alarm().fd(), POLLIN, 0});
+  bool ready = false;
   for (const Peer& peer : peers_) {
     // A negative one is skipped by poll.
-    polled_.push_back(
-        {peer.socket.fd(), static_cast<short>(peer.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    const auto wanted =
+        peer.connection ? peer.connection->before_sleep(!peer.out.empty(), true) : pollfd{-1, 0, 0};
+    polled_.push_back(wanted.value_or(pollfd{-1, 0, 0}));
+    ready |= !wanted;
   }
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-  if (poll(polled_.data(), polled_.size(), static_cast<int>(std::max<std::int64_t>(ms, 0))) <= 0) return;
+  auto ms = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+  if (ready) ms = 0;
+  const int events = poll(polled_.data(), polled_.size(), static_cast<int>(std::max<std::int64_t>(ms, 0)));
+  if (events <= 0 && !ready) return;
   if (polled_[0].revents) fate_.keeper_alarm().quiet();
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    if (polled_[i + 1].revents & POLLOUT) flush(peers_[i]);
-    if (polled_[i + 1].revents & ~POLLOUT) listen(static_cast<int>(i), peers_[i]);
+    if (!peers_[i].connection || (!ready && !polled_[i + 1].revents)) continue;
+    flush(peers_[i]);
+    listen(static_cast<int>(i), peers_[i]);
   }
 }
 
 // Once a round: who sends without end does not keep the others waiting.
 void Keeper::listen(int rank, Peer& peer) {
-  const Step step = receive_both(peer.socket, std::span(peer.in).subspan(peer.filled), {});
+  const Step step = peer.connection->receive(std::span(peer.in).subspan(peer.filled), {});
   if (step.outcome == Step::Outcome::closed) return gone(rank, peer);
   if (step.outcome == Step::Outcome::would_block) return;
   peer.filled += step.bytes;
@@ -79,7 +86,7 @@ void Keeper::listen(int rank, Peer& peer) {
 
 void Keeper::read_frames(int rank, Peer& peer) {
   std::size_t used = 0;
-  while (peer.socket) {
+  while (peer.connection) {
     const Decoded decoded = decode(std::span(peer.in).subspan(used, peer.filled - used), self_.key);
     if (decoded.outcome == Decoded::Outcome::incomplete) break;
     const ControlFrame& frame = decoded.frame;
@@ -111,7 +118,7 @@ void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
 }
 
 void Keeper::gone(int rank, Peer& peer) {
-  peer.socket.close();
+  peer.connection.reset();
   if (fate_.left(rank)) return;
   fate_.fail({Failure::Type::lost, rank,
               name(rank) + " is lost: its process has ended, or its host cannot be reached"});
@@ -122,7 +129,7 @@ void Keeper::nonsense(int rank, Peer& peer) {
   fate_.fail(
       {Failure::Type::mismatch, rank, name(rank) + " sends " + name(self_.rank) + " what is no message"});
   tell(peer, FrameKind::abort, fate_.failure());
-  peer.socket.close();
+  peer.connection.reset();
 }
 
 // What has arrived has just been read: a keeper that was itself stopped does not take that for the others' silence.
@@ -130,7 +137,7 @@ void Keeper::judge_silence() {
   const auto now = Clock::now();
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const int rank = static_cast<int>(i);
-    if (!peers_[i].socket || fate_.left(rank) || now - peers_[i].heard <= self_.timeout) continue;
+    if (!peers_[i].connection || fate_.left(rank) || now - peers_[i].heard <= self_.timeout) continue;
     fate_.fail(
         {Failure::Type::silent, rank,
          name(rank) + " has shown no sign of life for " + std::to_string(self_.timeout.count()) + " ms"});
@@ -142,7 +149,7 @@ void Keeper::tell_all(FrameKind kind, const Failure& failure) {
 }
 
 void Keeper::tell(Peer& peer, FrameKind kind, const Failure& failure) {
-  if (!peer.socket || (kind == FrameKind::heartbeat && peer.out.size() > kMostWaiting)) return;
+  if (!peer.connection || (kind == FrameKind::heartbeat && peer.out.size() > kMostWaiting)) return;
   ControlFrame frame{kind, self_.epoch, self_.rank, ++peer.sent};
   frame.failure = failure;
   peer.out += encode(frame, self_.key);
@@ -150,8 +157,8 @@ void Keeper::tell(Peer& peer, FrameKind kind, const Failure& failure) {
 }
 
 void Keeper::flush(Peer& peer) {
-  while (peer.socket && !peer.out.empty()) {
-    const Step step = send_both(peer.socket, std::as_bytes(std::span(peer.out)), {});
+  while (peer.connection && !peer.out.empty()) {
+    const Step step = peer.connection->send(std::as_bytes(std::span(peer.out)), {});
     if (step.outcome == Step::Outcome::closed) peer.out.clear();  // listen() finds out what that means
     if (step.outcome != Step::Outcome::moved) return;
     peer.out.erase(0, step.bytes);
@@ -164,9 +171,9 @@ void Keeper::say_goodbye() {
   const auto most = fate_.failed() ? std::min(self_.timeout, 250ms) : self_.timeout;
   const auto deadline = Clock::now() + most;
   const auto settled = [](Peer& peer) {
-    if (peer.socket && !peer.out.empty()) return false;
-    if (peer.socket) finish_sending(peer.socket);
-    return !peer.socket || all_delivered(peer.socket);
+    if (peer.connection && !peer.out.empty()) return false;
+    if (peer.connection) peer.connection->finish_sending();
+    return !peer.connection || peer.connection->all_delivered();
   };
   for (auto pause = 1ms; Clock::now() < deadline; pause = std::min(2 * pause, 20ms)) {
     for (Peer& peer : peers_) flush(peer);

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "connection.h"
 #include "fate.h"
 #include "frame.h"
-#include "socket.h"
 
 namespace heddle::detail {
 
@@ -25,8 +25,8 @@ class Keeper {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // By rank; empty where there is no connection. `fate` outlives the keeper.
-  Keeper(const Self& self, std::vector<Socket> connections, Fate& fate);
+  // By rank; null where there is no connection. `fate` outlives the keeper.
+  Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate);
   // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.
   ~Keeper();
   Keeper(const Keeper&) = delete;
@@ -35,7 +35,7 @@ class Keeper {
  private:
   using Clock = std::chrono::steady_clock;
   struct Peer {
-    Socket socket{};
+    std::unique_ptr<Connection> connection{};
     std::string out{};                     // frames that the kernel has not taken yet
     std::uint64_t sent = 0, received = 0;  // frames, hellos not counted
     std::vector<std::byte> in{};

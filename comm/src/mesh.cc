@@ -39,7 +39,7 @@ Endpoint endpoint_from(const std::string& text, int rank) {
 
 // A connection on which a hello is still expected. All hellos have the same size, and no byte more is read.
 struct Pending {
-  Socket socket{};
+  std::unique_ptr<Connection> connection{};
   int expected = -1;  // which rank; -1: it came from outside, any rank above this one's
   ConnectionUse channel = ConnectionUse::data;
   std::string to_send{};
@@ -55,7 +55,7 @@ class Builder {
   void connect(int rank, const Endpoint& to) {
     for (ConnectionUse channel : {ConnectionUse::data, ConnectionUse::control}) {
       Pending& pending = pending_.emplace_back();
-      pending.socket = connect_to(to.address, to.port);
+      pending.connection = plain_connection(connect_to(to.address, to.port));
       pending.expected = rank;
       pending.channel = channel;
       pending.to_send = hello(channel);
@@ -67,7 +67,7 @@ class Builder {
       wait();
       accept();
       for (Pending& pending : pending_) progress(pending);
-      std::erase_if(pending_, [](const Pending& pending) { return !pending.socket; });
+      std::erase_if(pending_, [](const Pending& pending) { return !pending.connection; });
     }
   }
 
@@ -88,9 +88,10 @@ class Builder {
   void wait() {
     std::vector<pollfd> polled{{listener_.fd(), POLLIN, 0}};
     for (const Pending& pending : pending_) {
-      polled.push_back(
-          {pending.socket.fd(), static_cast<short>(pending.to_send.empty() ? POLLIN : POLLOUT), 0});
+      const bool sends = !pending.to_send.empty();
+      if (const auto ready = pending.connection->before_sleep(sends, !sends)) polled.push_back(*ready);
     }
+    if (polled.size() <= pending_.size()) return;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
       throw CommError("rank " + std::to_string(missing()) + " has not connected to rank " +
@@ -103,7 +104,7 @@ class Builder {
     const std::size_t most = 2 * mesh_.links.size() + kStrangers;
     while (Socket socket = accept_from(listener_)) {
       if (pending_.size() >= most) drop_oldest_stranger();
-      pending_.emplace_back().socket = std::move(socket);
+      pending_.emplace_back().connection = plain_connection(std::move(socket));
     }
   }
 
@@ -123,7 +124,7 @@ class Builder {
   // False: the connection is gone.
   static bool send(Pending& pending) {
     if (pending.to_send.empty()) return true;
-    const Step step = send_both(pending.socket, std::as_bytes(std::span(pending.to_send)), {});
+    const Step step = pending.connection->send(std::as_bytes(std::span(pending.to_send)), {});
     if (step.outcome == Step::Outcome::moved) pending.to_send.erase(0, step.bytes);
     return step.outcome != Step::Outcome::closed;
   }
@@ -131,7 +132,7 @@ class Builder {
   static bool receive(Pending& pending) {
     if (!pending.to_send.empty()) return true;
     const auto room = std::span(pending.received).subspan(pending.filled);
-    const Step step = receive_both(pending.socket, room, {});
+    const Step step = pending.connection->receive(room, {});
     if (step.outcome == Step::Outcome::moved) pending.filled += step.bytes;
     return step.outcome != Step::Outcome::closed;
   }
@@ -145,17 +146,17 @@ class Builder {
                             : frame.rank == pending.expected && frame.channel == pending.channel;
     if (!wanted) return false;
     Link& link = mesh_.links[static_cast<std::size_t>(frame.rank)];
-    Socket& place = frame.channel == ConnectionUse::data ? link.data : link.control;
+    std::unique_ptr<Connection>& place = frame.channel == ConnectionUse::data ? link.data : link.control;
     if (place) return false;
     if (from_outside && !answer(pending, frame.channel)) return false;
-    place = std::move(pending.socket);
+    place = std::move(pending.connection);
     return true;
   }
 
   // Fits into the empty buffer of a new connection.
   bool answer(const Pending& pending, ConnectionUse channel) const {
     const std::string text = hello(channel);
-    return send_both(pending.socket, std::as_bytes(std::span(text)), {}).bytes == text.size();
+    return pending.connection->send(std::as_bytes(std::span(text)), {}).bytes == text.size();
   }
 
   void refuse(Pending& pending) {
@@ -163,7 +164,7 @@ class Builder {
       throw CommError("rank " + std::to_string(pending.expected) + " cannot be reached from rank " +
                       std::to_string(mesh_.rank) + " at the address it gave at the rendezvous");
     }
-    pending.socket.close();
+    pending.connection.reset();
   }
 
   Mesh& mesh_;
@@ -192,8 +193,8 @@ Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange por
   }
   builder.run();
   for (const Link& link : mesh.links) {
-    if (link.data) tune_for_data(link.data);
-    if (link.control) tune_for_control(link.control, host_lost_after(timeout));
+    if (link.data) tune_for_data(link.data->socket());
+    if (link.control) tune_for_control(link.control->socket(), host_lost_after(timeout));
   }
   return mesh;
 }

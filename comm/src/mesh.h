@@ -2,18 +2,19 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "connection.h"
 #include "frame.h"
 #include "rendezvous.h"
-#include "socket.h"
 
 namespace heddle::detail {
 
-// The two connections with one other rank; of this rank itself both are empty.
+// The two connections with one other rank; of this rank itself both are null.
 struct Link {
-  Socket data, control;
+  std::unique_ptr<Connection> data{}, control{};
 };
 
 // Between every two ranks; each end knows that the other has the job's key.

@@ -39,12 +39,12 @@ OutgoingMessage::OutgoingMessage(const CallRecord& call, std::span<const std::by
   seal(header_, key);
 }
 
-Step::Outcome OutgoingMessage::step(const Socket& socket) {
+Step::Outcome OutgoingMessage::step(Connection& connection) {
   const auto head = std::as_bytes(std::span(&header_, 1)).first(kMessageHeader);
   const auto body = header_.record.failed ? std::as_bytes(std::span(text_)) : body_;
   const std::size_t head_sent = std::min(at_, kMessageHeader), body_sent = at_ - head_sent;
   const auto next = body.subspan(body_sent, std::min(kMostAtOnce, body.size() - body_sent));
-  const Step step = send_both(socket, head.subspan(head_sent), next);
+  const Step step = connection.send(head.subspan(head_sent), next);
   if (step.outcome == Step::Outcome::moved) at_ += step.bytes;
   return step.outcome;
 }
@@ -61,11 +61,11 @@ std::span<std::byte> IncomingMessage::room() {
   return pieces_.subspan(waiting_, std::min(pieces_.size() - waiting_, size_ - at_));
 }
 
-Step::Outcome IncomingMessage::step(const Socket& socket) {
+Step::Outcome IncomingMessage::step(Connection& connection) {
   const auto head = std::as_writable_bytes(std::span(&header_, 1)).first(kMessageHeader);
   const std::size_t before = std::min(at_, kMessageHeader);
   const bool to_pieces = through_pieces();
-  const Step step = receive_both(socket, head.subspan(before), room());
+  const Step step = connection.receive(head.subspan(before), room());
   if (step.outcome != Step::Outcome::moved) return step.outcome;
   at_ += step.bytes;
   (to_pieces ? waiting_ : taken_) += step.bytes - (std::min(at_, kMessageHeader) - before);

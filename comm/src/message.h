@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
+#include "connection.h"
 #include "frame.h"
-#include "socket.h"
 #include "transport.h"
 
 namespace heddle::detail {
@@ -19,7 +19,7 @@ class OutgoingMessage {
                   std::uint64_t number, const Key& key);
 
   bool done() const { return at_ == size_; }
-  Step::Outcome step(const Socket& socket);
+  Step::Outcome step(Connection& connection);
 
  private:
   MessageHeader header_{};
@@ -40,7 +40,7 @@ class IncomingMessage {
 
   bool done() const { return at_ == size_; }
   // `in` is left alone until somebody has looked at the header: call take() after that, and after each step.
-  Step::Outcome step(const Socket& socket);
+  Step::Outcome step(Connection& connection);
   bool header_complete() const { return at_ >= kMessageHeader; }
   const MessageHeader& header() const { return header_; }
   std::size_t wanted() const { return transfer_.in.size(); }

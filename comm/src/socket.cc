@@ -5,14 +5,11 @@
 #include <memory>
 #include <netdb.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
-#include <linux/sockios.h>
 #include <netinet/tcp.h>
 
 #include <heddle/comm_error.h>
@@ -53,26 +50,6 @@ Socket make_socket(int family) {
   set(socket, SOL_SOCKET, SO_RCVBUF, kBuffer);
   return socket;
 }
-
-Step step_of(ssize_t result) {
-  if (result > 0) return {Step::Outcome::moved, static_cast<std::size_t>(result)};
-  if (result < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)) return {};
-  return {Step::Outcome::closed, 0};
-}
-
-// Two parts of one message, without those that are empty.
-struct Parts {
-  Parts(const std::byte* head, std::size_t head_size, const std::byte* body, std::size_t body_size) {
-    add(head, head_size);
-    add(body, body_size);
-    message.msg_iov = parts.data();
-  }
-  void add(const std::byte* data, std::size_t size) {
-    if (size) parts[message.msg_iovlen++] = {const_cast<std::byte*>(data), size};
-  }
-  std::array<iovec, 2> parts{};
-  msghdr message{};
-};
 
 // Sockets that still lie in TIME_WAIT do not keep a port; one that listens does, which is found out at listen().
 Socket try_to_listen(const addrinfo& address, int backlog) {
@@ -121,16 +98,6 @@ void Alarm::quiet() noexcept {
   [[maybe_unused]] const auto got = read(fd(), &rung, sizeof rung);
 }
 
-Step send_both(const Socket& socket, std::span<const std::byte> head, std::span<const std::byte> body) {
-  Parts both(head.data(), head.size(), body.data(), body.size());
-  return step_of(sendmsg(socket.fd(), &both.message, MSG_NOSIGNAL | MSG_DONTWAIT));
-}
-
-Step receive_both(const Socket& socket, std::span<std::byte> head, std::span<std::byte> body) {
-  Parts both(head.data(), head.size(), body.data(), body.size());
-  return step_of(recvmsg(socket.fd(), &both.message, MSG_DONTWAIT));
-}
-
 Socket listen_on(const std::string& address, PortRange ports, int backlog) {
   for (int port = ports.first; port <= ports.last; ++port) {
     const Addresses found = resolve(address, static_cast<std::uint16_t>(port));
@@ -174,24 +141,6 @@ void tune_for_data(const Socket& socket) { tune(socket); }
 void tune_for_control(const Socket& socket, unsigned lost_after_ms) {
   tune(socket);
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(lost_after_ms));
-}
-
-void finish_sending(const Socket& socket) { shutdown(socket.fd(), SHUT_WR); }
-
-bool all_delivered(const Socket& socket) {
-  // Closing with something unread would reset the connection, and what is still on its way out would be lost.
-  std::array<std::byte, 16384> unread;
-  ssize_t got = 0;
-  do got = recv(socket.fd(), unread.data(), unread.size(), MSG_DONTWAIT);
-  while (got > 0);
-  if (got < 0 && errno != EAGAIN && errno != EINTR) return true;
-  // A reset is reported once, perhaps to somebody who sent: what was on its way then counts as waiting for ever.
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE)
-    return true;
-  int waiting = 0;
-  return ioctl(socket.fd(), SIOCOUTQ, &waiting) != 0 || waiting == 0;
 }
 
 std::string last_error() { return std::generic_category().message(errno); }

@@ -1,9 +1,7 @@
 // TCP sockets as the tcp transport wants them: never blocking, never signalling, closed by whoever owns them.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "interfaces.h"
@@ -40,17 +38,6 @@ class Alarm {
   Socket socket_;
 };
 
-// What a step without blocking has come to. `bytes` counts only with moved.
-struct Step {
-  enum class Outcome : std::uint8_t { moved, would_block, closed };
-  Outcome outcome = Outcome::would_block;
-  std::size_t bytes = 0;
-};
-
-// Both take the head first, then the body, in one system call. An error of the connection is closed.
-Step send_both(const Socket& socket, std::span<const std::byte> head, std::span<const std::byte> body);
-Step receive_both(const Socket& socket, std::span<std::byte> head, std::span<std::byte> body);
-
 // Throw CommError with the address, and the range if none of it is free. Addresses are numeric, of IPv4 or IPv6.
 Socket listen_on(const std::string& address, PortRange ports, int backlog);
 std::uint16_t port_of(const Socket& socket);
@@ -63,11 +50,6 @@ Socket accept_from(const Socket& listener);
 // without the other kernel confirming what was sent: its host is gone.
 void tune_for_data(const Socket& socket);
 void tune_for_control(const Socket& socket, unsigned lost_after_ms);
-
-// Nothing more is sent; the other side sees the end after all that came before.
-void finish_sending(const Socket& socket);
-// The other kernel has everything, or the connection is gone. What arrives meanwhile is thrown away.
-bool all_delivered(const Socket& socket);
 
 // The error that errno holds, in words.
 std::string last_error();

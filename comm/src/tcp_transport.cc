@@ -32,7 +32,7 @@ class TcpTransport final : public Transport {
         options_(options),
         fate_(static_cast<int>(mesh.links.size())),
         pieces_(IncomingMessage::kPieces) {
-    std::vector<Socket> control;
+    std::vector<std::unique_ptr<Connection>> control;
     for (Link& link : mesh.links) {
       peers_.push_back({std::move(link.data)});
       control.push_back(std::move(link.control));
@@ -44,7 +44,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override {
     const auto deadline = Clock::now() + options_.timeout;
     for (Peer& peer : peers_) {
-      if (peer.data) finish_sending(peer.data);
+      if (peer.data) peer.data->finish_sending();
     }
     keeper_.reset();
     if (!fate_.failed()) await_delivery(deadline);
@@ -88,7 +88,7 @@ class TcpTransport final : public Transport {
 
  private:
   struct Peer {
-    Socket data{};
+    std::unique_ptr<Connection> data{};
     std::uint64_t sent = 0, received = 0;  // messages
   };
   struct ToOneself {
@@ -126,14 +126,14 @@ class TcpTransport final : public Transport {
   }
 
   bool send(int to, OutgoingMessage& out) {
-    const Step::Outcome outcome = out.step(peer(to).data);
+    const Step::Outcome outcome = out.step(*peer(to).data);
     if (outcome == Step::Outcome::closed) find_out_why(to);
     return outcome == Step::Outcome::moved;
   }
 
   bool receive(int from, IncomingMessage& in) {
     const bool known = in.header_complete();
-    const Step::Outcome outcome = in.step(peer(from).data);
+    const Step::Outcome outcome = in.step(*peer(from).data);
     if (outcome == Step::Outcome::closed) find_out_why(from);
     if (!known && in.header_complete()) look_at(from, in);
     if (in.header_complete()) in.take();
@@ -189,9 +189,14 @@ class TcpTransport final : public Transport {
   // Until something can go on, or the keeper has news. -1: nothing to do there.
   void sleep(int to, int from) {
     if (to >= 0 && fate_.left(to)) give_up(left(to));
-    std::array<pollfd, 3> polled{{{fate_.caller_alarm().fd(), POLLIN, 0},
-                                  {to >= 0 ? peer(to).data.fd() : -1, POLLOUT, 0},
-                                  {from >= 0 ? peer(from).data.fd() : -1, POLLIN, 0}}};
+    std::array<pollfd, 3> polled{{{fate_.caller_alarm().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
+    std::size_t streams = 1;
+    for (const int other : {to, to == from ? -1 : from}) {
+      if (other < 0) continue;
+      const auto ready = peer(other).data->before_sleep(other == to, other == from);
+      if (!ready) return;
+      polled[streams++] = *ready;
+    }
     // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
     const bool bounded = from >= 0 && fate_.left(from);
     const int ready =
@@ -221,7 +226,7 @@ class TcpTransport final : public Transport {
   }
 
   void await_delivery(Clock::time_point deadline) {
-    const auto delivered = [](const Peer& peer) { return !peer.data || all_delivered(peer.data); };
+    const auto delivered = [](const Peer& peer) { return !peer.data || peer.data->all_delivered(); };
     for (auto pause = 1ms; Clock::now() < deadline; pause = std::min(2 * pause, 20ms)) {
       if (std::all_of(peers_.begin(), peers_.end(), delivered)) return;
       std::this_thread::sleep_for(pause);

@@ -73,11 +73,11 @@ void check_named(const Outcomes& errors) {
   }
 }
 
-std::string read_to_end(const Socket& socket) {
+std::string read_to_end(Connection& connection) {
   std::string all;
   std::array<char, 256> buffer;
   for (;;) {
-    const Step step = receive_both(socket, std::as_writable_bytes(std::span(buffer)), {});
+    const Step step = connection.receive(std::as_writable_bytes(std::span(buffer)), {});
     if (step.outcome == Step::Outcome::closed) return all;
     if (step.outcome == Step::Outcome::would_block) std::this_thread::yield();
     all.append(buffer.data(), step.bytes);
@@ -95,14 +95,14 @@ std::exception_ptr with_impostor(const std::function<void(Mesh&)>& impostor, con
     Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
     impostor(mesh);
     // Rank 0 ends its connections when it has had enough.
-    read_to_end(mesh.links[0].control);
+    if (mesh.links[0].control) read_to_end(*mesh.links[0].control);
   })[0];
 }
 
-void send_text(const Socket& socket, const std::string& text) {
+void send_text(Connection& connection, const std::string& text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const Step step = send_both(socket, std::as_bytes(std::span(text)).subspan(at), {});
+    const Step step = connection.send(std::as_bytes(std::span(text)).subspan(at), {});
     if (step.outcome == Step::Outcome::closed) return;
     at += step.bytes;
   }
@@ -314,13 +314,13 @@ TEST_CASE("tcp: a rank that never shows a sign of life is silent; one that does 
         std::byte sink[256];
         std::uint64_t number = 0;
         while (number < 40) {
-          if (receive_both(mesh.links[0].control, sink, {}).outcome == Step::Outcome::moved) {
-            send_text(mesh.links[0].control, encode(frame_of(FrameKind::heartbeat, ++number), mesh.key));
+          if (mesh.links[0].control->receive(sink, {}).outcome == Step::Outcome::moved) {
+            send_text(*mesh.links[0].control, encode(frame_of(FrameKind::heartbeat, ++number), mesh.key));
           }
           std::this_thread::yield();
         }
-        send_text(mesh.links[0].data, message(mesh.key, 0));
-        send_text(mesh.links[0].control, encode(frame_of(FrameKind::leave, ++number), mesh.key));
+        send_text(*mesh.links[0].data, message(mesh.key, 0));
+        send_text(*mesh.links[0].control, encode(frame_of(FrameKind::leave, ++number), mesh.key));
       },
       {.timeout = 200ms});
   CHECK(text_of(alive) == "");
@@ -328,7 +328,7 @@ TEST_CASE("tcp: a rank that never shows a sign of life is silent; one that does 
 
 TEST_CASE("tcp: what an impostor may send, and what not") {
   const auto on_control = [](const std::function<std::string(const Key&)>& text) {
-    return with_impostor([&](Mesh& mesh) { send_text(mesh.links[0].control, text(mesh.key)); });
+    return with_impostor([&](Mesh& mesh) { send_text(*mesh.links[0].control, text(mesh.key)); });
   };
   const auto frame = [&](const ControlFrame& f) {
     return on_control([&](const Key& key) { return encode(f, key); });
@@ -342,14 +342,14 @@ TEST_CASE("tcp: what an impostor may send, and what not") {
   abort.failure = {Failure::Type::aborted, 1, "over\x1b[2J"};
   CHECK(text_of(frame(abort)) == "over?[2J");
   CHECK(is("CommMismatch",
-           with_impostor([](Mesh& mesh) { send_text(mesh.links[0].data, message(mesh.key, 1)); })));
+           with_impostor([](Mesh& mesh) { send_text(*mesh.links[0].data, message(mesh.key, 1)); })));
 }
 
 TEST_CASE("tcp: who sends nonsense is told so") {
   std::string heard;
   with_impostor([&](Mesh& mesh) {
-    send_text(mesh.links[0].control, encode(frame_of(FrameKind::heartbeat, 5), mesh.key));
-    const std::string all = read_to_end(mesh.links[0].control);
+    send_text(*mesh.links[0].control, encode(frame_of(FrameKind::heartbeat, 5), mesh.key));
+    const std::string all = read_to_end(*mesh.links[0].control);
     auto rest = std::as_bytes(std::span(all));
     for (Decoded next; (next = decode(rest, mesh.key)).outcome == Decoded::Outcome::frame;) {
       rest = rest.subspan(next.used);
@@ -365,21 +365,21 @@ TEST_CASE("tcp: hostile bytes on established connections are refused") {
   const long long rounds = test::argument("frames", 10'000) / 100;
   for (long long i = 0; i < rounds; ++i) {
     const auto data = with_impostor([&](Mesh& mesh) {
-      send_text(mesh.links[0].data, flipped(message(mesh.key, 0), kMessageHeader * 8, random));
+      send_text(*mesh.links[0].data, flipped(message(mesh.key, 0), kMessageHeader * 8, random));
     });
     CHECK(is("CommMismatch", data));
     const auto control = with_impostor([&](Mesh& mesh) {
       const std::string frame = encode(frame_of(FrameKind::leave, 1), mesh.key);
       // With another length it would be the beginning of something longer: then more has to come before it is refused.
-      send_text(mesh.links[0].control,
+      send_text(*mesh.links[0].control,
                 flipped(frame, frame.size() * 8, random) + std::string(kMaxFrame, '\0'));
     });
     CHECK(is("CommMismatch", control));
     const auto cut = with_impostor([&](Mesh& mesh) {
       const std::string whole = message(mesh.key, 0);
-      send_text(mesh.links[0].data, whole.substr(0, random() % whole.size()));
-      mesh.links[0].data.close();
-      mesh.links[0].control.close();
+      send_text(*mesh.links[0].data, whole.substr(0, random() % whole.size()));
+      mesh.links[0].data.reset();
+      mesh.links[0].control.reset();
     });
     CHECK(is("PeerLost", cut));
   }
@@ -398,10 +398,10 @@ TEST_CASE("tcp: strangers at the port are dropped, and disturb nobody") {
       std::string hostile = flipped(encode(hello, key), kFrameHeader * 8, random);
       if (i % 3 == 1) hostile.resize(random() % hostile.size());
       if (i % 3 == 2) hostile = encode(hello, random_key()) + hostile;
-      const Socket stranger = connect_to("127.0.0.1", port);
-      send_text(stranger, hostile);
+      const auto stranger = plain_connection(connect_to("127.0.0.1", port));
+      send_text(*stranger, hostile);
       // Not to overrun the listener's queue: that those who belong here get in then is the kernel's business.
-      if (i % 3 != 1) CHECK(read_to_end(stranger) == "");
+      if (i % 3 != 1) CHECK(read_to_end(*stranger) == "");
     }
   });
   for (const auto& error : errors) CHECK(text_of(error) == "");
@@ -414,9 +414,9 @@ TEST_CASE("tcp: hellos of ranks that are not wanted are dropped") {
     for (const ControlFrame& frame : {frame_of(FrameKind::hello, 0, 0), frame_of(FrameKind::hello, 0, 2),
                                       frame_of(FrameKind::hello, 0, -1), frame_of(FrameKind::hello, 0, 1, 8),
                                       frame_of(FrameKind::hello, 1), frame_of(FrameKind::leave, 0)}) {
-      const Socket stranger = connect_to("127.0.0.1", port);
-      send_text(stranger, encode(frame, key));
-      CHECK(read_to_end(stranger) == "");
+      const auto stranger = plain_connection(connect_to("127.0.0.1", port));
+      send_text(*stranger, encode(frame, key));
+      CHECK(read_to_end(*stranger) == "");
     }
   });
   for (const auto& error : errors) CHECK(text_of(error) == "");

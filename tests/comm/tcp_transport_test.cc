@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "socket.h"
+#include "connection.h"
 #include "thread_ranks.h"
 
 using namespace heddle;
@@ -287,16 +287,17 @@ TEST_CASE("tcp: a transfer with a rank that there is not") {
 }
 
 TEST_CASE("tcp: a connection that was reset has nothing on its way, whoever was told of the reset") {
-  const Socket listener = listen_on("127.0.0.1", {}, 1), near = connect_to("127.0.0.1", port_of(listener));
+  const Socket listener = listen_on("127.0.0.1", {}, 1);
+  const auto near = plain_connection(connect_to("127.0.0.1", port_of(listener)));
   Socket far;
   while (!far) far = accept_from(listener);
   const std::vector<std::byte> much(1 << 20);
-  while (send_both(near, much, {}).outcome == Step::Outcome::moved) {
+  while (near->send(much, {}).outcome == Step::Outcome::moved) {
   }
-  CHECK_FALSE(all_delivered(near));
+  CHECK_FALSE(near->all_delivered());
   far.close();  // with data unread: a reset
-  pollfd reset{near.fd(), 0, 0};
+  pollfd reset{near->socket().fd(), 0, 0};
   REQUIRE(::poll(&reset, 1, -1) == 1);
-  CHECK(send_both(near, much, {}).outcome == Step::Outcome::closed);
-  CHECK(all_delivered(near));
+  CHECK(near->send(much, {}).outcome == Step::Outcome::closed);
+  CHECK(near->all_delivered());
 }
