@@ -241,6 +241,10 @@ void add_comm_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--algorithms", setting.algorithms, "of Heddle's all_reduce; each is a subject more")
       ->delimiter(',');
   app.add_option("--subjects", setting.subjects, "only these, separated by commas")->delimiter(',');
+  app.add_option("--hosts", setting.hosts,
+                 "Heddle's ranks act as if they were on so many hosts; with --backend tcp")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_flag("--pin", setting.pin,
                "keep rank r on core r, of every subject; the cases then are called pinned");
   app.add_option("--tune", arguments.tune,

@@ -35,6 +35,8 @@ class Starter {
     for (int rank = 0; rank < setting_.ranks; ++rank) {
       Words words{"env"};
       words.insert(words.end(), environment.begin(), environment.end());
+      if (setting_.hosts > 1)
+        words.push_back("HEDDLE_COMM_HOST=" + std::to_string(rank * setting_.hosts / setting_.ranks));
       words.push_back(program_of(library));
       for (const std::string& word : arguments(name)) words.push_back(word);
       words.push_back("rank=" + std::to_string(rank));

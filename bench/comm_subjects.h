@@ -15,6 +15,7 @@ struct CommSetting {
   std::string collective = "all_reduce";
   std::vector<std::string> algorithms;  // of Heddle's all_reduce: each is a subject more
   std::vector<std::string> subjects;    // empty: all
+  int hosts = 1;                        // Heddle's ranks act as if they were on so many
   bool pin = false;                     // rank r stays on core r
 };
 

@@ -44,6 +44,11 @@ void tree_reduce(Transport& transport, const Operand& operand,
 void tree_broadcast(Transport& transport, std::span<std::byte> data, int root);
 void tree_all_reduce(Transport& transport, const Operand& operand);
 
+// Hierarchical, where `hosts` has the same number for ranks that share a host: with r ranks on each of h hosts
+// 2(r-1)α' + 2n(r-1)/r β' inside and an all_reduce of n/r between hosts for each of the r at once. With different
+// numbers of ranks one of each host does it for all. Order: that of the rings inside, then of the other between.
+void hierarchical_all_reduce(Transport& transport, const Operand& operand, const std::vector<int>& hosts);
+
 // Everybody with everybody, one at a time: (p-1)α + n(p-1)/p β. Parts in elements; out part of this rank included.
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element);

@@ -1,5 +1,6 @@
 #include "message_collectives.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -14,6 +15,12 @@ bool power_of_two(int size) { return std::has_single_bit(static_cast<unsigned>(s
 
 Operand operand_of(const Collective& call, std::byte* data, std::size_t count) {
   return {data, count, call.element(), combine_of(call.record.op, call.record.dtype)};
+}
+
+// Several hosts, and several ranks on one of them.
+bool two_levels(const std::vector<int>& hosts) {
+  const int last = hosts.empty() ? 0 : *std::max_element(hosts.begin(), hosts.end());
+  return last > 0 && last + 1 < static_cast<int>(hosts.size());
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -83,8 +90,13 @@ void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wante
   const bool power = power_of_two(transport_.size());
   // A ring's order depends on the place in the array; folding changes the tree's where p is no power of two.
   if (reproducible_ && (wanted == Algorithm::ring || !power)) wanted = Algorithm::tree;
+  const std::vector<int>& hosts = transport_.hosts();
+  const bool alike = !two_levels(hosts);
+  if (wanted == Algorithm::hierarchical && !alike && !reproducible_)
+    return hierarchical_all_reduce(transport_, operand, hosts);
   if (wanted == Algorithm::automatic || wanted == Algorithm::direct || wanted == Algorithm::hierarchical) {
     const bool few = operand.all().size() <= kFewBytes;
+    if (!few && !alike && !reproducible_) return hierarchical_all_reduce(transport_, operand, hosts);
     wanted = few ? Algorithm::recursive_doubling : power ? Algorithm::halving_doubling : Algorithm::ring;
   }
   switch (wanted) {

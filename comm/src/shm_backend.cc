@@ -2,16 +2,14 @@
 // The system lets only processes of the same user do that, and nothing is left behind when they end, however they end.
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <map>
 #include <poll.h>
 #include <sstream>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host_backend.h"
+#include "shared_memory.h"
 
 namespace heddle::detail {
 namespace {
@@ -21,62 +19,10 @@ constexpr std::size_t kHeap = std::size_t{16} << 30;
 
 [[noreturn]] void fail(const std::string& what) { throw CommError(what + ": " + std::strerror(errno)); }
 
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-File make_memory(std::size_t bytes) {
-  // What goes beyond it is killed by SIGXFSZ.
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-    throw CommError("shared memory of " + std::to_string(bytes) +
-                    " bytes is more than RLIMIT_FSIZE allows, " + std::to_string(limit.rlim_cur) +
-                    " (ulimit -f)");
-  }
-  File file(memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (file.fd() < 0) fail("memfd_create");
-  if (ftruncate(file.fd(), static_cast<off_t>(bytes)) != 0) fail("ftruncate of shared memory");
-  // Nobody can make it shorter, which would be a SIGBUS for the others.
-  if (fcntl(file.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    fail("sealing shared memory");
-  return file;
-}
-
-std::shared_ptr<std::byte> map(int fd, std::size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (memory == MAP_FAILED) fail("mapping shared memory");
-  madvise(memory, bytes, MADV_DONTDUMP);
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
-}
-
-std::shared_ptr<std::byte> map_other(int pid, int fd, std::size_t bytes) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-  const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.fd() < 0) fail("opening " + path + ", the memory of another rank");
-  const off_t length = lseek(file.fd(), 0, SEEK_END);
-  if (length < 0 || static_cast<std::size_t>(length) != bytes) {
-    throw CommError(path + " is not the memory of a rank of this version of Heddle");
-  }
-  return map(file.fd(), bytes);
-}
-
 // First fit, in whole lines; what is given back goes back to the system.
 class Heap {
  public:
-  Heap(File file, std::shared_ptr<std::byte> memory) : file_(std::move(file)), memory_(std::move(memory)) {
+  Heap(Socket file, std::shared_ptr<std::byte> memory) : file_(std::move(file)), memory_(std::move(memory)) {
     free_[0] = kHeap;
   }
   std::byte* base() const { return memory_.get(); }
@@ -120,7 +66,7 @@ class Heap {
     constexpr std::size_t kPage = 4096;  // so that a hole holds whole pages
     return std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   }
-  const File file_;
+  const Socket file_;
   const int process_ = getpid();
   const std::shared_ptr<std::byte> memory_;
   std::mutex mutex_;  // guards free_; nothing else is locked while it is held
@@ -180,21 +126,8 @@ class ProcessLiveness final : public Liveness {
   bool beats() const override { return true; }
 
  private:
-  std::vector<File> files_;
+  std::vector<Socket> files_;
 };
-
-std::string line_of(const char* path) {
-  std::string line;
-  std::getline(std::ifstream(path) >> std::ws, line);
-  return line;
-}
-
-// Ranks of which this differs do not see each other's processes.
-std::string world() {
-  char space[64] = {};
-  if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) fail("reading /proc/self/ns/pid");
-  return line_of("/proc/sys/kernel/random/boot_id") + "/" + space + "/" + std::to_string(getuid());
-}
 
 struct Card {
   int pid = 0, segment = -1, heap = -1;
@@ -215,7 +148,7 @@ struct Card {
 
 // What this rank shares with the others.
 struct Own {
-  File segment{-1}, heap{-1};
+  Socket segment{}, heap{};
   Card card;
 };
 
@@ -227,7 +160,7 @@ Own make_own(int rank, int size) {
       throw CommError("shared memory is for " + std::to_string(kMostRanks) +
                       " ranks at most, and these are " + std::to_string(size));
     }
-    own.card.world = world();
+    own.card.world = memory_world();
     if (rank == 0) own.segment = make_memory(Segment::bytes(size));
     own.heap = make_memory(kHeap);
     own.card.pid = getpid();
@@ -239,8 +172,8 @@ Own make_own(int rank, int size) {
   return own;
 }
 
-std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards, const File& segment,
-                                       File heap) {
+std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards, const Socket& segment,
+                                       Socket heap) {
   const int size = static_cast<int>(cards.size());
   for (int other = 0; other < size; ++other) {
     const Card& card = cards[static_cast<std::size_t>(other)];
@@ -252,13 +185,13 @@ std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards,
   }
   const std::size_t bytes = Segment::bytes(size);
   std::shared_ptr<std::byte> boards =
-      rank == 0 ? map(segment.fd(), bytes) : map_other(cards[0].pid, cards[0].segment, bytes);
+      rank == 0 ? map_memory(segment, bytes) : map_memory_of(cards[0].pid, cards[0].segment, bytes);
   std::vector<std::shared_ptr<std::byte>> heaps;
   for (int other = 0; other < size; ++other) {
     const Card& card = cards[static_cast<std::size_t>(other)];
-    heaps.push_back(other == rank ? nullptr : map_other(card.pid, card.heap, kHeap));
+    heaps.push_back(other == rank ? nullptr : map_memory_of(card.pid, card.heap, kHeap));
   }
-  std::shared_ptr<std::byte> own = map(heap.fd(), kHeap);
+  std::shared_ptr<std::byte> own = map_memory(heap, kHeap);
   return std::make_shared<ProcessMemory>(
       rank, std::move(boards), std::make_unique<Heap>(std::move(heap), std::move(own)), std::move(heaps));
 }

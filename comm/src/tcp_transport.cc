@@ -12,6 +12,7 @@
 #include "keeper.h"
 #include "mesh.h"
 #include "message.h"
+#include "neighbours.h"
 
 namespace heddle::detail {
 namespace {
@@ -26,10 +27,11 @@ std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(Mesh mesh, const TcpOptions& options)
+  TcpTransport(Mesh mesh, std::vector<int> hosts, const TcpOptions& options)
       : rank_(mesh.rank),
         key_(mesh.key),
         options_(options),
+        hosts_(std::move(hosts)),
         fate_(static_cast<int>(mesh.links.size())),
         pieces_(IncomingMessage::kPieces) {
     std::vector<std::unique_ptr<Connection>> control;
@@ -53,6 +55,7 @@ class TcpTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   std::string name() const override { return "tcp"; }
+  const std::vector<int>& hosts() const override { return hosts_; }
 
   void begin(const CallRecord& call, const std::string& failure) override {
     call_ = call;
@@ -236,6 +239,7 @@ class TcpTransport final : public Transport {
   const int rank_;
   const Key key_;
   const TcpOptions options_;
+  const std::vector<int> hosts_;  // by rank
   CoreShare core_;
   CallRecord call_;
   Missing missing_;  // of this call
@@ -250,8 +254,9 @@ class TcpTransport final : public Transport {
 
 std::unique_ptr<Transport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
   const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
-  return std::make_unique<TcpTransport>(make_mesh(rendezvous, options.address, ports, options.timeout),
-                                        options);
+  Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout);
+  std::vector<int> hosts = meet_neighbours(rendezvous, mesh, options.host);
+  return std::make_unique<TcpTransport>(std::move(mesh), std::move(hosts), options);
 }
 
 }  // namespace heddle::detail

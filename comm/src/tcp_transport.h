@@ -15,6 +15,8 @@ struct TcpOptions {
   std::string address =
       "127.0.0.1";      // of the interface to listen on, which the other ranks can reach; numeric
   std::string ports{};  // "5000-5100"; empty: HEDDLE_COMM_PORTS, or any
+  // Ranks with the same one, on the same host, talk through memory if there are several hosts; see neighbours.h.
+  std::string host{};
   std::chrono::milliseconds timeout{10000};
   // How long a transfer tries again before it sleeps: waking up costs more than a small message's way. 0 where no core
   // is to spare.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collective.h"
 
@@ -29,6 +30,11 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
+  // By rank, the number of its host, where ways inside hosts are faster than those between them. Empty: all are alike.
+  virtual const std::vector<int>& hosts() const {
+    static const std::vector<int> alike;
+    return alike;
+  }
 
   // What the next transfers belong to: every message carries it, and one that arrives with another `agreement` throws
   // CommMismatch (naming both calls), after all ranks have been told. With call.failed this rank has nothing to send,

@@ -1,0 +1,41 @@
+// Some of a transport's ranks, as a transport of its own.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "transport.h"
+
+namespace heddle::detail {
+
+// For algorithms that work on a part of the ranks at a time; messages belong to the call that the whole is in.
+class GroupTransport final : public Transport {
+ public:
+  // Rank r of this is rank members[r] of all; the caller is one of them.
+  GroupTransport(Transport& all, std::vector<int> members)
+      : all_(all),
+        members_(std::move(members)),
+        rank_(static_cast<int>(std::find(members_.begin(), members_.end(), all.rank()) - members_.begin())) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+  std::string name() const override { return all_.name(); }
+  void begin(const CallRecord&, const std::string&) override {}
+  void transfer(const Transfer& transfer) override {
+    Transfer renamed = transfer;
+    for (int* rank : {&renamed.to, &renamed.from}) {
+      if (*rank >= 0) *rank = members_[static_cast<std::size_t>(*rank)];
+    }
+    all_.transfer(renamed);
+  }
+  Missing end() override { return {}; }
+  void abort(const std::string& why) noexcept override { all_.abort(why); }
+
+ private:
+  Transport& all_;
+  const std::vector<int> members_;
+  const int rank_;
+};
+
+}  // namespace heddle::detail
