@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs of real processes on this host, what goes wrong with them, and that nothing of them is left.
 
-    ranks_test.py PROGRAM [--backend shm] [--kills 10] [--stops 2] [--seed 1] [--only NAME]
+    ranks_test.py PROGRAM [--backend shm] [--hosts 1] [--kills 10] [--stops 2] [--seed 1] [--only NAME]
 
 PROGRAM is rank_program. Signals come at random moments; `--kills 300 --stops 100` is the long mode."""
 
@@ -38,13 +38,15 @@ class Rank:
 class Job:
     """Ranks of one scenario; leaving the context ends those that are left."""
 
-    def __init__(self, program, scenario, size, **environment):
+    def __init__(self, program, scenario, size, hosts, **environment):
         self.place = tempfile.mkdtemp(prefix="heddle-ranks-")
         self.meeting = f"unix:{self.place}/meeting"
         self.selector, self.ranks = selectors.DefaultSelector(), []
         for number in range(size):
             variables = {**os.environ, "HEDDLE_RANK": str(number), "HEDDLE_SIZE": str(size),
                          "HEDDLE_RENDEZVOUS": self.meeting, **environment}
+            if hosts > 1:
+                variables["HEDDLE_COMM_HOST"] = str(number * hosts // size)
             process = subprocess.Popen([program, scenario], stdout=subprocess.PIPE, env=variables,
                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             os.set_blocking(process.stdout.fileno(), False)
@@ -261,6 +263,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--backend", default="shm")
+    parser.add_argument("--hosts", type=int, default=1, help="ranks act as if they were on so many hosts")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--stops", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
@@ -268,7 +271,7 @@ def main():
     options = parser.parse_args()
     options.random = random.Random(options.seed)
     options.job = lambda scenario, size, **environment: Job(
-        options.program, scenario, size, HEDDLE_COMM_BACKEND=options.backend, **environment)
+        options.program, scenario, size, options.hosts, HEDDLE_COMM_BACKEND=options.backend, **environment)
     names_before = set(os.listdir("/dev/shm"))
     failures = 0
     for name in options.only or TESTS:
