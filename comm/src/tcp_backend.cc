@@ -1,6 +1,7 @@
 // The backend of ranks that only have messages: TCP, on one host or several.
 #include <fstream>
 #include <mutex>
+#include <unistd.h>
 
 #include "backend.h"
 #include "call_numbers.h"
@@ -65,9 +66,12 @@ class TcpBackend final : public Backend {
   Recorder recorder_;
 };
 
+// Loopback reaches who has the same kernel, unless one of them is in a container.
 std::string host() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  char network[64] = {};
+  if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0) id += network;
   return id;
 }
 
