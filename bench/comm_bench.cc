@@ -1,6 +1,5 @@
 // What a collective takes: Heddle's communicator beside Open MPI and Gloo, on the same memory sizes, in turns.
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
@@ -38,17 +37,6 @@ and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo
   comm_bench --backend tcp --pin --json results.jsonl
   comm_bench --algorithms ring,tree --tune tuning.json   what every algorithm costs, and the fastest for each size
 )";
-
-std::size_t bytes_of(const std::string& text) {
-  std::size_t digits = 0;
-  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
-  const std::string suffixes = " KMG", suffix = digits < text.size() ? text.substr(digits) : " ";
-  const std::size_t power = suffixes.find(static_cast<char>(std::toupper(suffix[0])));
-  if (digits == 0 || digits > 12 || suffix.size() > 1 || power == std::string::npos) {
-    throw std::runtime_error("a size is a number of bytes, with K, M or G after it or not: " + text);
-  }
-  return std::stoul(text.substr(0, digits)) << (10 * power);
-}
 
 // As nccl-tests counts: what a link carries of each byte.
 double bus_factor(const std::string& collective, int ranks) {

@@ -39,6 +39,7 @@ class Heddle : public CommLibrary {
   CommJob prepare(const CommTask& task) override {
     if (task.collective == "all_reduce" && task.variant == "raw") return raw(task);
     if (task.collective == "all_reduce" && task.variant == "shared") return shared(task);
+    if (task.collective == "compute" || task.collective == "overlap") return beside(task);
     if (task.variant != "op") throw std::runtime_error(task.variant + " is for all_reduce only");
     return op(task);
   }
@@ -56,6 +57,20 @@ class Heddle : public CommLibrary {
     float* data = array.data<float>();
     return {data, data,
             [this, array, data, count = task.count] { comm_->all_reduce(data, count, DType::f32); }};
+  }
+
+  // The engine's one worker computes; nothing here says when the reduction goes on.
+  CommJob beside(const CommTask& task) {
+    const NDArray array = made(task.count);
+    const bool reduces = task.collective == "overlap";
+    const long rounds = Work(task.variant).rounds;
+    float* data = array.data<float>();
+    return {data, data, [this, array, reduces, rounds, busy = engine_.new_var()] {
+              if (reduces) comm_->all_reduce(array);
+              engine_.push([rounds] { work(rounds); }, {.mutate = {busy}, .name = "compute"});
+              engine_.wait(busy);
+              array.wait();
+            }};
   }
 
   CommJob op(const CommTask& task) {

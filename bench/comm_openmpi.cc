@@ -31,6 +31,20 @@ class OpenMpi : public CommLibrary {
     if (what == "all_reduce") {
       return job([=] { MPI_Allreduce(MPI_IN_PLACE, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
     }
+    if (what == "compute") return job([rounds = Work(task.variant).rounds] { work(rounds); });
+    if (what == "overlap") {
+      return job([=, amount = Work(task.variant)] {
+        MPI_Request request;
+        MPI_Iallreduce(MPI_IN_PLACE, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        for (long i = 0; i < amount.calls; ++i) {
+          int done = 0;
+          work(amount.rounds / (amount.calls + 1));
+          MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        }
+        work(amount.rounds / (amount.calls + 1));
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      });
+    }
     if (what == "all_gather") {
       return job([=] { MPI_Allgather(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD); });
     }

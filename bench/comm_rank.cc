@@ -72,8 +72,8 @@ class Check {
 
   std::size_t wrong() const {
     const std::string& what = task_.collective;
-    if (what == "barrier") return 0;
-    if (what == "all_reduce") return count_wrong(job_.out, task_.count, sums_of(size_));
+    if (what == "barrier" || what == "compute") return 0;
+    if (what == "all_reduce" || what == "overlap") return count_wrong(job_.out, task_.count, sums_of(size_));
     if (what == "broadcast") return count_wrong(job_.out, task_.count, values_of(0));
     // in MPI the memory of the others is not said to stay as it was
     if (what == "reduce") return rank_ == 0 ? count_wrong(job_.out, task_.count, sums_of(size_)) : 0;
@@ -186,6 +186,18 @@ CommBuffers::CommBuffers(const CommTask& task, int size) {
   first.resize(what == "all_gather" ? part : task.count);
   if (what == "all_gather" || what == "all_to_all") second.resize(task.count);
   if (what == "reduce_scatter") second.resize(part);
+}
+
+Work::Work(const std::string& variant) {
+  if (std::sscanf(variant.c_str(), "%ld/%ld", &rounds, &calls) < 1 || rounds < 0 || calls < 0)
+    throw std::runtime_error("no amount of work: " + variant);
+}
+
+void work(long rounds) {
+  volatile double sink = 1;
+  double value = sink;
+  for (long i = 0; i < rounds; ++i) value = value * 1.0000001 + 1e-9;
+  sink = value;
 }
 
 RankArguments rank_arguments(int argc, char** argv) {

@@ -10,8 +10,11 @@ namespace heddle::bench {
 
 // What is to be done with so many f32. Ranks of one set always get the same.
 struct CommTask {
-  std::string collective;  // all_reduce ...
-  std::string variant;     // what only the library knows: an algorithm, a kind of memory
+  // all_reduce ...; compute, work on one thread; overlap, that beside an all_reduce
+  std::string collective;
+  // What only the library knows: an algorithm, a kind of memory. Of compute and overlap: ROUNDS of work, or ROUNDS/CALLS
+  // with so many calls of the library in between.
+  std::string variant;
   std::size_t count =
       0;  // elements of the larger one of what is sent and what is received; a multiple of the ranks
 };
@@ -42,6 +45,13 @@ struct CommBuffers {
   float* in() { return first.data(); }
   float* out() { return second.empty() ? first.data() : second.data(); }
 };
+
+// ROUNDS and CALLS of a variant, and the work: arithmetic that touches no memory, some nanoseconds a round.
+struct Work {
+  explicit Work(const std::string& variant);
+  long rounds = 0, calls = 0;
+};
+void work(long rounds);
 
 struct RankArguments {
   std::string control;  // the unix socket of comm_bench

@@ -1,6 +1,7 @@
 #include "comm_subjects.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -122,6 +123,17 @@ class Subjects {
 };
 
 }  // namespace
+
+std::size_t bytes_of(const std::string& text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
+  const std::string suffixes = " KMG", suffix = digits < text.size() ? text.substr(digits) : " ";
+  const std::size_t power = suffixes.find(static_cast<char>(std::toupper(suffix[0])));
+  if (digits == 0 || digits > 12 || suffix.size() > 1 || power == std::string::npos) {
+    throw std::runtime_error("a size is a number of bytes, with K, M or G after it or not: " + text);
+  }
+  return std::stoul(text.substr(0, digits)) << (10 * power);
+}
 
 MeetingPlace::MeetingPlace() {
   std::string name = (fs::temp_directory_path() / "comm_bench_XXXXXX").string();

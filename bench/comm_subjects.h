@@ -25,6 +25,9 @@ struct CommSubject {
   std::vector<std::string> variants;  // the fastest of these is measured, at each size anew
 };
 
+// "64K": bytes, with K, M or G. Throws std::runtime_error.
+std::size_t bytes_of(const std::string& text);
+
 // A folder of this process for sockets, removed at the end.
 class MeetingPlace {
  public:

@@ -48,7 +48,9 @@ struct PlaceCall {
   void operator()() const { state->place(call, launched); }
 };
 
+// It only says that the call may begin, which other ranks wait for: it waits for no worker.
 struct StartCall {
+  static constexpr bool immediate = true;
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
 
@@ -124,7 +126,7 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   try {
     if (!placed) {
       engine_->push(PlaceCall{shared_from_this(), call, in_graph},
-                    {.mutate = {order_}, .name = "collective_order"}, where);
+                    {.mutate = {order_}, .name = "collective_order", .priority = kMostPriority}, where);
       to_be_placed = true;
     }
     engine_->push_async(std::move(start), access, where);

@@ -85,6 +85,7 @@ struct OpNode : QueueNode {
   const GroupState* group() const { return extra ? extra->wishes.group.get() : nullptr; }
   std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
   std::size_t bytes() const { return extra ? extra->wishes.bytes : 0; }
+  bool immediate() const { return extra && table && table->immediate; }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

@@ -63,7 +63,7 @@ struct Scheduling {
   virtual void end_blocking() noexcept {}
 
  protected:
-  // A user's op is ready: appends it to `ready`, or keeps it where ops of its priority belong.
+  // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
 };
 

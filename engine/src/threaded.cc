@@ -13,6 +13,7 @@ namespace heddle::detail {
 namespace {
 
 constexpr int kDrained = 64;         // submissions entered at once
+constexpr int kMostEntered = 64;     // so many rounds of these for an immediate op
 constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
 // Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
 // kFine it may be worth it; above, or above kLong for one that was short, it is.
@@ -65,10 +66,13 @@ void ThreadedCore::count_child(std::uint8_t epoch) {
 
 void ThreadedCore::submit(OpNode* op) {
   const OpNode* parent = current_op();
+  const bool immediate = op->immediate();
   set_epoch(*op, parent);
   if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
   after_submit(parent);
+  // All workers may be busy for long: it is entered here. Others that push without end need not be waited for.
+  for (int i = 0; immediate && i < kMostEntered && !submissions_.empty(); ++i) enter_some();
 }
 
 void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
@@ -132,7 +136,7 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    if (kind == OpKind::user && priority == 0) {
+    if (kind == OpKind::user && priority == 0 && !static_cast<OpNode*>(node)->immediate()) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
       node->next.store(others, std::memory_order_relaxed);
@@ -154,10 +158,26 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
   return count;
 }
 
-// One of a priority other than 0.
+// One of a priority other than 0, or immediate.
 void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
+  if (op->immediate()) return start_now(op);
   urgent_.push(op);
   wake_one();
+}
+
+// What these make ready may be immediate too: then one after the other, not one inside the other.
+void ThreadedCore::start_now(OpNode* op) noexcept {
+  if (mine.starting) return mine.starting->push_back(op);
+  ReadyList starting;
+  starting.push_back(op);
+  mine.starting = &starting;
+  while (!starting.empty()) {
+    OpNode* next = starting.pop_front();
+    auto* core = static_cast<ThreadedCore*>(next->extra->core);  // another engine's op may end here too
+    const Runner* runner = core->this_runner();
+    core->execute(next, runner ? runner->seat->index : 0);
+  }
+  mine.starting = nullptr;
 }
 
 // Empties `ready`.

@@ -59,6 +59,7 @@ class ThreadedCore final : public EngineCore {
   }
 
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
+  void start_now(OpNode* op) noexcept;
 
   // threaded.cc: from submission to end
   void set_epoch(OpNode& op, const OpNode* parent);
@@ -112,12 +113,15 @@ class ThreadedCore final : public EngineCore {
   struct Mine {
     const ThreadedCore* core = nullptr;
     Runner* runner = nullptr;
+    ReadyList* starting = nullptr;  // immediate ops that this thread is about to start
   };
   static constinit thread_local Mine mine;
   // While one lives, the calling thread is `runner`.
   class ActingAs {
    public:
-    ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) { mine = {core, runner}; }
+    ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) {
+      mine = {core, runner, outer_.starting};
+    }
     ~ActingAs() { mine = outer_; }
     ActingAs(const ActingAs&) = delete;
 

@@ -117,6 +117,8 @@ void ThreadedCore::wait(OpNode* wait_op) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
+  } else if (!state->entered.load(std::memory_order_acquire)) {
+    enter_some();  // all workers may be busy for long, with what this does not wait for
   }
   try {
     begin_blocking_everywhere();

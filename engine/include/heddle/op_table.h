@@ -20,7 +20,19 @@ struct OpTable {
   void (*destroy_heap)(void* closure) noexcept;  // and frees it
   bool extra = async;                            // the op has an OpExtra
   void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;  // null: need not know
+  bool immediate = false;
 };
+
+// An asynchronous op whose function object says `static constexpr bool immediate = true` starts on whatever thread finds
+// that it may, at once, also if all workers are busy: for functions of a microsecond that tell others that the op's vars
+// are there, as a collective's is. They must not block, nor wait for locks that are held while ops are pushed or end.
+template <class F> constexpr bool is_immediate() {
+  if constexpr (requires { F::immediate; }) {
+    return F::immediate;
+  } else {
+    return false;
+  }
+}
 
 // A function object with a member skipped(why) is told when its op is not going to run: what it reads has failed, or its
 // group was cancelled. For ops that somebody else waits for too, as another process does for its part of a collective.
@@ -65,8 +77,13 @@ template <class F> struct AsyncOp {
   }
   static void destroy(void* self) noexcept { static_cast<AsyncOp*>(self)->~AsyncOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<AsyncOp*>(self); }
-  static constexpr OpTable table{true,         run,  std::is_trivially_destructible_v<F> ? nullptr : destroy,
-                                 destroy_heap, true, skipper<AsyncOp, F>()};
+  static constexpr OpTable table{true,
+                                 run,
+                                 std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap,
+                                 true,
+                                 skipper<AsyncOp, F>(),
+                                 is_immediate<F>()};
 };
 
 }  // namespace detail
