@@ -38,7 +38,8 @@ void recursive_doubling_all_reduce(Transport& transport, const Operand& operand)
 // Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: as recursive doubling.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand);
 
-// Binomial trees, in pieces: about 2 log2(p) (α + piece β) + 2nβ. Order: balanced tree for any p.
+// Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), for the root has log2(p) children. Order: balanced tree for any p.
+constexpr std::size_t kTreePiece = 64 << 10;  // a piece's way takes longer than a message's start
 void tree_reduce(Transport& transport, const Operand& operand,
                  int root);  // data is used up where rank is not root
 void tree_broadcast(Transport& transport, std::span<std::byte> data, int root);

@@ -13,6 +13,7 @@ struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
   Algorithm algorithm = Algorithm::automatic;
   bool reproducible = false;
+  std::string tuning{};  // a file of rank 0's; see tuning.h
 };
 
 class Backend {

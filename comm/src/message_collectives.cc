@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <span>
 
 namespace heddle::detail {
 namespace {
-
-// Below, the number of messages counts; above, the number of bytes. On one host and over TCP alike the two cost the same
-// at some tens of kilobytes (bench/comm_bench --tune).
-constexpr std::size_t kFewBytes = 32 << 10;
 
 bool power_of_two(int size) { return std::has_single_bit(static_cast<unsigned>(size)); }
 
@@ -17,10 +15,23 @@ Operand operand_of(const Collective& call, std::byte* data, std::size_t count) {
   return {data, count, call.element(), combine_of(call.record.op, call.record.dtype)};
 }
 
-// Several hosts, and several ranks on one of them.
-bool two_levels(const std::vector<int>& hosts) {
-  const int last = hosts.empty() ? 0 : *std::max_element(hosts.begin(), hosts.end());
-  return last > 0 && last + 1 < static_cast<int>(hosts.size());
+// Where hosts are not alike, the one with the most ranks sets the pace.
+int most_on_a_host(const std::vector<int>& hosts, int ranks) {
+  std::map<int, int> counts;
+  int most = 0;
+  for (const int host : hosts) most = std::max(most, ++counts[host]);
+  return hosts.empty() ? ranks : most;
+}
+
+NetworkCost cost_among(NetworkCost cost, const Transport& transport) {
+  cost.ranks_per_host = most_on_a_host(transport.hosts(), transport.size());
+  return cost;
+}
+
+Algorithm algorithm_of(AllReduce chosen) {
+  constexpr Algorithm kAlgorithms[] = {Algorithm::ring, Algorithm::tree, Algorithm::recursive_doubling,
+                                       Algorithm::halving_doubling, Algorithm::hierarchical};
+  return kAlgorithms[static_cast<std::size_t>(chosen)];
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -32,6 +43,14 @@ void finish(const Collective& call, std::byte* data, std::size_t count, int rank
 }
 
 }  // namespace
+
+MessageCollectives::MessageCollectives(Transport& transport, bool reproducible, bool agree_first,
+                                       const NetworkCost& cost)
+    : transport_(transport),
+      reproducible_(reproducible),
+      agree_first_(agree_first),
+      cost_(cost_among(cost, transport)),
+      two_levels_(cost_.ranks_per_host > 1 && cost_.ranks_per_host < transport.size()) {}
 
 std::vector<Part> parts_of(const std::vector<std::int64_t>& counts) {
   std::vector<Part> parts;
@@ -90,16 +109,12 @@ void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wante
   const bool power = power_of_two(transport_.size());
   // A ring's order depends on the place in the array; folding changes the tree's where p is no power of two.
   if (reproducible_ && (wanted == Algorithm::ring || !power)) wanted = Algorithm::tree;
-  const std::vector<int>& hosts = transport_.hosts();
-  const bool alike = !two_levels(hosts);
-  if (wanted == Algorithm::hierarchical && !alike && !reproducible_)
-    return hierarchical_all_reduce(transport_, operand, hosts);
-  if (wanted == Algorithm::automatic || wanted == Algorithm::direct || wanted == Algorithm::hierarchical) {
-    const bool few = operand.all().size() <= kFewBytes;
-    if (!few && !alike && !reproducible_) return hierarchical_all_reduce(transport_, operand, hosts);
-    wanted = few ? Algorithm::recursive_doubling : power ? Algorithm::halving_doubling : Algorithm::ring;
-  }
+  const bool apart = wanted == Algorithm::hierarchical && (reproducible_ || !two_levels_);
+  if (wanted == Algorithm::automatic || wanted == Algorithm::direct || apart)
+    wanted = fastest(operand.all().size());
   switch (wanted) {
+    case Algorithm::hierarchical:
+      return hierarchical_all_reduce(transport_, operand, transport_.hosts());
     case Algorithm::ring:
       return ring_all_reduce(transport_, operand);
     case Algorithm::tree:
@@ -109,6 +124,14 @@ void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wante
     default:
       return recursive_doubling_all_reduce(transport_, operand);
   }
+}
+
+// Where bits are promised, what adds in the order of a ring is no candidate.
+Algorithm MessageCollectives::fastest(std::size_t bytes) const {
+  constexpr AllReduce kAll[] = {AllReduce::recursive_doubling, AllReduce::halving_doubling, AllReduce::tree,
+                                AllReduce::ring, AllReduce::hierarchical};
+  const std::span<const AllReduce> candidates(kAll, reproducible_ ? 3 : two_levels_ ? 5 : 4);
+  return algorithm_of(fastest_all_reduce(candidates, cost_, transport_.size(), static_cast<double>(bytes)));
 }
 
 void MessageCollectives::all_reduce(const Collective& call) {

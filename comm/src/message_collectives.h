@@ -1,6 +1,8 @@
 // Collectives over any transport: which algorithm, and what it needs around it.
 #pragma once
 
+#include <heddle/cost_model.h>
+
 #include "algorithms.h"
 
 namespace heddle::detail {
@@ -9,9 +11,8 @@ namespace heddle::detail {
 class MessageCollectives {
  public:
   // agree_first: calls in which some ranks only send begin with a barrier, which finds out whether all have called the
-  // same; it is not needed where that has been found out.
-  MessageCollectives(Transport& transport, bool reproducible, bool agree_first)
-      : transport_(transport), reproducible_(reproducible), agree_first_(agree_first) {}
+  // same; it is not needed where that has been found out. cost, the same on all ranks: what algorithms are chosen by.
+  MessageCollectives(Transport& transport, bool reproducible, bool agree_first, const NetworkCost& cost = {});
   // All kinds. Throws what Transport::transfer throws, and RemoteFailure, but not for a call that has failed here.
   void run(const Collective& call);
 
@@ -23,9 +24,12 @@ class MessageCollectives {
   void all_gather(const Collective& call);
   void all_to_all(const Collective& call);
   void reduce_in_place(const Operand& operand, Algorithm wanted);
+  Algorithm fastest(std::size_t bytes) const;
 
   Transport& transport_;
   const bool reproducible_, agree_first_;
+  const NetworkCost cost_;
+  const bool two_levels_;  // several hosts, and several ranks on one of them
 };
 
 // Parts that lie one behind the other.

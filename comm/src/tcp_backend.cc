@@ -1,7 +1,6 @@
 // The backend of ranks that only have messages: TCP, on one host or several.
 #include <fstream>
 #include <mutex>
-#include <unistd.h>
 
 #include "backend.h"
 #include "call_numbers.h"
@@ -9,15 +8,17 @@
 #include "message_collectives.h"
 #include "recorder.h"
 #include "tcp_transport.h"
+#include "tuning.h"
 
 namespace heddle::detail {
 namespace {
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(std::unique_ptr<Transport> transport, std::uint32_t epoch, const BackendOptions& options)
+  TcpBackend(std::unique_ptr<Transport> transport, std::uint32_t epoch, const BackendOptions& options,
+             const NetworkCost& cost)
       : transport_(std::move(transport)),
-        collectives_(*transport_, options.reproducible, true),
+        collectives_(*transport_, options.reproducible, true, cost),
         numbers_(transport_->size(), epoch, options.algorithm) {}
 
   int rank() const override { return transport_->rank(); }
@@ -66,12 +67,9 @@ class TcpBackend final : public Backend {
   Recorder recorder_;
 };
 
-// Loopback reaches who has the same kernel, unless one of them is in a container.
 std::string host() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  char network[64] = {};
-  if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0) id += network;
   return id;
 }
 
@@ -87,9 +85,10 @@ bool one_host(Rendezvous& rendezvous) {
 
 std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   TcpOptions tcp;
+  const NetworkCost cost = agreed_tuning(rendezvous, options.tuning);
   tcp.address = choose_address("", one_host(rendezvous));
   tcp.timeout = options.timeout;
-  return std::make_unique<TcpBackend>(make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), options);
+  return std::make_unique<TcpBackend>(make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), options, cost);
 }
 
 }  // namespace heddle::detail

@@ -8,9 +8,6 @@
 namespace heddle::detail {
 namespace {
 
-// A piece's way takes longer than a message's start, and a tree of them is filled soon.
-constexpr std::size_t kPiece = 64 << 10;
-
 // Ranks counted from the root.
 struct Tree {
   Tree(const Transport& transport, int top)
@@ -27,7 +24,7 @@ struct Tree {
 };
 
 template <class F> void in_pieces(std::span<std::byte> data, std::size_t element, F&& each) {
-  const std::size_t piece = kPiece / element * element;
+  const std::size_t piece = kTreePiece / element * element;
   std::size_t begin = 0;
   do {
     const std::size_t bytes = std::min(piece, data.size() - begin);

@@ -38,17 +38,16 @@ class Rank:
 class Job:
     """Ranks of one scenario; leaving the context ends those that are left."""
 
-    def __init__(self, program, scenario, size, hosts=1, meeting=None, prefix=lambda number: [], **environment):
-        """`prefix`: what stands before the program, by rank. Without `meeting` a unix socket of its own."""
+    def __init__(self, program, scenario, size, hosts, **environment):
         self.place = tempfile.mkdtemp(prefix="heddle-ranks-")
-        self.meeting = meeting or f"unix:{self.place}/meeting"
+        self.meeting = f"unix:{self.place}/meeting"
         self.selector, self.ranks = selectors.DefaultSelector(), []
         for number in range(size):
             variables = {**os.environ, "HEDDLE_RANK": str(number), "HEDDLE_SIZE": str(size),
                          "HEDDLE_RENDEZVOUS": self.meeting, **environment}
             if hosts > 1:
                 variables["HEDDLE_COMM_HOST"] = str(number * hosts // size)
-            process = subprocess.Popen([*prefix(number), program, scenario], stdout=subprocess.PIPE, env=variables,
+            process = subprocess.Popen([program, scenario], stdout=subprocess.PIPE, env=variables,
                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             os.set_blocking(process.stdout.fileno(), False)
             self.ranks.append(Rank(number, process))

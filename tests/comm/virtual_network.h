@@ -1,0 +1,54 @@
+// Algorithms in virtual time: what each rank sends, receives and combines is written down as the algorithm does it, and
+// then played on a network in which every message takes exactly its latency and its bytes.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <heddle/cost_model.h>
+
+#include "algorithms.h"
+
+namespace heddle::test {
+
+// Something that a rank does: a transfer, or combining bytes by itself (to and from -1).
+struct Deed {
+  int to = -1, from = -1;
+  double out = 0, combined = 0;
+};
+
+// Writes down what the algorithm of one rank does. No data go anywhere: no algorithm looks at them.
+class RecordingTransport final : public detail::Transport {
+ public:
+  RecordingTransport(int rank, int size, std::vector<int> hosts = {})
+      : rank_(rank), size_(size), hosts_(std::move(hosts)) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string name() const override { return "recording"; }
+  const std::vector<int>& hosts() const override { return hosts_; }
+  void begin(const detail::CallRecord&, const std::string&) override {}
+  void transfer(const detail::Transfer& transfer) override;
+  Missing end() override { return {}; }
+  void abort(const std::string&) noexcept override {}
+  // Of the operand: says how many bytes the algorithm combines itself.
+  static void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t bytes);
+
+  std::vector<Deed> take() { return std::move(deeds_); }
+
+ private:
+  const int rank_, size_;
+  const std::vector<int> hosts_;
+  std::vector<Deed> deeds_;
+};
+
+using ReduceBytes = std::function<void(detail::Transport&, const detail::Operand&)>;
+
+// Seconds until the last rank is done. A message starts when both ends are there; between hosts, messages share the link
+// of the host they leave evenly.
+double virtual_seconds(const ReduceBytes& algorithm, const NetworkCost& network, int ranks,
+                       std::size_t bytes);
+
+// The same of a kind of all_reduce as the communicator runs it.
+ReduceBytes algorithm_of(AllReduce kind, int ranks, int ranks_per_host);
+
+}  // namespace heddle::test
