@@ -9,6 +9,8 @@
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
 
+#include "traced_name.h"
+
 namespace heddle::detail {
 namespace {
 
@@ -117,7 +119,8 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   const auto spans = [](const NDArray& array) { return std::span(&array, array.defined() ? 1 : 0); };
-  Access access = array_access(name_of(call->what.record.kind), spans(in), spans(out));
+  Access access =
+      array_access(traced_name(call->what.record.kind, call->what.bytes()), spans(in), spans(out));
   access.read.add(var_);
   if (!out.defined()) access.mutate.add(outcome_);
   StartCall start{shared_from_this(), call};

@@ -52,7 +52,8 @@ int run(int argc, char** argv) {
       "What is in a way: heddle doctor\n"
       "Record a trace:   HEDDLE_TRACE=out.json ./program\n"
       "Look at it:       heddle trace out.json\n"
-      "In a browser:     heddle trace out.json --html out.html"};
+      "In a browser:     heddle trace out.json --html out.html\n"
+      "On more ranks:    heddle simulate out.json --beta 25Gbit/s"};
   program.name("heddle");
   program.require_subcommand(1);
   program.footer("heddle COMMAND --help says more about a command.");
@@ -61,6 +62,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   add_launch(program, action, take_program(words));
   add_doctor(program, action);
+  add_simulate(program, action);
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     program.parse(words);

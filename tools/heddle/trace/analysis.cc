@@ -107,10 +107,12 @@ void count_names(const Trace& trace, Analysis& result) {
   result.names = std::move(names);
 }
 
+// With how much it carries behind it, or without.
 bool is_collective(const std::string& name) {
+  const std::string_view kind = std::string_view(name).substr(0, name.find(' '));
   constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
                                          "all_to_all", "send",           "recv",       "barrier"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  return std::find(std::begin(kNames), std::end(kNames), kind) != std::end(kNames);
 }
 
 // How long collectives were under way beside ops, from starts and ends that come in the order of time.

@@ -1,0 +1,168 @@
+// heddle simulate: what a training step would take on more ranks and another network.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "simulate/forecast.h"
+#include "simulate/units.h"
+#include "trace/trace_file.h"
+
+namespace heddle::tool {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+struct Options {
+  std::string trace, model, tuning, html;
+  std::string alpha, beta, local_alpha, local_beta, gamma, bucket = "1MiB";
+  int ranks_per_host = 1, servers = 0;
+  double speed = 0, images = 0;
+  std::vector<std::string> algorithms{"ring", "tree", "hierarchical", "server"};
+  std::vector<int> ranks;
+  bool json = false;
+};
+
+constexpr const char* kDescription =
+    "Predicts what a training step takes on 2 to 4,096 ranks, from a step of one rank and a network:\n"
+    "what reduces the gradients, what of it is hidden behind the backward pass, what is kept of the speed.";
+
+constexpr const char* kFooter =
+    "A message of n bytes takes alpha + n / beta; gradients are reduced in buckets, in the order in which\n"
+    "the backward pass computes them. docs/simulation.md says what that leaves out, and how far off it "
+    "is.\n\n"
+    "  HEDDLE_TRACE=step.json ./train          with KVStore \"allreduce\"; one rank is enough\n"
+    "  heddle simulate step.json --alpha 20us --beta 25Gbit/s --ranks-per-host 4\n"
+    "  heddle simulate --model vgg16 --bucket 64MiB --ranks-per-host 4 --local-beta 10GB/s --html vgg.html\n"
+    "  heddle simulate step.json --tuning tuning --ranks 2,3,4 --algorithms halving_doubling";
+
+// Names the option in what is wrong with its value.
+template <class Parse> double parsed(const char* option, const std::string& text, Parse&& parse) {
+  try {
+    return parse(text);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string("simulate: ") + option + ": " + error.what());
+  }
+}
+
+Setting setting_of(const Options& options) {
+  Setting setting;
+  if (!options.tuning.empty()) setting.network = tuning_from_file(options.tuning);
+  NetworkCost& network = setting.network;
+  const auto set = [](const char* option, const std::string& text, double& value, auto parse) {
+    if (!text.empty()) value = parsed(option, text, parse);
+  };
+  set("--alpha", options.alpha, network.remote.alpha, seconds_from);
+  set("--beta", options.beta, network.remote.beta, seconds_a_byte_from);
+  set("--local-alpha", options.local_alpha, network.local.alpha, seconds_from);
+  set("--local-beta", options.local_beta, network.local.beta, seconds_a_byte_from);
+  set("--gamma", options.gamma, network.gamma, seconds_a_byte_from);
+  network.ranks_per_host = options.ranks_per_host;
+  setting.bucket = parsed("--bucket", options.bucket, bytes_from);
+  setting.servers = options.servers;
+  return setting;
+}
+
+Step step_of(const Options& options) {
+  if (options.trace.empty() == options.model.empty())
+    throw std::runtime_error("simulate: want a trace or --model, one of them");
+  Step step = options.model.empty() ? step_of_trace(read_traces({options.trace}), options.trace)
+                                    : step_of_model(options.model, options.speed);
+  if (options.images > 0) step.images = options.images;
+  return step;
+}
+
+std::vector<int> ranks_of(const Options& options) {
+  std::vector<int> ranks = options.ranks;
+  if (ranks.empty()) {
+    for (int count = 2; count <= 4096; count *= 2) ranks.push_back(count);
+  }
+  return ranks;
+}
+
+void write_page(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+int run(const Options& options) {
+  const Setting setting = setting_of(options);
+  std::vector<Scheme> schemes;
+  for (const std::string& name : options.algorithms) schemes.push_back(scheme_of(name));
+  const Forecast forecast = forecast_of(step_of(options), setting, std::move(schemes), ranks_of(options));
+  const std::string text = options.json ? forecast_json(forecast) : forecast_text(forecast);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!options.html.empty()) write_page(options.html, forecast_page(forecast));
+  return 0;
+}
+
+void add_step_options(CLI::App& command, Options& options) {
+  command.add_option("trace", options.trace, "a trace that HEDDLE_TRACE=FILE wrote, of one rank; - is stdin");
+  command
+      .add_option("--model", options.model,
+                  "instead of a trace: inception3, resnet101, vgg16 on an NVIDIA P100")
+      ->type_name("NAME");
+  command.add_option("--speed", options.speed, "images/s of the model on one rank, if not as published")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--images", options.images, "of a rank in a step; with it --json says images/s of all")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+}
+
+void add_network_options(CLI::App& command, Options& options) {
+  command.add_option("--alpha", options.alpha, "a message between hosts: 20us")->type_name("TIME");
+  command.add_option("--beta", options.beta, "the link of a host, which its ranks share: 25Gbit/s")
+      ->type_name("RATE");
+  command.add_option("--local-alpha", options.local_alpha, "a message inside a host")->type_name("TIME");
+  command.add_option("--local-beta", options.local_beta, "what a rank sends inside a host: 4GB/s")
+      ->type_name("RATE");
+  command.add_option("--gamma", options.gamma, "at which a rank combines: 10GB/s")->type_name("RATE");
+  command
+      .add_option("--tuning", options.tuning,
+                  "take what is not given here from this file, which comm_bench --tune wrote")
+      ->type_name("FILE");
+  command.add_option("--ranks-per-host", options.ranks_per_host, "ranks fill one host after the other")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& program, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("simulate", kDescription);
+  command->footer(kFooter);
+  add_step_options(*command, *options);
+  add_network_options(*command, *options);
+  command
+      ->add_option("--bucket", options->bucket, "gradients that are reduced together: 1MiB; Horovod: 64MiB")
+      ->capture_default_str()
+      ->type_name("SIZE");
+  command->add_option("--servers", options->servers, "parameter servers; one for each host if not given")
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("N");
+  command
+      ->add_option("--algorithms", options->algorithms,
+                   "of ring, tree, recursive_doubling, halving_doubling, hierarchical, server")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->type_name("NAME,...");
+  command->add_option("--ranks", options->ranks, "how many; 2,4,8 ... 4096 if not given")
+      ->delimiter(',')
+      ->check(CLI::Range(1, kMostRanks))
+      ->type_name("N,...");
+  command->add_option("--html", options->html, "draw the curves, as one page that needs no network")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "print JSON; times are in seconds");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace heddle::tool
