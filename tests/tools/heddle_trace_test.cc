@@ -323,7 +323,7 @@ Json rank_one() {
           lane(8, "engine 1 worker 0"),
           op(8, "conv", 0, 20, 1),
           async(8, "all_reduce", 10, 25, 2),
-          async(8, "all_reduce", 25, 35, 3),
+          async(8, "all_reduce 4096 B", 25, 35, 3),
           op(8, "conv", 30, 10, 4, 1),
           op(8, "update", 55, 25, 5, 3),
           async(8, "read", 65, 25, 6),

@@ -20,7 +20,7 @@ constexpr int kMostRanks = 1 << 20;
 struct Options {
   std::string trace, model, tuning, html;
   std::string alpha, beta, local_alpha, local_beta, gamma, bucket = "1MiB";
-  int ranks_per_host = 1, servers = 0;
+  int ranks_per_host = 1, servers = 0, steps = 0;
   double speed = 0, images = 0;
   std::vector<std::string> algorithms{"ring", "tree", "hierarchical", "server"};
   std::vector<int> ranks;
@@ -70,8 +70,9 @@ Setting setting_of(const Options& options) {
 Step step_of(const Options& options) {
   if (options.trace.empty() == options.model.empty())
     throw std::runtime_error("simulate: want a trace or --model, one of them");
-  Step step = options.model.empty() ? step_of_trace(read_traces({options.trace}), options.trace)
-                                    : step_of_model(options.model, options.speed);
+  Step step = options.model.empty()
+                  ? step_of_trace(read_traces({options.trace}), options.trace, options.steps)
+                  : step_of_model(options.model, options.speed);
   if (options.images > 0) step.images = options.images;
   return step;
 }
@@ -110,6 +111,9 @@ void add_step_options(CLI::App& command, Options& options) {
       ->type_name("NAME");
   command.add_option("--speed", options.speed, "images/s of the model on one rank, if not as published")
       ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--steps", options.steps, "in the trace, where sizes that repeat do not tell")
+      ->check(CLI::Range(1, 1'000'000'000))
       ->type_name("N");
   command.add_option("--images", options.images, "of a rank in a step; with it --json says images/s of all")
       ->check(CLI::PositiveNumber)

@@ -51,10 +51,12 @@ std::vector<Reduction> reductions_of(const Trace& trace, double start) {
 }
 
 // How many reductions a step has: sizes repeat after so many, but for a few that programs make beside training. If they
-// repeat nowhere, the trace is one step.
-std::size_t period_of(const std::vector<Reduction>& all) {
+// do not repeat often, the trace is one step.
+std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   constexpr double kMostly = 0.9;
-  for (std::size_t period = 1; 2 * period <= all.size(); ++period) {
+  constexpr std::size_t kOften = 4;
+  if (steps > 0) return std::max<std::size_t>(1, all.size() / static_cast<std::size_t>(steps));
+  for (std::size_t period = 1; kOften * period <= all.size(); ++period) {
     std::size_t same = 0;
     for (std::size_t i = 0; i + period < all.size(); ++i) same += all[i].bytes == all[i + period].bytes;
     if (static_cast<double>(same) >= kMostly * static_cast<double>(all.size() - period)) return period;
@@ -108,7 +110,7 @@ Step median_step(const std::vector<Reduction>& all, std::size_t period) {
 
 }  // namespace
 
-Step step_of_trace(const Trace& trace, const std::string& name) {
+Step step_of_trace(const Trace& trace, const std::string& name, int steps) {
   std::int64_t first = 0, last = 0;
   for (std::size_t i = 0; i < trace.ops; ++i) {
     const Slice& op = trace.slices[i];
@@ -116,7 +118,7 @@ Step step_of_trace(const Trace& trace, const std::string& name) {
     last = std::max(last, op.end());
   }
   const std::vector<Reduction> all = reductions_of(trace, static_cast<double>(first) * kNano);
-  const std::size_t period = period_of(all);
+  const std::size_t period = period_of(all, steps);
   Step step;
   if (period < all.size()) {
     step = median_step(all, period);
