@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "comm_fit.h"
 #include "comm_subjects.h"
@@ -15,6 +16,7 @@
 
 namespace {
 
+using namespace heddle;
 using namespace heddle::bench;
 
 struct Arguments {
@@ -22,6 +24,7 @@ struct Arguments {
   Options options;
   std::vector<std::string> sizes;
   std::string tune;
+  bool check_model = false;
 };
 
 constexpr const char* kExplanation = R"(
@@ -35,7 +38,8 @@ and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo
   comm_bench                                             all_reduce of 4 B to 64 MiB by 2 ranks
   comm_bench -n 4 --sizes 4,64K --subjects heddle,openmpi
   comm_bench --backend tcp --pin --json results.jsonl
-  comm_bench --algorithms ring,tree --tune tuning.json   what every algorithm costs, and the fastest for each size
+  comm_bench --backend tcp --pin --tune tuning           what HEDDLE_COMM_TUNING=tuning then chooses algorithms by
+  comm_bench --backend tcp --check-model --quick         what the model says for 2 to 8 ranks, over what is measured
 )";
 
 // As nccl-tests counts: what a link carries of each byte.
@@ -149,7 +153,7 @@ long run_size(const Arguments& arguments, const std::vector<CommSubject>& subjec
   long wrong = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     print_row(setting, bytes, results[i], series[i], results.front().median);
-    points.push_back({results[i].subject, bytes, results[i].median});
+    points.push_back({results[i].subject, bytes, results[i].median, setting.ranks});
     wrong += series[i].wrong();
   }
   std::fflush(stdout);
@@ -157,26 +161,27 @@ long run_size(const Arguments& arguments, const std::vector<CommSubject>& subjec
   return wrong;
 }
 
+void print_fit(const NetworkCost& fit, const std::vector<CommPoint>& points) {
+  double least = 1, most = 1;
+  for (const CommPoint& point : points) {
+    least = std::min(least, ratio_to_model(fit, point));
+    most = std::max(most, ratio_to_model(fit, point));
+  }
+  std::printf(
+      "# alpha %.2f us a message, beta %.4f ns/B, gamma %.4f ns/B combined; model / measured %.2f to %.2f\n",
+      fit.local.alpha * 1e6, fit.local.beta * 1e9, fit.gamma * 1e9, least, most);
+}
+
+// What is between hosts cannot be measured on one.
 void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& points) {
-  nlohmann::ordered_json table{{"collective", arguments.setting.collective},
-                               {"backend", arguments.setting.backend},
-                               {"ranks", arguments.setting.ranks},
-                               {"pinned", arguments.setting.pin}};
-  std::printf("# time = alpha + beta * bytes, to the least relative error\n");
-  for (const CommFit& fit : fits_of(points)) {
-    std::printf("# %-20s alpha %10.2f us   beta %8.4f ns/B   off by %.0f %% at worst\n", fit.subject.c_str(),
-                fit.alpha, fit.beta * 1e3, fit.worst * 100);
-    table["fits"].push_back({{"subject", fit.subject},
-                             {"alpha_us", fit.alpha},
-                             {"beta_ns", fit.beta * 1e3},
-                             {"worst", fit.worst}});
-  }
-  for (const CommPoint& point : fastest_of(points, "heddle_", {"heddle_shared", "heddle_op"})) {
-    table["fastest"].push_back(
-        {{"bytes", point.bytes}, {"algorithm", point.subject.substr(7)}, {"us", point.microseconds}});
-  }
+  const NetworkCost fit = fit_of(points);
+  print_fit(fit, points);
+  std::istringstream lines(tuning_to_text(fit));
   std::ofstream file(arguments.tune);
-  file << table.dump(2) << '\n';
+  file << "# comm_bench --backend " << arguments.setting.backend << ", " << arguments.setting.ranks
+       << " ranks of one host; remote_alpha_us and remote_beta_ns are the network's\n";
+  for (std::string line; std::getline(lines, line);)
+    file << (line.starts_with("remote") ? "# " : "") << line << '\n';
   if (!file.flush()) throw std::runtime_error("cannot write " + arguments.tune);
 }
 
@@ -196,16 +201,64 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   return sizes;
 }
 
-int run(const Arguments& arguments) {
+// Returns how many elements were wrong.
+long measure_all(const Arguments& arguments, std::vector<CommPoint>& points) {
   const std::vector<std::size_t> sizes = sizes_of(arguments);
   const MeetingPlace place;
   const std::vector<CommSubject> subjects = start_subjects(arguments.setting, place);
   if (subjects.empty()) throw std::runtime_error("there is nothing to measure");
   print_header(arguments);
-  std::vector<CommPoint> points;
   long wrong = 0;
   for (const std::size_t bytes : sizes) wrong += run_size(arguments, subjects, bytes, points);
-  if (!arguments.tune.empty()) write_tuning(arguments, points);
+  return wrong;
+}
+
+void print_check(const NetworkCost& network, const std::vector<CommPoint>& points) {
+  std::printf("# model / measured, %d ranks on %d cores\n#%11s", points.front().ranks, network.cores, "size");
+  std::vector<std::string> subjects;
+  for (const CommPoint& point : points) {
+    if (point.bytes == points.front().bytes) subjects.push_back(point.subject);
+  }
+  for (const std::string& subject : subjects) std::printf(" %26s", subject.c_str());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i % subjects.size() == 0) std::printf("\n%12zu", points[i].bytes);
+    std::printf(" %26.2f", ratio_to_model(network, points[i]));
+  }
+  std::printf("\n\n");
+}
+
+// Fits the model to two ranks, and asks it for more. With more ranks than cores these are shared.
+long check_model(Arguments arguments) {
+  std::vector<CommPoint> two;
+  arguments.setting.ranks = 2;
+  long wrong = measure_all(arguments, two);
+  NetworkCost fit = fit_of(two);
+  fit.cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  print_fit(fit, two);
+  print_check(fit, two);
+  for (const int ranks : {3, 4, 5, 6, 8}) {
+    std::vector<CommPoint> points;
+    arguments.setting.ranks = ranks;
+    wrong += measure_all(arguments, points);
+    print_check(fit, points);
+  }
+  return wrong;
+}
+
+// The model is of algorithms, not of what chooses among them.
+void ask_for_algorithms(CommSetting& setting) {
+  if (setting.collective != "all_reduce") throw std::runtime_error("the model is that of all_reduce");
+  if (setting.algorithms.empty())
+    setting.algorithms = {"ring", "tree", "recursive_doubling", "halving_doubling"};
+  setting.subjects.clear();
+  for (const std::string& algorithm : setting.algorithms) setting.subjects.push_back("heddle_" + algorithm);
+}
+
+int run(Arguments arguments) {
+  if (!arguments.tune.empty() || arguments.check_model) ask_for_algorithms(arguments.setting);
+  std::vector<CommPoint> points;
+  const long wrong = arguments.check_model ? check_model(arguments) : measure_all(arguments, points);
+  if (!arguments.tune.empty() && !arguments.check_model) write_tuning(arguments, points);
   if (wrong > 0) std::fprintf(stderr, "comm_bench: %ld elements were wrong\n", wrong);
   return wrong > 0 ? 1 : 0;
 }
@@ -236,7 +289,9 @@ void add_comm_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--pin", setting.pin,
                "keep rank r on core r, of every subject; the cases then are called pinned");
   app.add_option("--tune", arguments.tune,
-                 "write latency and inverse bandwidth, and the fastest algorithms, as JSON");
+                 "fit alpha, beta and gamma to Heddle's algorithms and write them for HEDDLE_COMM_TUNING");
+  app.add_flag("--check-model", arguments.check_model,
+               "fit them to 2 ranks, and compare what the model says for 2 to 8 with what is measured");
 }
 
 }  // namespace
@@ -249,7 +304,10 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (arguments.sizes.empty()) {
     arguments.sizes = {"4", "1K", "64K", "1M"};
-    if (!arguments.options.quick) arguments.sizes.insert(arguments.sizes.end(), {"16M", "64M"});
+    if (!arguments.tune.empty() || arguments.check_model)
+      arguments.sizes = {"1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M"};
+    else if (!arguments.options.quick)
+      arguments.sizes.insert(arguments.sizes.end(), {"16M", "64M"});
   }
   try {
     return run(arguments);

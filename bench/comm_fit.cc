@@ -1,68 +1,103 @@
 #include "comm_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 
 namespace heddle::bench {
 
 namespace {
 
-std::vector<CommPoint> points_of(const std::vector<CommPoint>& all, const std::string& subject) {
-  std::vector<CommPoint> points;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(points),
-               [&](const CommPoint& point) { return point.subject == subject && point.microseconds > 0; });
-  return points;
+constexpr std::size_t kUnknowns = 3;  // alpha, beta, gamma
+using Row = std::array<double, kUnknowns>;
+
+NetworkCost network_of(const Row& values) {
+  NetworkCost network;
+  network.local = {values[0], values[1]};
+  network.gamma = values[2];
+  return network;
 }
 
-// Minimises the sum of (alpha / t + beta * bytes / t - 1)^2; neither is less than nothing.
-CommFit fit(const std::string& subject, const std::vector<CommPoint>& points) {
-  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
-  for (const CommPoint& point : points) {
-    const double x = 1 / point.microseconds, y = static_cast<double>(point.bytes) / point.microseconds;
-    aa += x * x, ab += x * y, bb += y * y, a += x, b += y;
+double modelled(const NetworkCost& network, const CommPoint& point) {
+  return all_reduce_seconds(algorithm_of(point), network, point.ranks, static_cast<double>(point.bytes));
+}
+
+// The model is linear in its unknowns: what one of each costs, over what was measured.
+Row row_of(const CommPoint& point) {
+  Row row{};
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    Row one{};
+    one[i] = 1;
+    row[i] = modelled(network_of(one), point) / (point.microseconds * 1e-6);
   }
-  const double determinant = aa * bb - ab * ab;
-  CommFit result{subject, aa > 0 ? a / aa : 0, 0, 0};
-  if (points.size() > 1 && determinant > 1e-12 * aa * bb) {
-    result.alpha = (a * bb - b * ab) / determinant;
-    result.beta = (b * aa - a * ab) / determinant;
+  return row;
+}
+
+// Least squares of row * x = 1 with only those unknowns that `used` names; false if they cannot be told apart.
+bool solve(const std::vector<Row>& rows, unsigned used, Row& x) {
+  std::array<std::array<double, kUnknowns + 1>, kUnknowns> system{};
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    if (!(used >> i & 1)) {
+      system[i][i] = 1;
+      continue;
+    }
+    for (const Row& row : rows) {
+      for (std::size_t j = 0; j < kUnknowns; ++j) system[i][j] += (used >> j & 1) ? row[i] * row[j] : 0;
+      system[i][kUnknowns] += row[i];
+    }
   }
-  if (result.beta < 0) result.alpha = a / aa, result.beta = 0;
-  if (result.alpha < 0) result.alpha = 0, result.beta = b / bb;
-  for (const CommPoint& point : points) {
-    const double modelled = result.alpha + result.beta * static_cast<double>(point.bytes);
-    result.worst = std::max(result.worst, std::abs(modelled / point.microseconds - 1));
+  for (std::size_t i = 0; i < kUnknowns; ++i) {  // it is positive definite: no pivots
+    const double pivot = system[i][i];
+    if (!(pivot > 0)) return false;
+    for (double& value : system[i]) value /= pivot;
+    for (std::size_t k = 0; k < kUnknowns; ++k) {
+      if (k == i) continue;
+      const double factor = system[k][i];
+      for (std::size_t j = 0; j <= kUnknowns; ++j) system[k][j] -= factor * system[i][j];
+    }
   }
-  return result;
+  for (std::size_t i = 0; i < kUnknowns; ++i) x[i] = system[i][kUnknowns];
+  return std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value) && value >= 0; });
+}
+
+double error_of(const std::vector<Row>& rows, const Row& x) {
+  double error = 0;
+  for (const Row& row : rows) {
+    const double off = row[0] * x[0] + row[1] * x[1] + row[2] * x[2] - 1;
+    error += off * off;
+  }
+  return error;
 }
 
 }  // namespace
 
-std::vector<CommFit> fits_of(const std::vector<CommPoint>& points) {
-  std::vector<CommFit> fits;
-  for (const CommPoint& point : points) {
-    const bool known = std::any_of(fits.begin(), fits.end(),
-                                   [&](const CommFit& one) { return one.subject == point.subject; });
-    if (!known) fits.push_back(fit(point.subject, points_of(points, point.subject)));
+AllReduce algorithm_of(const CommPoint& point) {
+  for (const AllReduce algorithm :
+       {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling, AllReduce::halving_doubling}) {
+    if (point.subject == std::string("heddle_") + name_of(algorithm)) return algorithm;
   }
-  return fits;
+  throw std::runtime_error("the model does not know what " + point.subject + " does");
 }
 
-std::vector<CommPoint> fastest_of(const std::vector<CommPoint>& points, const std::string& prefix,
-                                  const std::vector<std::string>& except) {
-  std::vector<CommPoint> fastest;
-  for (const CommPoint& point : points) {
-    if (!point.subject.starts_with(prefix)) continue;
-    if (std::find(except.begin(), except.end(), point.subject) != except.end()) continue;
-    const auto same = std::find_if(fastest.begin(), fastest.end(),
-                                   [&](const CommPoint& one) { return one.bytes == point.bytes; });
-    if (same == fastest.end()) {
-      fastest.push_back(point);
-    } else if (point.microseconds < same->microseconds) {
-      *same = point;
-    }
+NetworkCost fit_of(const std::vector<CommPoint>& points) {
+  std::vector<Row> rows;
+  for (const CommPoint& point : points) rows.push_back(row_of(point));
+  Row best{};
+  double least = std::numeric_limits<double>::infinity();
+  for (unsigned used = 1; used < 1u << kUnknowns; ++used) {
+    Row x{};
+    if (!solve(rows, used, x) || error_of(rows, x) >= least) continue;
+    least = error_of(rows, x);
+    best = x;
   }
-  return fastest;
+  if (!std::isfinite(least)) throw std::runtime_error("there is nothing to fit the model to");
+  return network_of(best);
+}
+
+double ratio_to_model(const NetworkCost& network, const CommPoint& point) {
+  return modelled(network, point) / (point.microseconds * 1e-6);
 }
 
 }  // namespace heddle::bench

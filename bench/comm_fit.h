@@ -1,30 +1,29 @@
-// The model that algorithms are chosen by, fitted to what was measured: time = alpha + beta * bytes.
+// The model that algorithms are chosen by, fitted to what was measured, and how far it is off.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include <heddle/cost_model.h>
+
 namespace heddle::bench {
 
 struct CommPoint {
-  std::string subject;
+  std::string subject;  // "heddle_ring" ...
   std::size_t bytes = 0;
   double microseconds = 0;
+  int ranks = 0;
 };
 
-struct CommFit {
-  std::string subject;
-  double alpha = 0;  // microseconds
-  double beta = 0;   // microseconds a byte
-  double worst = 0;  // relative error of the point that is farthest off
-};
+// What the subjects' names say they run; throws std::runtime_error if they do not.
+AllReduce algorithm_of(const CommPoint& point);
 
-// One for each subject, in the order in which they come. Least squares of relative errors: every size counts the same.
-std::vector<CommFit> fits_of(const std::vector<CommPoint>& points);
+// Alpha, beta and gamma of the ranks of one host, by least squares of relative errors over all points: every size and
+// algorithm counts the same. None is below zero.
+NetworkCost fit_of(const std::vector<CommPoint>& points);
 
-// For each size the fastest of the subjects whose names begin with `prefix` and are none of `except`.
-std::vector<CommPoint> fastest_of(const std::vector<CommPoint>& points, const std::string& prefix,
-                                  const std::vector<std::string>& except);
+// Seconds that the model says / seconds that were measured.
+double ratio_to_model(const NetworkCost& network, const CommPoint& point);
 
 }  // namespace heddle::bench

@@ -15,11 +15,11 @@ struct LinkCost {
   double beta = 0;   // seconds a byte
 };
 
-// The built-in values are those of loopback TCP on 2 cores of a shared x86-64 server; 25 Gbit/s Ethernet between hosts.
+// The built-in values: comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server; 25 Gbit/s between hosts.
 struct NetworkCost {
-  LinkCost local{4.5e-6, 0.25e-9};  // between ranks of a host
+  LinkCost local{5e-6, 0.09e-9};    // between ranks of a host
   LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
-  double gamma = 0.1e-9;            // seconds to combine a byte
+  double gamma = 0.09e-9;           // seconds to combine a byte
   int ranks_per_host = 1 << 30;     // ranks fill one host after the other
   int cores = 0;                    // of a host, for its ranks to share; 0: one for each
 };
