@@ -15,12 +15,12 @@ class Steps {
   Steps(const NetworkCost& network, int ranks)
       : network_(network), ranks_(ranks), here_(std::clamp(network.ranks_per_host, 1, ranks)) {}
 
-  // Every rank exchanges a message with one at `distance` (rank xor distance).
-  void exchange(int distance, double bytes, double combined) {
+  // `taking_part` of all ranks exchange a message with one at `distance` (rank xor distance).
+  void exchange(int distance, double bytes, double combined, int taking_part) {
     const int crossing = crossing_at(distance);
     double seconds = crossing < here_ ? message(network_.local, bytes) : 0;
     if (crossing > 0) seconds = std::max(seconds, message(network_.remote, bytes * crossing));
-    add(seconds + combined * network_.gamma, here_);
+    add(seconds + combined * network_.gamma, std::min(here_, taking_part));
   }
 
   // `count` messages one after the other, on the links between hosts if there are any, one of a host's ranks at a time.
@@ -83,15 +83,16 @@ double tree(const NetworkCost& network, int ranks, double bytes) {
 template <class F> double folded(const NetworkCost& network, int ranks, double bytes, F&& between) {
   Steps steps(network, ranks);
   const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
-  if (core < ranks) steps.exchange(core, bytes, bytes);
+  const int outside = ranks - core;
+  if (outside > 0) steps.exchange(core, bytes, bytes, 2 * outside);
   between(steps, core);
-  if (core < ranks) steps.exchange(core, bytes, 0);
+  if (outside > 0) steps.exchange(core, bytes, 0, 2 * outside);
   return steps.seconds();
 }
 
 double recursive_doubling(const NetworkCost& network, int ranks, double bytes) {
   return folded(network, ranks, bytes, [&](Steps& steps, int core) {
-    for (int distance = 1; distance < core; distance *= 2) steps.exchange(distance, bytes, bytes);
+    for (int distance = 1; distance < core; distance *= 2) steps.exchange(distance, bytes, bytes, core);
   });
 }
 
@@ -99,8 +100,8 @@ double halving_doubling(const NetworkCost& network, int ranks, double bytes) {
   return folded(network, ranks, bytes, [&](Steps& steps, int core) {
     double part = bytes / 2;
     for (int distance = 1; distance < core; distance *= 2, part /= 2) {
-      steps.exchange(distance, part, part);
-      steps.exchange(distance, part, 0);
+      steps.exchange(distance, part, part, core);
+      steps.exchange(distance, part, 0, core);
     }
   });
 }
