@@ -34,4 +34,11 @@ struct Runner {
   std::uint32_t stop_unless = 0;                     // that
 };
 
+// What a thread is doing for which engine.
+template <class Core> struct ThreadRole {
+  const Core* core = nullptr;
+  Runner* runner = nullptr;
+  ReadyList* starting = nullptr;  // immediate ops that it is about to start
+};
+
 }  // namespace heddle::detail

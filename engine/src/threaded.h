@@ -110,17 +110,13 @@ class ThreadedCore final : public EngineCore {
   void check_balance();
   void enter_some();  // threaded_pending.cc
 
-  struct Mine {
-    const ThreadedCore* core = nullptr;
-    Runner* runner = nullptr;
-    ReadyList* starting = nullptr;  // immediate ops that this thread is about to start
-  };
+  using Mine = ThreadRole<ThreadedCore>;
   static constinit thread_local Mine mine;
   // While one lives, the calling thread is `runner`.
   class ActingAs {
    public:
     ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) {
-      mine = {core, runner, outer_.starting};
+      mine = {core, runner, mine.starting};
     }
     ~ActingAs() { mine = outer_; }
     ActingAs(const ActingAs&) = delete;
