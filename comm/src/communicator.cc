@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -110,6 +111,17 @@ std::shared_ptr<detail::CommState> make_state(const CommOptions& options,
                                               std::unique_ptr<detail::Backend> backend) {
   Engine& engine = options.engine ? *options.engine : current_engine();
   return std::make_shared<detail::CommState>(engine, std::move(backend), detail::backend_options(options));
+}
+
+// Why `make` has thrown; empty if it has not.
+std::string problem_of(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    return why.empty() ? "an exception that says nothing" : why;
+  }
+  return "";
 }
 
 }  // namespace
@@ -294,10 +306,18 @@ void Communicator::abort(const std::string& why) {
 }
 
 std::shared_ptr<Communicator> Communicator::shrink() {
-  const std::unique_ptr<detail::Rendezvous> rendezvous = state_->backend().survivors();
-  auto backend = detail::make_backend(state_->backend().name(), *rendezvous, state_->options());
+  detail::Backend& old = state_->backend();
+  old.abort("rank " + std::to_string(rank()) + " called shrink");
+  detail::Survivors& survivors = old.survivors();
+  std::unique_ptr<detail::Backend> made;
+  do {
+    if (!survivors.agree()) break;
+    made.reset();
+  } while (!survivors.settle(problem_of([&] {
+    made = detail::make_backend(old.name(), survivors, state_->options());
+  })));
   return std::shared_ptr<Communicator>(
-      new Communicator(std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options())));
+      new Communicator(std::make_shared<detail::CommState>(engine(), std::move(made), state_->options())));
 }
 
 std::string Communicator::flight_recorder() const { return state_->backend().flight_recorder(); }
