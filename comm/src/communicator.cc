@@ -313,9 +313,8 @@ std::shared_ptr<Communicator> Communicator::shrink() {
   do {
     if (!survivors.agree()) break;
     made.reset();
-  } while (!survivors.settle(problem_of([&] {
-    made = detail::make_backend(old.name(), survivors, state_->options());
-  })));
+  } while (!survivors.settle(
+      problem_of([&] { made = detail::make_backend(old.name(), survivors, state_->options()); })));
   return std::shared_ptr<Communicator>(
       new Communicator(std::make_shared<detail::CommState>(engine(), std::move(made), state_->options())));
 }

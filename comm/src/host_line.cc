@@ -50,7 +50,8 @@ std::string HostLine::hear(int rank) {
   for (;;) {
     const std::uint64_t said = there.said.load(std::memory_order_acquire);
     if (said == 0) return {};
-    const std::uint64_t bytes = std::min<std::uint64_t>(there.bytes[said % 2].load(std::memory_order_acquire), kLongestWord);
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(there.bytes[said % 2].load(std::memory_order_acquire), kLongestWord);
     std::array<std::uint64_t, kSurvivorWord> parts{};
     for (std::size_t i = 0; i < (bytes + 7) / 8; ++i) {
       parts[i] = there.word[said % 2][i].load(std::memory_order_acquire);

@@ -66,19 +66,21 @@ Survivors::Survivors(Line& line, std::chrono::milliseconds timeout, std::uint32_
   mine_.set.assign(words_.size(), true);
 }
 
-// Its death is looked for before its word is heard: what it said before it died counts.
+// Its death is looked for before its word is heard. What it said before it died counts only if it had come to an end,
+// for others may have heard that, and did the same.
 Survivors::News Survivors::look_at(int rank) {
   SurvivorWord& word = words_[static_cast<std::size_t>(rank)];
   const bool lives = line_.lives(rank);
   const std::string heard = line_.hear(rank);
   const bool sense = heard.empty() || decode(heard, line_.size(), word);
   if (sense && word.phase == Phase::settled && word.set == candidate_) return News::settled;
-  if (!lives || !sense) {
+  const bool counts_me = heard.empty() || !sense || word.set[static_cast<std::size_t>(line_.rank())];
+  if (!sense || (!lives && (counts_me || word.phase != Phase::settled))) {
     drop(rank);
     return News::smaller;
   }
   if (heard.empty()) return News::none;
-  if (!word.set[static_cast<std::size_t>(line_.rank())]) {
+  if (!counts_me) {
     over_ = "the other ranks took this one for dead, and went on without it";
     mine_.set[static_cast<std::size_t>(line_.rank())] = false;  // for those who do not know that yet
     say();

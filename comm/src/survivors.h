@@ -22,9 +22,9 @@ class Line {
   virtual int size() const = 0;
   // Neither ended nor silent, and it has not left. What a rank said before it went is heard by whoever asks after this.
   virtual bool lives(int rank) = 0;
-  virtual void say(const std::string& word) = 0;   // to all others; at most kLongestWord
-  virtual std::string hear(int rank) = 0;          // the newest; empty: none
-  virtual void wait() = 0;                         // until there may be news; a moment at most
+  virtual void say(const std::string& word) = 0;  // to all others; at most kLongestWord
+  virtual std::string hear(int rank) = 0;         // the newest; empty: none
+  virtual void wait() = 0;                        // until there may be news; a moment at most
 };
 constexpr std::size_t kLongestWord = 8 << 10;
 

@@ -3,6 +3,7 @@
 //   error KIND NS TEXT what a call threw, and when, on CLOCK_MONOTONIC
 //   shrunk SIZE        it has gone on with the others, and what they computed was right
 //   refused KIND TEXT  it could not
+//   shrinking          it has heard of a death, and calls shrink
 //   done               the scenario has come to its end
 #include <chrono>
 #include <csignal>
@@ -150,6 +151,28 @@ void loop(Communicator& comm) {
   go_on_without(comm);
 }
 
+// Until so many are left as are to be.
+void survive(Ranks& comm) {
+  const int last = std::atoi(std::getenv("SURVIVORS"));
+  for (bool whole = false; !whole;) {
+    try {
+      Random random(3);
+      for (say("going"); !whole;) step(*comm, random);
+    } catch (const CommError&) {
+      say_error("error", true);
+    }
+    say("shrinking");
+    comm = comm->shrink();
+    try {
+      steps(*comm, 5, 7);
+      whole = comm->size() == last;
+    } catch (const PeerLost&) {  // somebody has died since
+      continue;
+    }
+    say("shrunk " + std::to_string(comm->size()));
+  }
+}
+
 void compute_for(std::chrono::milliseconds time) {
   volatile double sink = 1;
   for (const auto end = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < end;) {
@@ -263,6 +286,7 @@ void split_death(Ranks& comm) {
 const std::map<std::string, std::function<void(Ranks&)>> kScenarios{
     {"sweep", sweep},
     {"loop", [](Ranks& comm) { loop(*comm); }},
+    {"survive", survive},
     {"leave", leave},
     {"compute-long", compute_long},
     {"fork", fork_inside},

@@ -198,6 +198,26 @@ def kills(options):
     print(f"  {options.kills} kills; the last survivor heard after {max(latest, default=0) * 1000:.0f} ms at most")
 
 
+def kills_in_shrink(options):
+    """One after the other dies while those that are left look for each other."""
+    for _ in range(options.kills):
+        size = options.random.randint(3, 6)
+        victims = options.random.sample(range(size), options.random.randint(2, size - 1))
+        left = size - len(victims)
+        with options.job("survive", size, SURVIVORS=str(left)) as job:
+            def check():
+                job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                for victim in victims:
+                    job.ranks[victim].process.kill()
+                    time.sleep(options.random.choice((0, 0.001, 0.003, 0.01, 0.03)))  # the moment is to be any
+                job.end({victim: -signal.SIGKILL for victim in victims})
+                survivors = [rank for rank in job.ranks if rank.number not in victims]
+                finished(job, victims)
+                for rank in survivors:
+                    expect(f"shrunk {left}" in rank.lines, f"rank {rank.number} has not gone on with {left}")
+            with_report(job, check)
+
+
 def stops(options):
     """A rank is stopped, missed, and goes on too late."""
     timeout, latest = 0.4, []
@@ -255,6 +275,7 @@ TESTS = {
     "mismatch": mismatch,
     "split-death": split_death,
     "kills": kills,
+    "kills-in-shrink": kills_in_shrink,
     "stops": stops,
     "paused": paused,
 }
