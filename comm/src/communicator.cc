@@ -361,8 +361,18 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   join_job(origin->job, size);
   if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
   give_up("grow");
-  return std::shared_ptr<Communicator>(
-      new Communicator(meet_and_make(origin->options, origin->job, patience), origin));
+  if (patience.count() == 0) patience = state_->options().timeout;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    try {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
+      return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
+    } catch (const PeerLost&) {  // one more has died over it
+      if (std::chrono::steady_clock::now() >= deadline) throw;
+    }
+  }
 }
 
 // Others may not have noticed yet that anything is wrong, and would wait here.

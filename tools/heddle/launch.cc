@@ -108,7 +108,7 @@ void share_cores(Environment& environment, int local_size) {
 RankProgram program_of(const RankPlan& rank, int restart, int size, const std::string& rendezvous,
                        const Options& options) {
   Environment environment = identity(rank, size, rendezvous);
-  if (restart > 0) environment["HEDDLE_RESTART"] = std::to_string(restart);
+  environment["HEDDLE_RESTART"] = std::to_string(restart);
   if (rank.host.empty()) {
     for (const std::string& one : options.variables) {
       environment.emplace(one.substr(0, one.find('=')), one.substr(one.find('=') + 1));
