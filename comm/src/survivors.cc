@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kLongestText = 3 << 10;  // two of them and the set are a word
 
-// What has gone wrong may be that somebody has just died, which is noticed a moment later.
-constexpr std::chrono::milliseconds kForTheDead{1000};
+// What has gone wrong may be that somebody has just died, which is noticed later, if its whole host is gone.
+constexpr std::chrono::milliseconds kForTheDead{3000};
 
 // As a word lies in memory and on the wire; the set, a bit a rank, and the two texts behind it.
 struct RawWord {
