@@ -73,22 +73,13 @@ Survivors::News Survivors::look_at(int rank) {
   const bool lives = line_.lives(rank);
   const std::string heard = line_.hear(rank);
   const bool sense = heard.empty() || decode(heard, line_.size(), word);
-  if (sense && word.phase == Phase::settled && word.set == candidate_) return News::settled;
-  const bool counts_me = heard.empty() || !sense || word.set[static_cast<std::size_t>(line_.rank())];
-  if (!sense || (!lives && (counts_me || word.phase != Phase::settled))) {
-    drop(rank);
-    return News::smaller;
-  }
+  const bool settled = sense && word.phase == Phase::settled;
+  if (settled && word.set == candidate_) return News::settled;
+  if (!sense || (!lives && !settled)) return drop(rank), News::smaller;
   if (heard.empty()) return News::none;
-  if (!counts_me) {
-    over_ = "the other ranks took this one for dead, and went on without it";
-    mine_.set[static_cast<std::size_t>(line_.rank())] = false;  // for those who do not know that yet
-    say();
-    throw PeerLost("shrink: " + over_, line_.rank());
-  }
-  if (word.phase == Phase::given_up) {
-    give_up(word.text);
-  }
+  if (!word.set[static_cast<std::size_t>(line_.rank())]) be_left_out();
+  if (!lives) return drop(rank), News::smaller;
+  if (word.phase == Phase::given_up) give_up(word.text);
   News news = News::none;
   for (int other = 0; other < line_.size(); ++other) {
     const auto at = static_cast<std::size_t>(other);
@@ -97,6 +88,13 @@ Survivors::News Survivors::look_at(int rank) {
     news = News::smaller;
   }
   return news;
+}
+
+void Survivors::be_left_out() {
+  over_ = "the other ranks took this one for dead, and went on without it";
+  mine_.set[static_cast<std::size_t>(line_.rank())] = false;  // for those who do not know that yet
+  say();
+  throw PeerLost("shrink: " + over_, line_.rank());
 }
 
 Survivors::News Survivors::look() {
@@ -130,7 +128,8 @@ void Survivors::wait(Clock::time_point deadline, const char* what) {
   if (Clock::now() <= deadline) return line_.wait();
   std::string missing;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
-    const bool behind = !with_me(words_[rank]) || words_[rank].round < mine_.round;
+    const bool undecided = mine_.phase != Phase::joining && words_[rank].phase == Phase::joining;
+    const bool behind = !with_me(words_[rank]) || words_[rank].round < mine_.round || undecided;
     if (static_cast<int>(rank) == line_.rank() || !mine_.set[rank] || !behind) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
   }

@@ -73,6 +73,7 @@ class Survivors final : public Rendezvous {
   void wait(Clock::time_point deadline, const char* what);
   bool verdict(std::string& problem) const;
   void finish();
+  [[noreturn]] void be_left_out();
   [[noreturn]] void give_up(const std::string& why);
 
   Line& line_;
