@@ -5,7 +5,7 @@
 #include <string>
 
 #include "collective.h"
-#include "rendezvous.h"
+#include "survivors.h"
 
 namespace heddle::detail {
 
@@ -36,8 +36,8 @@ class Backend {
   // Any thread. Of the other ranks as far as they can be seen from here.
   virtual std::string flight_recorder() const = 0;
 
-  // A rendezvous of those ranks that are alive; this rank is one of them. Blocks. See Communicator::shrink.
-  virtual std::unique_ptr<Rendezvous> survivors() = 0;
+  // For Communicator::shrink. It lives as long as this, and remembers who has been found dead.
+  virtual Survivors& survivors() = 0;
 };
 
 // All of them block until all ranks of the rendezvous have come.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -14,6 +15,12 @@ namespace heddle {
 
 using detail::Collective;
 using detail::Kind;
+
+// How a job's ranks came together, and can again.
+struct detail::Origin {
+  CommOptions options;
+  LaunchEnvironment job;
+};
 
 namespace {
 
@@ -112,9 +119,45 @@ std::shared_ptr<detail::CommState> make_state(const CommOptions& options,
   return std::make_shared<detail::CommState>(engine, std::move(backend), detail::backend_options(options));
 }
 
+std::shared_ptr<detail::CommState> meet_and_make(const CommOptions& options, const LaunchEnvironment& job,
+                                                 std::chrono::milliseconds patience) {
+  const detail::BackendOptions wanted = detail::backend_options(options);
+  const auto rendezvous = detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  return make_state(options, detail::make_backend(detail::backend_name(options), *rendezvous, wanted));
+}
+
+// The job as it is to be, with `size` ranks; 0: as many as it has.
+void join_job(LaunchEnvironment& job, int size) {
+  const std::string asked = "Communicator::grow: size is " + std::to_string(size);
+  if (size == 0) size = job.size;
+  if (size <= job.rank) {
+    throw InvalidArgument(asked + "; want more than this process's rank in its job, " +
+                          std::to_string(job.rank));
+  }
+  if (size > 1 && job.rendezvous.empty()) {
+    throw InvalidArgument(asked +
+                          ", but this process was launched alone: there is no HEDDLE_RENDEZVOUS to meet at");
+  }
+  if (job.local_size == job.size) job.local_size = size;  // all on one host, so far as is known
+  job.size = size;
+}
+
+// Why `make` has thrown; empty if it has not.
+std::string problem_of(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    return why.empty() ? "an exception that says nothing" : why;
+  }
+  return "";
+}
+
 }  // namespace
 
-Communicator::Communicator(std::shared_ptr<detail::CommState> state) : state_(std::move(state)) {}
+Communicator::Communicator(std::shared_ptr<detail::CommState> state,
+                           std::shared_ptr<const detail::Origin> origin)
+    : state_(std::move(state)), origin_(std::move(origin)) {}
 Communicator::~Communicator() {
   if (!state_->in_child()) {
     state_->close();
@@ -126,10 +169,8 @@ Communicator::~Communicator() {
 }
 
 std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
-  const detail::BackendOptions wanted = detail::backend_options(options);
-  const std::unique_ptr<detail::Rendezvous> rendezvous = detail::meet(job, wanted.timeout);
-  auto backend = detail::make_backend(detail::backend_name(options), *rendezvous, wanted);
-  return std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend))));
+  return std::shared_ptr<Communicator>(
+      new Communicator(meet_and_make(options, job, {}), std::make_shared<detail::Origin>(options, job)));
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
@@ -139,7 +180,8 @@ std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, 
   }
   std::vector<std::shared_ptr<Communicator>> ranks;
   for (auto& backend : detail::make_local_backends(size, detail::backend_options(options))) {
-    ranks.push_back(std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend)))));
+    ranks.push_back(
+        std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend)), nullptr)));
   }
   return ranks;
 }
@@ -285,8 +327,8 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   if (members.empty()) return nullptr;
   detail::PairRendezvous rendezvous(*state_, members, where);
   auto backend = detail::make_backend(state_->backend().name(), rendezvous, state_->options());
-  return std::shared_ptr<Communicator>(
-      new Communicator(std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options())));
+  return std::shared_ptr<Communicator>(new Communicator(
+      std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options()), nullptr));
 }
 
 void Communicator::abort(const std::string& why) {
@@ -294,10 +336,50 @@ void Communicator::abort(const std::string& why) {
 }
 
 std::shared_ptr<Communicator> Communicator::shrink() {
-  const std::unique_ptr<detail::Rendezvous> rendezvous = state_->backend().survivors();
-  auto backend = detail::make_backend(state_->backend().name(), *rendezvous, state_->options());
-  return std::shared_ptr<Communicator>(
-      new Communicator(std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options())));
+  detail::Backend& old = state_->backend();
+  give_up("shrink");
+  detail::Survivors& survivors = old.survivors();
+  std::unique_ptr<detail::Backend> made;
+  do {
+    if (!survivors.agree()) break;
+    made.reset();
+  } while (!survivors.settle(
+      problem_of([&] { made = detail::make_backend(old.name(), survivors, state_->options()); })));
+  return std::shared_ptr<Communicator>(new Communicator(
+      std::make_shared<detail::CommState>(engine(), std::move(made), state_->options()), origin_));
+}
+
+std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience) {
+  if (!origin_) {
+    throw InvalidArgument(
+        "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
+        "split or "
+        "create_local");
+  }
+  auto origin = std::make_shared<detail::Origin>(*origin_);
+  origin->options.engine = &engine();
+  join_job(origin->job, size);
+  if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
+  give_up("grow");
+  if (patience.count() == 0) patience = state_->options().timeout;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    try {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
+      return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
+    } catch (const PeerLost&) {  // one more has died over it
+      if (std::chrono::steady_clock::now() >= deadline) throw;
+    }
+  }
+}
+
+// Others may not have noticed yet that anything is wrong, and would wait here.
+void Communicator::give_up(const char* call) {
+  if (state_->in_child())
+    throw CommError("a communicator belongs to the process that made it, not to its child");
+  state_->backend().abort("rank " + std::to_string(rank()) + " called " + call);
 }
 
 std::string Communicator::flight_recorder() const { return state_->backend().flight_recorder(); }

@@ -43,7 +43,7 @@ void seal(MessageHeader& header, const Key& key);
 // The seal is right, the record is valid and the text is not too long. Nothing else in the header means anything before.
 bool genuine(const MessageHeader& header, const Key& key);
 
-enum class FrameKind : std::uint8_t { hello, heartbeat, abort, leave };
+enum class FrameKind : std::uint8_t { hello, heartbeat, abort, leave, word };
 enum class ConnectionUse : std::uint8_t { data, control };
 
 // A frame of a control connection; a hello comes first on both kinds of connection, in both directions.
@@ -53,10 +53,11 @@ struct ControlFrame {
   std::int32_t rank = -1;    // who sends it
   std::uint64_t number = 0;  // of the frame on this connection, from 0, the hello
   ConnectionUse channel = ConnectionUse::control;
-  Failure failure{};  // of an abort
+  Failure failure{};   // of an abort
+  std::string word{};  // of a survivor: survivors.h
 };
 constexpr std::size_t kFrameHeader = 40;
-constexpr std::size_t kMaxFrame = kFrameHeader + 2048;
+constexpr std::size_t kMaxFrame = kFrameHeader + 8192;
 
 // A failure's text is cut to what fits.
 std::string encode(const ControlFrame& frame, const Key& key);

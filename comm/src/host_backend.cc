@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
-#include "host_survivors.h"
-
 namespace heddle::detail {
 
 HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epoch,
                          std::shared_ptr<HostMemory> memory, std::unique_ptr<Liveness> liveness,
                          const BackendOptions& options)
     : name_(std::move(name)),
-      epoch_(epoch),
       options_(options),
       memory_(std::move(memory)),
       group_(Segment(memory_->segment(), size), rank, options.timeout, std::move(liveness)),
@@ -18,6 +15,8 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       pipes_(group_),
       messages_(pipes_, options.reproducible, false),
       numbers_(size, epoch, options.algorithm),
+      line_(group_, options.timeout),
+      survivors_(line_, options.timeout, epoch + 1),
       keeper_([this] { keep_beating(); }) {}
 
 HostBackend::~HostBackend() {
@@ -69,10 +68,6 @@ void HostBackend::carry(Collective& call) {
     call.in = call.out = unwanted.data();
   }
   messages_.run(call);
-}
-
-std::unique_ptr<Rendezvous> HostBackend::survivors() {
-  return std::make_unique<HostSurvivors>(group_, options_.timeout, epoch_ + 1);
 }
 
 }  // namespace heddle::detail

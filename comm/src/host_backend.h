@@ -9,6 +9,7 @@
 #include "backend.h"
 #include "call_numbers.h"
 #include "host_collectives.h"
+#include "host_line.h"
 #include "message_collectives.h"
 #include "pipe_transport.h"
 
@@ -34,14 +35,13 @@ class HostBackend final : public Backend {
   void abort(const std::string& why) noexcept override { group_.give_up(Fault::aborted, rank(), why); }
   std::shared_ptr<std::byte> allocate_shared(std::size_t bytes) override { return memory_->allocate(bytes); }
   std::string flight_recorder() const override { return group_.flight_recorder(); }
-  std::unique_ptr<Rendezvous> survivors() override;
+  Survivors& survivors() override { return survivors_; }
 
  private:
   void carry(Collective& call);
   void keep_beating();
 
   const std::string name_;
-  const std::uint32_t epoch_;
   const BackendOptions options_;
   const std::shared_ptr<HostMemory> memory_;
   HostGroup group_;
@@ -49,6 +49,8 @@ class HostBackend final : public Backend {
   PipeTransport pipes_;
   MessageCollectives messages_;
   CallNumbers numbers_;
+  HostLine line_;
+  Survivors survivors_;
   std::mutex mutex_;  // guards closing_
   std::condition_variable closes_;
   bool closing_ = false;

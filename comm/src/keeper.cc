@@ -12,6 +12,12 @@ using namespace std::chrono_literals;
 // Of what one peer says without reading. A frame a beat is no more than a few bytes: who has so much waiting does not read.
 constexpr std::size_t kMostWaiting = 1 << 16;
 
+// News may come between a look and the wait for them.
+constexpr std::chrono::milliseconds kNap{5};
+
+// How long a thread may wait for a core without that being a stop.
+constexpr std::chrono::milliseconds kForSlices{40};
+
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 std::chrono::milliseconds beat_of(std::chrono::milliseconds timeout) {
@@ -28,6 +34,7 @@ Keeper::Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connec
     peer.in.resize(peer.connection ? kMaxFrame : 0);
     peer.heard = Clock::now();
   }
+  heard_.resize(peers_.size());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -40,19 +47,21 @@ Keeper::~Keeper() {
 void Keeper::run() {
   bool told = false;
   for (auto next_beat = Clock::now(); !leaving_.load(std::memory_order_acquire);) {
-    if (fate_.failed() && !std::exchange(told, true)) tell_all(FrameKind::abort, fate_.failure());
+    if (fate_.failed() && !std::exchange(told, true)) tell_all(bad_news());
+    tell_word();
     if (Clock::now() >= next_beat) {
-      tell_all(FrameKind::heartbeat);
+      tell_all({});
       next_beat = Clock::now() + beat_of(self_.timeout);
     }
-    wait(next_beat);
+    await_events(next_beat);
     judge_silence();
   }
-  if (fate_.failed() && !told) tell_all(FrameKind::abort, fate_.failure());
+  if (fate_.failed() && !told) tell_all(bad_news());
+  tell_word();
   say_goodbye();
 }
 
-void Keeper::wait(Clock::time_point until) {
+void Keeper::await_events(Clock::time_point until) {
   polled_.assign(1, {fate_.keeper_alarm().fd(), POLLIN, 0});
   bool ready = false;
   for (const Peer& peer : peers_) {
@@ -111,7 +120,13 @@ void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
       return;
     case FrameKind::leave:
       fate_.set_left(rank);
+      return set_life(rank, false);
+    case FrameKind::word: {
+      const std::lock_guard lock(mutex_);
+      heard_[static_cast<std::size_t>(rank)].word = frame.word;
+      news_.notify_all();
       return;
+    }
     case FrameKind::hello:
       return nonsense(rank, peer);  // it was said already
   }
@@ -119,6 +134,7 @@ void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
 
 void Keeper::gone(int rank, Peer& peer) {
   peer.connection.reset();
+  set_life(rank, false);
   if (fate_.left(rank)) return;
   fate_.fail({Failure::Type::lost, rank,
               name(rank) + " is lost: its process has ended, or its host cannot be reached"});
@@ -128,30 +144,84 @@ void Keeper::gone(int rank, Peer& peer) {
 void Keeper::nonsense(int rank, Peer& peer) {
   fate_.fail(
       {Failure::Type::mismatch, rank, name(rank) + " sends " + name(self_.rank) + " what is no message"});
-  tell(peer, FrameKind::abort, fate_.failure());
+  tell(peer, bad_news());
   peer.connection.reset();
+  set_life(rank, false);
 }
 
-// What has arrived has just been read: a keeper that was itself stopped does not take that for the others' silence.
+// Who has been stopped itself, with the others or alone, cannot tell how long they have been silent.
 void Keeper::judge_silence() {
   const auto now = Clock::now();
+  if (now - std::exchange(judged_, now) > self_.timeout / 4 + kForSlices) {
+    for (Peer& peer : peers_) peer.heard = now;
+  }
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const int rank = static_cast<int>(i);
-    if (!peers_[i].connection || fate_.left(rank) || now - peers_[i].heard <= self_.timeout) continue;
+    if (!peers_[i].connection || fate_.left(rank)) continue;
+    const bool silent = now - peers_[i].heard > self_.timeout;
+    set_life(rank, !silent);
+    if (!silent) continue;
     fate_.fail(
         {Failure::Type::silent, rank,
          name(rank) + " has shown no sign of life for " + std::to_string(self_.timeout.count()) + " ms"});
   }
 }
 
-void Keeper::tell_all(FrameKind kind, const Failure& failure) {
-  for (Peer& peer : peers_) tell(peer, kind, failure);
+void Keeper::set_life(int rank, bool lives) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(heard_[static_cast<std::size_t>(rank)].lives, lives) != lives) news_.notify_all();
 }
 
-void Keeper::tell(Peer& peer, FrameKind kind, const Failure& failure) {
-  if (!peer.connection || (kind == FrameKind::heartbeat && peer.out.size() > kMostWaiting)) return;
-  ControlFrame frame{kind, self_.epoch, self_.rank, ++peer.sent};
-  frame.failure = failure;
+bool Keeper::lives(int rank) {
+  const std::lock_guard lock(mutex_);
+  return heard_[static_cast<std::size_t>(rank)].lives;
+}
+
+std::string Keeper::hear(int rank) {
+  const std::lock_guard lock(mutex_);
+  return heard_[static_cast<std::size_t>(rank)].word;
+}
+
+void Keeper::say(const std::string& word) {
+  {
+    const std::lock_guard lock(mutex_);
+    to_say_ = word;
+  }
+  fate_.keeper_alarm().ring();
+}
+
+void Keeper::wait() {
+  std::unique_lock lock(mutex_);
+  news_.wait_for(lock, kNap);
+}
+
+// To all, also to those who are taken for dead: so one that is not learns of it.
+void Keeper::tell_word() {
+  ControlFrame frame;
+  frame.kind = FrameKind::word;
+  {
+    const std::lock_guard lock(mutex_);
+    frame.word.swap(to_say_);
+  }
+  if (!frame.word.empty()) tell_all(frame);
+}
+
+ControlFrame Keeper::bad_news() const {
+  ControlFrame frame;
+  frame.kind = FrameKind::abort;
+  frame.failure = fate_.failure();
+  return frame;
+}
+
+void Keeper::tell_all(const ControlFrame& what) {
+  for (Peer& peer : peers_) tell(peer, what);
+}
+
+void Keeper::tell(Peer& peer, ControlFrame frame) {
+  if (!peer.connection || (frame.kind == FrameKind::heartbeat && peer.out.size() > kMostWaiting)) return;
+  frame.epoch = self_.epoch;
+  frame.rank = self_.rank;
+  frame.number = ++peer.sent;
   peer.out += encode(frame, self_.key);
   flush(peer);
 }
@@ -167,7 +237,9 @@ void Keeper::flush(Peer& peer) {
 
 // After a failure somebody may be gone for good, and nobody waits for data: then for a moment only.
 void Keeper::say_goodbye() {
-  tell_all(FrameKind::leave);
+  ControlFrame goodbye;
+  goodbye.kind = FrameKind::leave;
+  tell_all(goodbye);
   const auto most = fate_.failed() ? std::min(self_.timeout, 250ms) : self_.timeout;
   const auto deadline = Clock::now() + most;
   const auto settled = [](Peer& peer) {

@@ -1,9 +1,11 @@
 // The thread that keeps a tcp communicator honest while its caller computes or waits: it shows signs of life, looks for
-// those of the others, and carries news of failures.
+// those of the others, and carries news of failures, and what survivors of one say.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <poll.h>
 #include <string>
 #include <thread>
@@ -12,12 +14,13 @@
 #include "connection.h"
 #include "fate.h"
 #include "frame.h"
+#include "survivors.h"
 
 namespace heddle::detail {
 
 // Owns the control connections. What it learns it writes into the fate; a failure there, whoever reported it, it tells
 // all other ranks, so that each rank hears of it before it hears that somebody left because of it.
-class Keeper {
+class Keeper final : public Line {
  public:
   struct Self {
     int rank = 0;
@@ -28,9 +31,17 @@ class Keeper {
   // By rank; null where there is no connection. `fate` outlives the keeper.
   Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate);
   // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.
-  ~Keeper();
+  ~Keeper() override;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
+
+  // Any thread.
+  int rank() const override { return self_.rank; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  bool lives(int rank) override;
+  void say(const std::string& word) override;
+  std::string hear(int rank) override;
+  void wait() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -44,15 +55,18 @@ class Keeper {
   };
 
   void run();
-  void wait(Clock::time_point until);
+  void await_events(Clock::time_point until);
   void listen(int rank, Peer& peer);
   void read_frames(int rank, Peer& peer);
   void obey(int rank, Peer& peer, const ControlFrame& frame);
   void gone(int rank, Peer& peer);
   void nonsense(int rank, Peer& peer);
   void judge_silence();
-  void tell_all(FrameKind kind, const Failure& failure = {});
-  void tell(Peer& peer, FrameKind kind, const Failure& failure);
+  void set_life(int rank, bool lives);
+  void tell_word();
+  ControlFrame bad_news() const;
+  void tell_all(const ControlFrame& what);
+  void tell(Peer& peer, ControlFrame frame);
   void flush(Peer& peer);
   void say_goodbye();
 
@@ -60,8 +74,17 @@ class Keeper {
   Fate& fate_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
+  Clock::time_point judged_ = Clock::now();
   std::atomic<bool> leaving_{false};
-  std::thread thread_;  // last: it uses all of the above
+  struct Heard {
+    std::string word{};
+    bool lives = true;
+  };
+  std::mutex mutex_;  // guards the three below; nothing is locked under it
+  std::condition_variable news_;
+  std::vector<Heard> heard_;  // by rank
+  std::string to_say_;        // not yet told to the others
+  std::thread thread_;        // last: it uses all of the above
 };
 
 }  // namespace heddle::detail

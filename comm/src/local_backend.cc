@@ -1,5 +1,7 @@
 // Threads as ranks: all memory can be reached by all.
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <sys/mman.h>
 
@@ -44,6 +46,33 @@ class ThreadLiveness final : public Liveness {
   bool beats() const override { return false; }
 };
 
+// Memory that one rank has made and the others are to take. A rank that leaves meanwhile may end the meeting at any
+// point, so nobody is told an address.
+struct Offers {
+  std::mutex mutex;  // guards both
+  std::map<std::string, std::weak_ptr<ThreadMemory>> memory{};
+  std::uint64_t made = 0;
+
+  static Offers& all() {
+    static Offers offers;
+    return offers;
+  }
+  std::string add(const std::shared_ptr<ThreadMemory>& offered) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(memory, [](const auto& one) { return one.second.expired(); });
+    std::string name = std::to_string(++made);
+    memory[name] = offered;
+    return name;
+  }
+  std::shared_ptr<ThreadMemory> take(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    const auto found = memory.find(name);
+    std::shared_ptr<ThreadMemory> taken = found == memory.end() ? nullptr : found->second.lock();
+    if (!taken) throw CommError("the first of the ranks has given up");
+    return taken;
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Liveness> make_thread_liveness() { return std::make_unique<ThreadLiveness>(); }
@@ -58,17 +87,16 @@ std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const Backen
   return ranks;
 }
 
-// In one process an address is all that has to be told.
 std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options) {
-  std::shared_ptr<ThreadMemory> mine;
-  std::string word;
+  std::shared_ptr<ThreadMemory> memory;
+  std::string name;
   if (rendezvous.rank() == 0) {
-    mine = std::make_shared<ThreadMemory>(rendezvous.size());
-    word = std::to_string(reinterpret_cast<std::uintptr_t>(&mine));
+    memory = std::make_shared<ThreadMemory>(rendezvous.size());
+    name = Offers::all().add(memory);
   }
-  const auto address = static_cast<std::uintptr_t>(std::stoull(rendezvous.all_gather(word)[0]));
-  const std::shared_ptr<ThreadMemory> memory = *reinterpret_cast<std::shared_ptr<ThreadMemory>*>(address);
-  rendezvous.all_gather("");  // rank 0's pointer has been copied by all
+  name = rendezvous.all_gather(name)[0];
+  if (!memory) memory = Offers::all().take(name);
+  rendezvous.all_gather("");  // rank 0 keeps it until all have taken it
   return std::make_unique<HostBackend>("local", rendezvous.rank(), rendezvous.size(), rendezvous.epoch(),
                                        memory, make_thread_liveness(), options);
 }

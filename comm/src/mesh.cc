@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kStrangers = 64;
 // After this time without an answer the other host is taken for lost, whatever the timeout for processes is.
 constexpr std::chrono::milliseconds kHostLost{2000};
+// Between two looks for ranks that have died at the rendezvous, and so will not connect.
+constexpr std::chrono::milliseconds kNap{20};
 
 struct Endpoint {
   std::string address;
@@ -49,8 +51,8 @@ struct Pending {
 
 class Builder {
  public:
-  Builder(Mesh& mesh, Socket listener, Clock::time_point deadline)
-      : mesh_(mesh), listener_(std::move(listener)), deadline_(deadline) {}
+  Builder(Mesh& mesh, Rendezvous& rendezvous, Socket listener, Clock::time_point deadline)
+      : mesh_(mesh), rendezvous_(rendezvous), listener_(std::move(listener)), deadline_(deadline) {}
 
   void connect(int rank, const Endpoint& to) {
     for (ConnectionUse channel : {ConnectionUse::data, ConnectionUse::control}) {
@@ -97,7 +99,8 @@ class Builder {
       throw CommError("rank " + std::to_string(missing()) + " has not connected to rank " +
                       std::to_string(mesh_.rank) + " in time");
     }
-    poll(polled.data(), polled.size(), static_cast<int>(left));
+    poll(polled.data(), polled.size(), static_cast<int>(std::min<std::int64_t>(left, kNap.count())));
+    rendezvous_.check();
   }
 
   void accept() {
@@ -168,6 +171,7 @@ class Builder {
   }
 
   Mesh& mesh_;
+  Rendezvous& rendezvous_;
   Socket listener_;
   const Clock::time_point deadline_;
   std::vector<Pending> pending_;
@@ -187,7 +191,7 @@ Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange por
   const std::string mine = to_text(random_key()) + " " + address + " " + std::to_string(port_of(listener));
   const std::vector<std::string> all = rendezvous.all_gather(mine);
   mesh.key = key_from(all.at(0).substr(0, all[0].find(' ')));
-  Builder builder(mesh, std::move(listener), Clock::now() + timeout);
+  Builder builder(mesh, rendezvous, std::move(listener), Clock::now() + timeout);
   for (int rank = 0; rank < mesh.rank; ++rank) {
     builder.connect(rank, endpoint_from(all[static_cast<std::size_t>(rank)], rank));
   }

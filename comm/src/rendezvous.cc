@@ -143,17 +143,22 @@ class Root : public Rendezvous {
     }
     if (listener) ready.push_back({listener->socket(), POLLIN, 0});
     ::poll(ready.data(), ready.size(), left_until(until));
-    take_from_ranks(there, texts);
+    take_from_ranks(listener != nullptr, there, texts);
     if (listener) take_from_strangers(*listener);
     if (left_until(deadline_) == 0) fail_for_time(there);
   }
 
-  void take_from_ranks(std::vector<bool>* there, std::vector<std::string>* texts) {
+  void take_from_ranks(bool joining, std::vector<bool>* there, std::vector<std::string>* texts) {
     for (int rank = 1; rank < size_; ++rank) {
       if (!others_[at(rank)]) continue;
       const bool alive = channel(rank).receive() && channel(rank).flush();
       if (there && !(*there)[at(rank)]) (*there)[at(rank)] = take_text(rank, (*texts)[at(rank)]);
-      if (!alive) fail_for(rank, "has ended or left");
+      if (alive) continue;
+      if (joining) {
+        others_[at(rank)].reset();  // another process may come in its place
+      } else {
+        fail_for(rank, "has ended or left");
+      }
     }
   }
 
@@ -300,19 +305,26 @@ class Peer : public Rendezvous {
     return {.type = type, .rank = rank_, .size = size_, .round = round_};
   }
 
-  // A connection that ends before it was accepted was to somebody else: an earlier meeting at the same place.
+  // A connection that ends before it was accepted was to somebody else: an earlier meeting at the same place. One that
+  // ends before the welcome was to a process in whose place another one may come.
   void join() {
     const auto deadline = Clock::now() + timeout_;
     while (true) {
       if (left_until(deadline) == 0) not_there();
       root_ = connect_to(place_, left_until(deadline));
-      if (root_ && is_accepted(deadline)) break;
+      if (root_ && is_accepted(deadline) && is_welcome()) break;
       ::poll(nullptr, 0, std::min(kBetweenTries, left_until(deadline)));
     }
+  }
+
+  bool is_welcome() {
     deadline_ = Clock::now() + timeout_ + kAfterRoot;
-    const Frame frame = await();
-    if (frame.header.type != FrameType::welcome) refuse("out of order");
-    epoch_ = frame.header.round;
+    const auto frame = receive();
+    if (!frame) return false;
+    look_for_failure(*frame);
+    if (frame->header.type != FrameType::welcome) refuse("out of order");
+    epoch_ = frame->header.round;
+    return true;
   }
 
   bool is_accepted(Clock::time_point deadline) {
@@ -346,9 +358,14 @@ class Peer : public Rendezvous {
   Frame await() {
     auto frame = receive();
     if (!frame) throw PeerLost("rank 0 has ended or left", 0);
-    if (frame->header.type != FrameType::failure) return *std::move(frame);
-    if (frame->header.rank < 0) throw CommError(frame->text);
-    throw PeerLost(frame->text, frame->header.rank);
+    look_for_failure(*frame);
+    return *std::move(frame);
+  }
+
+  static void look_for_failure(const Frame& frame) {
+    if (frame.header.type != FrameType::failure) return;
+    if (frame.header.rank < 0) throw CommError(frame.text);
+    throw PeerLost(frame.text, frame.header.rank);
   }
 
   [[noreturn]] void refuse(const std::string& why) const {

@@ -20,6 +20,8 @@ class Rendezvous {
 
   // Everybody's text, by rank; each at most 64 KiB. Blocks; throws CommError saying who has not come in time.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
+  // For those who wait for a rank elsewhere: throws if it is known here that one will not come.
+  virtual void check() {}
 };
 
 // Rank 0 listens where `job` says, the others keep trying until `timeout` has passed. A unix socket's peers must be

@@ -22,7 +22,7 @@ inline constexpr std::size_t kStage = 512 << 10;  // bytes of a rank's data on t
 inline constexpr std::size_t kPipe = 128 << 10;   // a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
-inline constexpr std::size_t kNote = 1024;
+inline constexpr std::size_t kSurvivorWord = 1024;  // in pieces of 8 bytes
 inline constexpr int kMostRanks = 1024;
 
 // Says that a rank has come to a call, with what, and the data if there are few. There are two of them, taken in turn:
@@ -43,11 +43,11 @@ struct Wait {
 
 enum class Presence : std::uint32_t { absent, there, left };
 
-// What survivors of a fault tell each other; notes are taken in turn like arrivals.
-struct alignas(kLine) Survivor {
-  Counter ready;  // 1: this rank is done with the communicator, and wants to go on with those that live
-  Counter noted;  // notes written
-  char note[2][kNote];
+// What survivors of a fault tell each other (survivors.h), in two places that are taken in turn.
+struct alignas(kLine) SurvivorBoard {
+  Counter said;  // words so far
+  Counter bytes[2];
+  Counter word[2][kSurvivorWord];
 };
 
 // All zero is a board that nobody has used.
@@ -64,7 +64,7 @@ struct alignas(kLine) Board {
   alignas(kLine) Counter recorded;  // calls so far
   CallRecord records[kRecords];
   char failure[2][kText];  // with a ticket that says so: what went wrong; taken in turn like arrivals
-  Survivor survivor;
+  SurvivorBoard survivor;
   alignas(kLine) std::byte small[2][kSmall];
   alignas(kLine) std::byte stage[2][kStage];
 };
@@ -85,8 +85,6 @@ struct alignas(kLine) FaultBoard {
   std::atomic<Fault> fault;  // written last
   std::int32_t rank;
   char text[kText];
-  Counter decided;                          // who has survived: 1 while it is written, then 2
-  std::uint64_t survived[kMostRanks / 64];  // a bit a rank
 };
 
 // Where everything is. The memory begins as zeros and belongs to somebody else.

@@ -1,6 +1,7 @@
 // The backend of ranks that only have messages: TCP, on one host or several.
 #include <fstream>
 #include <mutex>
+#include <unistd.h>
 
 #include "backend.h"
 #include "call_numbers.h"
@@ -15,11 +16,12 @@ namespace {
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(std::unique_ptr<Transport> transport, std::uint32_t epoch, const BackendOptions& options,
+  TcpBackend(std::unique_ptr<MeshTransport> transport, std::uint32_t epoch, const BackendOptions& options,
              const NetworkCost& cost)
       : transport_(std::move(transport)),
         collectives_(*transport_, options.reproducible, true, cost),
-        numbers_(transport_->size(), epoch, options.algorithm) {}
+        numbers_(transport_->size(), epoch, options.algorithm),
+        survivors_(transport_->line(), options.timeout, epoch + 1) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
@@ -27,10 +29,7 @@ class TcpBackend final : public Backend {
   void abort(const std::string& why) noexcept override { transport_->abort(why); }
   std::string flight_recorder() const override { return recorder_.to_string(rank()); }
 
-  std::unique_ptr<Rendezvous> survivors() override {
-    throw CommError(
-        "shrink: ranks over tcp cannot find each other again yet; start the job anew from a checkpoint");
-  }
+  Survivors& survivors() override { return survivors_; }
 
   void run(Collective& call) override {
     numbers_.number(call.record);
@@ -61,15 +60,19 @@ class TcpBackend final : public Backend {
     call.in = call.out = unwanted.data();
   }
 
-  const std::unique_ptr<Transport> transport_;
+  const std::unique_ptr<MeshTransport> transport_;
   MessageCollectives collectives_;
   CallNumbers numbers_;
   Recorder recorder_;
+  Survivors survivors_;
 };
 
+// Loopback reaches who has the same kernel, unless one of them is in a container.
 std::string host() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  char network[64] = {};
+  if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0) id += network;
   return id;
 }
 

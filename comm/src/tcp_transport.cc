@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kVerdict{1000};
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
-class TcpTransport final : public Transport {
+class TcpTransport final : public MeshTransport {
  public:
   TcpTransport(Mesh mesh, std::vector<int> hosts, const TcpOptions& options)
       : rank_(mesh.rank),
@@ -56,6 +56,7 @@ class TcpTransport final : public Transport {
   int size() const override { return static_cast<int>(peers_.size()); }
   std::string name() const override { return "tcp"; }
   const std::vector<int>& hosts() const override { return hosts_; }
+  Line& line() override { return *keeper_; }
 
   void begin(const CallRecord& call, const std::string& failure) override {
     call_ = call;
@@ -252,7 +253,7 @@ class TcpTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
+std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
   const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
   Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout);
   std::vector<int> hosts = meet_neighbours(rendezvous, mesh, options.host);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rendezvous.h"
+#include "survivors.h"
 #include "transport.h"
 
 namespace heddle::detail {
@@ -23,8 +24,13 @@ struct TcpOptions {
   std::chrono::microseconds spin{50};
 };
 
+class MeshTransport : public Transport {
+ public:
+  virtual Line& line() = 0;  // over the control connections, which outlive a failure
+};
+
 // Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it
 // says that this rank leaves, after what it has sent has arrived; waits `timeout` at most.
-std::unique_ptr<Transport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
+std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
 }  // namespace heddle::detail

@@ -3,6 +3,8 @@
 //   error KIND NS TEXT what a call threw, and when, on CLOCK_MONOTONIC
 //   shrunk SIZE        it has gone on with the others, and what they computed was right
 //   refused KIND TEXT  it could not
+//   shrinking          it has heard of a death, and calls shrink
+//   grown SIZE         it has met the others again, and what they computed was right
 //   done               the scenario has come to its end
 #include <chrono>
 #include <csignal>
@@ -150,6 +152,56 @@ void loop(Communicator& comm) {
   go_on_without(comm);
 }
 
+// What is in the environment; 0 if nothing.
+int number(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : 0;
+}
+
+// Until so many are left as are to be.
+void survive(Ranks& comm) {
+  const int last = number("SURVIVORS");
+  for (bool whole = false; !whole;) {
+    try {
+      Random random(3);
+      for (say("going"); !whole;) step(*comm, random);
+    } catch (const CommError&) {
+      say_error("error", true);
+    }
+    say("shrinking");
+    comm = comm->shrink();
+    try {
+      steps(*comm, 5, 7);
+      whole = comm->size() == last;
+    } catch (const PeerLost&) {  // somebody has died since
+      continue;
+    }
+    say("shrunk " + std::to_string(comm->size()));
+  }
+}
+
+// With those that are started anew, so often as is asked for. Only who has been there from the start knows how often that
+// has been.
+void regrow(Ranks& comm) {
+  for (std::int64_t met = 0;; ++met) {
+    try {
+      NDArray most = full({1}, static_cast<double>(met), DType::i64);
+      comm->all_reduce(most, ReduceOp::max);
+      met = most.to_vector<std::int64_t>()[0];
+      steps(*comm, 5, 7);
+      say("grown " + std::to_string(comm->size()));
+      if (met == number("MEETINGS")) return;
+      // Who is to grow without a fault does so while the others still call.
+      Random random(3);
+      for (say("going"); number("GROW") == 0 || comm->rank() != 0;) step(*comm, random);
+    } catch (const CommError&) {
+      say_error("error", true);
+    }
+    if (number("SHRINK")) comm = comm->shrink();
+    comm = comm->grow(number("GROW"), std::chrono::seconds(30));
+  }
+}
+
 void compute_for(std::chrono::milliseconds time) {
   volatile double sink = 1;
   for (const auto end = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < end;) {
@@ -263,6 +315,8 @@ void split_death(Ranks& comm) {
 const std::map<std::string, std::function<void(Ranks&)>> kScenarios{
     {"sweep", sweep},
     {"loop", [](Ranks& comm) { loop(*comm); }},
+    {"survive", survive},
+    {"regrow", regrow},
     {"leave", leave},
     {"compute-long", compute_long},
     {"fork", fork_inside},

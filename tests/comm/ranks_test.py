@@ -38,20 +38,37 @@ class Rank:
 class Job:
     """Ranks of one scenario; leaving the context ends those that are left."""
 
-    def __init__(self, program, scenario, size, hosts, **environment):
+    def __init__(self, program, scenario, size, hosts=1, meeting=None, prefix=lambda number: [], **environment):
+        """`prefix`: what stands before the program, by rank. Without `meeting` a unix socket of its own."""
         self.place = tempfile.mkdtemp(prefix="heddle-ranks-")
-        self.meeting = f"unix:{self.place}/meeting"
+        self.meeting = meeting or f"unix:{self.place}/meeting"
         self.selector, self.ranks = selectors.DefaultSelector(), []
+        self.command, self.hosts, self.prefix, self.environment = [program, scenario], hosts, prefix, environment
         for number in range(size):
-            variables = {**os.environ, "HEDDLE_RANK": str(number), "HEDDLE_SIZE": str(size),
-                         "HEDDLE_RENDEZVOUS": self.meeting, **environment}
-            if hosts > 1:
-                variables["HEDDLE_COMM_HOST"] = str(number * hosts // size)
-            process = subprocess.Popen([program, scenario], stdout=subprocess.PIPE, env=variables,
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            os.set_blocking(process.stdout.fileno(), False)
-            self.ranks.append(Rank(number, process))
-            self.selector.register(process.stdout, selectors.EVENT_READ, self.ranks[-1])
+            self.ranks.append(self.start(number, size))
+
+    def start(self, number, size):
+        variables = {**os.environ, "HEDDLE_RANK": str(number), "HEDDLE_SIZE": str(size),
+                     "HEDDLE_RENDEZVOUS": self.meeting, **self.environment}
+        if self.hosts > 1:
+            variables["HEDDLE_COMM_HOST"] = str(number * self.hosts // size)
+        process = subprocess.Popen([*self.prefix(number), *self.command], stdout=subprocess.PIPE, env=variables,
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.set_blocking(process.stdout.fileno(), False)
+        rank = Rank(number, process)
+        self.selector.register(process.stdout, selectors.EVENT_READ, rank)
+        return rank
+
+    def replace(self, numbers):
+        """Kills ranks, and starts others in their places."""
+        for number in numbers:
+            self.ranks[number].process.kill()
+        for number in numbers:
+            old = self.ranks[number]
+            old.process.wait()
+            self.until(lambda: not old.open, "nothing more comes from the dead")
+            old.process.stdout.close()
+            self.ranks[number] = self.start(number, len(self.ranks))
 
     def __enter__(self):
         return self
@@ -197,6 +214,59 @@ def kills(options):
     print(f"  {options.kills} kills; the last survivor heard after {max(latest, default=0) * 1000:.0f} ms at most")
 
 
+def kills_in_shrink(options):
+    """One after the other dies while those that are left look for each other."""
+    for _ in range(options.kills):
+        size = options.random.randint(3, 6)
+        victims = options.random.sample(range(size), options.random.randint(2, size - 1))
+        left = size - len(victims)
+        with options.job("survive", size, SURVIVORS=str(left)) as job:
+            def check():
+                job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                for victim in victims:
+                    job.ranks[victim].process.kill()
+                    time.sleep(options.random.choice((0, 0.001, 0.003, 0.01, 0.03)))  # the moment is to be any
+                job.end({victim: -signal.SIGKILL for victim in victims})
+                survivors = [rank for rank in job.ranks if rank.number not in victims]
+                finished(job, victims)
+                for rank in survivors:
+                    expect(f"shrunk {left}" in rank.lines, f"rank {rank.number} has not gone on with {left}")
+            with_report(job, check)
+
+
+def comebacks(options):
+    """Ranks die and come back, now and then all but one."""
+    for again in range(max(options.kills // 5, 2)):
+        size, meetings = options.random.randint(2, 4), 2
+        environment = {"MEETINGS": str(meetings), "SHRINK": str(again % 2), "HEDDLE_COMM_TIMEOUT": "20"}
+        with options.job("regrow", size, **environment) as job:
+            def check():
+                for _ in range(meetings):
+                    job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
+                    for rank in job.ranks:
+                        rank.lines.clear()
+                    job.replace(options.random.sample(range(size), options.random.randint(1, size - 1)))
+                job.end()
+                finished(job)
+                for rank in job.ranks:
+                    expect(rank.first("grown") == f"grown {size}", f"rank {rank.number} has not met the others")
+            with_report(job, check)
+
+
+def growth(options):
+    """More ranks than at the start; those that are there hear of it in the middle of their calls."""
+    with options.job("regrow", 2, MEETINGS="1", GROW="4", HEDDLE_COMM_TIMEOUT="20") as job:
+        def check():
+            job.until(lambda: job.ranks[1].first("error"), "the others are told that one grows")
+            error_of(job.ranks[1], ["CommAborted"])
+            job.ranks += [job.start(number, 4) for number in (2, 3)]
+            job.end()
+            finished(job)
+            for rank in job.ranks:
+                expect("grown 4" in rank.lines, f"rank {rank.number} has not met all")
+        with_report(job, check)
+
+
 def stops(options):
     """A rank is stopped, missed, and goes on too late."""
     timeout, latest = 0.4, []
@@ -254,6 +324,9 @@ TESTS = {
     "mismatch": mismatch,
     "split-death": split_death,
     "kills": kills,
+    "kills-in-shrink": kills_in_shrink,
+    "comebacks": comebacks,
+    "growth": growth,
     "stops": stops,
     "paused": paused,
 }

@@ -10,6 +10,7 @@
 #include "../support/arguments.h"
 #include "frame.h"
 #include "mesh.h"
+#include "neighbours.h"
 #include "tcp_transport.h"
 #include "thread_ranks.h"
 
@@ -93,6 +94,7 @@ std::exception_ptr with_impostor(const std::function<void(Mesh&)>& impostor, con
       return receive(*transport, 1);
     }
     Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
+    meet_neighbours(rendezvous, mesh, "another host");
     impostor(mesh);
     // Rank 0 ends its connections when it has had enough.
     if (mesh.links[0].control) read_to_end(*mesh.links[0].control);
@@ -137,7 +139,7 @@ class AfterStrangers : public Rendezvous {
   std::uint32_t epoch() const override { return inner_.epoch(); }
   std::vector<std::string> all_gather(const std::string& mine) override {
     const auto all = inner_.all_gather(mine);
-    strangers_(all[0]);
+    if (strangers_) std::exchange(strangers_, nullptr)(all[0]);  // addresses are what is told first
     return all;
   }
 
@@ -436,7 +438,8 @@ TEST_CASE("tcp: a rank that meets the others but never connects is named") {
 TEST_CASE("tcp: leaving ends though nobody reads what was sent") {
   const auto errors = run_ranks(2, [](Rendezvous& rendezvous) {
     if (rendezvous.rank() == 1) {
-      const Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
+      Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
+      meet_neighbours(rendezvous, mesh, "another host");
       rendezvous.all_gather("rank 0 has left");
       return;
     }

@@ -29,7 +29,10 @@ std::vector<std::string> one_of_each() {
   ControlFrame leave{FrameKind::leave, 3, 1, 18};
   ControlFrame abort{FrameKind::abort, 3, 1, 19};
   abort.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
-  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey), encode(abort, kKey)};
+  ControlFrame word{FrameKind::word, 3, 1, 20};
+  word.word = std::string("of a survivor\0", 14);
+  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey), encode(abort, kKey),
+          encode(word, kKey)};
 }
 
 std::uint64_t siphash(std::size_t size) {

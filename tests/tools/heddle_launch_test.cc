@@ -194,6 +194,41 @@ TEST_CASE("the first rank that fails ends the others, and the job with its exit 
   CHECK(holds(outcome.error, "\n    the disk is full\n"));
 }
 
+TEST_CASE("a rank that fails is started again, so often as was asked for, and nobody else is") {
+  adopt_orphans();
+  const std::string script =
+      "echo run $HEDDLE_RANK/$HEDDLE_SIZE restart $HEDDLE_RESTART; printf half;"
+      "[ $HEDDLE_RANK = 1 ] || exit 0; sleep 600 & case $HEDDLE_RESTART in"
+      " 0) kill -KILL $$;; 1) echo >&2; exit 3;; 2) exit $LAST;; esac";
+  const Outcome good = shell(script, {"-n", "2", "--restarts", "2", "--env", "LAST=0"});
+  CHECK(good.status == 0);
+  CHECK(lines_of(good.out) ==
+        std::multiset<std::string>{"[0] run 0/2 restart 0", "[0] half", "[1] run 1/2 restart 0", "[1] half",
+                                   "[1] run 1/2 restart 1", "[1] half", "[1] run 1/2 restart 2", "[1] half"});
+  CHECK(holds(good.error, "was killed by signal 9 (Killed); it is started again, restart 1 of 2\n"));
+  CHECK(holds(good.error, "ended with exit code 3; it is started again, restart 2 of 2\n"));
+  const Outcome bad = shell(script, {"-n", "2", "--restarts", "2", "--env", "LAST=5"});
+  CHECK(bad.status == 5);
+  CHECK(holds(bad.error, "ended with exit code 5"));
+  check_all_end({});  // what the dead had started
+}
+
+TEST_CASE("on another host too") {
+  const TemporaryDirectory directory;
+  const Outcome outcome =
+      shell("echo $HEDDLE_RESTART; [ $HEDDLE_RESTART = 1 ]",
+            {"--ssh", fake_ssh(directory), "--hosts", "a:1", "--restarts", "1", "--no-prefix"});
+  CHECK(outcome.status == 0);
+  CHECK(lines_of(outcome.out) == std::multiset<std::string>{"0", "1"});
+}
+
+TEST_CASE("who is told to end is not started again") {
+  Running running({"launch", "-n", "2", "--restarts", "9", "--", "sh", "-c", "echo; exec sleep 600"});
+  running.read(2);
+  running.send(SIGTERM);
+  CHECK(running.end() == 128 + SIGTERM);
+}
+
 TEST_CASE("a rank that is killed by a signal") {
   const Outcome outcome = shell("[ $HEDDLE_RANK = 0 ] || exec sleep 600; kill -SEGV $$");
   CHECK(outcome.status == 128 + SIGSEGV);
@@ -320,6 +355,7 @@ TEST_CASE("misuse is told and starts nothing") {
       {{"echo"}, "say how many ranks"},
       {{"-n", "0", "echo"}, "not in range"},
       {{"-n", "x", "echo"}, "x"},
+      {{"-n", "1", "--restarts", "-1", "echo"}, "not in range"},
       {{"-n", "1", "--bogus", "echo"}, "unknown option --bogus"},
       {{"--hosts", "a:0", "echo"}, "'a:0'"},
       {{"--hosts", "a,,b", "echo"}, "--hosts"},
@@ -342,7 +378,8 @@ TEST_CASE("misuse is told and starts nothing") {
 TEST_CASE("--help teaches") {
   const Outcome outcome = launch({"--help"});
   CHECK(outcome.status == 0);
-  for (const char* part : {"heddle launch -n 4 ./train", "--hosts a:2,b:2", "HEDDLE_WORKERS", "Ctrl-C"}) {
+  for (const char* part :
+       {"heddle launch -n 4 ./train", "--hosts a:2,b:2", "HEDDLE_WORKERS", "Ctrl-C", "--restarts"}) {
     CHECK(holds(outcome.out, part));
   }
 }

@@ -26,6 +26,7 @@ struct Options {
   bool no_prefix = false;
   bool no_bind = false;
   double grace = 5;
+  int restarts = 0;
   std::vector<std::string> variables, program;
 };
 
@@ -104,9 +105,10 @@ void share_cores(Environment& environment, int local_size) {
   }
 }
 
-RankProgram program_of(const RankPlan& rank, int size, const std::string& rendezvous,
+RankProgram program_of(const RankPlan& rank, int restart, int size, const std::string& rendezvous,
                        const Options& options) {
   Environment environment = identity(rank, size, rendezvous);
+  environment["HEDDLE_RESTART"] = std::to_string(restart);
   if (rank.host.empty()) {
     for (const std::string& one : options.variables) {
       environment.emplace(one.substr(0, one.find('=')), one.substr(one.find('=') + 1));
@@ -154,14 +156,14 @@ int run(const Options& options) {
   const std::unique_ptr<SocketDirectory> directory = all_here ? std::make_unique<SocketDirectory>() : nullptr;
   const std::string rendezvous = directory ? "unix:" + directory->path() + "/job.sock" : tcp_rendezvous(plan);
   Guard guard(directory ? directory->path() : "");
-  std::vector<RankProgram> programs;
-  for (const RankPlan& rank : plan) {
-    programs.push_back(program_of(rank, static_cast<int>(plan.size()), rendezvous, options));
-  }
-  return run_job(programs,
+  const auto program = [&](const RankPlan& rank, int restart) {
+    return program_of(rank, restart, static_cast<int>(plan.size()), rendezvous, options);
+  };
+  return run_job(plan, program,
                  {.prefix = !options.no_prefix,
                   .output = options.output,
-                  .grace = std::chrono::milliseconds(static_cast<long long>(options.grace * 1000))},
+                  .grace = std::chrono::milliseconds(static_cast<long long>(options.grace * 1000)),
+                  .restarts = options.restarts},
                  guard);
 }
 
@@ -177,6 +179,11 @@ constexpr const char* kDescription =
     "signal),\n"
     "after its last lines of stderr. Ctrl-C and SIGTERM go to all ranks; a second one kills them.\n"
     "Whatever a rank has started ends with it.\n\n"
+    "    heddle launch -n 4 --restarts 2 ./elastic      a rank that fails is started again, twice in all\n\n"
+    "It finds the same variables and HEDDLE_RESTART, how many restarts there have been. The others go on to "
+    "run: "
+    "the program\n"
+    "has to meet again, with Communicator::grow().\n\n"
     "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
     "by the\n"
     "number of ranks on the host, 1 at least. Ranks of this host stay on cores of their own, if there are as "
@@ -207,6 +214,12 @@ void add_launch(CLI::App& program, Action& action, const Behind& behind) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str()
       ->type_name("SECONDS");
+  command
+      ->add_option("--restarts", options->restarts,
+                   "how often ranks that fail are started again, in all, before one that fails ends the job")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str()
+      ->type_name("N");
   command
       ->add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")
       ->type_name("NAME[=VALUE]")

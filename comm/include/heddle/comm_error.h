@@ -20,7 +20,7 @@ class CommMismatch : public CommError {
 };
 
 // A rank's process has ended, or it left the communicator while others were calling. The communicator is of no use any
-// more; the survivors go on with Communicator::shrink.
+// more; the survivors go on with Communicator::shrink or grow.
 class PeerLost : public CommError {
  public:
   PeerLost(const std::string& what, int lost) : CommError(what), rank_(lost) {}

@@ -26,7 +26,8 @@ namespace heddle {
 
 namespace detail {
 class CommState;
-}
+struct Origin;
+}  // namespace detail
 
 // avg divides the sum by the number of ranks; on integers it truncates. On bools sum is or, prod is and, and there is no avg.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
@@ -106,15 +107,23 @@ class Communicator {
 
   // Fails what is called here and on all other ranks, now and later, with CommAborted. Any thread; returns at once.
   void abort(const std::string& why);
-  // Collective over those still alive: a communicator of them, in the old order. Blocks; throws CommError.
+  // Collective over those still alive: a communicator of them, in the old order. Aborts this one. Blocks until all have
+  // come, though more of them die meanwhile; throws CommError saying who has not within twice the timeout, and PeerLost
+  // if the others have taken this rank for dead.
   std::shared_ptr<Communicator> shrink();
+  // Collective of this job's processes that live and of those started anew, which call create(): all meet where create()
+  // met, as the ranks they were launched as, `size` in all (0: as many as last time). Aborts this communicator. Blocks
+  // until all have come, for `patience` (0: the timeout); then CommError says who has not, and it may be called again.
+  std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds patience = {});
 
   // The last 1,024 calls of each rank that can be seen from here, for people. Any thread, at any time.
   std::string flight_recorder() const;
 
  private:
-  explicit Communicator(std::shared_ptr<detail::CommState> state);
+  Communicator(std::shared_ptr<detail::CommState> state, std::shared_ptr<const detail::Origin> origin);
+  void give_up(const char* call);
   std::shared_ptr<detail::CommState> state_;
+  std::shared_ptr<const detail::Origin> origin_;  // null: not of a whole job
 };
 
 }  // namespace heddle

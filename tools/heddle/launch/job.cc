@@ -39,7 +39,7 @@ struct Rank {
   Process process;
   Descriptor file;  // with --output
   LineWriter out, error;
-  std::optional<int> status;  // of waitpid, once it has ended
+  std::optional<int> status;  // of waitpid, once it has ended for good
   std::string name() const {
     return "rank " + std::to_string(plan.rank) + (plan.host.empty() ? "" : " on " + plan.host);
   }
@@ -60,7 +60,8 @@ std::string describe(int status) {
 
 class Job {
  public:
-  Job(const JobOptions& options, Guard& guard) : options_(options), guard_(guard) {
+  Job(const ProgramOf& program, const JobOptions& options, Guard& guard)
+      : program_(program), options_(options), guard_(guard) {
     const sigset_t set = handled_signals();
     signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) throw std::runtime_error("no signalfd");
@@ -73,8 +74,8 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  void add(const RankProgram& program) {
-    const std::string number = std::to_string(program.plan.rank);
+  void add(const RankPlan& plan) {
+    const std::string number = std::to_string(plan.rank);
     Descriptor file;
     if (!options_.output.empty()) {
       const std::string path = options_.output + "/rank-" + number + ".log";
@@ -83,10 +84,8 @@ class Job {
     }
     const std::string prefix = options_.prefix && !file ? "[" + number + "] " : "";
     const int out = file ? file.get() : STDOUT_FILENO, error = file ? file.get() : STDERR_FILENO;
-    Process process = start(program.words, program.environment, program.cores, !program.plan.host.empty());
-    guard_.watch(process.id);
-    ranks_.push_back(std::make_unique<Rank>(Rank{program.plan,
-                                                 std::move(process),
+    ranks_.push_back(std::make_unique<Rank>(Rank{plan,
+                                                 run_program(plan, 0),
                                                  std::move(file),
                                                  LineWriter(out, prefix),
                                                  LineWriter(error, prefix),
@@ -173,11 +172,29 @@ class Job {
     int status = 0;
     ::waitpid(rank.process.id, &status, 0);
     guard_.forget(rank.process.id);
+    if (exit_code(status) != 0 && !ending_ && restarts_ < options_.restarts) return restart(rank, status);
     rank.status = status;
     if (exit_code(status) != 0 && !ending_) {
       first_failed_ = &rank;
       end(SIGTERM);
     }
+  }
+
+  Process run_program(const RankPlan& plan, int restart) {
+    const RankProgram program = program_(plan, restart);
+    Process process = start(program.words, program.environment, program.cores, !plan.host.empty());
+    guard_.watch(process.id);
+    return process;
+  }
+
+  void restart(Rank& rank, int status) {
+    empty(rank.process.out, rank.out);
+    empty(rank.process.error, rank.error);
+    write_all(STDERR_FILENO, "heddle launch: " + rank.name() + " (process " +
+                                 std::to_string(rank.process.id) + ") " + describe(status) +
+                                 "; it is started again, restart " + std::to_string(++restarts_) + " of " +
+                                 std::to_string(options_.restarts) + "\n");
+    rank.process = run_program(rank.plan, restarts_);
   }
 
   // A second one is for those who do not want to wait.
@@ -211,11 +228,13 @@ class Job {
     write_all(STDERR_FILENO, text);
   }
 
+  const ProgramOf& program_;
   const JobOptions options_;
   Guard& guard_;
   Descriptor signals_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Rank* first_failed_ = nullptr;
+  int restarts_ = 0;
   bool ending_ = false;  // what ends now was told to
   int signal_ = 0;       // that the launcher was sent
   std::optional<Clock::time_point> kill_at_, all_ended_;
@@ -229,12 +248,13 @@ void block_signals() {
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
-int run_job(const std::vector<RankProgram>& programs, const JobOptions& options, Guard& guard) {
+int run_job(const std::vector<RankPlan>& plan, const ProgramOf& program, const JobOptions& options,
+            Guard& guard) {
   if (!options.output.empty() && ::mkdir(options.output.c_str(), 0777) != 0 && errno != EEXIST) {
     throw std::runtime_error("cannot make the directory " + options.output + ": " + std::strerror(errno));
   }
-  Job job(options, guard);
-  for (const RankProgram& program : programs) job.add(program);
+  Job job(program, options, guard);
+  for (const RankPlan& rank : plan) job.add(rank);
   return job.run();
 }
 
