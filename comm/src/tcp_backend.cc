@@ -89,6 +89,8 @@ std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendO
   TcpOptions tcp;
   tcp.address = choose_address("", one_host(rendezvous));
   tcp.timeout = options.timeout;
+  tcp.security = SecurityPolicy::from_environment().at(
+      tcp.address, "rank " + std::to_string(rendezvous.rank()) + " would listen at " + tcp.address);
   return std::make_unique<TcpBackend>(make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), options);
 }
 

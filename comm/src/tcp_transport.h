@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rendezvous.h"
+#include "security.h"
 #include "transport.h"
 
 namespace heddle::detail {
@@ -21,6 +22,7 @@ struct TcpOptions {
   // How long a transfer tries again before it sleeps: waking up costs more than a small message's way. 0 where no core
   // is to spare.
   std::chrono::microseconds spin{50};
+  Security security{};  // of the connections
 };
 
 // Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it

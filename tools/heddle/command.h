@@ -21,5 +21,6 @@ using Behind = std::optional<std::vector<std::string>>;
 void add_launch(CLI::App& program, Action& action, const Behind& behind);
 
 void add_doctor(CLI::App& program, Action& action);
+void add_keygen(CLI::App& program, Action& action);
 
 }  // namespace heddle::tool
