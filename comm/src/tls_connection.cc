@@ -34,14 +34,17 @@ namespace {
 constexpr std::size_t kRecord = 16384;  // the largest one of TLS
 // What is taken from or given to the connection in one step: the other direction has its turn then.
 constexpr std::size_t kMostAtOnce = 512 * 1024;
-constexpr std::size_t kReadBuffer =
-    128 * 1024;  // a call of the kernel for each few records instead of two for one
+// A call of the kernel for a few records instead of two for each.
+constexpr std::size_t kReadAhead = 64 * 1024;
 constexpr std::string_view kProtocol = "heddle/1";
 
-// What OpenSSL reads from and writes to. Its own socket BIO would raise SIGPIPE.
+// What OpenSSL reads from and writes to. Its own socket BIO would raise SIGPIPE; and its own reading ahead moves all that
+// it has read to the front of its buffer for each record.
 struct Wire {
   int fd = -1;
   bool broken = false;
+  std::vector<char> in{};
+  std::size_t taken = 0, filled = 0;  // of in
 };
 
 Wire& wire_of(BIO* bio) { return *static_cast<Wire*>(BIO_get_data(bio)); }
@@ -61,10 +64,19 @@ int wire_write(BIO* bio, const char* data, int size) {
 }
 
 int wire_read(BIO* bio, char* data, int size) {
+  Wire& wire = wire_of(bio);
   BIO_clear_retry_flags(bio);
-  const ssize_t got = recv(wire_of(bio).fd, data, static_cast<std::size_t>(size), MSG_DONTWAIT);
-  if (got < 0 && later()) BIO_set_retry_read(bio);
-  return static_cast<int>(got);
+  if (wire.taken == wire.filled) {
+    const ssize_t got = recv(wire.fd, wire.in.data(), wire.in.size(), MSG_DONTWAIT);
+    if (got < 0 && later()) BIO_set_retry_read(bio);
+    if (got <= 0) return static_cast<int>(got);
+    wire.taken = 0;
+    wire.filled = static_cast<std::size_t>(got);
+  }
+  const std::size_t count = std::min(static_cast<std::size_t>(size), wire.filled - wire.taken);
+  std::memcpy(data, wire.in.data() + wire.taken, count);
+  wire.taken += count;
+  return static_cast<int>(count);
 }
 
 long wire_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH; }
@@ -94,7 +106,7 @@ class TlsConnection final : public Connection {
       : socket_(std::move(socket)),
         context_(std::move(context)),
         limits_(limits),
-        wire_{socket_.fd()},
+        wire_{.fd = socket_.fd(), .in = std::vector<char>(kReadAhead)},
         ssl_(SSL_new(context_->ssl.get()), SSL_free) {
     BIO* bio = BIO_new(wire_method());
     if (!ssl_ || !bio) throw CommError("there is no memory for TLS");
@@ -133,7 +145,7 @@ class TlsConnection final : public Connection {
   Wire wire_;
   const std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
   short send_wants_ = POLLOUT, receive_wants_ = POLLIN;
-  bool drained_ = false;    // nothing whole is left in OpenSSL's buffer
+  bool drained_ = false;    // nothing whole is left of what was read
   bool half_sent_ = false;  // a record that the kernel has not taken all of
   bool ended_ = false;      // the other side sends nothing more
   bool dead_ = false;       // OpenSSL must not be called any more
@@ -283,13 +295,18 @@ void TlsConnection::hear_why() {
   if (done <= 0) note(done, receive_wants_);
 }
 
+// While the news of it waits for room OpenSSL does not read either, and two that did so would wait for each other: so only
+// when there is room.
 void TlsConnection::change_key() {
   if (under_this_key_ < limits_.bytes_per_key || half_sent_) return;
+  pollfd room{socket_.fd(), POLLOUT, 0};
+  if (poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
   if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) under_this_key_ = 0;
 }
 
 std::optional<pollfd> TlsConnection::before_sleep(bool to_send, bool to_receive) {
-  if (dead_ || (to_receive && !drained_ && SSL_has_pending(ssl_.get()))) return std::nullopt;
+  const bool more = SSL_has_pending(ssl_.get()) || wire_.taken < wire_.filled;
+  if (dead_ || (to_receive && !drained_ && more)) return std::nullopt;
   const int events = (to_send ? send_wants_ : 0) | (to_receive ? receive_wants_ : 0);
   return pollfd{socket_.fd(), static_cast<short>(events), 0};
 }
@@ -318,8 +335,6 @@ bool configure(SSL_CTX* ssl, const KeyFiles& files) {
   SSL_CTX_set_num_tickets(ssl, 0);
   SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_read_ahead(ssl, 1);
-  SSL_CTX_set_default_read_buffer_len(ssl, kReadBuffer);
   SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(ssl, verify, nullptr);
   SSL_CTX_set_max_cert_list(ssl, 4096);
