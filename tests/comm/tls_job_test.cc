@@ -171,14 +171,13 @@ TEST_CASE("tls: strangers at the port of a mesh disturb nobody") {
       std::uint32_t epoch() const override { return real_.epoch(); }
       std::vector<std::string> all_gather(const std::string& mine) override {
         auto texts = real_.all_gather(mine);
-        if (address_.empty()) {
-          address_ = texts[0];
-        } else {
-          company_(address_);  // the second time they say what they have against each other
-        }
+        ++round_;
+        if (round_ == 1) address_ = texts[0];
+        if (round_ == 2) company_(address_);  // they have just said what they have against each other
         return texts;
       }
       std::string address_{};
+      int round_ = 0;
       Rendezvous& real_;
       const std::function<void(const std::string&)>& company_;
     };
