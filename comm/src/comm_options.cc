@@ -23,14 +23,14 @@ std::chrono::milliseconds seconds_of(const char* name, const std::string& text) 
   return std::chrono::milliseconds(std::lround(seconds * 1000));
 }
 
+}  // namespace
+
 bool flag_of(const char* name) {
   const std::string text = variable(name);
   if (text.empty() || text == "0" || text == "off") return false;
   if (text == "1" || text == "on") return true;
   throw InvalidArgument(std::string(name) + " is '" + text + "'; want 1 or 0");
 }
-
-}  // namespace
 
 BackendOptions backend_options(const CommOptions& options) {
   BackendOptions result;

@@ -8,7 +8,8 @@
 
 namespace heddle::detail {
 
-// Both throw InvalidArgument naming the variable.
+// All throw InvalidArgument naming the variable.
+bool flag_of(const char* name);  // 1 or 0
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
 

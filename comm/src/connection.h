@@ -7,6 +7,7 @@
 #include <optional>
 #include <poll.h>
 #include <span>
+#include <string>
 
 #include "socket.h"
 
@@ -23,13 +24,16 @@ struct Step {
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Both take the head first, then the body. An error of the connection is closed.
+  // Both take the head first, then the body. An error of the connection is closed. What would block is sent again as it
+  // was, or with more behind it.
   virtual Step send(std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   virtual Step receive(std::span<std::byte> head, std::span<std::byte> body) = 0;
   // What to poll for after the wanted ones would block. Nothing: something has changed since; try again.
   virtual std::optional<pollfd> before_sleep(bool to_send, bool to_receive) = 0;
   // The connection beneath, to be tuned.
   virtual const Socket& socket() const = 0;
+  // Why one cannot talk to the other side at all, once that is closed: "it shows ..." Empty: for no reason of this kind.
+  virtual std::string trouble() const { return {}; }
 
   // Nothing more is sent; the other side sees the end after all that came before.
   virtual void finish_sending() = 0;

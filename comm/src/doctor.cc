@@ -5,12 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <heddle/comm_error.h>
+#include <heddle/comm_keys.h>
 #include <heddle/doctor.h>
-#include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
+#include "comm_options.h"
 #include "doctor_checks.h"
 #include "interfaces.h"
+#include "security.h"
 
 namespace heddle::detail {
 namespace {
@@ -94,20 +97,48 @@ void examine_addresses(Findings& findings, const LaunchEnvironment& job) {
   }
 }
 
+// The user's keys, if they are there and in order. True: between hosts they would be used.
+bool examine_keys(Findings& findings, bool needed) {
+  try {
+    const std::string directory = comm_keys_directory();
+    if (const auto files = read_key_files(directory)) {
+      const std::string own = fingerprint_of(files->key.get());
+      const bool listed = files->allowed.contains(own);
+      findings.push_back({listed ? Level::ok : Level::note, "keys",
+                          own + " in " + directory + ", which only this user can read; " +
+                              std::to_string(files->allowed.size()) + " allowed" +
+                              (listed ? "" : ", but not this one itself: ranks with it refuse each other")});
+      return true;
+    }
+    findings.push_back({needed ? Level::problem : Level::ok, "keys",
+                        "none in " + directory + "; heddle keygen makes one, for jobs of several hosts"});
+  } catch (const CommError& error) {
+    findings.push_back({needed ? Level::problem : Level::note, "keys", error.what()});
+  }
+  return false;
+}
+
 void examine_security(Findings& findings, const LaunchEnvironment& job) {
-  const char* set = std::getenv("HEDDLE_COMM_INSECURE");
-  const bool allowed = set && std::string(set) == "1";
-  if (allowed) {
-    findings.push_back({Level::note, "security",
-                        "HEDDLE_COMM_INSECURE=1: what goes to other hosts is not encrypted, "
-                        "and anybody who reaches the ports can join"});
-  } else if (job.local_size < job.size) {
-    findings.push_back({Level::problem, "security",
-                        "ranks on several hosts would talk unencrypted, which needs "
-                        "HEDDLE_COMM_INSECURE=1"});
-  } else {
-    findings.push_back(
-        {Level::ok, "security", "nothing leaves this host; that would need HEDDLE_COMM_INSECURE=1"});
+  try {
+    const bool several = job.local_size < job.size, encrypt = flag_of("HEDDLE_COMM_ENCRYPT");
+    const bool insecure = flag_of("HEDDLE_COMM_INSECURE");
+    SecurityPolicy::from_environment();
+    const bool keys = examine_keys(findings, (several || encrypt) && !insecure);
+    if (insecure) {
+      findings.push_back({Level::note, "security",
+                          "HEDDLE_COMM_INSECURE=1: what goes to other hosts is not encrypted, "
+                          "and anybody who reaches the ports can join"});
+    } else if (keys) {
+      findings.push_back({Level::ok, "security",
+                          std::string(encrypt ? "everything over TCP is" : "what leaves this host would be") +
+                              " encrypted (TLS 1.3), among the keys that are allowed"});
+    } else {
+      findings.push_back(
+          {several ? Level::problem : Level::ok, "security",
+           "nothing may leave this host: that needs heddle keygen, or HEDDLE_COMM_INSECURE=1"});
+    }
+  } catch (const InvalidArgument& error) {
+    findings.push_back({Level::problem, "security", error.what()});
   }
 }
 

@@ -27,9 +27,10 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
-// "key address port"; the key that counts is rank 0's.
+// A rank says "key protection address port". The key that counts is rank 0's; the protection is the name of the key that
+// it shows when it encrypts, or that it does not.
 Endpoint endpoint_from(const std::string& text, int rank) {
-  const auto first = text.find(' '), second = text.find(' ', first + 1);
+  const auto first = text.find(' ', text.find(' ') + 1), second = text.find(' ', first + 1);
   Endpoint endpoint;
   if (first != text.npos && second != text.npos) {
     endpoint.address = text.substr(first + 1, second - first - 1);
@@ -51,13 +52,18 @@ struct Pending {
 
 class Builder {
  public:
-  Builder(Mesh& mesh, Rendezvous& rendezvous, Socket listener, Clock::time_point deadline)
-      : mesh_(mesh), rendezvous_(rendezvous), listener_(std::move(listener)), deadline_(deadline) {}
+  Builder(Mesh& mesh, Rendezvous& rendezvous, Socket listener, const Security& security,
+          Clock::time_point deadline)
+      : mesh_(mesh),
+        rendezvous_(rendezvous),
+        listener_(std::move(listener)),
+        security_(security),
+        deadline_(deadline) {}
 
   void connect(int rank, const Endpoint& to) {
     for (ConnectionUse channel : {ConnectionUse::data, ConnectionUse::control}) {
       Pending& pending = pending_.emplace_back();
-      pending.connection = plain_connection(connect_to(to.address, to.port));
+      pending.connection = security_.connect(connect_to(to.address, to.port));
       pending.expected = rank;
       pending.channel = channel;
       pending.to_send = hello(channel);
@@ -97,7 +103,7 @@ class Builder {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
       throw CommError("rank " + std::to_string(missing()) + " has not connected to rank " +
-                      std::to_string(mesh_.rank) + " in time");
+                      std::to_string(mesh_.rank) + " in time" + refused_);
     }
     poll(polled.data(), polled.size(), static_cast<int>(std::min<std::int64_t>(left, kNap.count())));
     rendezvous_.check();
@@ -107,7 +113,7 @@ class Builder {
     const std::size_t most = 2 * mesh_.links.size() + kStrangers;
     while (Socket socket = accept_from(listener_)) {
       if (pending_.size() >= most) drop_oldest_stranger();
-      pending_.emplace_back().connection = plain_connection(std::move(socket));
+      pending_.emplace_back().connection = security_.accept(std::move(socket));
     }
   }
 
@@ -163,19 +169,58 @@ class Builder {
   }
 
   void refuse(Pending& pending) {
+    const std::string trouble = pending.connection->trouble();
     if (pending.expected >= 0) {
       throw CommError("rank " + std::to_string(pending.expected) + " cannot be reached from rank " +
-                      std::to_string(mesh_.rank) + " at the address it gave at the rendezvous");
+                      std::to_string(mesh_.rank) + " at the address it gave at the rendezvous" +
+                      (trouble.empty() ? "" : ": " + trouble));
     }
+    if (!trouble.empty()) refused_ = "; one has come and was refused: " + trouble;
     pending.connection.reset();
   }
 
   Mesh& mesh_;
   Rendezvous& rendezvous_;
   Socket listener_;
+  const Security& security_;
   const Clock::time_point deadline_;
   std::vector<Pending> pending_;
+  std::string refused_;  // the last stranger whose key was not accepted
 };
+
+std::string protection_in(const std::string& text) {
+  const auto before = text.find(' ');
+  return text.substr(before + 1, text.find(' ', before + 1) - before - 1);
+}
+
+// What this rank has against the others' protection; empty: nothing.
+std::string objection(int rank, const std::vector<std::string>& all, const Security& security) {
+  for (int other = 0; other < static_cast<int>(all.size()); ++other) {
+    const std::string why = security.reason_against(protection_in(all[static_cast<std::size_t>(other)]));
+    if (!why.empty()) {
+      return "rank " + std::to_string(rank) + " does not accept rank " + std::to_string(other) + ": " + why;
+    }
+  }
+  return "";
+}
+
+// All ranks find the same wrong, before any of them waits for a connection that does not come.
+void agree_on_protection(Rendezvous& rendezvous, const std::vector<std::string>& all,
+                         const Security& security) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const bool first = protection_in(all[0]) == Security::kPlain,
+               other = protection_in(all[rank]) == Security::kPlain;
+    if (first == other) continue;
+    throw CommError(
+        "rank " + std::to_string(rank) + (other ? " does not encrypt" : " encrypts") + " and rank 0 " +
+        (first ? "does not" : "does") +
+        ": HEDDLE_COMM_ENCRYPT, HEDDLE_COMM_INSECURE and HEDDLE_COMM_INTERFACE must be alike on all");
+  }
+  if (!security.encrypts()) return;
+  for (const std::string& why : rendezvous.all_gather(objection(rendezvous.rank(), all, security))) {
+    if (!why.empty()) throw CommError(why);
+  }
+}
 
 unsigned host_lost_after(std::chrono::milliseconds timeout) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(timeout.count(), 1, kHostLost.count()));
@@ -184,14 +229,16 @@ unsigned host_lost_after(std::chrono::milliseconds timeout) {
 }  // namespace
 
 Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
-               std::chrono::milliseconds timeout) {
+               std::chrono::milliseconds timeout, const Security& security) {
   Mesh mesh{rendezvous.rank(), rendezvous.epoch()};
   mesh.links.resize(static_cast<std::size_t>(rendezvous.size()));
   Socket listener = listen_on(address, ports, 2 * rendezvous.size() + static_cast<int>(kStrangers));
-  const std::string mine = to_text(random_key()) + " " + address + " " + std::to_string(port_of(listener));
+  const std::string mine = to_text(random_key()) + " " + security.own_key() + " " + address + " " +
+                           std::to_string(port_of(listener));
   const std::vector<std::string> all = rendezvous.all_gather(mine);
   mesh.key = key_from(all.at(0).substr(0, all[0].find(' ')));
-  Builder builder(mesh, rendezvous, std::move(listener), Clock::now() + timeout);
+  agree_on_protection(rendezvous, all, security);
+  Builder builder(mesh, rendezvous, std::move(listener), security, Clock::now() + timeout);
   for (int rank = 0; rank < mesh.rank; ++rank) {
     builder.connect(rank, endpoint_from(all[static_cast<std::size_t>(rank)], rank));
   }

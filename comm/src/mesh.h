@@ -9,6 +9,7 @@
 #include "connection.h"
 #include "frame.h"
 #include "rendezvous.h"
+#include "security.h"
 
 namespace heddle::detail {
 
@@ -26,8 +27,8 @@ struct Mesh {
 };
 
 // Listens on `address` at one of the ports until all have come. Strangers that connect are dropped. Throws CommError
-// naming a rank that cannot be reached, or has not come in time.
+// naming a rank that cannot be reached, has not come in time, or is not to take part.
 Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
-               std::chrono::milliseconds timeout);
+               std::chrono::milliseconds timeout, const Security& security = {});
 
 }  // namespace heddle::detail

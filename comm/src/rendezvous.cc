@@ -43,6 +43,25 @@ void check_text(const std::string& text) {
   throw InvalidArgument("all_gather: got " + std::to_string(text.size()) + " bytes, want 65536 at most");
 }
 
+// For the channels that something is to come from or go to.
+struct Waiting {
+  Waiting() = default;
+  explicit Waiting(Channel& one, bool to_receive = true) { add(one, to_receive); }
+  void add(Channel& one, bool to_receive = true) {
+    if (const auto wanted = one.before_sleep(to_receive)) {
+      polled.push_back(*wanted);
+    } else {
+      ready = true;
+    }
+  }
+  void until(Clock::time_point deadline) {
+    ::poll(polled.data(), polled.size(), ready ? 0 : left_until(deadline));
+  }
+
+  std::vector<pollfd> polled{};
+  bool ready = false;  // one has something already
+};
+
 // A job of one meets nobody.
 class Alone : public Rendezvous {
  public:
@@ -60,8 +79,11 @@ class Alone : public Rendezvous {
 // Rank 0: all others have a connection to it. One thread, one poll.
 class Root : public Rendezvous {
  public:
-  Root(const LaunchEnvironment& job, milliseconds timeout)
-      : size_(job.size), timeout_(timeout), place_(job), others_(static_cast<std::size_t>(job.size)) {
+  Root(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
+      : size_(job.size),
+        timeout_(timeout),
+        place_(job, security),
+        others_(static_cast<std::size_t>(job.size)) {
     join();
   }
 
@@ -129,20 +151,17 @@ class Root : public Rendezvous {
 
   // Waits until something has come from anybody, and takes it.
   void step(Listener* listener, std::vector<bool>* there, std::vector<std::string>* texts) {
-    std::vector<pollfd> ready;
-    for (int rank = 1; rank < size_; ++rank) {
-      const auto& other = others_[at(rank)];
-      if (!other) continue;
-      const bool writes = other->has_unsent();
-      ready.push_back({other->socket(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+    Waiting waiting;
+    for (const auto& other : others_) {
+      if (other) waiting.add(*other);
     }
     Clock::time_point until = deadline_;
     for (const Stranger& one : strangers_) {
-      ready.push_back({one.channel->socket(), POLLIN, 0});
+      waiting.add(*one.channel);
       until = std::min(until, one.deadline);
     }
-    if (listener) ready.push_back({listener->socket(), POLLIN, 0});
-    ::poll(ready.data(), ready.size(), left_until(until));
+    if (listener) waiting.polled.push_back({listener->socket(), POLLIN, 0});
+    waiting.until(until);
     take_from_ranks(listener != nullptr, there, texts);
     if (listener) take_from_strangers(*listener);
     if (left_until(deadline_) == 0) fail_for_time(there);
@@ -179,7 +198,7 @@ class Root : public Rendezvous {
   void take_from_strangers(Listener& listener) {
     std::deque<Stranger> still;
     for (Stranger& one : strangers_) {
-      if (stays(one)) still.push_back(std::move(one));
+      if (stays(one, listener)) still.push_back(std::move(one));
     }
     strangers_ = std::move(still);
     if (auto channel = listener.accept()) {
@@ -189,8 +208,12 @@ class Root : public Rendezvous {
   }
 
   // Whether it has not said yet who it is, and still may.
-  bool stays(Stranger& one) {
+  bool stays(Stranger& one, const Listener& listener) {
+    if (listener.encrypts() && one.channel->greets_plainly()) fail_for_security(*one.channel, true);
     const bool alive = one.channel->receive();
+    if (!listener.encrypts() && one.channel->greets_encrypted()) fail_for_security(*one.channel, false);
+    if (const std::string trouble = one.channel->trouble(); !trouble.empty())
+      refused_ = "; one came: " + trouble;
     try {
       const auto frame = one.channel->next(size_);
       if (!frame) return alive && Clock::now() < one.deadline;
@@ -217,15 +240,26 @@ class Root : public Rendezvous {
     return "";
   }
 
+  // Its first words are nothing that a stranger says by chance.
+  [[noreturn]] void fail_for_security(const Channel& one, bool encrypts) {
+    const std::string text =
+        "a rank has come to " + place_.text + " that " +
+        (encrypts ? "does not encrypt, and rank 0 does" : "encrypts, and rank 0 does not") +
+        ": HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE must be the same on all ranks";
+    one.answer_plainly(header(FrameType::failure, -1), text);
+    tell_all(text, -1);
+    throw CommError(text);
+  }
+
   void send_all() {
     while (true) {
-      std::vector<pollfd> ready;
+      Waiting waiting;
       for (int rank = 1; rank < size_; ++rank) {
         if (!channel(rank).flush()) fail_for(rank, "has ended or left");
-        if (channel(rank).has_unsent()) ready.push_back({channel(rank).socket(), POLLOUT, 0});
+        if (channel(rank).has_unsent()) waiting.add(channel(rank), false);
       }
-      if (ready.empty()) return;
-      ::poll(ready.data(), ready.size(), left_until(deadline_));
+      if (waiting.polled.empty() && !waiting.ready) return;
+      waiting.until(deadline_);
       if (left_until(deadline_) == 0) fail_for_time(nullptr);
     }
   }
@@ -237,9 +271,9 @@ class Root : public Rendezvous {
       if (there ? !(*there)[at(rank)] : channel(rank).has_unsent()) late.push_back(rank);
     }
     if (late.empty()) return;
-    const std::string text = ranks(late) + " of " + std::to_string(size_) +
-                             (late.size() == 1 ? " has" : " have") + " not " +
-                             (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_);
+    const std::string text =
+        ranks(late) + " of " + std::to_string(size_) + (late.size() == 1 ? " has" : " have") + " not " +
+        (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) + refused_;
     tell_all(text, late.front());
     if (joining) throw CommError(text);
     throw PeerSilent(text, late.front());
@@ -257,8 +291,8 @@ class Root : public Rendezvous {
     for (auto& other : others_) {
       if (!other) continue;
       other->post(header(FrameType::failure, about), why);
-      pollfd ready{other->socket(), POLLOUT, 0};
-      while (other->flush() && other->has_unsent() && ::poll(&ready, 1, left_until(deadline)) > 0) continue;
+      while (other->flush() && other->has_unsent() && left_until(deadline) > 0)
+        Waiting(*other, false).until(deadline);
     }
   }
 
@@ -271,13 +305,14 @@ class Root : public Rendezvous {
   std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: itself, or has not come
   std::deque<Stranger> strangers_;                // have connected, oldest first
   std::string broken_;                            // why this is over
+  std::string refused_;                           // the last one whose key was not accepted
 };
 
 // All other ranks.
 class Peer : public Rendezvous {
  public:
-  Peer(const LaunchEnvironment& job, milliseconds timeout)
-      : rank_(job.rank), size_(job.size), timeout_(timeout), place_(job) {
+  Peer(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
+      : rank_(job.rank), size_(job.size), timeout_(timeout), place_(job, security) {
     join();
   }
 
@@ -345,13 +380,14 @@ class Peer : public Rendezvous {
       } catch (const BadFrame& error) {
         refuse(error.what());
       }
+      if (const std::string trouble = root_->trouble(); !trouble.empty())
+        throw CommError("rank " + std::to_string(rank_) + " and what listens at " + place_.text +
+                        " cannot talk: " + trouble);
       if (!alive) return std::nullopt;
       if (left_until(deadline_) == 0) {
         throw PeerSilent("rank 0 has not answered at " + place_.text + " in " + seconds(timeout_), 0);
       }
-      const bool writes = root_->has_unsent();
-      pollfd ready{root_->socket(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0};
-      ::poll(&ready, 1, left_until(deadline_));
+      Waiting(*root_).until(deadline_);
     }
   }
 
@@ -388,14 +424,15 @@ class Peer : public Rendezvous {
 
 }  // namespace
 
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds timeout) {
+std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds timeout,
+                                 const SecurityPolicy& security) {
   if (job.size < 1 || job.rank < 0 || job.rank >= job.size) {
     throw InvalidArgument("meet: there is no rank " + std::to_string(job.rank) + " of " +
                           std::to_string(job.size));
   }
   if (job.size == 1) return std::make_unique<Alone>();
-  if (job.rank == 0) return std::make_unique<Root>(job, timeout);
-  return std::make_unique<Peer>(job, timeout);
+  if (job.rank == 0) return std::make_unique<Root>(job, timeout, security);
+  return std::make_unique<Peer>(job, timeout, security);
 }
 
 }  // namespace heddle::detail

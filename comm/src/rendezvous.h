@@ -9,6 +9,8 @@
 
 #include <heddle/launch_environment.h>
 
+#include "security.h"
+
 namespace heddle::detail {
 
 class Rendezvous {
@@ -25,7 +27,8 @@ class Rendezvous {
 };
 
 // Rank 0 listens where `job` says, the others keep trying until `timeout` has passed. A unix socket's peers must be
-// processes of the same user (SO_PEERCRED).
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, std::chrono::milliseconds timeout);
+// processes of the same user (SO_PEERCRED); a port's have a key, as far as `security` wants that.
+std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, std::chrono::milliseconds timeout,
+                                 const SecurityPolicy& security = SecurityPolicy::from_environment());
 
 }  // namespace heddle::detail

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <netdb.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include <netinet/tcp.h>
 
 #include "interfaces.h"
+#include "socket.h"
 
 namespace heddle::detail {
 namespace {
@@ -28,22 +28,11 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-class Socket {
- public:
-  explicit Socket(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    if (fd_ < 0) throw CommError(std::string("no socket: ") + std::strerror(errno));
-  }
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
+Socket stream_socket(int family) {
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) throw CommError("no socket: " + last_error());
+  return socket;
+}
 
 Address unix_address(const std::string& path) {
   Address address;
@@ -75,12 +64,11 @@ std::string text_of(const Address& address) {
   return error == 0 ? text : "";
 }
 
-void refuse_open_network(const MeetingPlace& place, const Address& address) {
-  const char* allowed = std::getenv("HEDDLE_COMM_INSECURE");
-  if (is_loopback_address(text_of(address)) || (allowed && std::string(allowed) == "1")) return;
-  throw CommError("the ranks would meet at " + place.text + " (" + text_of(address) +
-                  "), which others can reach, and messages are not encrypted yet: set HEDDLE_COMM_INSECURE=1 "
-                  "if everybody in that network may read and change them");
+// How connections at one address are made. Unix sockets know their peers without it.
+Security security_at(const MeetingPlace& place, const Address& address) {
+  if (place.is_unix) return {};
+  const std::string numeric = text_of(address);
+  return place.security.at(numeric, "the ranks would meet at " + place.text + " (" + numeric + ")");
 }
 
 // Debian's /etc/hosts gives a host's own name a loopback address, which ranks on other hosts cannot come to.
@@ -91,25 +79,25 @@ std::vector<Address> addresses_of(const MeetingPlace& place) {
     return is_loopback_address(text_of(one));
   });
   if (named && place.several_hosts && reaches_only_here) all = resolve(choose_address("", false), place.port);
-  for (const Address& one : all) refuse_open_network(place, one);
+  for (const Address& one : all) security_at(place, one);  // refuses what is open to others
   return all;
 }
 
-bool same_user(int socket) {
+bool same_user(const Socket& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
+  return ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
 // 0 or errno.
-int connect_within(int socket, const Address& address, int milliseconds) {
-  if (::connect(socket, address.get(), address.length) == 0) return 0;
+int connect_within(const Socket& socket, const Address& address, int milliseconds) {
+  if (::connect(socket.fd(), address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  pollfd ready{socket, POLLOUT, 0};
+  pollfd ready{socket.fd(), POLLOUT, 0};
   if (::poll(&ready, 1, milliseconds) <= 0) return ETIMEDOUT;
   int error = 0;
   socklen_t length = sizeof error;
-  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+  return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
 // The directory of sockets whose names others could guess has to be the user's own.
@@ -126,7 +114,7 @@ void prepare_directory(const std::string& path) {
 }
 
 [[noreturn]] void cannot_listen(const MeetingPlace& place) {
-  throw CommError("cannot listen at " + place.text + ": " + std::strerror(errno));
+  throw CommError("cannot listen at " + place.text + ": " + last_error());
 }
 
 // Whether nobody listens there: a job has left it that was killed.
@@ -136,15 +124,15 @@ bool remove_stale(const MeetingPlace& place, const Address& address) {
   if (!S_ISSOCK(found.st_mode) || found.st_uid != ::geteuid()) {
     throw CommError("cannot listen at " + place.text + ": there is something else");
   }
-  const Socket probe(AF_UNIX);
-  if (::connect(probe.get(), address.get(), address.length) == 0 || errno != ECONNREFUSED) return false;
+  const Socket probe = stream_socket(AF_UNIX);
+  if (::connect(probe.fd(), address.get(), address.length) == 0 || errno != ECONNREFUSED) return false;
   return ::unlink(place.path.c_str()) == 0 || errno == ENOENT;
 }
 
 }  // namespace
 
-MeetingPlace::MeetingPlace(const LaunchEnvironment& job)
-    : text(job.rendezvous), several_hosts(job.local_size < job.size) {
+MeetingPlace::MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& policy)
+    : text(job.rendezvous), several_hosts(job.local_size < job.size), security(policy) {
   constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
   is_unix = text.starts_with("unix:");
   if (is_unix) {
@@ -167,19 +155,20 @@ std::unique_ptr<Listener> Listener::open(const MeetingPlace& place) {
   if (place.is_unix) prepare_directory(place.path);
   std::vector<Address> all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
   for (const Address& address : all) {
-    Socket socket(address.family());
+    Socket socket = stream_socket(address.family());
     const int on = 1;
-    if (!place.is_unix) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    int result = ::bind(socket.get(), address.get(), address.length);
+    if (!place.is_unix) ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    int result = ::bind(socket.fd(), address.get(), address.length);
     if (result != 0 && errno == EADDRINUSE && place.is_unix && remove_stale(place, address)) {
-      result = ::bind(socket.get(), address.get(), address.length);
+      result = ::bind(socket.fd(), address.get(), address.length);
     }
     if (result != 0 && errno == EADDRINUSE) continue;
     if (result != 0) {
       if (&address == &all.back()) cannot_listen(place);
       continue;
     }
-    std::unique_ptr<Listener> listener(new Listener(socket.release(), place.path));
+    std::unique_ptr<Listener> listener(
+        new Listener(std::move(socket), place.path, security_at(place, address)));
     if (place.is_unix) {
       ::chmod(place.path.c_str(), 0600);
       ::lstat(place.path.c_str(), &listener->file_);
@@ -195,27 +184,25 @@ Listener::~Listener() {
   const bool ours = !path_.empty() && ::lstat(path_.c_str(), &now) == 0 && now.st_ino == file_.st_ino &&
                     now.st_dev == file_.st_dev;
   if (ours) ::unlink(path_.c_str());
-  ::close(socket_);
 }
 
 std::unique_ptr<Channel> Listener::accept() {
-  const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (socket < 0) return nullptr;
-  auto channel = std::make_unique<Channel>(socket);
-  return path_.empty() || same_user(socket) ? std::move(channel) : nullptr;
+  Socket socket = accept_from(socket_);
+  if (!socket || (!path_.empty() && !same_user(socket))) return nullptr;
+  return std::make_unique<Channel>(security_.accept(std::move(socket)));
 }
 
 std::unique_ptr<Channel> connect_to(const MeetingPlace& place, int milliseconds) {
   const auto all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
   for (const Address& address : all) {
-    Socket socket(address.family());
-    if (connect_within(socket.get(), address, milliseconds) != 0) continue;
-    if (place.is_unix && !same_user(socket.get())) {
+    Socket socket = stream_socket(address.family());
+    if (connect_within(socket, address, milliseconds) != 0) continue;
+    if (place.is_unix && !same_user(socket)) {
       throw CommError("another user's process listens at " + place.text);
     }
     const int on = 1;
-    if (!place.is_unix) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return std::make_unique<Channel>(socket.release());
+    if (!place.is_unix) ::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return std::make_unique<Channel>(security_at(place, address).connect(std::move(socket)));
   }
   return nullptr;
 }

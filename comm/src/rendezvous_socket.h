@@ -8,17 +8,19 @@
 #include <heddle/launch_environment.h>
 
 #include "rendezvous_wire.h"
+#include "security.h"
 
 namespace heddle::detail {
 
 // LaunchEnvironment::rendezvous, taken apart. Throws InvalidArgument.
 struct MeetingPlace {
-  explicit MeetingPlace(const LaunchEnvironment& job);
+  MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& security);
   std::string text;  // as it was given, for messages
   bool is_unix = false;
   std::string path;        // of unix
   std::string host, port;  // of tcp
   bool several_hosts = false;
+  mutable SecurityPolicy security;  // remembers the keys; one thread
 };
 
 // Listens. A unix socket's file is removed with it; one that a dead job has left is replaced.
@@ -30,14 +32,17 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  int socket() const { return socket_; }
+  int socket() const { return socket_.fd(); }
+  bool encrypts() const { return security_.encrypts(); }
   // The next that has come; null if there is none, or it was another user's process.
   std::unique_ptr<Channel> accept();
 
  private:
-  Listener(int socket, std::string path) : socket_(socket), path_(std::move(path)) {}
-  int socket_;
-  std::string path_;       // empty for tcp
+  Listener(Socket socket, std::string path, Security security)
+      : socket_(std::move(socket)), path_(std::move(path)), security_(std::move(security)) {}
+  Socket socket_;
+  std::string path_;  // empty for tcp
+  Security security_;
   struct stat file_ = {};  // what lies at path_, so that nobody else's is removed
 };
 

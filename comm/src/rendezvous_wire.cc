@@ -1,14 +1,12 @@
 #include "rendezvous_wire.h"
 
-#include <cerrno>
+#include <array>
 #include <cstring>
+#include <span>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace heddle::detail {
 namespace {
-
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 void check(const FrameHeader& header, int job_size) {
   if (header.magic != FrameHeader::kMagic) throw BadFrame("what came is no message of a Heddle job");
@@ -28,18 +26,30 @@ void check(const FrameHeader& header, int job_size) {
 
 }  // namespace
 
-Channel::~Channel() { ::close(socket_); }
-
 bool Channel::receive() {
   constexpr std::size_t kMost = sizeof(FrameHeader) + kLongestText;
-  char buffer[8192];
+  std::array<char, 8192> buffer;
   while (in_.size() < kMost) {
-    const ssize_t count = ::recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
-    if (count == 0) return false;
-    if (count < 0) return would_block();
-    in_.append(buffer, static_cast<std::size_t>(count));
+    const Step step = connection_->receive(std::as_writable_bytes(std::span(buffer)), {});
+    if (step.outcome != Step::Outcome::moved) return step.outcome == Step::Outcome::would_block;
+    in_.append(buffer.data(), step.bytes);
   }
   return true;
+}
+
+bool Channel::greets_plainly() const {
+  std::uint32_t magic = 0;
+  const auto there = ::recv(connection_->socket().fd(), &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT);
+  return there == sizeof magic && magic == FrameHeader::kMagic;
+}
+
+void Channel::answer_plainly(FrameHeader header, const std::string& text) const {
+  // Closing with something unread would take the answer back.
+  std::array<char, 4096> unread;
+  while (::recv(connection_->socket().fd(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) continue;
+  std::string frame;
+  pack(frame, header, text);
+  (void)!::send(connection_->socket().fd(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 std::optional<Frame> Channel::next(int job_size) {
@@ -73,10 +83,9 @@ void Channel::post(FrameHeader header, const std::string& text) {
 bool Channel::flush() {
   while (has_unsent()) {
     const std::string& first = *out_.front();
-    const ssize_t count =
-        ::send(socket_, first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0) return would_block();
-    sent_ += static_cast<std::size_t>(count);
+    const Step step = connection_->send(std::as_bytes(std::span(first)).subspan(sent_), {});
+    if (step.outcome != Step::Outcome::moved) return step.outcome == Step::Outcome::would_block;
+    sent_ += step.bytes;
     if (sent_ < first.size()) continue;
     out_.pop_front();
     sent_ = 0;

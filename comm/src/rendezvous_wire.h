@@ -1,4 +1,4 @@
-// The frames of a rendezvous, and a socket that carries them without ever blocking.
+// The frames of a rendezvous, and how a connection carries them without ever blocking.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include <utility>
 
 #include <heddle/comm_error.h>
+
+#include "tls_connection.h"
 
 namespace heddle::detail {
 
@@ -53,27 +55,33 @@ class BadFrame : public CommError {
 using Packed = std::shared_ptr<const std::string>;
 void pack(std::string& into, FrameHeader header, const std::string& text);
 
-// Owns a non-blocking socket.
 class Channel {
  public:
-  explicit Channel(int socket) : socket_(socket) {}
-  ~Channel();
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
+  explicit Channel(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  int socket() const { return socket_; }
+  // What to poll for. Nothing: something has come already.
+  std::optional<pollfd> before_sleep(bool to_receive) {
+    return connection_->before_sleep(has_unsent(), to_receive);
+  }
+  // Why one cannot talk to the other side, which is gone: Connection::trouble.
+  std::string trouble() const { return connection_->trouble(); }
+  // Who has connected and not been heard yet: a rank that does not encrypt, or (to one that does not) a rank that does.
+  bool greets_plainly() const;
+  bool greets_encrypted() const { return is_tls_hello(in_); }
+  // To who does not encrypt; as much of it as goes at once.
+  void answer_plainly(FrameHeader header, const std::string& text) const;
   // Takes what has come, one frame's worth at most. False: the other side is gone.
   bool receive();
   // The next frame of what was received, if all of it is there. Throws BadFrame as soon as a header is none.
   std::optional<Frame> next(int job_size);
   void post(FrameHeader header, const std::string& text = "");
   void post(Packed frames) { out_.push_back(std::move(frames)); }
-  // Sends as much as the socket takes. False: the other side is gone.
+  // Sends as much as the connection takes. False: the other side is gone.
   bool flush();
   bool has_unsent() const { return !out_.empty(); }
 
  private:
-  int socket_;
+  std::unique_ptr<Connection> connection_;
   std::string in_;
   std::deque<Packed> out_;
   std::size_t sent_ = 0;  // of the first

@@ -91,6 +91,8 @@ std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendO
   const NetworkCost cost = agreed_tuning(rendezvous, options.tuning);
   tcp.address = choose_address("", one_host(rendezvous));
   tcp.timeout = options.timeout;
+  tcp.security = SecurityPolicy::from_environment().at(
+      tcp.address, "rank " + std::to_string(rendezvous.rank()) + " would listen at " + tcp.address);
   return std::make_unique<TcpBackend>(make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), options, cost);
 }
 

@@ -255,7 +255,7 @@ class TcpTransport final : public MeshTransport {
 
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
   const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
-  Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout);
+  Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout, options.security);
   std::vector<int> hosts = meet_neighbours(rendezvous, mesh, options.host);
   return std::make_unique<TcpTransport>(std::move(mesh), std::move(hosts), options);
 }

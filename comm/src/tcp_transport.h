@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rendezvous.h"
+#include "security.h"
 #include "survivors.h"
 #include "transport.h"
 
@@ -22,6 +23,7 @@ struct TcpOptions {
   // How long a transfer tries again before it sleeps: waking up costs more than a small message's way. 0 where no core
   // is to spare.
   std::chrono::microseconds spin{50};
+  Security security{};  // of the connections
 };
 
 class MeshTransport : public Transport {

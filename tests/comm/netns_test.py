@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two hosts: network namespaces of their own with a wire (veth) between them, which is cut while ranks call.
 
-    netns_test.py PROGRAM [--cuts 3] [--seed 1]
+    netns_test.py PROGRAM [--cuts 3] [--seed 1] [--keys DIR]
 
 PROGRAM is rank_program. Runs in a user namespace, so nobody has to be root; exits with 77 where that is forbidden, or
 where there is no iproute2."""
@@ -42,6 +42,9 @@ def ip(*words):
 class TwoHosts:
     """This namespace is the near one; the far one lives as long as a process that waits in it."""
 
+    def __init__(self, keys):
+        self.protection = {"HEDDLE_COMM_KEYS": keys} if keys else {"HEDDLE_COMM_INSECURE": "1"}
+
     def __enter__(self):
         self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE)
@@ -68,7 +71,7 @@ class TwoHosts:
 
     def job(self, program, scenario, size, **environment):
         """The first half of the ranks is on the near host; the two do not see each other's memory."""
-        hosts = {"HEDDLE_COMM_INSECURE": "1", **environment}
+        hosts = {**self.protection, **environment}
         return Job(program, scenario, size, hosts=2, meeting=f"tcp:{NEAR}:{PORT}",
                    prefix=lambda number: [] if number * 2 // size == 0 else self.there(), **hosts)
 
@@ -110,13 +113,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--cuts", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keys", help="what heddle keygen has made: the two hosts encrypt")
     options = parser.parse_args()
     options.random = random.Random(options.seed)
     failures = 0
     for test in (runs, cuts):
         begin = time.monotonic()
         try:
-            with TwoHosts() as hosts:
+            with TwoHosts(options.keys) as hosts:
                 test(options, hosts)
             print(f"ok    {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
         except Failure as failure:

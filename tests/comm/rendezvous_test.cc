@@ -448,12 +448,13 @@ TEST_CASE("a directory for the socket is made, for the user alone") {
         std::filesystem::perms::owner_all);
 }
 
-TEST_CASE("an address that others can reach is refused as long as nothing is encrypted") {
-  if (std::getenv("HEDDLE_COMM_INSECURE")) return;
+TEST_CASE("an address that others can reach is refused without keys") {
+  const test::TemporaryDirectory empty;
+  const SecurityPolicy none({.directory = empty.path});
   for (int rank : {0, 1}) {
-    const auto errors = together(1, [&](int) { meet(job(rank, 2, "tcp:192.0.2.1:5"), kShort); });
+    const auto errors = together(1, [&](int) { meet(job(rank, 2, "tcp:192.0.2.1:5"), kShort, none); });
     CHECK(holds(errors[0], "HEDDLE_COMM_INSECURE=1"));
-    CHECK(holds(errors[0], "not encrypted"));
+    CHECK(holds(errors[0], "heddle keygen"));
   }
 }
 

@@ -428,7 +428,8 @@ TEST_CASE("tcp: hellos of ranks that are not wanted are dropped") {
 
 TEST_CASE("tcp: a rank that meets the others but never connects is named") {
   const auto errors = run_ranks(2, [](Rendezvous& rendezvous) {
-    if (rendezvous.rank() == 1) return (void)rendezvous.all_gather(to_text(random_key()) + " 127.0.0.1 1");
+    if (rendezvous.rank() == 1)
+      return (void)rendezvous.all_gather(to_text(random_key()) + " plain 127.0.0.1 1");
     make_tcp_transport(rendezvous, {.timeout = 50ms});
   });
   CHECK(is("CommError", errors[0]));

@@ -22,5 +22,6 @@ void add_launch(CLI::App& program, Action& action, const Behind& behind);
 
 void add_doctor(CLI::App& program, Action& action);
 void add_simulate(CLI::App& program, Action& action);
+void add_keygen(CLI::App& program, Action& action);
 
 }  // namespace heddle::tool

@@ -192,7 +192,7 @@ constexpr const char* kDescription =
     "Ranks read HEDDLE_RANK, HEDDLE_SIZE, HEDDLE_LOCAL_RANK, HEDDLE_LOCAL_SIZE and HEDDLE_RENDEZVOUS.\n"
     "Other hosts need ssh without a password and the program under the same path; they get all HEDDLE_* "
     "variables.\n"
-    "Between hosts nothing is encrypted yet: set HEDDLE_COMM_INSECURE=1 if you trust the network.";
+    "Between hosts everything is encrypted, with the key that heddle keygen makes.";
 
 }  // namespace
 

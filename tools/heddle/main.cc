@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
       "Starts programs that use Heddle, and looks into what they do.\n\n"
       "Start four ranks: heddle launch -n 4 ./program\n"
       "What is in a way: heddle doctor\n"
+      "Encrypt jobs:     heddle keygen\n"
       "Record a trace:   HEDDLE_TRACE=out.json ./program\n"
       "Look at it:       heddle trace out.json\n"
       "In a browser:     heddle trace out.json --html out.html\n"
@@ -63,6 +64,7 @@ int run(int argc, char** argv) {
   add_launch(program, action, take_program(words));
   add_doctor(program, action);
   add_simulate(program, action);
+  add_keygen(program, action);
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     program.parse(words);

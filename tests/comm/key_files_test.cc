@@ -1,0 +1,98 @@
+#include "key_files.h"
+
+#include <filesystem>
+#include <string>
+#include <sys/stat.h>
+
+#include <doctest/doctest.h>
+
+#include <heddle/comm_error.h>
+
+#include "message_of.h"
+#include "tls_ends.h"
+
+using namespace heddle;
+using namespace heddle::detail;
+using namespace heddle::test;
+
+namespace {
+
+unsigned mode_of(const std::string& path) {
+  struct stat found {};
+  REQUIRE(stat(path.c_str(), &found) == 0);
+  return found.st_mode & 0777;
+}
+
+std::string complaint(const Keys& keys) {
+  return message_of<CommError>([&] { keys.files(); });
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a new key is its user's alone, and on its own list") {
+  const TemporaryDirectory parent;
+  const std::string directory = parent.file("a/b");
+  const CommKey key = make_comm_key(directory, false);
+  CHECK(mode_of(directory) == 0700);
+  CHECK(mode_of(key.file) == 0600);
+  CHECK(mode_of(key.allowed_file) == 0600);
+  CHECK(read_file(key.allowed_file) == key.line + "\n");
+  const auto files = read_key_files(directory);
+  REQUIRE(files);
+  CHECK(files->allowed == std::set<std::string>{fingerprint_of(files->key.get())});
+  CHECK(key.line.starts_with(*files->allowed.begin() + "  "));
+}
+
+TEST_CASE("a key is replaced only by who says so, and the other keys stay") {
+  const Keys keys, other;
+  keys.allow(other);
+  const std::string before = read_file(keys.key.file);
+  CHECK(holds(message_of<CommError>([&] { make_comm_key(keys.directory.path, false); }), "--force"));
+  CHECK(read_file(keys.key.file) == before);
+  const CommKey key = make_comm_key(keys.directory.path, true);
+  CHECK(read_file(key.file) != before);
+  CHECK(read_file(key.allowed_file) == other.key.line + "\n" + key.line + "\n");
+}
+
+TEST_CASE("without a key there is none; a key without a list is an error") {
+  const TemporaryDirectory empty;
+  CHECK_FALSE(read_key_files(empty.path));
+  const Keys keys;
+  std::filesystem::remove(keys.key.allowed_file);
+  CHECK(holds(complaint(keys), keys.key.allowed_file));
+}
+
+TEST_CASE("files that others can read or change are not used") {
+  const Keys keys;
+  for (const mode_t mode : {0640, 0604, 0620, 0602}) {
+    REQUIRE(chmod(keys.key.file.c_str(), mode) == 0);
+    CHECK(holds(complaint(keys),
+                keys.key.file + " can be " + (mode & 044 ? "read" : "changed") + " by others"));
+  }
+  REQUIRE(chmod(keys.key.file.c_str(), 0400) == 0);
+  REQUIRE(chmod(keys.key.allowed_file.c_str(), 0644) == 0);
+  CHECK(complaint(keys) == "no error");
+  REQUIRE(chmod(keys.key.allowed_file.c_str(), 0664) == 0);
+  CHECK(holds(complaint(keys), keys.key.allowed_file + " can be changed by others (mode 0664)"));
+}
+
+TEST_CASE("what makes no sense is named by file and line") {
+  const Keys keys, other;
+  const std::string hash = other.fingerprint();
+  write_file(keys.key.allowed_file, "# mine\n\n  " + hash + "\tfrom elsewhere\n" + keys.key.line);
+  CHECK(keys.files().allowed.size() == 2);
+  for (const std::string& bad : {hash.substr(1), hash + "0", hash.substr(0, 70),
+                                 "sha256:" + std::string(64, 'G'), std::string("ssh-rsa AAAA")}) {
+    write_file(keys.key.allowed_file, keys.key.line + "\n\n" + bad + " x\n");
+    CHECK(holds(complaint(keys), keys.key.allowed_file + ":3:"));
+  }
+  write_file(keys.key.allowed_file, keys.key.line);
+  for (const std::string& bad : {std::string(), std::string("nonsense"),
+                                 read_file(keys.key.file).substr(0, 60), std::string(2 << 20, 'x')}) {
+    write_file(keys.key.file, bad);
+    CHECK(holds(complaint(keys), keys.key.file));
+  }
+  CHECK_THROWS_AS(make_comm_key("/proc/nothing", false), CommError);
+}
