@@ -12,6 +12,7 @@ namespace heddle::detail {
 struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
   Algorithm algorithm = Algorithm::automatic;
+  std::string backend = "auto";  // as it was asked for
   bool reproducible = false;
   std::string tuning{};  // a file of rank 0's; see tuning.h
 };

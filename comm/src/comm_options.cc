@@ -44,6 +44,7 @@ BackendOptions backend_options(const CommOptions& options) {
   const std::string& wanted = options.algorithm.empty() ? algorithm : options.algorithm;
   if (!wanted.empty()) result.algorithm = algorithm_from_name(wanted);
   result.tuning = variable("HEDDLE_COMM_TUNING");
+  result.backend = backend_name(options);
   result.reproducible = options.reproducible || flag_of("HEDDLE_COMM_REPRODUCIBLE");
   return result;
 }

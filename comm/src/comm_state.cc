@@ -5,6 +5,7 @@
 #include <exception>
 #include <pthread.h>
 #include <unistd.h>
+#include <vector>
 
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
@@ -222,18 +223,22 @@ void CommState::work() {
   while (true) {
     await_next(lock);
     if (given_up_ || calls_.empty()) break;
-    const std::shared_ptr<Call> call = std::move(calls_.front());
+    std::shared_ptr<Call> call = std::move(calls_.front());
     calls_.pop_front();
     busy_ = true;
     lock.unlock();
     carry(*call);
+    call.reset();
     lock.lock();
   }
   gone_ = true;
-  auto left = std::exchange(calls_, {});
-  std::erase_if(left, [](const std::shared_ptr<Call>& call) { return !call->there; });
+  const auto left = std::exchange(calls_, {});
+  std::vector<Call*> there;
+  for (const std::shared_ptr<Call>& call : left) {
+    if (call->there) there.push_back(call.get());
+  }
   lock.unlock();
-  for (const std::shared_ptr<Call>& call : left) refuse(*call);
+  for (Call* call : there) refuse(*call);
 }
 
 void CommState::run_now(Collective& what) {

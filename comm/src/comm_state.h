@@ -68,7 +68,9 @@ class CommState : public std::enable_shared_from_this<CommState> {
   const Var var_;      // read by all calls: what mutates it comes after those before and before those after
   const Var order_;    // mutated by the ops that give captured calls their places
   const Var outcome_;  // mutated by calls that have no array to leave an error on
-  std::mutex mutex_;   // guards all below
+  // Guards all below. No op is pushed, ended or completed while it is held, nor an array let go of: the engine then starts
+  // what is ready, which may be calls of this communicator.
+  std::mutex mutex_;
   std::condition_variable next_;             // for the thread: the next call may be there
   std::condition_variable done_;             // for others: a call has ended
   int waiting_ = 0;                          // for done_

@@ -326,7 +326,10 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<detail::Member> members = detail::members_of(*state_, colour, key, where);
   if (members.empty()) return nullptr;
   detail::PairRendezvous rendezvous(*state_, members, where);
-  auto backend = detail::make_backend(state_->backend().name(), rendezvous, state_->options());
+  // A part of ranks on several hosts may be on one.
+  const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
+  auto backend =
+      detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous, state_->options());
   return std::shared_ptr<Communicator>(new Communicator(
       std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options()), nullptr));
 }

@@ -203,3 +203,16 @@ TEST_CASE("on every scheduler") {
     });
   }
 }
+
+TEST_CASE("arrays that nobody keeps are let go of while others are reduced") {
+  run_local(2, {}, [](Communicator& comm) {
+    NDArray last;
+    for (int i = 0; i < 100'000; ++i) {
+      NDArray one({4});
+      one.fill(static_cast<float>(i));
+      comm.all_reduce(one);
+      last = one;
+    }
+    CHECK(last.to_vector<float>()[3] == 2.0F * 99'999);
+  });
+}

@@ -294,6 +294,19 @@ void two(Ranks& comm) {
   }
 }
 
+// On two hosts: each half shares one, and so its memory.
+void two_hosts(Ranks& comm) {
+  const Ranks half = comm->split(2 * comm->rank() / comm->size());
+  say("backends " + comm->backend() + " " + half->backend());
+  for (int i = 0; i < 20; ++i) {
+    NDArray a = array(of(50'000, 1), {50'000}), b = array(of(3000, 2), {3000});
+    comm->all_reduce(a);
+    half->all_reduce(b);
+    check(a, comm->size(), "all");
+    check(b, 2 * half->size(), "a half");
+  }
+}
+
 // The last rank dies: its half and the whole hear of it, the other half does not.
 void split_death(Ranks& comm) {
   const Ranks half = comm->split(comm->rank() % 2);
@@ -313,17 +326,12 @@ void split_death(Ranks& comm) {
 }
 
 const std::map<std::string, std::function<void(Ranks&)>> kScenarios{
-    {"sweep", sweep},
-    {"loop", [](Ranks& comm) { loop(*comm); }},
-    {"survive", survive},
-    {"regrow", regrow},
-    {"leave", leave},
-    {"compute-long", compute_long},
-    {"fork", fork_inside},
-    {"mismatch", mismatch},
-    {"exit", just_exit},
-    {"two", two},
-    {"split-death", split_death},
+    {"sweep", sweep},         {"loop", [](Ranks& comm) { loop(*comm); }},
+    {"survive", survive},     {"regrow", regrow},
+    {"leave", leave},         {"compute-long", compute_long},
+    {"fork", fork_inside},    {"mismatch", mismatch},
+    {"exit", just_exit},      {"two", two},
+    {"two-hosts", two_hosts}, {"split-death", split_death},
 };
 
 }  // namespace

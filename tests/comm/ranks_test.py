@@ -182,6 +182,17 @@ def mismatch(options):
             with_report(job, check)
 
 
+def two_hosts(options):
+    for size in (4, 6):
+        with Job(options.program, "two-hosts", size, hosts=2) as job:
+            def check():
+                job.end()
+                finished(job)
+                for rank in job.ranks:
+                    expect(rank.first("backends") == "backends tcp shm", "a host's ranks do not share its memory")
+            with_report(job, check)
+
+
 def split_death(options):
     with options.job("split-death", 4) as job:
         def check():
@@ -319,6 +330,7 @@ TESTS = {
     "compute-long": plain("compute-long"),
     "fork": plain("fork"),
     "two": plain("two"),
+    "two-hosts": two_hosts,
     "leave": lost("leave", 0),
     "exit": lost("exit", 0),
     "mismatch": mismatch,

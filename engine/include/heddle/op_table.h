@@ -25,7 +25,8 @@ struct OpTable {
 
 // An asynchronous op whose function object says `static constexpr bool immediate = true` starts on whatever thread finds
 // that it may, at once, also if all workers are busy: for functions of a microsecond that tell others that the op's vars
-// are there, as a collective's is. They must not block, nor wait for locks that are held while ops are pushed or end.
+// are there, as a collective's is. They must not block, nor wait for locks that anybody holds while it pushes ops, ends
+// them, waits for them or lets go of a var.
 template <class F> constexpr bool is_immediate() {
   if constexpr (requires { F::immediate; }) {
     return F::immediate;
