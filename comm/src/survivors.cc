@@ -125,7 +125,7 @@ bool Survivors::all_at(std::uint64_t round) const {
 }
 
 void Survivors::wait(Clock::time_point deadline, const char* what) {
-  if (Clock::now() <= deadline) return line_.wait();
+  if (line_.now() <= deadline) return line_.wait();
   std::string missing;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
     const bool undecided = mine_.phase != Phase::joining && words_[rank].phase == Phase::joining;
@@ -137,13 +137,15 @@ void Survivors::wait(Clock::time_point deadline, const char* what) {
 }
 
 bool Survivors::agree() {
+  // Heard while the attempt before was made, where it was only one more reason to give that up.
+  if (!mine_.set[static_cast<std::size_t>(line_.rank())]) be_left_out();
   if (!over_.empty()) throw CommError("shrink: " + over_);
   say();
-  auto deadline = Clock::now() + 2 * timeout_;
+  auto deadline = line_.now() + 2 * timeout_;
   for (;;) {
     const News news = look();
     if (news == News::settled) return finish(), false;
-    if (news == News::smaller) deadline = Clock::now() + 2 * timeout_;
+    if (news == News::smaller) deadline = line_.now() + 2 * timeout_;
     if (news == News::none && all_at(0)) break;
     wait(deadline, "called shrink");
   }
@@ -170,7 +172,7 @@ void Survivors::check() {
 std::vector<std::string> Survivors::all_gather(const std::string& mine) {
   check();
   next_round(mine);
-  const auto deadline = Clock::now() + 2 * timeout_;
+  const auto deadline = line_.now() + 2 * timeout_;
   while (!all_at(mine_.round)) {
     wait(deadline, "answered in shrink");
     check();
@@ -198,7 +200,7 @@ bool Survivors::settle(const std::string& problem) {
   mine_.phase = problem.empty() ? Phase::ready : Phase::failed;
   if (problem.empty()) candidate_ = mine_.set;
   next_round(problem.substr(0, kLongestText));
-  const auto begin = Clock::now();
+  const auto begin = line_.now();
   for (;;) {
     const News news = look();
     if (news == News::smaller) return false;
@@ -206,7 +208,7 @@ bool Survivors::settle(const std::string& problem) {
     std::string why;
     const bool all = verdict(why);
     if (all && why.empty()) return finish(), true;
-    if (all && Clock::now() > begin + std::min(timeout_, kForTheDead)) give_up(why);
+    if (all && line_.now() > begin + std::min(timeout_, kForTheDead)) give_up(why);
     try {
       wait(begin + 2 * timeout_, "come to an end with shrink");
     } catch (const CommError& error) {

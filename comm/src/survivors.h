@@ -25,6 +25,8 @@ class Line {
   virtual void say(const std::string& word) = 0;  // to all others; at most kLongestWord
   virtual std::string hear(int rank) = 0;         // the newest; empty: none
   virtual void wait() = 0;                        // until there may be news; a moment at most
+  // What deadlines are measured by; tests have a clock of their own.
+  virtual std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
 };
 constexpr std::size_t kLongestWord = 8 << 10;
 
