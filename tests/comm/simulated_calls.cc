@@ -1,0 +1,503 @@
+// Collectives over simulated connections: bytes come late and in pieces, ops fail, ranks die, and call what others do not.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include <heddle/comm_error.h>
+
+#include "message.h"
+#include "message_collectives.h"
+#include "protocol_seeds.h"
+#include "simulation.h"
+
+namespace heddle::test {
+namespace {
+
+using namespace detail;
+using namespace std::chrono_literals;
+using Time = Simulation::Time;
+
+constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+constexpr auto kDetection = 50ms;  // at most, until a rank knows that another one has died
+constexpr auto kNews = 2ms;        // at most, until it hears what another rank knows
+
+std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+// One way between two ranks: what lies in it, and when which of it arrives.
+struct Wire {
+  struct Chunk {
+    Time when;
+    std::deque<std::byte> bytes{};
+  };
+  std::deque<Chunk> chunks{};
+  std::size_t filled = 0;
+};
+
+class Net {
+ public:
+  Net(Simulation& all, int ranks)
+      : simulation(all), size(ranks), fibers(at(ranks), -1), failures(at(ranks)), gone(at(ranks)) {
+    for (int i = 0; i < ranks * ranks; ++i) wires.emplace_back();
+    constexpr std::size_t kRooms[] = {170, 3000, 1 << 20};
+    room = kRooms[simulation.below(3)];
+    late = std::chrono::microseconds(1 + simulation.below(300));
+    pieces = simulation.one_in(2);
+  }
+  Wire& wire(int from, int to) { return wires[at(from * size + to)]; }
+  void wake(int rank) {
+    if (fibers[at(rank)] >= 0) simulation.wake(fibers[at(rank)]);
+  }
+  // The first counts; the others hear of it, each in its own time.
+  void fail(int rank, const Failure& failure) {
+    if (gone[at(rank)] || failures[at(rank)]) return;
+    failures[at(rank)] = failure;
+    wake(rank);
+    for (int other = 0; other < size; ++other) {
+      if (other != rank) later(kNews, [this, other, failure] { fail(other, failure); });
+    }
+  }
+  void die(int rank) {
+    if (gone[at(rank)] || simulation.ended(fibers[at(rank)])) return;
+    gone[at(rank)] = true;
+    last_death = simulation.now();
+    simulation.kill(fibers[at(rank)]);
+    for (int other = 0; other < size; ++other) {
+      const Failure failure{Failure::Type::lost, rank, "rank " + std::to_string(rank) + " is lost"};
+      if (other != rank) later(kDetection, [this, other, failure] { fail(other, failure); });
+    }
+  }
+  void later(Simulation::Duration most, std::function<void()> what) {
+    simulation.at(simulation.now() + simulation.delay(most), std::move(what));
+  }
+
+  Simulation& simulation;
+  const int size;
+  std::vector<int> fibers;
+  std::vector<std::optional<Failure>> failures;  // by rank, what it knows
+  std::vector<char> gone;
+  Time last_death{};
+  std::vector<int> hosts{};
+  std::size_t room = 0;
+  std::chrono::microseconds late{};
+  bool pieces = false;
+
+ private:
+  std::deque<Wire> wires;
+};
+
+class SimulatedConnection final : public Connection {
+ public:
+  SimulatedConnection(Net& net, int rank, int other) : net_(net), rank_(rank), other_(other) {}
+
+  Step send(std::span<const std::byte> head, std::span<const std::byte> body) override {
+    Wire& wire = net_.wire(rank_, other_);
+    const std::size_t bytes = some(std::min(net_.room - wire.filled, head.size() + body.size()));
+    if (bytes == 0) return {};
+    const Time last = wire.chunks.empty() ? Time{} : wire.chunks.back().when;
+    Wire::Chunk chunk{std::max(last, net_.simulation.now() + net_.simulation.delay(net_.late))};
+    const std::size_t first = std::min(bytes, head.size());
+    chunk.bytes.assign(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(first));
+    chunk.bytes.insert(chunk.bytes.end(), body.begin(),
+                       body.begin() + static_cast<std::ptrdiff_t>(bytes - first));
+    net_.simulation.at(chunk.when, [net = &net_, other = other_] { net->wake(other); });
+    wire.chunks.push_back(std::move(chunk));
+    wire.filled += bytes;
+    return {Step::Outcome::moved, bytes};
+  }
+
+  Step receive(std::span<std::byte> head, std::span<std::byte> body) override {
+    Wire& wire = net_.wire(other_, rank_);
+    if (wire.chunks.empty() || wire.chunks.front().when > net_.simulation.now()) return {};
+    auto& from = wire.chunks.front().bytes;
+    const std::size_t bytes = some(std::min(from.size(), head.size() + body.size()));
+    if (bytes == 0) return {};
+    for (std::size_t i = 0; i < bytes; ++i) {
+      (i < head.size() ? head[i] : body[i - head.size()]) = from.front();
+      from.pop_front();
+    }
+    if (from.empty()) wire.chunks.pop_front();
+    wire.filled -= bytes;
+    net_.wake(other_);
+    return {Step::Outcome::moved, bytes};
+  }
+
+  std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
+  const Socket& socket() const override { throw std::logic_error("there is no socket"); }
+  void finish_sending() override {}
+  bool all_delivered() override { return true; }
+
+ private:
+  std::size_t some(std::size_t most) {
+    return net_.pieces && most > 1 && net_.simulation.one_in(2) ? 1 + net_.simulation.below(most) : most;
+  }
+
+  Net& net_;
+  const int rank_, other_;
+};
+
+// What a tcp transport is, without its keeper, its sockets and its naps.
+class SimulatedTransport final : public Transport {
+ public:
+  SimulatedTransport(Net& net, int rank)
+      : net_(net), rank_(rank), pieces_(IncomingMessage::kPieces), sent_(at(net.size)), received_(sent_) {
+    for (int other = 0; other < net.size; ++other) links_.emplace_back(net, rank, other);
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return net_.size; }
+  std::string name() const override { return "simulated"; }
+  const std::vector<int>& hosts() const override { return net_.hosts; }
+  void begin(const CallRecord& call, const std::string& failure) override {
+    call_ = call;
+    missing_ = call.failed ? Missing{rank_, failure} : Missing{};
+  }
+  Missing end() override { return std::exchange(missing_, {}); }
+  void abort(const std::string& why) noexcept override {
+    net_.fail(rank_, {Failure::Type::aborted, rank_, why});
+  }
+
+  void transfer(const Transfer& transfer) override {
+    raise_if_failed();
+    if (transfer.to >= size() || transfer.from >= size() || transfer.to == rank_ || transfer.from == rank_)
+      throw std::logic_error("a transfer with nobody");
+    OutgoingMessage out;
+    IncomingMessage in;
+    if (transfer.to >= 0)
+      out = OutgoingMessage(call_, transfer.out, missing_, sent_[at(transfer.to)]++, kKey);
+    if (transfer.from >= 0) in = IncomingMessage(transfer, size_of(call_.dtype), pieces_);
+    while (true) {
+      const bool sent = !out.done() && out.step(links_[at(transfer.to)]) == Step::Outcome::moved;
+      const bool received = !in.done() && receive(transfer.from, in);
+      if (out.done() && in.done()) break;
+      raise_if_failed();
+      if (!sent && !received) net_.simulation.sleep();
+    }
+    if (missing_.rank < 0) missing_ = in.missing();
+  }
+
+ private:
+  void raise_if_failed() const {
+    if (net_.failures[at(rank_)]) net_.failures[at(rank_)]->raise();
+  }
+
+  bool receive(int from, IncomingMessage& in) {
+    const bool known = in.header_complete();
+    const Step::Outcome outcome = in.step(links_[at(from)]);
+    if (!known && in.header_complete()) look_at(from, in);
+    if (in.header_complete()) in.take();
+    return outcome == Step::Outcome::moved;
+  }
+
+  void look_at(int from, const IncomingMessage& in) {
+    const MessageHeader& header = in.header();
+    if (!genuine(header, kKey) || header.number != received_[at(from)]++)
+      throw std::logic_error("what is no message");
+    if (header.record.agreement == call_.agreement && header.bytes == in.wanted()) return;
+    net_.fail(rank_,
+              {Failure::Type::mismatch, from, call_.to_string() + " is not " + header.record.to_string()});
+    raise_if_failed();
+  }
+
+  Net& net_;
+  const int rank_;
+  CallRecord call_;
+  Missing missing_;
+  std::deque<SimulatedConnection> links_;
+  std::vector<std::byte> pieces_;
+  std::vector<std::uint64_t> sent_, received_;
+};
+
+// One call as all ranks make it. Data are small whole numbers, whose sums are the same in every order.
+struct Call {
+  Kind kind = Kind::barrier;
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::f32;
+  Algorithm algorithm = Algorithm::automatic;
+  int root = -1;
+  std::size_t count = 0;
+  std::set<int> failed{};
+  int odd = -1;  // the rank that calls something else
+};
+
+double value(std::size_t call, int rank, std::size_t element) {
+  return static_cast<double>((call * 31 + at(rank) * 17 + element * 7) % 23) - 11;
+}
+
+constexpr Kind kKinds[] = {Kind::all_reduce,     Kind::all_reduce, Kind::all_reduce,
+                           Kind::reduce_scatter, Kind::all_gather, Kind::broadcast,
+                           Kind::reduce,         Kind::all_to_all, Kind::barrier};
+
+Call random_call(Simulation& from, int size) {
+  Call call;
+  call.kind = kKinds[from.below(std::size(kKinds))];
+  if (reduces(call.kind)) {
+    constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
+    call.op = kOps[from.below(4)];
+  }
+  call.dtype = from.one_in(3) ? DType::f64 : DType::f32;
+  if (call.kind == Kind::broadcast || call.kind == Kind::reduce)
+    call.root = static_cast<int>(from.below(at(size)));
+  if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter)
+    call.algorithm = static_cast<Algorithm>(from.below(7));
+  call.count = call.kind == Kind::barrier ? 0 : from.below(from.one_in(4) ? 300 : 20);
+  if (from.one_in(60) && call.kind != Kind::barrier) call.count = 9000 + from.below(9000);
+  return call;
+}
+
+// Of all_to_all: what rank `a` has for rank `b`.
+std::int64_t between(const Call& call, int a, int b) {
+  return static_cast<std::int64_t>((call.count + at(a) * 3 + at(b) * 5) % 7);
+}
+
+double reduced(const Call& call, std::size_t number, int size, std::size_t element) {
+  double all = value(number, 0, element);
+  for (int rank = 1; rank < size; ++rank) {
+    const double one = value(number, rank, element);
+    all = call.op == ReduceOp::min   ? std::min(all, one)
+          : call.op == ReduceOp::max ? std::max(all, one)
+                                     : all + one;
+  }
+  return call.op == ReduceOp::avg ? all / size : all;
+}
+
+// What the rank gives, and what it is to get.
+struct Data {
+  std::vector<double> in{}, out{};
+  std::vector<std::int64_t> in_counts{}, out_counts{};
+};
+
+Data data_of(const Call& call, std::size_t number, int rank, int size) {
+  Data data;
+  const std::size_t parts = call.kind == Kind::reduce_scatter ? at(size) : 1;
+  for (std::size_t i = 0; i < call.count * parts && call.kind != Kind::all_to_all; ++i)
+    data.in.push_back(value(number, rank, i));
+  const std::size_t begin = call.kind == Kind::reduce_scatter ? at(rank) * call.count : 0;
+  const bool gets = call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter ||
+                    (call.kind == Kind::reduce && rank == call.root);
+  for (std::size_t i = 0; i < call.count && gets; ++i)
+    data.out.push_back(reduced(call, number, size, begin + i));
+  for (std::size_t i = 0; i < call.count && call.kind == Kind::broadcast; ++i)
+    data.out.push_back(value(number, call.root, i));
+  for (int other = 0; other < size && call.kind == Kind::all_gather; ++other) {
+    for (std::size_t i = 0; i < call.count; ++i) data.out.push_back(value(number, other, i));
+  }
+  for (int other = 0; other < size && call.kind == Kind::all_to_all; ++other) {
+    data.in_counts.push_back(between(call, rank, other));
+    data.out_counts.push_back(between(call, other, rank));
+    for (std::int64_t i = 0; i < data.in_counts.back(); ++i)
+      data.in.push_back(value(number, rank * size + other, static_cast<std::size_t>(i)));
+    for (std::int64_t i = 0; i < data.out_counts.back(); ++i)
+      data.out.push_back(value(number, other * size + rank, static_cast<std::size_t>(i)));
+  }
+  return data;
+}
+
+Collective collective_of(const Call& call, std::size_t number, int rank) {
+  Collective made;
+  made.record.kind = call.kind;
+  made.record.op = call.op;
+  made.record.dtype = call.dtype;
+  made.record.algorithm = call.algorithm;
+  made.record.root = call.root;
+  made.record.sequence = number;
+  made.record.count = call.count;
+  if (call.failed.count(rank)) {
+    made.record.failed = 1;
+    made.failure = "no input on " + std::to_string(rank);
+  }
+  made.record.seal();
+  return made;
+}
+
+template <class T>
+bool run_typed(MessageCollectives& collectives, Collective& made, const Call& call, const Data& data) {
+  std::vector<T> in(data.in.begin(), data.in.end()),
+      out(data.out.size() + (data.out.empty() ? call.count : 0), T(99));
+  if (call.kind == Kind::broadcast && made.record.root >= 0) out.assign(call.count, T(99));
+  made.in = reinterpret_cast<const std::byte*>(in.data());
+  made.out = reinterpret_cast<std::byte*>(out.data());
+  made.in_counts = data.in_counts;
+  made.out_counts = data.out_counts;
+  // As communicators do: a broadcast's root has its data where they are to be.
+  if (call.kind == Kind::broadcast && data.out == data.in) out = in;
+  collectives.run(made);
+  for (std::size_t i = 0; i < data.out.size(); ++i) {
+    if (std::abs(static_cast<double>(out[i]) - data.out[i]) > 1e-5) return false;
+  }
+  return true;
+}
+
+// How one rank has seen one call.
+struct Seen {
+  std::string error{};  // of which kind; "": none, "wrong": no error, and not the right result
+  int about = -1;       // of RemoteFailure and PeerLost
+};
+
+class Run {
+ public:
+  explicit Run(std::uint64_t seed)
+      : simulation_(seed), size_(1 + static_cast<int>(simulation_.below(9))), net_(simulation_, size_) {
+    if (simulation_.one_in(2)) {
+      const std::uint64_t hosts = 1 + simulation_.below(4);
+      const bool even = simulation_.one_in(2);
+      for (int rank = 0; rank < size_; ++rank)
+        net_.hosts.push_back(static_cast<int>(even ? at(rank) % hosts : simulation_.below(hosts)));
+    }
+    reproducible_ = simulation_.one_in(3);
+    for (auto n = 1 + simulation_.below(4); n > 0; --n) calls_.push_back(random_call(simulation_, size_));
+    trouble_ = static_cast<Trouble>(simulation_.below(4));
+    if (size_ == 1 && trouble_ != Trouble::failure) trouble_ = Trouble::none;
+    Call& troubled = calls_[simulation_.below(calls_.size())];
+    if (trouble_ == Trouble::failure) {
+      for (auto n = 1 + simulation_.below(2); n > 0; --n) troubled.failed.insert(any_rank());
+    }
+    if (trouble_ == Trouble::mismatch) troubled.odd = any_rank();
+    agree_first_ = trouble_ == Trouble::mismatch || simulation_.one_in(2);
+  }
+
+  std::string run() {
+    seen_.resize(at(size_));
+    told_.resize(at(size_));
+    for (int rank = 0; rank < size_; ++rank)
+      net_.fibers[at(rank)] = simulation_.start([this, rank] { live(rank); }, simulation_.delay(1ms));
+    if (trouble_ == Trouble::death) {
+      for (auto n = 1 + simulation_.below(2); n > 0; --n)
+        net_.later(std::chrono::microseconds(1000 + simulation_.below(3000)),
+                   [this, rank = any_rank()] { net_.die(rank); });
+    }
+    if (!simulation_.run()) return (calls_known_to_wait() ? kKnownGap : "deadlock") + where();
+    for (int rank = 0; rank < size_; ++rank) {
+      if (net_.gone[at(rank)]) continue;
+      if (std::string problem = judge(rank); !problem.empty())
+        return "rank " + std::to_string(rank) + " of " + std::to_string(size_) + ": " + problem;
+    }
+    return "";
+  }
+
+ private:
+  enum class Trouble { none, failure, death, mismatch };
+  int any_rank() { return static_cast<int>(simulation_.below(at(size_))); }
+
+  void live(int rank) {
+    SimulatedTransport transport(net_, rank);
+    MessageCollectives collectives(transport, reproducible_, agree_first_);
+    for (std::size_t number = 0; number < calls_.size(); ++number) {
+      seen_[at(rank)].push_back({"nothing"});
+      Seen seen = call(collectives, number, rank);
+      seen_[at(rank)].back() = seen;
+      told_[at(rank)] = simulation_.now();
+      if (!seen.error.empty() && seen.error != "RemoteFailure") return;
+    }
+  }
+
+  Seen call(MessageCollectives& collectives, std::size_t number, int rank) {
+    Call call = calls_[number];
+    if (call.odd == rank) call = other_than(call);
+    const Data data = data_of(call, number, rank, size_);
+    Collective made = collective_of(call, number, rank);
+    const auto run = call.dtype == DType::f32 ? run_typed<float> : run_typed<double>;
+    try {
+      const bool right = run(collectives, made, call, data);
+      return {right || made.record.failed ? "" : "wrong"};
+    } catch (const RemoteFailure& error) {
+      const bool why = std::string(error.what()).ends_with("no input on " + std::to_string(error.rank()));
+      return {why ? "RemoteFailure" : "another text: " + std::string(error.what()), error.rank()};
+    } catch (const CommMismatch&) {
+      return {"CommMismatch"};
+    } catch (const PeerLost& error) {
+      return {"PeerLost", error.rank()};
+    } catch (const std::exception& error) {
+      return {error.what()};
+    }
+  }
+
+  Call other_than(Call call) {
+    if (call.kind != Kind::barrier && call.kind != Kind::all_to_all && simulation_.one_in(2)) {
+      ++call.count;
+    } else if (reduces(call.kind) && simulation_.one_in(2)) {
+      call.op = call.op == ReduceOp::min ? ReduceOp::max : ReduceOp::min;
+    } else {
+      const Kind before = call.kind;
+      while (call.kind == before) call = random_call(simulation_, size_);
+    }
+    return call;
+  }
+
+  // Messages of two different calls may be such that each waits for one that the other does not send.
+  bool calls_known_to_wait() const {
+    return std::all_of(seen_.begin(), seen_.end(), [this](const std::vector<Seen>& seen) {
+      return !seen.empty() && seen.back().error == "nothing" && calls_[seen.size() - 1].odd >= 0;
+    });
+  }
+
+  // With agree_first all hear of everything; without it those that get nothing, or get it from others, may not.
+  bool all_hear(const Call& call) const {
+    return agree_first_ || call.root < 0 || call.failed.count(call.root);
+  }
+  bool needs_all(const Call& call, int rank) const {
+    return all_hear(call) && (call.kind != Kind::reduce || agree_first_ || rank == call.root);
+  }
+
+  std::string judge(int rank) const {
+    const auto& seen = seen_[at(rank)];
+    bool over = false;
+    for (std::size_t number = 0; number < seen.size() && !over; ++number) {
+      const Call& call = calls_[number];
+      const std::string error = seen[number].error;
+      const std::string text = "call " + std::to_string(number) + " (" + name_of(call.kind) + " by " +
+                               name_of(call.algorithm) + ", " + std::to_string(call.count) + "): " + error;
+      over = !error.empty() && error != "RemoteFailure";
+      if (error == "RemoteFailure") {
+        if (!call.failed.count(seen[number].about) || call.failed.count(rank)) return text + ", untrue";
+      } else if (error == "PeerLost") {
+        if (trouble_ != Trouble::death || !net_.gone[at(seen[number].about)]) return text + ", untrue";
+        if (told_[at(rank)] > net_.last_death + kDetection + kNews) return text + ", too late";
+      } else if (error == "CommMismatch") {
+        // It may be told of a later call, which another rank is in already.
+        const auto odd = [](const Call& one) { return one.odd >= 0; };
+        if (std::none_of(calls_.begin() + static_cast<std::ptrdiff_t>(number), calls_.end(), odd))
+          return text + ", untrue";
+      } else if (!error.empty()) {
+        return text;
+      } else if (call.odd >= 0) {
+        return text + "nothing, though the ranks called different things";
+      } else if (!call.failed.empty() && !call.failed.count(rank) && needs_all(call, rank)) {
+        return text + "nothing, though an op had failed";
+      }
+    }
+    return over || seen.size() == calls_.size() ? "" : "has not made all its calls";
+  }
+
+  std::string where() const {
+    std::string text;
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto& seen = seen_[at(rank)];
+      const bool waits = !seen.empty() && seen.back().error == "nothing";
+      if (!waits) continue;
+      const Call& call = calls_[seen.size() - 1];
+      text += "; rank " + std::to_string(rank) + " of " + std::to_string(size_) + " waits in " +
+              name_of(call.kind) + " by " + name_of(call.algorithm) +
+              (call.odd == rank ? " (not what it called)" : "");
+    }
+    return text;
+  }
+
+  Simulation simulation_;
+  const int size_;
+  Net net_;
+  bool reproducible_ = false, agree_first_ = false;
+  Trouble trouble_ = Trouble::none;
+  std::vector<Call> calls_{};
+  std::vector<std::vector<Seen>> seen_{};  // by rank and call
+  std::vector<Time> told_{};
+};
+
+}  // namespace
+
+std::string simulate_calls(std::uint64_t seed) { return Run(seed).run(); }
+
+}  // namespace heddle::test
