@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <heddle/communicator.h>
@@ -64,6 +65,7 @@ struct alignas(64) CallRecord {
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
   char site[kSite + 1] = {};     // the end of the file's name, or why `failed`
+  std::uint64_t rest = 0;        // up to 128 bytes: all of them travel
 
   void seal();         // sets agreement
   bool valid() const;  // magic, version, kinds in range, text terminated
@@ -71,6 +73,7 @@ struct alignas(64) CallRecord {
   std::string to_string() const;
 };
 static_assert(sizeof(CallRecord) == 128);
+static_assert(std::has_unique_object_representations_v<CallRecord>, "padding would show what lay in memory");
 
 // What a backend is asked to do. `in` and `out` may be the same memory; otherwise they do not overlap.
 struct Collective {
