@@ -204,7 +204,8 @@ void launch(const std::string& input) {
     ++accepted;
     want(job.rank >= 0 && job.rank < job.size, "a rank");
     // Of how many may be unknown; then local_size is 1.
-    want(job.local_rank >= 0 && job.local_rank < (job.local_size > 1 ? job.local_size : job.size), "a local rank");
+    want(job.local_rank >= 0 && job.local_rank < (job.local_size > 1 ? job.local_size : job.size),
+         "a local rank");
     want(job.local_size <= job.size && (job.size == 1 || !job.rendezvous.empty()), "a job");
   } catch (const InvalidArgument&) {
   }

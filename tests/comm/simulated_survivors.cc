@@ -46,10 +46,13 @@ class World {
     }
   }
   int size() const { return static_cast<int>(members.size()); }
-  // All others find out, each in its own time. What it has said before is there then.
-  void be_missed(int rank, Simulation::Duration least) {
+  // All others find out, each in its own time; or only some, if the rank lives. What it has said before is there then.
+  void be_missed(int rank, Simulation::Duration least, bool by_all = true) {
+    bool one = false;
     for (int other = 0; other < size(); ++other) {
-      if (other == rank) continue;
+      const bool stays = members[at(other)].lot != Lot::dies;
+      if (other == rank || (!by_all && one && simulation.one_in(2))) continue;
+      one = one || stays;
       simulation.at(simulation.now() + least + simulation.delay(kNotice), [this, rank, other] {
         const Member& member = members[at(rank)];
         if (!member.dead && !member.away) return;
@@ -122,7 +125,7 @@ class SimulatedLine final : public Line {
     if (self.lot == Lot::vanishes && simulation.one_in(4)) {
       self.lot = Lot::stays_away;
       self.away = true;
-      world_.be_missed(rank_, kTimeout);
+      world_.be_missed(rank_, kTimeout, simulation.one_in(2));
       stand_still(3 * kTimeout);
       self.away = false;
       return;
