@@ -3,8 +3,8 @@
 //     fuzz_frames [--inputs=N] [--seed=S] [--only=TARGET] [--every=1]
 //
 // Inputs are good ones, changed; behind a seal they are sealed again, so that what stands behind it is reached, and tried
-// unsealed too. LLVMFuzzerTestOneInput is libFuzzer's entry: the first byte is the target. Its coverage needs Clang 15,
-// for the headers use std::source_location; main() here does without.
+// unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls: the first byte is the target. Its coverage needs a newer Clang
+// than Debian's 14, for the headers use std::source_location; main() here does without.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -419,7 +419,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-#if !defined(HEDDLE_LIBFUZZER)
 int main(int argc, char** argv) {
   const long long inputs = number(argc, argv, "--inputs=", 100'000), seed = number(argc, argv, "--seed=", 1);
   const bool all = number(argc, argv, "--every=", 0) != 0;  // so many, also of those that cost much
@@ -434,7 +433,8 @@ int main(int argc, char** argv) {
     accepted = 0;
     for (long long i = 0; i < count; ++i) {
       current = changed(target.good, random);
-      target.run(current);
+      const std::string input = static_cast<char>(&target - targets().data()) + current;
+      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
     }
     std::printf("%-11s %9lld inputs, %9lld accepted\n", target.name, count, accepted);
     std::fflush(stdout);
@@ -442,4 +442,3 @@ int main(int argc, char** argv) {
          "nothing is accepted: what stands behind is not reached");
   }
 }
-#endif
