@@ -59,6 +59,11 @@ class TwoBit final : public Codec {
   std::string name() const override { return "2bit:" + shortest(threshold_); }
   std::size_t encoded_bytes(std::size_t count) const override { return Packed<2>::bytes(count); }
 
+  // The largest sum is `ranks` thresholds. One threshold a call would let the rest of it pile up.
+  std::shared_ptr<const Codec> for_sums(int ranks) const override {
+    return make_two_bit(threshold_ * static_cast<float>(ranks));
+  }
+
   void encode(std::span<const float> values, std::span<std::byte> bytes) const override {
     Packed<2>::pack(values, bytes.data(), [t = threshold_](float value) {
       const std::uint32_t size = std::bit_cast<std::uint32_t>(value) & 0x7fffffff;

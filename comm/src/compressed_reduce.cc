@@ -54,6 +54,8 @@ CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::sha
     : ranks_(std::move(ranks)), codec_(std::move(codec)), count_(count) {
   if (!ranks_ || !codec_) throw InvalidArgument("CompressedReduce: the communicator or the codec is null");
   if (count_ < 0) throw InvalidArgument("CompressedReduce: count is " + std::to_string(count_));
+  sum_codec_ = codec_->for_sums(ranks_->size());
+  if (!sum_codec_) sum_codec_ = codec_;
   const std::int64_t size = ranks_->size();
   part_ = (count_ + size - 1) / size;
   if (part_ > 0xffffffff) throw InvalidArgument("CompressedReduce: over 2^32 elements for each rank");
@@ -110,8 +112,8 @@ void CompressedReduce::push_sum() const {
   const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
   const auto size = static_cast<std::size_t>(ranks_->size());
   array_push("add_compressed", {incoming_, sum_residual_}, {sum_next_, scratch_, sum_},
-             [=, codec = codec_, incoming = incoming_, residual = sum_residual_, next = sum_next_,
-              scratch = scratch_, out = sum_] {
+             [=, codec = codec_, sum_codec = sum_codec_, incoming = incoming_, residual = sum_residual_,
+              next = sum_next_, scratch = scratch_, out = sum_] {
                const std::span<float> total{scratch.data<float>(), static_cast<std::size_t>(next.size())};
                const std::span<float> one{scratch.data<float>() + parts.part, total.size()};
                const std::byte* bytes = incoming.data<const std::byte>();
@@ -120,7 +122,7 @@ void CompressedReduce::push_sum() const {
                  decode_part(*codec, parts.bytes(bytes, r), one);
                  for (std::size_t i = 0; i < total.size(); ++i) total[i] += one[i];
                }
-               encode_with_feedback(*codec, total, residual.data<const float>(), next.data<float>(),
+               encode_with_feedback(*sum_codec, total, residual.data<const float>(), next.data<float>(),
                                     one.data(), parts.bytes(out.data<std::byte>(), 0));
              });
 }
@@ -129,7 +131,7 @@ void CompressedReduce::push_decode(const NDArray& array) const {
   const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
   const auto size = static_cast<std::size_t>(ranks_->size());
   array_push("decompress", {all_, next_, sum_next_}, {array, residual_, sum_residual_},
-             [=, codec = codec_, all = all_, next = next_, sum_next = sum_next_, residual = residual_,
+             [=, codec = sum_codec_, all = all_, next = next_, sum_next = sum_next_, residual = residual_,
               sum_residual = sum_residual_] {
                for (std::size_t r = 0; r < size; ++r) {
                  decode_part(*codec, parts.bytes(all.data<const std::byte>(), r),

@@ -53,6 +53,7 @@ class Oracle {
  public:
   Oracle(const Codec& codec, std::size_t ranks, std::size_t count)
       : codec_(codec), ranks_(ranks), count_(count), residuals_(ranks, Values(count)), sum_residuals_(ranks) {
+    if (const auto other = codec.for_sums(static_cast<int>(ranks))) sum_codec_ = other;
     for (std::size_t part = 0; part < ranks; ++part)
       sum_residuals_[part].resize(begin(part + 1) - begin(part));
   }
@@ -65,7 +66,7 @@ class Oracle {
         const Values sent = send_part(gradients[rank], residuals_[rank], part);
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = rank == 0 ? sent[i] : sum[i] + sent[i];
       }
-      const Values sent = send(codec_, sum, sum_residuals_[part]);
+      const Values sent = send(*sum_codec_, sum, sum_residuals_[part]);
       result.insert(result.end(), sent.begin(), sent.end());
     }
     return result;
@@ -86,6 +87,7 @@ class Oracle {
     return sent;
   }
   const Codec& codec_;
+  std::shared_ptr<const Codec> sum_codec_{std::shared_ptr<void>(), &codec_};  // does not own
   std::size_t ranks_, count_;
   std::vector<Values> residuals_, sum_residuals_;
 };

@@ -24,6 +24,8 @@ class Codec {
   virtual std::string name() const = 0;  // make_codec(name()) makes an equal one
   virtual std::size_t encoded_bytes(std::size_t count) const = 0;
   virtual void encode(std::span<const float> values, std::span<std::byte> bytes) const = 0;
+  // The one for sums of so many decoded arrays, as long when encoded; null: this one.
+  virtual std::shared_ptr<const Codec> for_sums(int /*ranks*/) const { return nullptr; }
   // Throws Error for bytes that no encode has written, if that would lead outside of values.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> values) const = 0;
 };
@@ -74,7 +76,7 @@ class CompressedReduce {
   void push_sum() const;
   void push_decode(const NDArray& array) const;
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<const Codec> codec_;
+  std::shared_ptr<const Codec> codec_, sum_codec_;
   std::int64_t count_, part_;          // elements of the array, and of each rank's part but the last ones'
   std::size_t slot_;                   // bytes of an encoded part
   NDArray residual_, sum_residual_;    // as the last call that ended well has left them
