@@ -124,10 +124,13 @@ class OneBit final : public Codec {
   static std::array<float, 2> means_of(std::span<const float> block) {
     float above[kLanes] = {}, below[kLanes] = {};
     std::int32_t negative[kLanes] = {};
+    // A branch on a gradient's sign is guessed wrong every other time.
     const auto add = [&](std::size_t lane, float value) {
-      above[lane] += value < 0 ? 0.0f : value;
-      below[lane] += value < 0 ? value : 0.0f;
-      negative[lane] += value < 0 ? 1 : 0;
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+      const std::uint32_t mask = -static_cast<std::uint32_t>(value < 0);
+      above[lane] += std::bit_cast<float>(bits & ~mask);
+      below[lane] += std::bit_cast<float>(bits & mask);
+      negative[lane] -= static_cast<std::int32_t>(mask);
     };
     const std::size_t even = block.size() / kLanes * kLanes;
     for (std::size_t i = 0; i < even; i += kLanes) {
