@@ -65,6 +65,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--kvstore", options.kvstore,
                  "local: one process; allreduce: one rank of the job that this was launched in")
       ->check(CLI::IsMember({"local", "allreduce"}));
+  app.add_option("--compression", options.compression,
+                 "of gradients between ranks: none, fp16, bf16, 1bit, 2bit:THRESHOLD, topk:RATIO; empty: "
+                 "HEDDLE_COMM_COMPRESSION, or none")
+      ->type_name("CODEC");
   app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
       ->type_name("N")
       ->check(CLI::Validator(problem_with_seed, ""));
@@ -163,6 +167,10 @@ void check_ranks(const Options& options, int ranks) {
   if (options.kvstore == "local" && ranks > 1) {
     throw heddle::Error("--kvstore local: this is one of " + job +
                         ", each of which would train alone; want --kvstore allreduce");
+  }
+  if (options.kvstore == "local" && !options.compression.empty()) {
+    throw heddle::Error("--compression " + options.compression +
+                        ": nothing is sent with --kvstore local; want --kvstore allreduce");
   }
   if (ranks > options.batch) {
     throw heddle::Error("--batch " + std::to_string(options.batch) + ": " + job +

@@ -9,7 +9,40 @@ namespace {
 // not take long.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
+// A text as the ranks exchange it.
+constexpr std::int64_t kTextBytes = 64;
+
+NDArray bytes_of(std::string text) {
+  text.resize(kTextBytes);
+  return array(std::vector<std::uint8_t>(text.begin(), text.end()), {kTextBytes});
+}
+
+std::string text_of(const std::vector<std::uint8_t>& bytes, int rank) {
+  const auto begin = bytes.begin() + rank * kTextBytes;
+  return {begin, std::find(begin, begin + kTextBytes, 0)};
+}
+
 }  // namespace
+
+AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
+    : ranks_(std::move(ranks)), codec_(make_codec(compression_setting(options.compression))) {
+  check_agreement();
+}
+
+// Ranks that compress differently would wait for different calls, or read bytes as what they are not.
+void AllReduceStore::check_agreement() const {
+  const EngineScope scope(ranks_->engine());
+  const NDArray all({ranks_->size() * kTextBytes}, DType::u8);
+  ranks_->all_gather(bytes_of(codec_ ? codec_->name() : "none"), all);
+  const std::vector<std::uint8_t> bytes = all.to_vector<std::uint8_t>();
+  const std::string first = text_of(bytes, 0);
+  for (int rank = 1; rank < ranks_->size(); ++rank) {
+    const std::string other = text_of(bytes, rank);
+    if (other == first) continue;
+    throw InvalidArgument("KVStore::create: rank 0 has compression " + first + ", rank " +
+                          std::to_string(rank) + " has " + other + "; all ranks must have the same");
+  }
+}
 
 void AllReduceStore::init(Key key, const NDArray& value) {
   finish_all();
@@ -48,9 +81,23 @@ void AllReduceStore::push(Key key, std::span<const NDArray> values, const Update
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
 
+// What one gradient has left over is of no use to another one: if other keys are in the bucket than the last time, there
+// is nothing left over.
+void AllReduceStore::reduce_data(Bucket& bucket) const {
+  const NDArray data = bucket.data.slice(0, {0, bucket.used});
+  if (!codec_ || data.dtype() != DType::f32) return ranks_->all_reduce(data);
+  Layout layout;
+  for (const Entry& entry : bucket.entries) layout.emplace_back(entry.key, entry.offset);
+  if (!bucket.compressed || layout != bucket.layout) {
+    bucket.compressed = std::make_unique<CompressedReduce>(ranks_, codec_, bucket.used);
+    bucket.layout = std::move(layout);
+  }
+  bucket.compressed->reduce(data);
+}
+
 void AllReduceStore::reduce() {
   Bucket& bucket = buckets_[current_++];
-  ranks_->all_reduce(bucket.data.slice(0, {0, bucket.used}));
+  reduce_data(bucket);
   for (const Entry& entry : bucket.entries) {
     const NDArray sum = bucket.data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
     local_.push(entry.key, sum.view_as(entry.shape), entry.options);
@@ -86,7 +133,10 @@ void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& s
 
 void AllReduceStore::clear_errors() {
   finish_all();
-  for (const Bucket& bucket : buckets_) bucket.data.engine().clear_error(bucket.data.var());
+  for (const Bucket& bucket : buckets_) {
+    bucket.data.engine().clear_error(bucket.data.var());
+    if (bucket.compressed) bucket.compressed->clear_errors();
+  }
   local_.clear_errors();
 }
 

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <heddle/communicator.h>
+#include <heddle/compression.h>
 
 #include "local_store.h"
 
@@ -17,7 +19,7 @@ namespace heddle {
 
 class AllReduceStore final : public KVStore {
  public:
-  explicit AllReduceStore(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
+  AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options);
 
   std::string type() const override { return "allreduce"; }
   int rank() const override { return ranks_->rank(); }
@@ -41,15 +43,22 @@ class AllReduceStore final : public KVStore {
     std::int64_t offset;  // elements
     UpdateOptions options;
   };
+  // With compression: what the residuals are those of.
+  using Layout = std::vector<std::pair<Key, std::int64_t>>;
   struct Bucket {
     NDArray data{};  // memory that the ranks share, where they share a host
     std::int64_t used = 0;
     std::vector<Entry> entries{};
+    std::unique_ptr<CompressedReduce> compressed{};
+    Layout layout{};
   };
   NDArray room_for(const NDArray& value);
+  void check_agreement() const;
+  void reduce_data(Bucket& bucket) const;
   void reduce();      // the bucket that is being filled
   void finish_all();  // and begins with the first bucket again
   std::shared_ptr<Communicator> ranks_;
+  std::shared_ptr<const Codec> codec_;  // null: none
   LocalStore local_;
   std::vector<Bucket> buckets_;  // used again in each step, in one order
   std::size_t current_ = 0;

@@ -16,17 +16,18 @@ namespace {
 
 std::unique_ptr<KVStore> KVStore::create(const std::string& type) {
   if (type == "local") return std::make_unique<LocalStore>();
-  if (type == "allreduce") return std::make_unique<AllReduceStore>(Communicator::create());
+  if (type == "allreduce") return create(type, Communicator::create());
   no_such_type(type);
 }
 
-std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_ptr<Communicator> ranks) {
+std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_ptr<Communicator> ranks,
+                                         const KVStoreOptions& options) {
   if (type != "allreduce") {
     if (type == "local") throw InvalidArgument("KVStore::create: a local store has no communicator");
     no_such_type(type);
   }
   if (!ranks) throw InvalidArgument("KVStore::create: the communicator is null");
-  return std::make_unique<AllReduceStore>(std::move(ranks));
+  return std::make_unique<AllReduceStore>(std::move(ranks), options);
 }
 
 void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,14 +16,15 @@ using namespace heddle;
 namespace {
 
 // body(store, rank) on a thread for each rank; rethrows what one of them threw.
-void on_ranks(int size, const std::function<void(const std::shared_ptr<KVStore>&, int)>& body) {
+void on_ranks(int size, const std::function<void(const std::shared_ptr<KVStore>&, int)>& body,
+              const KVStoreOptions& options = {}) {
   auto ranks = Communicator::create_local(size, {.reproducible = true});
   std::vector<std::exception_ptr> errors(ranks.size());
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        body(KVStore::create("allreduce", std::move(ranks[rank])), static_cast<int>(rank));
+        body(KVStore::create("allreduce", std::move(ranks[rank]), options), static_cast<int>(rank));
       } catch (...) {
         errors[rank] = std::current_exception();
       }
@@ -140,30 +142,101 @@ TEST_CASE("ranks that share a batch learn what one learns that has all of it") {
 }
 
 TEST_CASE("a gradient that fails on one rank fails the step on all, and training goes on") {
-  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int rank) {
-    NDArray weight = ones({4});
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
-    NDArray x = ones({4});
-    if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
-    backward(sum(weight * x));
-    trainer.step();
-    bool failed = false;
-    try {
-      weight.wait();
-    } catch (const std::exception& error) {
-      failed = std::string(error.what()).find("bad batch") != std::string::npos;
-    }
-    REQUIRE(failed);
-    trainer.clear_errors();
-    backward(sum(weight * ones({4})));
-    trainer.step();
-    REQUIRE(weight.to_vector<float>() == values(4, -1));
-  });
+  for (const std::string compression : {"none", "fp16", "2bit:1", "topk:1"}) {
+    CAPTURE(compression);
+    on_ranks(2,
+             [](const std::shared_ptr<KVStore>& store, int rank) {
+               NDArray weight = ones({4});
+               set_requires_grad(weight);
+               Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+               NDArray x = ones({4});
+               if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
+               backward(sum(weight * x));
+               trainer.step();
+               bool failed = false;
+               try {
+                 weight.wait();
+               } catch (const std::exception& error) {
+                 failed = std::string(error.what()).find("bad batch") != std::string::npos;
+               }
+               REQUIRE(failed);
+               trainer.clear_errors();
+               backward(sum(weight * ones({4})));
+               trainer.step();
+               REQUIRE(weight.to_vector<float>() == values(4, -1));
+             },
+             {.compression = compression});
+  }
+}
+
+TEST_CASE("compressed: f32 is rounded, what does not fit is sent later, all else is exact") {
+  on_ranks(2,
+           [](const std::shared_ptr<KVStore>& store, int rank) {
+             store->init(0, full({3}, rank + 0.3));  // exact: of what is stored
+             store->init(1, zeros({2}, DType::f64));
+             NDArray single = zeros({3}), wide = zeros({2}, DType::f64);
+             store->pull(0, single);
+             REQUIRE(single.to_vector<float>() == values(3, 0.3f));
+             // 0.25 of each rank: nothing is over the threshold the first and the third time; then the ranks' two.
+             for (float sum : {0.0f, 1.0f, 0.0f, 1.0f}) {
+               store->push(0, full({3}, 0.25));
+               store->push(1, full({2}, 0.3, DType::f64));
+               store->pull(0, single);
+               store->pull(1, wide);
+               REQUIRE(single.to_vector<float>() == values(3, sum));
+               REQUIRE(wide.to_vector<double>() == std::vector<double>{0.6, 0.6});
+             }
+             store->push(0, full({3}, 0.25));
+             store->pull(0, single);
+             NDArray other = zeros({1});
+             store->init(2, zeros({1}));
+             store->push(2, full({1}, 0.25));  // other keys in the bucket: what key 0 has left is not key 2's
+             store->pull(2, other);
+             REQUIRE(other.to_vector<float>() == values(1, 0));
+           },
+           {.compression = "2bit:0.5"});
+}
+
+TEST_CASE("ranks learn with compression, and all the same") {
+  for (const std::string compression : {"fp16", "bf16", "1bit", "2bit:0.01", "topk:0.1"}) {
+    CAPTURE(compression);
+    std::vector<std::vector<float>> learnt(3);
+    on_ranks(3,
+             [&](const std::shared_ptr<KVStore>& store, int rank) {
+               learnt[static_cast<std::size_t>(rank)] = train(store, rank, 3);
+             },
+             {.compression = compression});
+    CHECK(learnt[1] == learnt[0]);
+    CHECK(learnt[2] == learnt[0]);
+    CHECK(learnt[0] != weights_of(make_net()));
+  }
+}
+
+TEST_CASE("ranks that compress differently are told, all of them") {
+  auto ranks = Communicator::create_local(3);
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        KVStore::create("allreduce", ranks[rank], {.compression = rank == 2 ? "2bit:0.25" : "2bit"});
+      } catch (const InvalidArgument& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) {
+    CHECK(error ==
+          "KVStore::create: rank 0 has compression 2bit:0.5, rank 2 has 2bit:0.25; all ranks must have the "
+          "same");
+  }
 }
 
 TEST_CASE("what cannot be a store says so") {
   CHECK_THROWS_AS(KVStore::create("local", Communicator::create_local(1)[0]), InvalidArgument);
   CHECK_THROWS_AS(KVStore::create("allreduce", nullptr), InvalidArgument);
+  CHECK_THROWS_WITH_AS(KVStore::create("allreduce", Communicator::create_local(1)[0], {.compression = "zip"}),
+                       doctest::Contains("no compression 'zip'; there are none, fp16"), InvalidArgument);
   CHECK_THROWS_AS(KVStore::create("ring", Communicator::create_local(1)[0]), InvalidArgument);
 }

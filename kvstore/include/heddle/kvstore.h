@@ -16,6 +16,13 @@ namespace heddle {
 
 class Communicator;
 
+// Of an "allreduce" store; what is empty is read from the environment.
+struct KVStoreOptions {
+  // HEDDLE_COMM_COMPRESSION: how pushed f32 values go between ranks. "none" (the default), "fp16", "bf16", "1bit",
+  // "2bit:0.5", "topk:0.01": see compression.h. What is stored, and what ranks begin with, stays exact.
+  std::string compression{};
+};
+
 // Not thread-safe. All arrays of a key have the shape and dtype it was initialised with; a key that is unknown or
 // initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call.
 class KVStore {
@@ -26,8 +33,10 @@ class KVStore {
   // that this process was launched in, and pushes are summed over all of them (every rank makes the same calls in the same
   // order, but for assign and state, which are each rank's own affair). Throws InvalidArgument saying what exists.
   static std::unique_ptr<KVStore> create(const std::string& type = "local");
-  // The same over these ranks.
-  static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks);
+  // The same over these ranks. Each of them calls it, and waits for the others: if their options differ all throw
+  // InvalidArgument naming what they have.
+  static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks,
+                                         const KVStoreOptions& options = {});
 
   virtual ~KVStore() = default;
   virtual std::string type() const = 0;

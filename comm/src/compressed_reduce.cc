@@ -1,0 +1,156 @@
+// The reduction in two phases. No op mutates a residual before all has gone well: encoding writes what the residual will
+// be, and the last op, which is skipped if anything before it has failed, takes that over.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <heddle/array_op.h>
+#include <heddle/compression.h>
+#include <heddle/default_engine.h>
+
+namespace heddle {
+namespace {
+
+// Rank r's elements are begin(r) .. begin(r + 1): equal parts, but that the last ones may be shorter or empty.
+struct Parts {
+  std::size_t count, part, slot;
+
+  std::size_t begin(std::size_t r) const { return std::min(count, r * part); }
+  template <class T> std::span<T> values(T* all, std::size_t r) const {
+    return {all + begin(r), begin(r + 1) - begin(r)};
+  }
+  // Parts that are shorter have a slot as large as the others.
+  template <class T> std::span<T> bytes(T* all, std::size_t r) const { return {all + r * slot, slot}; }
+};
+
+// c = residual + gradient is encoded; what is missing of c in the result is the next residual. Where that is not finite
+// it is 0: a gradient that is not finite would otherwise spoil its element for ever.
+void encode_with_feedback(const Codec& codec, std::span<const float> gradient, const float* residual,
+                          float* next, float* scratch, std::span<std::byte> bytes) {
+  const std::size_t count = gradient.size();
+  for (std::size_t i = 0; i < count; ++i) next[i] = residual[i] + gradient[i];
+  const std::span<std::byte> used = bytes.first(codec.encoded_bytes(count));
+  codec.encode({next, count}, used);
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(used.size()), bytes.end(), std::byte{0});
+  codec.decode(used, {scratch, count});
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) {
+    const float left = next[i] - scratch[i];
+    const bool finite = (std::bit_cast<std::uint32_t>(left) & 0x7f800000) != 0x7f800000;
+    next[i] = finite ? left : 0.0f;
+  }
+}
+
+void decode_part(const Codec& codec, std::span<const std::byte> bytes, std::span<float> values) {
+  codec.decode(bytes.first(codec.encoded_bytes(values.size())), values);
+}
+
+std::int64_t signed_of(std::size_t value) { return static_cast<std::int64_t>(value); }
+
+}  // namespace
+
+CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::shared_ptr<const Codec> codec,
+                                   std::int64_t count)
+    : ranks_(std::move(ranks)), codec_(std::move(codec)), count_(count) {
+  if (!ranks_ || !codec_) throw InvalidArgument("CompressedReduce: the communicator or the codec is null");
+  if (count_ < 0) throw InvalidArgument("CompressedReduce: count is " + std::to_string(count_));
+  sum_codec_ = codec_->for_sums(ranks_->size());
+  if (!sum_codec_) sum_codec_ = codec_;
+  const std::int64_t size = ranks_->size();
+  part_ = (count_ + size - 1) / size;
+  if (part_ > 0xffffffff) throw InvalidArgument("CompressedReduce: over 2^32 elements for each rank");
+  slot_ = codec_->encoded_bytes(static_cast<std::size_t>(part_));
+  const std::int64_t begin = std::min(count_, ranks_->rank() * part_);
+  const std::int64_t mine = std::min(part_, count_ - begin);
+  const EngineScope scope(ranks_->engine());
+  residual_ = zeros({count_});
+  sum_residual_ = zeros({mine});
+  next_ = NDArray({count_});
+  sum_next_ = NDArray({mine});
+  scratch_ = NDArray({2 * part_});
+  outgoing_ = NDArray({size * signed_of(slot_)}, DType::u8);
+  incoming_ = NDArray(outgoing_.shape(), DType::u8);
+  sum_ = NDArray({signed_of(slot_)}, DType::u8);
+  all_ = NDArray(outgoing_.shape(), DType::u8);
+}
+
+void CompressedReduce::reduce(const NDArray& array, std::source_location where) {
+  if (!array.defined() || array.dtype() != DType::f32 || array.size() != count_ || array.overlaps_itself()) {
+    throw InvalidArgument(
+        "CompressedReduce::reduce: the array is " +
+        (array.defined() ? array.shape().to_string() + " " + name_of(array.dtype()) : "undefined") +
+        "; want f32, " + std::to_string(count_) + " elements that share no memory");
+  }
+  if (!array.is_contiguous()) {
+    const NDArray copy = array.detach().copy();
+    reduce(copy, where);
+    return array.detach().assign(copy);
+  }
+  push_encode(array.detach());
+  ranks_->all_to_all(outgoing_, incoming_, where);
+  push_sum();
+  ranks_->all_gather(sum_, all_, where);
+  push_decode(array.detach());
+}
+
+void CompressedReduce::push_encode(const NDArray& array) const {
+  const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
+  const auto size = static_cast<std::size_t>(ranks_->size());
+  array_push(
+      "compress", {array, residual_}, {next_, scratch_, outgoing_},
+      [=, codec = codec_, residual = residual_, next = next_, scratch = scratch_, outgoing = outgoing_] {
+        for (std::size_t r = 0; r < size; ++r) {
+          encode_with_feedback(*codec, parts.values(array.data<const float>(), r),
+                               residual.data<const float>() + parts.begin(r),
+                               next.data<float>() + parts.begin(r), scratch.data<float>(),
+                               parts.bytes(outgoing.data<std::byte>(), r));
+        }
+      });
+}
+
+void CompressedReduce::push_sum() const {
+  const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
+  const auto size = static_cast<std::size_t>(ranks_->size());
+  array_push("add_compressed", {incoming_, sum_residual_}, {sum_next_, scratch_, sum_},
+             [=, codec = codec_, sum_codec = sum_codec_, incoming = incoming_, residual = sum_residual_,
+              next = sum_next_, scratch = scratch_, out = sum_] {
+               const std::span<float> total{scratch.data<float>(), static_cast<std::size_t>(next.size())};
+               const std::span<float> one{scratch.data<float>() + parts.part, total.size()};
+               const std::byte* bytes = incoming.data<const std::byte>();
+               decode_part(*codec, parts.bytes(bytes, 0), total);
+               for (std::size_t r = 1; r < size; ++r) {
+                 decode_part(*codec, parts.bytes(bytes, r), one);
+                 for (std::size_t i = 0; i < total.size(); ++i) total[i] += one[i];
+               }
+               encode_with_feedback(*sum_codec, total, residual.data<const float>(), next.data<float>(),
+                                    one.data(), parts.bytes(out.data<std::byte>(), 0));
+             });
+}
+
+void CompressedReduce::push_decode(const NDArray& array) const {
+  const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
+  const auto size = static_cast<std::size_t>(ranks_->size());
+  array_push("decompress", {all_, next_, sum_next_}, {array, residual_, sum_residual_},
+             [=, codec = sum_codec_, all = all_, next = next_, sum_next = sum_next_, residual = residual_,
+              sum_residual = sum_residual_] {
+               for (std::size_t r = 0; r < size; ++r) {
+                 decode_part(*codec, parts.bytes(all.data<const std::byte>(), r),
+                             parts.values(array.data<float>(), r));
+               }
+               const auto take_over = [](const NDArray& from, const NDArray& to) {
+                 std::copy_n(from.data<const float>(), from.size(), to.data<float>());
+               };
+               take_over(next, residual);
+               take_over(sum_next, sum_residual);
+             });
+}
+
+void CompressedReduce::clear_errors() {
+  for (const NDArray& residual : {residual_, sum_residual_}) residual.engine().clear_error(residual.var());
+}
+
+std::size_t CompressedReduce::wire_bytes() const {
+  return 2 * slot_ * static_cast<std::size_t>(ranks_->size() - 1);
+}
+
+}  // namespace heddle
