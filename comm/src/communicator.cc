@@ -356,8 +356,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   if (!origin_) {
     throw InvalidArgument(
         "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
-        "split or "
-        "create_local");
+        "split or create_local");
   }
   auto origin = std::make_shared<detail::Origin>(*origin_);
   origin->options.engine = &engine();
@@ -366,14 +365,19 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   give_up("grow");
   if (patience.count() == 0) patience = state_->options().timeout;
   const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::string before;
   while (true) {
     try {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
       return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
-    } catch (const PeerLost&) {  // one more has died over it
+    } catch (const PeerLost& error) {  // one more has died over it
       if (std::chrono::steady_clock::now() >= deadline) throw;
+      before = error.what();
+    } catch (const CommError& error) {
+      if (before.empty()) throw;
+      throw CommError(error.what() + ("; before that: " + before));
     }
   }
 }
