@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x43444548;  // "HEDC"
 constexpr std::uint8_t kFrameVersion = 1;
-constexpr std::uint8_t kKinds = 5, kChannels = 2;
+constexpr std::uint8_t kKinds = 6, kChannels = 2;
 
 // As a frame lies on the wire, the text behind it.
 struct RawFrame {
@@ -60,6 +60,7 @@ bool possible(const RawFrame& raw) {
   if (raw.text > kMaxFrame - kFrameHeader) return false;
   if (kind == FrameKind::abort) return raw.detail < Failure::kTypes;
   if (kind == FrameKind::word) return raw.detail == 0;
+  if (kind == FrameKind::call) return raw.detail == 0 && raw.text == sizeof(CallRecord);
   return raw.text == 0 && raw.detail < (kind == FrameKind::hello ? kChannels : 1);
 }
 
@@ -70,6 +71,7 @@ ControlFrame frame_of(const RawFrame& raw, std::string_view text) {
     frame.failure = {static_cast<Failure::Type>(raw.detail), raw.about, std::string(text)};
   }
   if (frame.kind == FrameKind::word) frame.word = text;
+  if (frame.kind == FrameKind::call) std::memcpy(&frame.call, text.data(), sizeof frame.call);
   return frame;
 }
 
@@ -142,9 +144,12 @@ std::string printable(std::string text) {
 }
 
 std::string encode(const ControlFrame& frame, const Key& key) {
-  const std::string_view all = frame.kind == FrameKind::abort  ? frame.failure.text
-                               : frame.kind == FrameKind::word ? frame.word
-                                                               : std::string_view();
+  const std::string_view all =
+      frame.kind == FrameKind::abort  ? frame.failure.text
+      : frame.kind == FrameKind::word ? frame.word
+      : frame.kind == FrameKind::call
+          ? std::string_view(reinterpret_cast<const char*>(&frame.call), sizeof frame.call)
+          : std::string_view();
   const auto text = all.substr(0, kMaxFrame - kFrameHeader);
   RawFrame raw;
   raw.kind = static_cast<std::uint8_t>(frame.kind);

@@ -26,8 +26,9 @@ std::chrono::milliseconds beat_of(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-Keeper::Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate)
-    : self_(self), fate_(fate) {
+Keeper::Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate,
+               CallWatch& watch)
+    : self_(self), fate_(fate), watch_(watch) {
   for (std::unique_ptr<Connection>& connection : connections) {
     Peer& peer = peers_.emplace_back();
     peer.connection = std::move(connection);
@@ -48,7 +49,7 @@ void Keeper::run() {
   bool told = false;
   for (auto next_beat = Clock::now(); !leaving_.load(std::memory_order_acquire);) {
     if (fate_.failed() && !std::exchange(told, true)) tell_all(bad_news());
-    tell_word();
+    tell_news();
     if (Clock::now() >= next_beat) {
       tell_all({});
       next_beat = Clock::now() + beat_of(self_.timeout);
@@ -57,7 +58,7 @@ void Keeper::run() {
     judge_silence();
   }
   if (fate_.failed() && !told) tell_all(bad_news());
-  tell_word();
+  tell_news();
   say_goodbye();
 }
 
@@ -127,6 +128,10 @@ void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
       news_.notify_all();
       return;
     }
+    case FrameKind::call:
+      if (!frame.call.valid() || !is_of_all(frame.call)) return nonsense(rank, peer);
+      if (auto mismatch = watch_.told(rank, frame.call)) fate_.fail(*std::move(mismatch));
+      return;
     case FrameKind::hello:
       return nonsense(rank, peer);  // it was said already
   }
@@ -195,15 +200,30 @@ void Keeper::wait() {
   news_.wait_for(lock, kNap);
 }
 
-// To all, also to those who are taken for dead: so one that is not learns of it.
-void Keeper::tell_word() {
-  ControlFrame frame;
-  frame.kind = FrameKind::word;
+void Keeper::tell_call(const CallRecord& call) {
   {
     const std::lock_guard lock(mutex_);
-    frame.word.swap(to_say_);
+    waits_in_ = call;
   }
-  if (!frame.word.empty()) tell_all(frame);
+  fate_.keeper_alarm().ring();
+}
+
+// To all, also to those who are taken for dead: so one that is not learns of it.
+void Keeper::tell_news() {
+  ControlFrame word, call;
+  word.kind = FrameKind::word;
+  call.kind = FrameKind::call;
+  std::optional<CallRecord> waits_in;
+  {
+    const std::lock_guard lock(mutex_);
+    word.word.swap(to_say_);
+    waits_in.swap(waits_in_);
+  }
+  if (waits_in) {
+    call.call = *waits_in;
+    tell_all(call);
+  }
+  if (!word.word.empty()) tell_all(word);
 }
 
 ControlFrame Keeper::bad_news() const {

@@ -6,11 +6,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "call_watch.h"
 #include "connection.h"
 #include "fate.h"
 #include "frame.h"
@@ -28,14 +30,16 @@ class Keeper final : public Line {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // By rank; null where there is no connection. `fate` outlives the keeper.
-  Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate);
+  // By rank; null where there is no connection. `fate` and `watch` outlive the keeper.
+  Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate,
+         CallWatch& watch);
   // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.
   ~Keeper() override;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  // Any thread.
+  // Any thread. Tells the others that this rank waits in `call`: see CallWatch.
+  void tell_call(const CallRecord& call);
   int rank() const override { return self_.rank; }
   int size() const override { return static_cast<int>(peers_.size()); }
   bool lives(int rank) override;
@@ -63,7 +67,7 @@ class Keeper final : public Line {
   void nonsense(int rank, Peer& peer);
   void judge_silence();
   void set_life(int rank, bool lives);
-  void tell_word();
+  void tell_news();
   ControlFrame bad_news() const;
   void tell_all(const ControlFrame& what);
   void tell(Peer& peer, ControlFrame frame);
@@ -72,6 +76,7 @@ class Keeper final : public Line {
 
   const Self self_;
   Fate& fate_;
+  CallWatch& watch_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
   Clock::time_point judged_ = Clock::now();
@@ -80,11 +85,12 @@ class Keeper final : public Line {
     std::string word{};
     bool lives = true;
   };
-  std::mutex mutex_;  // guards the three below; nothing is locked under it
+  std::mutex mutex_;  // guards the four below; nothing is locked under it
   std::condition_variable news_;
   std::vector<Heard> heard_;  // by rank
-  std::string to_say_;        // not yet told to the others
-  std::thread thread_;        // last: it uses all of the above
+  std::string to_say_;        // not yet told to the others, like:
+  std::optional<CallRecord> waits_in_;
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace heddle::detail

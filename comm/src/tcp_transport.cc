@@ -33,6 +33,7 @@ class TcpTransport final : public MeshTransport {
         options_(options),
         hosts_(std::move(hosts)),
         fate_(static_cast<int>(mesh.links.size())),
+        watch_(mesh.rank, static_cast<int>(mesh.links.size())),
         pieces_(IncomingMessage::kPieces) {
     std::vector<std::unique_ptr<Connection>> control;
     for (Link& link : mesh.links) {
@@ -40,7 +41,7 @@ class TcpTransport final : public MeshTransport {
       control.push_back(std::move(link.control));
     }
     const Keeper::Self self{rank_, mesh.epoch, key_, options.timeout};
-    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_);
+    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_, watch_);
   }
 
   ~TcpTransport() override {
@@ -60,8 +61,10 @@ class TcpTransport final : public MeshTransport {
 
   void begin(const CallRecord& call, const std::string& failure) override {
     call_ = call;
+    told_ = false;
     missing_ = {};
     if (call.failed) missing_ = {rank_, failure};
+    if (auto mismatch = watch_.began(call)) fate_.fail(*std::move(mismatch));
   }
 
   void transfer(const Transfer& transfer) override {
@@ -203,9 +206,11 @@ class TcpTransport final : public MeshTransport {
     }
     // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
     const bool bounded = from >= 0 && fate_.left(from);
-    const int ready =
-        poll(polled.data(), polled.size(), bounded ? static_cast<int>(options_.timeout.count()) : -1);
-    if (ready == 0) give_up(left(from));
+    const bool tells = !bounded && !told_ && is_of_all(call_);
+    const auto most = bounded ? options_.timeout : tells ? CallWatch::kPatience : -1ms;
+    const int ready = poll(polled.data(), polled.size(), static_cast<int>(most.count()));
+    if (ready == 0 && bounded) give_up(left(from));
+    if (ready == 0) told_ = true, keeper_->tell_call(call_);
     if (polled[0].revents) fate_.caller_alarm().quiet();
   }
 
@@ -243,8 +248,10 @@ class TcpTransport final : public MeshTransport {
   const std::vector<int> hosts_;  // by rank
   CoreShare core_;
   CallRecord call_;
-  Missing missing_;  // of this call
+  bool told_ = false;  // to the others, that this rank waits in it
+  Missing missing_;    // of this call
   Fate fate_;
+  CallWatch watch_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;

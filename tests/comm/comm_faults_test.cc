@@ -12,6 +12,7 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
+#include "call_watch.h"
 #include "ranks.h"
 
 using namespace heddle;
@@ -309,4 +310,49 @@ TEST_CASE("the flight recorder says what was called, and how it ended") {
     CHECK(text.find("barrier #2") != std::string::npos);
     CHECK(text.find("done") != std::string::npos);
   });
+}
+
+TEST_CASE("tcp: ranks whose calls wait for messages that the others' do not send hear of it") {
+  // By tree, ranks 1 to 3 send to those below and wait; the others of a barrier wait for ranks that have nothing for them.
+  const auto outcomes = try_job("tcp", 4, {.algorithm = "tree"}, [](Communicator& comm) {
+    reduce_now(comm);
+    if (comm.rank() == 3) {
+      comm.barrier();
+      comm.wait();
+    } else {
+      reduce_now(comm);
+    }
+  });
+  for (const auto& outcome : outcomes) {
+    CHECK(kind_of(outcome) == "CommMismatch");
+    CHECK(text_of(outcome).find("barrier #2") != std::string::npos);
+    CHECK(text_of(outcome).find("all_reduce #2") != std::string::npos);
+  }
+}
+
+TEST_CASE("a watch compares calls of one number, whoever comes to it first, and no others") {
+  using detail::CallRecord;
+  using detail::Kind;
+  const auto call = [](Kind kind, std::uint64_t sequence) {
+    CallRecord record;
+    record.kind = kind;
+    record.sequence = sequence;
+    record.seal();
+    return record;
+  };
+  detail::CallWatch watch(0, 3);
+  CHECK_FALSE(watch.began(call(Kind::barrier, 1)));
+  CHECK_FALSE(watch.told(1, call(Kind::barrier, 1)));
+  CHECK_FALSE(watch.told(2, call(Kind::all_gather, 3)));
+  CHECK_FALSE(watch.began(call(Kind::barrier, 2)));
+  CHECK_FALSE(watch.began(call(Kind::send, 3)));
+  const auto reached = watch.began(call(Kind::barrier, 3));
+  REQUIRE(reached);
+  CHECK(reached->rank == 2);
+  CHECK(reached->text.find("rank 0 called barrier #3; rank 2 called all_gather #3") != std::string::npos);
+  const auto late = watch.told(1, call(Kind::all_gather, 2));
+  REQUIRE(late);
+  CHECK(late->rank == 1);
+  for (std::uint64_t i = 4; i < 2000; ++i) CHECK_FALSE(watch.began(call(Kind::barrier, i)));
+  CHECK_FALSE(watch.told(1, call(Kind::all_gather, 2)));  // too long ago
 }

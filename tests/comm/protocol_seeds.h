@@ -6,10 +6,6 @@
 
 namespace heddle::test {
 
-// What a problem begins with that docs/comm.md names, and nothing finds yet: all ranks wait in one call, for one of them
-// has called something else.
-constexpr const char* kKnownGap = "known: all wait";
-
 // Collectives, while ops fail, ranks die, or one calls something else.
 std::string simulate_calls(std::uint64_t seed);
 // What is left of a communicator agrees, while more of it dies, stands still, or does not come.

@@ -10,6 +10,7 @@
 
 #include <heddle/comm_error.h>
 
+#include "call_watch.h"
 #include "message.h"
 #include "message_collectives.h"
 #include "protocol_seeds.h"
@@ -43,6 +44,7 @@ class Net {
   Net(Simulation& all, int ranks)
       : simulation(all), size(ranks), fibers(at(ranks), -1), failures(at(ranks)), gone(at(ranks)) {
     for (int i = 0; i < ranks * ranks; ++i) wires.emplace_back();
+    for (int rank = 0; rank < ranks; ++rank) watches.emplace_back(rank, ranks);
     constexpr std::size_t kRooms[] = {170, 3000, 1 << 20};
     room = kRooms[simulation.below(3)];
     late = std::chrono::microseconds(1 + simulation.below(300));
@@ -71,6 +73,14 @@ class Net {
       if (other != rank) later(kDetection, [this, other, failure] { fail(other, failure); });
     }
   }
+  void tell(int rank, const CallRecord& call) {
+    for (int other = 0; other < size; ++other) {
+      if (other == rank) continue;
+      later(kNews, [this, other, rank, call] {
+        if (auto mismatch = watches[at(other)].told(rank, call)) fail(other, *mismatch);
+      });
+    }
+  }
   void later(Simulation::Duration most, std::function<void()> what) {
     simulation.at(simulation.now() + simulation.delay(most), std::move(what));
   }
@@ -80,6 +90,7 @@ class Net {
   std::vector<int> fibers;
   std::vector<std::optional<Failure>> failures;  // by rank, what it knows
   std::vector<char> gone;
+  std::deque<CallWatch> watches;  // by rank
   Time last_death{};
   std::vector<int> hosts{};
   std::size_t room = 0;
@@ -140,7 +151,7 @@ class SimulatedConnection final : public Connection {
   const int rank_, other_;
 };
 
-// What a tcp transport is, without its keeper, its sockets and its naps.
+// What a tcp transport is, without its keeper and its sockets.
 class SimulatedTransport final : public Transport {
  public:
   SimulatedTransport(Net& net, int rank)
@@ -153,7 +164,9 @@ class SimulatedTransport final : public Transport {
   const std::vector<int>& hosts() const override { return net_.hosts; }
   void begin(const CallRecord& call, const std::string& failure) override {
     call_ = call;
+    told_ = false;
     missing_ = call.failed ? Missing{rank_, failure} : Missing{};
+    if (auto mismatch = net_.watches[at(rank_)].began(call)) net_.fail(rank_, *mismatch);
   }
   Missing end() override { return std::exchange(missing_, {}); }
   void abort(const std::string& why) noexcept override {
@@ -174,12 +187,22 @@ class SimulatedTransport final : public Transport {
       const bool received = !in.done() && receive(transfer.from, in);
       if (out.done() && in.done()) break;
       raise_if_failed();
-      if (!sent && !received) net_.simulation.sleep();
+      if (!sent && !received) wait();
     }
     if (missing_.rank < 0) missing_ = in.missing();
   }
 
  private:
+  // As TcpTransport::sleep.
+  void wait() {
+    if (told_) return net_.simulation.sleep();
+    const Time until = net_.simulation.now() + CallWatch::kPatience;
+    net_.simulation.sleep_until(until);
+    if (net_.simulation.now() < until) return;
+    told_ = true;
+    net_.tell(rank_, call_);
+  }
+
   void raise_if_failed() const {
     if (net_.failures[at(rank_)]) net_.failures[at(rank_)]->raise();
   }
@@ -205,6 +228,7 @@ class SimulatedTransport final : public Transport {
   Net& net_;
   const int rank_;
   CallRecord call_;
+  bool told_ = false;
   Missing missing_;
   std::deque<SimulatedConnection> links_;
   std::vector<std::byte> pieces_;
@@ -369,7 +393,7 @@ class Run {
         net_.later(std::chrono::microseconds(1000 + simulation_.below(3000)),
                    [this, rank = any_rank()] { net_.die(rank); });
     }
-    if (!simulation_.run()) return (calls_known_to_wait() ? kKnownGap : "deadlock") + where();
+    if (!simulation_.run()) return "deadlock" + where();
     for (int rank = 0; rank < size_; ++rank) {
       if (net_.gone[at(rank)]) continue;
       if (std::string problem = judge(rank); !problem.empty())
@@ -425,13 +449,6 @@ class Run {
       while (call.kind == before) call = random_call(simulation_, size_);
     }
     return call;
-  }
-
-  // Messages of two different calls may be such that each waits for one that the other does not send.
-  bool calls_known_to_wait() const {
-    return std::all_of(seen_.begin(), seen_.end(), [this](const std::vector<Seen>& seen) {
-      return !seen.empty() && seen.back().error == "nothing" && calls_[seen.size() - 1].odd >= 0;
-    });
   }
 
   // With agree_first all hear of everything; without it those that get nothing, or get it from others, may not.

@@ -27,12 +27,14 @@ std::vector<std::string> one_of_each() {
   ControlFrame hello{FrameKind::hello, 3, 1, 0, ConnectionUse::data};
   ControlFrame beat{FrameKind::heartbeat, 3, 1, 17};
   ControlFrame leave{FrameKind::leave, 3, 1, 18};
+  ControlFrame call{FrameKind::call, 3, 1, 21};
+  call.call.kind = Kind::barrier;
   ControlFrame abort{FrameKind::abort, 3, 1, 19};
   abort.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
   ControlFrame word{FrameKind::word, 3, 1, 20};
   word.word = std::string("of a survivor\0", 14);
-  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey), encode(abort, kKey),
-          encode(word, kKey)};
+  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey),
+          encode(abort, kKey), encode(word, kKey), encode(call, kKey)};
 }
 
 std::uint64_t siphash(std::size_t size) {
