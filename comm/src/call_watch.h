@@ -36,6 +36,9 @@ class CallWatch {
   std::vector<std::optional<CallRecord>> ahead_;  // by rank: a call that this one has not come to
 };
 
-inline bool is_of_all(const CallRecord& call) { return call.kind != Kind::send && call.kind != Kind::recv; }
+// Only calls that were numbered, from 1 on, can be compared.
+inline bool is_of_all(const CallRecord& call) {
+  return call.sequence > 0 && call.kind != Kind::send && call.kind != Kind::recv;
+}
 
 }  // namespace heddle::detail
