@@ -31,6 +31,7 @@ std::optional<Failure> CallWatch::began(const CallRecord& call) {
 }
 
 std::optional<Failure> CallWatch::told(int rank, const CallRecord& call) {
+  if (!is_of_all(call)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   if (call.sequence > latest_) {
     ahead_[static_cast<std::size_t>(rank)] = call;

@@ -327,7 +327,7 @@ Collective collective_of(const Call& call, std::size_t number, int rank) {
   made.record.dtype = call.dtype;
   made.record.algorithm = call.algorithm;
   made.record.root = call.root;
-  made.record.sequence = number;
+  made.record.sequence = number + 1;
   made.record.count = call.count;
   if (call.failed.count(rank)) {
     made.record.failed = 1;
