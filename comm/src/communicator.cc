@@ -142,17 +142,6 @@ void join_job(LaunchEnvironment& job, int size) {
   job.size = size;
 }
 
-// Why `make` has thrown; empty if it has not.
-std::string problem_of(const std::function<void()>& make) {
-  try {
-    make();
-  } catch (const std::exception& error) {
-    const std::string why = error.what();
-    return why.empty() ? "an exception that says nothing" : why;
-  }
-  return "";
-}
-
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<detail::CommState> state,
@@ -343,11 +332,10 @@ std::shared_ptr<Communicator> Communicator::shrink() {
   give_up("shrink");
   detail::Survivors& survivors = old.survivors();
   std::unique_ptr<detail::Backend> made;
-  do {
-    if (!survivors.agree()) break;
+  survivors.make([&] {
     made.reset();
-  } while (!survivors.settle(
-      problem_of([&] { made = detail::make_backend(old.name(), survivors, state_->options()); })));
+    made = detail::make_backend(old.name(), survivors, state_->options());
+  });
   return std::shared_ptr<Communicator>(new Communicator(
       std::make_shared<detail::CommState>(engine(), std::move(made), state_->options()), origin_));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include <heddle/comm_error.h>
@@ -24,6 +25,17 @@ struct RawWord {
 static_assert(sizeof(RawWord) == 24);
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+// Why `make` has thrown; empty if it has not.
+std::string problem_of(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    return why.empty() ? "an exception that says nothing" : why;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -158,6 +170,11 @@ bool Survivors::agree() {
     members_.push_back(rank);
   }
   return current_ = true;
+}
+
+void Survivors::make(const std::function<void()>& something) {
+  while (agree() && !settle(problem_of(something))) {
+  }
 }
 
 void Survivors::check() {

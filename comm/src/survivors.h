@@ -8,6 +8,7 @@
 // one that it takes for alive, goes too, though somebody has died meanwhile.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "rendezvous.h"
@@ -54,6 +55,10 @@ class Survivors final : public Rendezvous {
   // The end of an attempt: this rank has what it was to make, or (`problem`) why it has not. True: all have. False:
   // somebody has died: agree again. Throws CommError if one that lives has not, and for good.
   bool settle(const std::string& problem);
+
+  // Attempts until all that live have what `something` makes with this rendezvous, which starts afresh each time; an
+  // exception out of it ends the attempt, or all of them.
+  void make(const std::function<void()>& something);
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }

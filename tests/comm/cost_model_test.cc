@@ -1,8 +1,5 @@
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,6 +7,7 @@
 #include <heddle/cost_model.h>
 #include <heddle/error.h>
 
+#include "../support/files.h"
 #include "message_collectives.h"
 #include "thread_ranks.h"
 #include "tuning.h"
@@ -50,20 +48,6 @@ std::string message_of(const std::string& text) {
   }
   return "";
 }
-
-// A file with this text, gone after the test.
-class File {
- public:
-  explicit File(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / ("heddle_tuning_" + std::to_string(::getpid()))) {
-    std::ofstream(path_) << text;
-  }
-  ~File() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The size of the first message that rank 0 sends or receives tells which algorithm it was, among some.
 std::vector<Deed> chosen_deeds(const NetworkCost& cost, int ranks, std::size_t bytes, bool reproducible,
@@ -221,18 +205,19 @@ TEST_CASE("tuning: a bad file is named with its line") {
 }
 
 TEST_CASE("tuning: all ranks have rank 0's, and its errors") {
-  const File good("local_alpha_us 77\n");
+  const heddle::test::TemporaryFile good, bad;
+  heddle::test::write_file(good.path, "local_alpha_us 77\n");
+  heddle::test::write_file(bad.path, "local_alpha_us 77\nnonsense\n");
   const auto check = [&](detail::Rendezvous& rendezvous, const std::string& file) {
     return detail::agreed_tuning(rendezvous, rendezvous.rank() == 0 ? file : "/nowhere/at/all");
   };
   auto errors = test::run_ranks(3, [&](detail::Rendezvous& rendezvous) {
-    if (check(rendezvous, good.path()).local.alpha != 77 * 1e-6) throw std::runtime_error("not rank 0's");
+    if (check(rendezvous, good.path).local.alpha != 77 * 1e-6) throw std::runtime_error("not rank 0's");
   });
   for (const auto& error : errors) CHECK(test::text_of(error) == "");
-  const File bad("local_alpha_us 77\nnonsense\n");
-  errors = test::run_ranks(3, [&](detail::Rendezvous& rendezvous) { check(rendezvous, bad.path()); });
+  errors = test::run_ranks(3, [&](detail::Rendezvous& rendezvous) { check(rendezvous, bad.path); });
   for (const auto& error : errors) {
     const std::string text = test::text_of(error);
-    CHECK(text.find("HEDDLE_COMM_TUNING: " + bad.path() + ":2: ") != std::string::npos);
+    CHECK(text.find("HEDDLE_COMM_TUNING: " + bad.path + ":2: ") != std::string::npos);
   }
 }

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from ranks_test import Failure, Job, error_of, expect, finished, with_report
+from jobs import Job, error_of, expect, finished, run_tests, with_report
 
 SKIPPED = 77
 NEAR, FAR, PORT = "10.251.7.1", "10.251.7.2", 23456
@@ -116,17 +116,12 @@ def main():
     parser.add_argument("--keys", help="what heddle keygen has made: the two hosts encrypt")
     options = parser.parse_args()
     options.random = random.Random(options.seed)
-    failures = 0
-    for test in (runs, cuts):
-        begin = time.monotonic()
-        try:
-            with TwoHosts(options.keys) as hosts:
-                test(options, hosts)
-            print(f"ok    {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
-        except Failure as failure:
-            failures += 1
-            print(f"FAIL  {test.__name__}: {failure}", flush=True)
-    return 1 if failures else 0
+
+    def between_hosts(test):
+        with TwoHosts(options.keys) as hosts:
+            test(options, hosts)
+
+    return run_tests([(test.__name__, lambda test=test: between_hosts(test)) for test in (runs, cuts)])
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ class Run {
     try {
       SimulatedLine line(world_, rank);
       Survivors survivors(line, kTimeout, 1);
-      member.set = shrink(survivors, rank);
+      member.set = make_names(survivors, rank);
       member.end = "";
     } catch (const PeerLost&) {
       member.end = "PeerLost";
@@ -202,25 +202,18 @@ class Run {
     world_.be_missed(rank, 0ms);
   }
 
-  // What Communicator::shrink does, where what is made is a list of names.
-  std::string shrink(Survivors& survivors, int rank) {
+  // Makes a list of names with those that live.
+  std::string make_names(Survivors& survivors, int rank) {
     std::string made;
-    do {
-      if (!survivors.agree()) break;
+    survivors.make([&] {
       made.clear();
-      std::string problem;
-      try {
-        for (const std::string& other : survivors.all_gather(std::string(1, static_cast<char>('0' + rank))))
-          made += other;
-        for (const std::string& other : survivors.all_gather(made)) {
-          if (other != made) problem = "other names";
-        }
-        if (lots_[at(rank)] == Lot::fails) problem = "no memory";
-      } catch (const CommError& error) {
-        problem = error.what();
+      for (const std::string& other : survivors.all_gather(std::string(1, static_cast<char>('0' + rank))))
+        made += other;
+      for (const std::string& other : survivors.all_gather(made)) {
+        if (other != made) throw CommError("other names");
       }
-      if (survivors.settle(problem)) break;
-    } while (true);
+      if (lots_[at(rank)] == Lot::fails) throw CommError("no memory");
+    });
     return made;
   }
 

@@ -19,8 +19,9 @@ import sys
 import tempfile
 import time
 
+from jobs import PATIENCE, Failure, run_tests
+
 SKIPPED = 77
-PATIENCE = 60  # seconds for anything at all
 
 CONFIGURATION = """
 ClusterName=heddle
@@ -47,10 +48,6 @@ SlurmctldParameters=enable_configless
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
 """
-
-
-class Failure(Exception):
-    pass
 
 
 def free_port():
@@ -165,7 +162,6 @@ def main():
     program = os.path.abspath(options.program)
     place = pathlib.Path(tempfile.mkdtemp(prefix="heddle-slurm-"))
     place.chmod(0o755)  # munged insists on a folder that others cannot write
-    failures = 0
     with contextlib.ExitStack() as stack:
         if not options.keep:
             stack.callback(shutil.rmtree, place, True)
@@ -174,15 +170,9 @@ def main():
         except Failure as failure:
             print(f"FAIL  Slurm does not start: {failure}")
             return 1
-        for test in (tasks_meet, a_batch_script, an_end_is_told, over_tcp):
-            begin = time.monotonic()
-            try:
-                test(slurm, program)
-                print(f"ok    {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
-            except (Failure, subprocess.TimeoutExpired) as failure:
-                failures += 1
-                print(f"FAIL  {test.__name__}: {failure}", flush=True)
-    return 1 if failures else 0
+        return run_tests([(test.__name__, lambda test=test: test(slurm, program))
+                          for test in (tasks_meet, a_batch_script, an_end_is_told, over_tcp)],
+                         subprocess.TimeoutExpired)
 
 
 if __name__ == "__main__":

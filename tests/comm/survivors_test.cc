@@ -131,23 +131,16 @@ struct End {
   std::string set;  // what it has made, by the names of those it has made it with
 };
 
-// What Communicator::shrink does, where what is made is only a list of names.
-std::string shrink(Survivors& survivors, const std::string& name) {
+// Makes a list of names with those that live.
+std::string make_names(Survivors& survivors, const std::string& name) {
   std::string made;
-  do {
-    if (!survivors.agree()) break;
+  survivors.make([&] {
     made.clear();
-    std::string problem;
-    try {
-      for (const std::string& other : survivors.all_gather(name)) made += other;
-      if (survivors.all_gather(made) !=
-          std::vector<std::string>(static_cast<std::size_t>(survivors.size()), made))
-        problem = "the others have other names";
-    } catch (const CommError& error) {
-      problem = error.what();
+    for (const std::string& other : survivors.all_gather(name)) made += other;
+    for (const std::string& other : survivors.all_gather(made)) {
+      if (other != made) throw CommError("the others have other names");
     }
-    if (survivors.settle(problem)) break;
-  } while (true);
+  });
   return made;
 }
 
@@ -160,7 +153,7 @@ std::vector<End> run_world(int size, unsigned seed, Outcomes& errors) {
       world.step(rank);
       WorldLine line(world, rank);
       Survivors survivors(line, 10s, 1);
-      end.set = shrink(survivors, std::string(1, static_cast<char>('a' + rank)));
+      end.set = make_names(survivors, std::string(1, static_cast<char>('a' + rank)));
       end.alive = true;
     } catch (const Dead&) {
       return;

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from ranks_test import Job, Failure, error_of, expect, finished, with_report
+from jobs import Job, error_of, expect, finished, run_tests, with_report
 
 
 def free_port():
@@ -70,21 +70,14 @@ def sweep(program, heddle, keys):
 
 def main():
     program, heddle = sys.argv[1:]
-    failures = 0
     with tempfile.TemporaryDirectory() as parent:
         keys = f"{parent}/keys"
         made = run([heddle, "keygen", "--out", keys])
         if made.returncode != 0 or not made.stdout.startswith("sha256:"):
             print(f"FAIL  keygen: {made.stdout}")
             return 1
-        for test in (launched, refused, lost, sweep):
-            try:
-                test(program, heddle, keys)
-                print(f"ok    {test.__name__}", flush=True)
-            except Failure as failure:
-                failures += 1
-                print(f"FAIL  {test.__name__}: {failure}", flush=True)
-    return 1 if failures else 0
+        return run_tests([(test.__name__, lambda test=test: test(program, heddle, keys))
+                          for test in (launched, refused, lost, sweep)])
 
 
 if __name__ == "__main__":

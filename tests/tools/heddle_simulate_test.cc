@@ -1,54 +1,21 @@
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+
+#include "heddle_program.h"
+
+using namespace heddle::test;
 
 namespace {
 
 using Json = nlohmann::json;
 
-// A file in the system's temporary directory, gone after the test.
-class File {
- public:
-  explicit File(const std::string& text = "") {
-    static int number = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("heddle_simulate_test_" + std::to_string(::getpid()) + "_" + std::to_string(number++));
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~File() { std::filesystem::remove(path_); }
-  std::string text() const {
-    std::ifstream file(path_, std::ios::binary);
-    std::ostringstream out;
-    out << file.rdbuf();
-    return out.str();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-struct Outcome {
-  int status;
-  std::string out, error;
-};
-
-Outcome simulate(const std::string& arguments) {
-  const File out, error;
-  const std::string command = std::string("'") + HEDDLE_PROGRAM + "' simulate " + arguments + " >" +
-                              out.path() + " 2>" + error.path();
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.text(), error.text()};
-}
+Outcome simulate(const std::string& arguments) { return run_heddle("simulate " + arguments); }
 
 // What is said of one number of ranks under one algorithm.
 Json forecast(const std::string& arguments, const std::string& algorithm, int ranks) {
@@ -61,8 +28,6 @@ Json forecast(const std::string& arguments, const std::string& algorithm, int ra
   REQUIRE(json["ranks"][0]["ranks"] == ranks);
   return json["ranks"][0]["schemes"][0];
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 Json event(const char* category, const std::string& name, double start, double length, int sequence) {
   return {{"ph", std::string(category) == "async" ? "b" : "X"},

@@ -1,58 +1,19 @@
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "heddle_program.h"
+
+using namespace heddle::test;
+
 namespace {
 
 using Json = nlohmann::json;
-
-// A file in the system's temporary directory, gone after the test.
-class File {
- public:
-  explicit File(const std::string& text = "") {
-    static int number = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("heddle_trace_test_" + std::to_string(::getpid()) + "_" + std::to_string(number++));
-    write(text);
-  }
-  ~File() { std::filesystem::remove(path_); }
-  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
-  std::string text() const {
-    std::ifstream file(path_, std::ios::binary);
-    std::ostringstream out;
-    out << file.rdbuf();
-    return out.str();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-struct Outcome {
-  int status;
-  std::string out, error;
-};
-
-// Runs the program; -1 if it did not end by itself.
-Outcome heddle(const std::string& arguments) {
-  const File out, error;
-  const std::string command =
-      std::string("'") + HEDDLE_PROGRAM + "' " + arguments + " >" + out.path() + " 2>" + error.path();
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.text(), error.text()};
-}
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 Json op(int lane, const char* name, double start, double length, int sequence, int by = -1) {
   Json event = {{"ph", "X"},     {"cat", "op"},
@@ -95,7 +56,7 @@ Json known() {
 
 Json report(const std::string& text, const std::string& more = "") {
   const File file(text);
-  const Outcome outcome = heddle("trace --json " + file.path() + " " + more);
+  const Outcome outcome = run_heddle("trace --json " + file.path() + " " + more);
   CHECK(outcome.error == "");
   REQUIRE(outcome.status == 0);
   return Json::parse(outcome.out);
@@ -150,18 +111,18 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
 
 TEST_CASE("the report for people") {
   const File file(known().dump());
-  const Outcome all = heddle("trace " + file.path());
+  const Outcome all = run_heddle("trace " + file.path());
   CHECK(all.status == 0);
   CHECK(holds(all.out, "5 ops in 100.00 us, 1.00 at once on average; no op ran for 10.00 us (10.0 %)"));
   CHECK(holds(all.out,
               "Critical path: 4 ops, 90.00 us in them (90.0 % of the span), 10.00 us between them (10.0 %)"));
   CHECK(holds(all.out, "program.cc:5"));
   CHECK_FALSE(holds(all.out, "more"));
-  const Outcome some = heddle("trace --top 1 " + file.path());
+  const Outcome some = run_heddle("trace --top 1 " + file.path());
   CHECK(holds(some.out, "... and 3 more"));
   CHECK(holds(some.out, "40.00 us from 20.00 us on engine 1 worker 1, after load, before add"));
   CHECK_FALSE(holds(some.out, "20.00 us from 60.00 us"));
-  CHECK(heddle("trace - <" + file.path()).out == all.out);
+  CHECK(run_heddle("trace - <" + file.path()).out == all.out);
 }
 
 TEST_CASE("slices that nest or overlap on a lane count once; asynchronous ops hold no lane") {
@@ -210,7 +171,7 @@ TEST_CASE("a trace of a killed process is read up to where it ends, wherever tha
   int read = 0;
   for (std::size_t length = 1; length < text.size(); length += 41) {
     const File file(text.substr(0, length));
-    const Outcome outcome = heddle("trace --json " + file.path());
+    const Outcome outcome = run_heddle("trace --json " + file.path());
     if (outcome.status == 1) {
       CHECK(first == 0);  // only before the first event has begun
       CHECK(holds(outcome.error, "ends at byte"));
@@ -225,7 +186,7 @@ TEST_CASE("a trace of a killed process is read up to where it ends, wherever tha
   }
   CHECK(read == 5);
   const File file(text.substr(0, text.size() - 1));
-  CHECK(holds(heddle("trace " + file.path()).out, "The file has no end"));
+  CHECK(holds(run_heddle("trace " + file.path()).out, "The file has no end"));
 }
 
 TEST_CASE("the object form, a comma at the end and what others write into traces are read") {
@@ -245,7 +206,7 @@ TEST_CASE("names cannot do harm to a terminal, to JSON, or to a page") {
   std::string text = events.dump();
   text.replace(text.find("alert"), 1, "\xFF");  // no UTF-8
   const File file(text), page;
-  const Outcome outcome = heddle("trace " + file.path() + " --html " + page.path());
+  const Outcome outcome = run_heddle("trace " + file.path() + " --html " + page.path());
   CHECK(outcome.status == 0);
   CHECK_FALSE(holds(outcome.out, "\x1b"));
   CHECK(holds(report(text)["names"][0]["name"], "\uFFFDlert"));
@@ -262,7 +223,7 @@ Json data_of(const std::string& page) {
 
 TEST_CASE("the page holds every slice, dependency and step of the critical path, and asks for nothing else") {
   const File file(known().dump()), page;
-  REQUIRE(heddle("trace " + file.path() + " --html " + page.path()).status == 0);
+  REQUIRE(run_heddle("trace " + file.path() + " --html " + page.path()).status == 0);
   const std::string html = page.text();
   for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "import"})
     CHECK_FALSE(holds(html, outside));
@@ -288,7 +249,7 @@ TEST_CASE("ops that overlap on a lane are drawn below each other") {
   const Json events = {op(1, "a", 0, 100, 1), op(1, "b", 10, 20, 2), op(1, "c", 40, 20, 3),
                        op(1, "d", 50, 90, 4)};
   const File file(events.dump()), page;
-  REQUIRE(heddle("trace " + file.path() + " --html " + page.path()).status == 0);
+  REQUIRE(run_heddle("trace " + file.path() + " --html " + page.path()).status == 0);
   const Json data = data_of(page.text());
   CHECK(data["rows"] == Json{3});
   for (std::size_t i = 0; i < 4; ++i) {
@@ -343,17 +304,17 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
         Json{{"process", 1}, {"ops", 2}, {"time", 50'000}, {"hidden", 25'000}, {"hidden_share", 0.5}});
   CHECK(report(known().dump())["communication"].empty());
 
-  const Outcome outcome = heddle("trace " + one.path() + " " + zero.path());
+  const Outcome outcome = run_heddle("trace " + one.path() + " " + zero.path());
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
   CHECK(holds(outcome.out, "64.3 % of the communication was hidden behind other ops"));  // 45 of 70 us
-  CHECK_FALSE(holds(heddle("trace " + File(known().dump()).path()).out, "ommunication"));
+  CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
 }
 
 TEST_CASE("the ranks' files are laid on one clock, whatever their order") {
   const File one(rank_one().dump()), zero(rank_zero().dump()), page;
   for (const std::string& files : {one.path() + " " + zero.path(), zero.path() + " " + one.path()}) {
-    const Outcome outcome = heddle("trace --json " + files + " --html " + page.path());
+    const Outcome outcome = run_heddle("trace --json " + files + " --html " + page.path());
     REQUIRE(outcome.status == 0);
     const Json found = Json::parse(outcome.out);
     CHECK(found["span"] == 95'120);  // until the end of `read`
@@ -379,13 +340,13 @@ TEST_CASE("files that are not of the ranks of one job are refused") {
         std::pair{undated, std::string("does not say at what time of day it begins")},
         std::pair{rank_zero(), std::string("is of rank 0, as ") + zero.path()}}) {
     const File file(other.dump());
-    const Outcome outcome = heddle("trace " + zero.path() + " " + file.path());
+    const Outcome outcome = run_heddle("trace " + zero.path() + " " + file.path());
     CHECK(outcome.status == 1);
     CHECK(holds(outcome.error, file.path() + ": " + reason));
   }
   // Files of processes without a launcher are numbered as they come.
   const File first(unknown.dump()), second(unknown.dump());
-  CHECK(holds(heddle("trace " + first.path() + " " + second.path()).out, "rank 1 engine 1 worker 0"));
+  CHECK(holds(run_heddle("trace " + first.path() + " " + second.path()).out, "rank 1 engine 1 worker 0"));
 }
 
 TEST_CASE("what is no trace is refused, with the reason") {
@@ -416,7 +377,7 @@ TEST_CASE("what is no trace is refused, with the reason") {
   };
   for (const auto& [text, reason] : cases) {
     const File file(text);
-    const Outcome outcome = heddle("trace " + file.path());
+    const Outcome outcome = run_heddle("trace " + file.path());
     CAPTURE(text.substr(0, 80));
     CAPTURE(outcome.error);
     CHECK(outcome.status == 1);
@@ -455,7 +416,7 @@ TEST_CASE("a trace with bytes changed at random is read or refused, never a cras
       text[random() % text.size()] = bytes[random() % bytes.size()];
     }
     const File file(text), page;
-    const Outcome outcome = heddle("trace --json " + file.path() + " --html " + page.path());
+    const Outcome outcome = run_heddle("trace --json " + file.path() + " --html " + page.path());
     CAPTURE(text);
     const bool as_promised = outcome.status == 0   ? Json::accept(outcome.out)
                              : outcome.status == 1 ? holds(outcome.error, file.path())
@@ -467,23 +428,23 @@ TEST_CASE("a trace with bytes changed at random is read or refused, never a cras
 }
 
 TEST_CASE("the command line: help teaches, misuse is 2, failure is 1") {
-  const Outcome help = heddle("--help");
+  const Outcome help = run_heddle("--help");
   CHECK(help.status == 0);
   CHECK(holds(help.out, "HEDDLE_TRACE=out.json"));
-  CHECK(holds(heddle("trace --help").out, "--html"));
-  const Outcome unknown = heddle("tarce");
+  CHECK(holds(run_heddle("trace --help").out, "--html"));
+  const Outcome unknown = run_heddle("tarce");
   CHECK(unknown.status == 2);
   CHECK(holds(unknown.error, "there is no command 'tarce'; there is: trace"));
-  CHECK(heddle("").status == 2);
-  CHECK(heddle("trace").status == 2);
-  CHECK(heddle("trace --wrong x").status == 2);
-  CHECK(heddle("trace x --top many").status == 2);
-  const Outcome missing = heddle("trace /nowhere/at/all.json");
+  CHECK(run_heddle("").status == 2);
+  CHECK(run_heddle("trace").status == 2);
+  CHECK(run_heddle("trace --wrong x").status == 2);
+  CHECK(run_heddle("trace x --top many").status == 2);
+  const Outcome missing = run_heddle("trace /nowhere/at/all.json");
   CHECK(missing.status == 1);
   CHECK(holds(missing.error, "/nowhere/at/all.json: No such file"));
-  CHECK(heddle("trace /").status == 1);
+  CHECK(run_heddle("trace /").status == 1);
   const File file("[]");
-  CHECK(heddle("trace " + file.path() + " --html /nowhere/at/all.html").status == 1);
+  CHECK(run_heddle("trace " + file.path() + " --html /nowhere/at/all.html").status == 1);
 }
 
 }  // namespace
