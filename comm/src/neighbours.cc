@@ -7,6 +7,7 @@
 
 #include <heddle/comm_error.h>
 
+#include "host_id.h"
 #include "ring_connection.h"
 #include "shared_memory.h"
 

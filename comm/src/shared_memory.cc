@@ -1,11 +1,7 @@
 #include "shared_memory.h"
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,14 +12,6 @@ namespace heddle::detail {
 namespace {
 
 [[noreturn]] void fail(const std::string& what) { throw CommError(what + ": " + last_error()); }
-
-constexpr std::size_t kLongestName = 64;
-
-std::string line_of(const char* path) {
-  std::string line;
-  std::getline(std::ifstream(path) >> std::ws, line);
-  return line;
-}
 
 }  // namespace
 
@@ -60,21 +48,6 @@ std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes) {
     throw CommError(path + " is not the memory of a rank of this version of Heddle");
   }
   return map_memory(file, bytes);
-}
-
-std::string memory_world() {
-  char space[64] = {};
-  if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) fail("reading /proc/self/ns/pid");
-  const char* set = std::getenv("HEDDLE_COMM_HOST");
-  const std::string name = set ? set : "";
-  const bool printable =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c); });
-  if (!printable || name.size() > kLongestName) {
-    throw InvalidArgument("HEDDLE_COMM_HOST is '" + name +
-                          "'; want a name of 64 characters at most, without spaces");
-  }
-  return line_of("/proc/sys/kernel/random/boot_id") + "/" + space + "/" + std::to_string(getuid()) + "/" +
-         name;
 }
 
 }  // namespace heddle::detail

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "socket.h"
 
@@ -15,9 +14,5 @@ Socket make_memory(std::size_t bytes);  // zeros
 std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes);
 // File descriptor `fd` of another process, which made_memory of `bytes` there.
 std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes);
-
-// Ranks of which this differs cannot see each other's memory, or are not to: HEDDLE_COMM_HOST is in it. No spaces.
-// Throws InvalidArgument for that.
-std::string memory_world();
 
 }  // namespace heddle::detail

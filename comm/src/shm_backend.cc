@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host_backend.h"
+#include "host_id.h"
 #include "shared_memory.h"
 
 namespace heddle::detail {

@@ -1,10 +1,9 @@
 // The backend of ranks that only have messages: TCP, on one host or several.
-#include <fstream>
 #include <mutex>
-#include <unistd.h>
 
 #include "backend.h"
 #include "call_numbers.h"
+#include "host_id.h"
 #include "interfaces.h"
 #include "message_collectives.h"
 #include "recorder.h"
@@ -67,17 +66,8 @@ class TcpBackend final : public Backend {
   Survivors survivors_;
 };
 
-// Loopback reaches who has the same kernel, unless one of them is in a container.
-std::string host() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  char network[64] = {};
-  if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0) id += network;
-  return id;
-}
-
 bool one_host(Rendezvous& rendezvous) {
-  const std::vector<std::string> hosts = rendezvous.all_gather(host());
+  const std::vector<std::string> hosts = rendezvous.all_gather(network_world());
   for (const std::string& other : hosts) {
     if (other != hosts[0]) return false;
   }

@@ -21,11 +21,11 @@
 #include <heddle/default_engine.h>
 #include <heddle/launch_environment.h>
 
+#include "host_id.h"
 #include "message.h"
 #include "neighbours.h"
 #include "pair_rendezvous.h"
 #include "rendezvous_wire.h"
-#include "shared_memory.h"
 #include "survivors.h"
 
 using namespace heddle;
