@@ -264,7 +264,7 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
     if (next->kind == OpKind::user) {
-      if (next->priority() == 0 && !next->immediate()) {
+      if (next->plain()) {
         ready.push_back(next);
       } else {
         made_ready(next, ready);

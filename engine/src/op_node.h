@@ -86,6 +86,8 @@ struct OpNode : QueueNode {
   std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
   std::size_t bytes() const { return extra ? extra->wishes.bytes : 0; }
   bool immediate() const { return extra && table && table->immediate; }
+  // Of no priority, nor immediate: one look for most.
+  bool plain() const { return !extra || (extra->wishes.priority == 0 && !immediate()); }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }

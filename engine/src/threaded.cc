@@ -64,15 +64,25 @@ void ThreadedCore::count_child(std::uint8_t epoch) {
   }
 }
 
-void ThreadedCore::submit(OpNode* op) {
+inline void ThreadedCore::submit_one(OpNode* op) {
   const OpNode* parent = current_op();
-  const bool immediate = op->immediate();
   set_epoch(*op, parent);
   if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
   after_submit(parent);
-  // All workers may be busy for long: it is entered here. Others that push without end need not be waited for.
-  for (int i = 0; immediate && i < kMostEntered && !submissions_.empty(); ++i) enter_some();
+}
+
+// Looks first: what is left to do after it would cost every push a dozen instructions.
+void ThreadedCore::submit(OpNode* op) {
+  if (op->immediate()) [[unlikely]]
+    return submit_immediate(op);
+  submit_one(op);
+}
+
+// All workers may be busy for long: it is entered here. Others that push without end need not be waited for.
+void ThreadedCore::submit_immediate(OpNode* op) {
+  submit_one(op);
+  for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
 }
 
 void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
@@ -136,7 +146,7 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    if (kind == OpKind::user && priority == 0 && !static_cast<OpNode*>(node)->immediate()) {
+    if (kind == OpKind::user && static_cast<OpNode*>(node)->plain()) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
       node->next.store(others, std::memory_order_relaxed);
@@ -160,7 +170,8 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
 
 // One of a priority other than 0, or immediate.
 void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
-  if (op->immediate()) return start_now(op);
+  if (op->immediate()) [[unlikely]]
+    return start_now(op);
   urgent_.push(op);
   wake_one();
 }

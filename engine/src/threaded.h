@@ -59,9 +59,11 @@ class ThreadedCore final : public EngineCore {
   }
 
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
-  void start_now(OpNode* op) noexcept;
+  [[gnu::cold]] void start_now(OpNode* op) noexcept;
 
   // threaded.cc: from submission to end
+  void submit_one(OpNode* op);
+  [[gnu::cold]] void submit_immediate(OpNode* op);
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);
   int drain(ReadyList& ready, bool patient = false);
@@ -115,9 +117,7 @@ class ThreadedCore final : public EngineCore {
   // While one lives, the calling thread is `runner`.
   class ActingAs {
    public:
-    ActingAs(const ThreadedCore* core, Runner* runner) : outer_(mine) {
-      mine = {core, runner, mine.starting};
-    }
+    ActingAs(const ThreadedCore* core, Runner* self) : outer_(mine) { mine = {core, self, mine.starting}; }
     ~ActingAs() { mine = outer_; }
     ActingAs(const ActingAs&) = delete;
 
