@@ -11,6 +11,7 @@
 #include <heddle/engine.h>
 
 #include "budget.h"
+#include "carriers.h"
 #include "failure.h"
 #include "fork.h"
 #include "op_node.h"
@@ -87,6 +88,7 @@ struct EngineCore : Scheduling {
   ErrorLog errors;
   std::mutex one_search;  // see depends(); vars' locks may be taken inside
   VarRegistry vars;
+  Carriers carriers;
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;

@@ -352,6 +352,8 @@ void Engine::wait_all() {
   if (!reports.empty()) throw AggregateError(std::move(reports));
 }
 
+void Engine::add_carrier(std::weak_ptr<Carrier> carrier) { core_->carriers.add(std::move(carrier)); }
+
 ErrorReport Engine::error_of(const Var& var) const {
   check_var(var, core_, "error_of");
   std::shared_ptr<const Failure> poison;

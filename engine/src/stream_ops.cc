@@ -151,6 +151,7 @@ std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op
 // What it was to come after is done.
 void EngineCore::end_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
+  if (failure) tell_skipped(op, *failure);
   if (trace::on()) [[unlikely]]
     op->extra->on->trace_done(*op, trace_number, trace::now());
   end_with(op, std::move(failure));
@@ -224,6 +225,7 @@ std::shared_ptr<const Failure> EngineCore::outcome(OpNode* op, std::exception_pt
                                                    const std::vector<FailurePtr>& inherited) noexcept {
   FailurePtr failure;
   for (const FailurePtr& cause : inherited) take_if_earlier(failure, cause);
+  if (op->table->outcome) own = op->table->outcome(closure_of(op), failure ? failure->root->exception : own);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (own) {

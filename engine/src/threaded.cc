@@ -64,25 +64,26 @@ void ThreadedCore::count_child(std::uint8_t epoch) {
   }
 }
 
-inline void ThreadedCore::submit_one(OpNode* op) {
+inline const OpNode* ThreadedCore::submit_one(OpNode* op) {
   const OpNode* parent = current_op();
   set_epoch(*op, parent);
   if (op->priority() > 0) urgent_.announce();
   submissions_.push(op);
-  after_submit(parent);
+  return parent;
 }
 
 // Looks first: what is left to do after it would cost every push a dozen instructions.
 void ThreadedCore::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
-  submit_one(op);
+  after_submit(submit_one(op));
 }
 
-// All workers may be busy for long: it is entered here. Others that push without end need not be waited for.
+// All workers may be busy for long, or asleep: it is entered here. Others that push without end need not be waited for.
 void ThreadedCore::submit_immediate(OpNode* op) {
   submit_one(op);
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
+  if (has_work()) wake_one();
 }
 
 void ThreadedCore::submit_all(OpNode* first, OpNode* last) {

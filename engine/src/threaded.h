@@ -62,7 +62,7 @@ class ThreadedCore final : public EngineCore {
   [[gnu::cold]] void start_now(OpNode* op) noexcept;
 
   // threaded.cc: from submission to end
-  void submit_one(OpNode* op);
+  const OpNode* submit_one(OpNode* op);
   [[gnu::cold]] void submit_immediate(OpNode* op);
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);

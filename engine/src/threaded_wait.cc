@@ -102,6 +102,11 @@ void ThreadedCore::wait(OpNode* wait_op) {
   submissions_.push(wait_op);
   if (stopping_) enter_submitted();  // there is no crew that would
   help(*state, var);
+  // Inside an op, of whatever engine, it would keep a seat from others while it blocks.
+  if (carriers.any() && !this_thread_state.core && !state->done.load(std::memory_order_acquire)) {
+    if (has_work()) wake_one();  // it is not to wait for what is done here
+    carriers.carry_for(var, state->done);
+  }
   if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
     if (state->done.load(std::memory_order_acquire)) return;

@@ -1,5 +1,7 @@
 // Ops on streams in an engine, a test a rule: who comes after whom, what an error does, who waits for whom.
 #include <atomic>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -217,6 +219,46 @@ TEST_CASE("an error while issuing, and one on the CPU that a stream reads") {
     engine.push_on(a, work([] {}), {.read = {z, y, x}, .mutate = {z}});
     CHECK_THROWS_WITH(engine.wait(z), "issuing");
     CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+  });
+}
+
+std::string words_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  }
+}
+
+TEST_CASE("an op on a stream is told once how it ends: skipped, or its work has run") {
+  struct Asked {
+    std::string* told;
+    std::function<void()> fn;
+    std::exception_ptr answer;
+    void operator()(Stream& stream) const { stream.enqueue(fn); }
+    void skipped(const std::exception_ptr& why) const noexcept { *told += "skipped " + words_of(why) + "; "; }
+    std::exception_ptr outcome(const std::exception_ptr& failure) const noexcept {
+      *told += "ended " + (failure ? words_of(failure) : "well") + "; ";
+      return failure ? failure : answer;
+    }
+  };
+  on_every_engine([](Engine& engine, Stream& a, Stream& b) {
+    const Var x = engine.new_var(), y = engine.new_var();
+    std::string told;
+    const auto good = [] {};
+    const auto fails = [] { throw std::runtime_error("late"); };
+    engine.push_on(a, Asked{&told, good, nullptr}, {.mutate = {x}});
+    engine.wait(x);
+    engine.push_on(a, Asked{&told, fails, nullptr}, {.mutate = {x}});
+    CHECK_THROWS_WITH(engine.wait(x), "late");
+    engine.push_on(b, Asked{&told, good, nullptr}, {.read = {x}, .mutate = {y}});
+    CHECK_THROWS_WITH(engine.wait(y), "late");
+    CHECK(told == "ended well; ended late; skipped late; ");
+    // What it answers is the op's error, and goes where the data goes.
+    engine.push_on(a, Asked{&told, good, std::make_exception_ptr(std::runtime_error("aborted"))},
+                   {.mutate = {x}});
+    engine.push([] {}, {.read = {x}, .mutate = {y}});
+    CHECK_THROWS_WITH(engine.wait(y), "aborted");
   });
 }
 

@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <heddle/carrier.h>
 #include <heddle/default_engine.h>
 #include <heddle/device.h>
 #include <heddle/engine_options.h>
@@ -94,6 +95,9 @@ class Engine {
   // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors that still poison a var or
   // that nobody has seen. Throws WouldDeadlock inside an op.
   void wait_all();
+
+  // Threads that wait here help it from now on, until it is gone. With the schedulers naive and fuzz nobody does.
+  void add_carrier(std::weak_ptr<Carrier> carrier);
 
   // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen. Throws
   // InvalidArgument, as wait and clear_error do, for an empty var or another engine's.

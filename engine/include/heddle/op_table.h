@@ -21,6 +21,7 @@ struct OpTable {
   bool extra = async;                            // the op has an OpExtra
   void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;  // null: need not know
   bool immediate = false;
+  std::exception_ptr (*outcome)(void* closure, const std::exception_ptr& failure) noexcept = nullptr;
 };
 
 // An asynchronous op whose function object says `static constexpr bool immediate = true` starts on whatever thread finds
@@ -37,11 +38,23 @@ template <class F> constexpr bool is_immediate() {
 
 // A function object with a member skipped(why) is told when its op is not going to run: what it reads has failed, or its
 // group was cancelled. For ops that somebody else waits for too, as another process does for its part of a collective.
-// Of ops on streams nobody is told.
 template <class Op, class F> constexpr auto skipper() -> void (*)(void*, const std::exception_ptr&) noexcept {
   if constexpr (requires(F & fn, const std::exception_ptr& why) { fn.skipped(why); }) {
     return
         [](void* self, const std::exception_ptr& why) noexcept { static_cast<Op*>(self)->fn.skipped(why); };
+  } else {
+    return nullptr;
+  }
+}
+
+// An op on a stream whose function object has a member outcome(failure) is asked how it went when its work has run, which a
+// device cannot always say: `failure` is what is known, of this op or of what it has read. What it returns is the op's error.
+template <class Op, class F>
+constexpr auto ender() -> std::exception_ptr (*)(void*, const std::exception_ptr&) noexcept {
+  if constexpr (requires(F & fn, const std::exception_ptr& failure) { fn.outcome(failure); }) {
+    return [](void* self, const std::exception_ptr& failure) noexcept {
+      return static_cast<Op*>(self)->fn.outcome(failure);
+    };
   } else {
     return nullptr;
   }

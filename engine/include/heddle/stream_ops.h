@@ -31,8 +31,14 @@ template <class F> struct StreamOp {
   }
   static void destroy(void* self) noexcept { static_cast<StreamOp*>(self)->~StreamOp(); }
   static void destroy_heap(void* self) noexcept { delete static_cast<StreamOp*>(self); }
-  static constexpr OpTable table{false, run, std::is_trivially_destructible_v<F> ? nullptr : destroy,
-                                 destroy_heap, true};
+  static constexpr OpTable table{false,
+                                 run,
+                                 std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                 destroy_heap,
+                                 true,
+                                 skipper<StreamOp, F>(),
+                                 false,
+                                 ender<StreamOp, F>()};
 };
 
 }  // namespace detail
