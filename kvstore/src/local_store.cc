@@ -30,17 +30,19 @@ std::string describe(const NDArray& array) {
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].copy_to(device);
+  // halves are added as f32, and the sum is rounded once
+  const DType dtype = values[0].dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
   std::vector<NDArray> terms;
   for (const NDArray& value : values) {
     NDArray here = value.device().kind == device.kind ? value.detach() : value.copy_to(device);
-    terms.push_back(here.contiguous());
+    terms.push_back(wide == dtype ? here.contiguous() : here.astype(wide));
   }
   EngineScope scope(terms[0].engine());
-  NDArray sum(values[0].shape(), values[0].dtype(), device);
+  NDArray sum(values[0].shape(), wide, device);
   Access access = array_access("kvstore_sum", terms, {&sum, 1});
-  sum.engine().push([terms, sum] { visit_dtype(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); },
-                    access);
-  return sum;
+  sum.engine().push(
+      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access);
+  return wide == dtype ? sum : sum.astype(dtype);
 }
 
 const NDArray& LocalStore::checked(const char* call, Key key, std::span<const NDArray> arrays) const {

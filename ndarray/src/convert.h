@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include <heddle/half.h>
+
 namespace heddle::detail {
 
 // How a bool is read from an array: memory nobody has written yet may hold any byte.
@@ -17,6 +19,8 @@ struct BoolByte {
 template <class To, class From> inline To convert(From x) {
   if constexpr (std::is_same_v<From, BoolByte>) {
     return static_cast<To>(x.bits != 0);
+  } else if constexpr (is_half_type<From>) {
+    return convert<To>(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{0};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {

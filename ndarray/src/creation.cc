@@ -71,6 +71,9 @@ template NDArray array(const std::vector<std::int32_t>&, Shape, Device);
 template NDArray array(const std::vector<std::int64_t>&, Shape, Device);
 template NDArray array(const std::vector<std::uint8_t>&, Shape, Device);
 template NDArray array(const std::vector<bool>&, Shape, Device);
+template NDArray array(const std::vector<Float16>&, Shape, Device);
+template NDArray array(const std::vector<BFloat16>&, Shape, Device);
+template NDArray array(const std::vector<std::int8_t>&, Shape, Device);
 
 template NDArray array(std::initializer_list<float>, Device);
 template NDArray array(std::initializer_list<double>, Device);
@@ -78,5 +81,8 @@ template NDArray array(std::initializer_list<std::int32_t>, Device);
 template NDArray array(std::initializer_list<std::int64_t>, Device);
 template NDArray array(std::initializer_list<std::uint8_t>, Device);
 template NDArray array(std::initializer_list<bool>, Device);
+template NDArray array(std::initializer_list<Float16>, Device);
+template NDArray array(std::initializer_list<BFloat16>, Device);
+template NDArray array(std::initializer_list<std::int8_t>, Device);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <iterator>
 
 #include <heddle/dtype.h>
 #include <heddle/error.h>
@@ -7,22 +7,21 @@ namespace heddle {
 
 namespace {
 
-constexpr DType kAll[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean};
-
-// Place in the chain bool < u8 < i32 < i64 < f64, along which the larger of two holds every value of both.
+// Place in the chain bool < u8, i8 < i32 < i64.
 int rank_of(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return 0;
-    case DType::u8:
-      return 1;
-    case DType::i32:
-      return 2;
-    case DType::i64:
-      return 3;
-    default:
-      return 4;
-  }
+  if (dtype == DType::boolean) return 0;
+  if (dtype == DType::u8 || dtype == DType::i8) return 1;
+  return dtype == DType::i32 ? 2 : 3;
+}
+
+DType promote_integers(DType a, DType b) {
+  if (rank_of(a) == 1 && rank_of(b) == 1) return DType::i32;  // one has a sign, the other another bit
+  return rank_of(a) < rank_of(b) ? b : a;
+}
+
+DType promote_floating(DType floating, DType integer) {
+  const bool holds = floating == DType::bf16 || rank_of(integer) <= 1;  // f32 and f16 hold no i32
+  return holds ? floating : DType::f64;
 }
 
 }  // namespace
@@ -32,39 +31,32 @@ std::size_t size_of(DType dtype) {
 }
 
 const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "f64";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-    case DType::boolean:
-      return "bool";
-    default:
-      return "f32";
-  }
+  constexpr const char* kNames[] = {"f32", "f64", "i32", "i64", "u8", "bool", "f16", "bf16", "i8"};
+  static_assert(std::size(kNames) == std::size(kAllDTypes));
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 DType dtype_from_name(const std::string& name) {
-  for (DType dtype : kAll) {
+  std::string known;
+  for (DType dtype : kAllDTypes) {
     if (name == name_of(dtype)) return dtype;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(dtype));
   }
-  throw InvalidArgument("no dtype is called \"" + name + "\"; there are f32, f64, i32, i64, u8 and bool");
+  throw InvalidArgument("no dtype is called \"" + name + "\"; there are " + known);
 }
 
-bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype); }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (a == DType::f32 || b == DType::f32) {
-    const DType other = a == DType::f32 ? b : a;
-    // f32 holds every u8, but not every i32
-    return other == DType::u8 || other == DType::boolean ? DType::f32 : DType::f64;
-  }
-  return rank_of(a) < rank_of(b) ? b : a;
+  if (!is_floating(a) && !is_floating(b)) return promote_integers(a, b);
+  if (!is_floating(b)) return promote_floating(a, b);
+  if (!is_floating(a)) return promote_floating(b, a);
+  return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
+}
+
+void detail::refuse_half(DType dtype) {
+  throw InvalidArgument(std::string("there is no arithmetic in ") + name_of(dtype) + "; cast it to f32");
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }

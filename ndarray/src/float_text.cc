@@ -34,10 +34,50 @@ template <class T> Decimal shortest_of(T x) {
   return decimal;
 }
 
+double value_of(const Decimal& decimal) {
+  return std::strtod(("0." + decimal.digits + "e" + std::to_string(decimal.point)).c_str(), nullptr);
+}
+
+template <class T> bool names(const Decimal& decimal, double size) {
+  return static_cast<double>(T(value_of(decimal))) == size;
+}
+
+// One more in the last digit.
+Decimal raised(Decimal decimal) {
+  std::size_t i = decimal.digits.size();
+  while (i > 0 && decimal.digits[i - 1] == '9') decimal.digits[--i] = '0';
+  if (i > 0) {
+    ++decimal.digits[i - 1];
+  } else {
+    decimal.digits.insert(0, "1");
+    ++decimal.point;
+  }
+  return decimal;
+}
+
+// The fewest digits that name x; of two such numbers the nearer one. Below a power of two the numbers lie closer than above
+// it, so that the upper of the two around it may do where the nearer one does not. Five digits are always enough.
+template <class T> Decimal shortest_half(T x) {
+  const auto value = static_cast<double>(x);
+  Decimal decimal;
+  for (int places = 0; places < 5; ++places) {
+    decimal = rounded_scientific(value, places);
+    if (names<T>(decimal, std::abs(value))) break;
+    if (names<T>(raised(decimal), std::abs(value))) {
+      decimal = raised(decimal);
+      break;
+    }
+  }
+  trim_zeros(decimal);
+  return decimal;
+}
+
 }  // namespace
 
 Decimal shortest(double x) { return shortest_of(x); }
 Decimal shortest(float x) { return shortest_of(x); }
+Decimal shortest(Float16 x) { return shortest_half(x); }
+Decimal shortest(BFloat16 x) { return shortest_half(x); }
 
 Decimal rounded_scientific(double x, int places) {
   char text[512];

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <heddle/half.h>
+
 namespace heddle::detail {
 
 // Digits of |x| = 0.d1 d2 d3 ... * 10^point; none for 0. For finite x.
@@ -15,6 +17,8 @@ struct Decimal {
 // The shortest digits that name x among the numbers of its type.
 Decimal shortest(double x);
 Decimal shortest(float x);
+Decimal shortest(Float16 x);
+Decimal shortest(BFloat16 x);
 
 // Exactly `places` digits behind the decimal point of the scientific form, correctly rounded.
 Decimal rounded_scientific(double x, int places);

@@ -182,6 +182,9 @@ template std::int32_t NDArray::item<std::int32_t>() const;
 template std::int64_t NDArray::item<std::int64_t>() const;
 template std::uint8_t NDArray::item<std::uint8_t>() const;
 template bool NDArray::item<bool>() const;
+template Float16 NDArray::item<Float16>() const;
+template BFloat16 NDArray::item<BFloat16>() const;
+template std::int8_t NDArray::item<std::int8_t>() const;
 
 template std::vector<float> NDArray::to_vector<float>() const;
 template std::vector<double> NDArray::to_vector<double>() const;
@@ -189,5 +192,8 @@ template std::vector<std::int32_t> NDArray::to_vector<std::int32_t>() const;
 template std::vector<std::int64_t> NDArray::to_vector<std::int64_t>() const;
 template std::vector<std::uint8_t> NDArray::to_vector<std::uint8_t>() const;
 template std::vector<bool> NDArray::to_vector<bool>() const;
+template std::vector<Float16> NDArray::to_vector<Float16>() const;
+template std::vector<BFloat16> NDArray::to_vector<BFloat16>() const;
+template std::vector<std::int8_t> NDArray::to_vector<std::int8_t>() const;
 
 }  // namespace heddle

@@ -102,6 +102,9 @@ void normalise_bools(std::byte* bytes, std::size_t count) {
 
 void save_npy(const std::string& path, const NDArray& array) {
   if (!array.defined()) throw InvalidArgument("save_npy: the array is undefined");
+  if (array.dtype() == DType::bf16) {
+    throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
+  }
   const NDArray values = array.copy();
   values.wait();
   const std::string header = detail::npy_preamble({array.dtype(), false, array.shape()});

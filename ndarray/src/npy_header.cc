@@ -14,7 +14,8 @@ struct Code {
   const char* text;
 };
 constexpr Code kCodes[] = {{DType::f32, "<f4"}, {DType::f64, "<f8"}, {DType::i32, "<i4"},
-                           {DType::i64, "<i8"}, {DType::u8, "|u1"},  {DType::boolean, "|b1"}};
+                           {DType::i64, "<i8"}, {DType::u8, "|u1"},  {DType::boolean, "|b1"},
+                           {DType::f16, "<f2"}, {DType::i8, "|i1"}};
 
 // Reads the few kinds of Python literal that stand in a header.
 class Reader {
@@ -98,7 +99,7 @@ DType dtype_of_code(const std::string& text) {
   for (const Code& code : kCodes) {
     if (text == code.text) return code.dtype;
   }
-  throw Error("elements of type '" + text + "', which is none of <f4 <f8 <i4 <i8 |u1 |b1");
+  throw Error("elements of type '" + text + "', which is none of <f2 <f4 <f8 <i4 <i8 |i1 |u1 |b1");
 }
 
 template <class T> void set_once(std::optional<T>& slot, T value, const std::string& key) {

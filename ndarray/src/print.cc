@@ -34,9 +34,13 @@ struct Widths {
 };
 
 // How all floating-point elements of one array are written: chosen by the largest and the smallest of them.
+// T: float or double. Halves are floats that have other shortest digits.
 template <class T> class FloatFormat {
  public:
-  explicit FloatFormat(const std::vector<T>& values) {
+  using Shortest = detail::Decimal (*)(T x);
+
+  FloatFormat(const std::vector<T>& values, DType dtype, Shortest shortest)
+      : dtype_(dtype), shortest_(shortest) {
     choose_form(values);
     bool any_finite = false, any_other = false, negative_infinity = false;
     for (T x : values) {
@@ -64,10 +68,12 @@ template <class T> class FloatFormat {
   }
 
  private:
-  static std::string plain(T x) {
-    const detail::Decimal decimal = detail::shortest(x);
-    const bool fits = static_cast<int>(decimal.digits.size()) - decimal.point <= kPrecision;
-    return plain_text(fits ? decimal : detail::rounded_plain(x, kPrecision));
+  std::string plain(T x) const {
+    const detail::Decimal decimal = shortest_(x);
+    const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
+    if (places < 0)
+      return plain_text(detail::rounded_plain(x, 1));  // an array shows all digits of a large number
+    return plain_text(places <= kPrecision ? decimal : detail::rounded_plain(x, kPrecision));
   }
 
   void choose_form(const std::vector<T>& values) {
@@ -77,8 +83,10 @@ template <class T> class FloatFormat {
       largest = std::max(largest, std::abs(x));
       smallest = std::min(smallest, std::abs(x));
     }
-    scientific_ =
-        largest > 0 && (largest >= T(1e8) || double{smallest} < 0.0001 || largest / smallest > T(1000));
+    T ratio = largest / smallest;
+    if (dtype_ == DType::f16) ratio = static_cast<T>(Float16(ratio));
+    if (dtype_ == DType::bf16) ratio = static_cast<T>(BFloat16(ratio));
+    scientific_ = largest > 0 && (largest >= T(1e8) || double{smallest} < 0.0001 || ratio > T(1000));
   }
 
   void measure_plain(const std::vector<T>& values) {
@@ -94,7 +102,7 @@ template <class T> class FloatFormat {
     Widths widths;
     for (T x : values) {
       if (!std::isfinite(x)) continue;
-      detail::Decimal decimal = detail::shortest(x);
+      detail::Decimal decimal = shortest_(x);
       if (decimal.digits.size() > kPrecision + 1) {
         decimal = detail::rounded_scientific(x, kPrecision);
         decimal.digits.erase(std::max<std::size_t>(decimal.digits.find_last_not_of('0') + 1, 1));
@@ -109,6 +117,8 @@ template <class T> class FloatFormat {
     right_ = static_cast<std::size_t>(exponent_digits_ + 2 + places_);
   }
 
+  DType dtype_;
+  Shortest shortest_;
   bool scientific_ = false;
   std::size_t left_ = 0, right_ = 0;  // characters before and behind the decimal point
   int places_ = 0, exponent_digits_ = 2;
@@ -116,28 +126,55 @@ template <class T> class FloatFormat {
 
 std::string integer_text(std::int64_t x) { return std::to_string(x); }
 
-template <class T> std::function<std::string(T)> make_format(const std::vector<T>& values) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return FloatFormat<T>(values);
-  } else if constexpr (std::is_same_v<T, detail::BoolByte>) {
-    return [](T x) { return x.bits ? std::string(" True") : std::string("False"); };
+// How an element is read from memory, and as what: a bool may be any byte there, a half is a float.
+template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, detail::BoolByte, T>;
+template <class T> auto load(const std::byte* at) {
+  const Stored<T> value = *reinterpret_cast<const Stored<T>*>(at);
+  if constexpr (is_half_type<T>) {
+    return static_cast<float>(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value.bits != 0;
+  } else {
+    return static_cast<std::int64_t>(value);
+  }
+}
+
+template <class T> detail::Decimal shortest_of(decltype(load<T>(nullptr)) x) {
+  return detail::shortest(static_cast<T>(x));
+}
+
+using ElementText = std::function<std::string(const std::byte*)>;
+
+template <class T> ElementText make_format(DType dtype, const std::vector<const std::byte*>& shown) {
+  using Value = decltype(load<T>(nullptr));
+  std::vector<Value> values(shown.size());
+  std::transform(shown.begin(), shown.end(), values.begin(), load<T>);
+  if constexpr (std::is_floating_point_v<Value>) {
+    return [format = FloatFormat<Value>(values, dtype, shortest_of<T>)](const std::byte* at) {
+      return format(load<T>(at));
+    };
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return [](const std::byte* at) { return load<bool>(at) ? std::string(" True") : std::string("False"); };
   } else {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     const std::size_t width = std::max(integer_text(*least).size(), integer_text(*most).size());
-    return [width](T x) { return padded_left(integer_text(x), width); };
+    return [width](const std::byte* at) { return padded_left(integer_text(load<T>(at)), width); };
   }
 }
 
 // A number by itself, as Python's str writes a NumPy scalar.
-template <class T> std::string scalar_text(T x) {
-  if constexpr (std::is_same_v<T, detail::BoolByte>) {
-    return x.bits ? "True" : "False";
+template <class T> std::string scalar_text(const std::byte* at) {
+  const auto x = load<T>(at);
+  if constexpr (std::is_same_v<T, bool>) {
+    return x ? "True" : "False";
   } else if constexpr (std::is_integral_v<T>) {
     return integer_text(x);
   } else {
     if (std::isnan(x)) return "nan";
     if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
-    const detail::Decimal decimal = detail::shortest(x);
+    const detail::Decimal decimal = shortest_of<T>(x);
     if (x == 0 || (std::abs(x) >= 1e-4L && std::abs(x) < 1e16L)) {
       const std::string text = plain_text(decimal);
       return text.back() == '.' ? text + "0" : text;
@@ -149,20 +186,23 @@ template <class T> std::string scalar_text(T x) {
   }
 }
 
-// One array being printed; T is the type its elements are read as.
-template <class T> class Printer {
+// One array being printed.
+class Printer {
  public:
   explicit Printer(const NDArray& array) : shape_(array.shape()), strides_(array.strides()) {
-    data_ = reinterpret_cast<const T*>(array.data<const std::byte>());
+    dtype_ = array.dtype();
+    data_ = array.data<const std::byte>();
     summarised_ = array.size() > kSummaryAbove;
+    const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
+    for (int axis = 0; axis < strides_.size(); ++axis) strides_[axis] *= bytes;
   }
 
   std::string text() {
     if (element_count(shape_) == 0) return "[]";
-    if (shape_.empty()) return scalar_text(*data_);
-    std::vector<T> shown;
+    if (shape_.empty()) return visit_dtype(dtype_, [this]<class T>() { return scalar_text<T>(data_); });
+    std::vector<const std::byte*> shown;
     gather(0, data_, shown);
-    format_ = make_format(shown);
+    format_ = visit_dtype(dtype_, [&]<class T>() { return make_format<T>(dtype_, shown); });
     return axis_text(0, data_, " ", kLineWidth);
   }
 
@@ -180,22 +220,22 @@ template <class T> class Printer {
     }
   }
 
-  void gather(int axis, const T* at, std::vector<T>& shown) const {
+  void gather(int axis, const std::byte* at, std::vector<const std::byte*>& shown) const {
     if (axis == shape_.size()) {
-      shown.push_back(*at);
+      shown.push_back(at);
       return;
     }
     each_shown(
         axis, [&](std::int64_t i) { gather(axis + 1, at + i * strides_[axis], shown); }, [] {});
   }
 
-  std::string axis_text(int axis, const T* at, const std::string& indent, std::size_t width) const {
+  std::string axis_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
     std::string text =
         axis + 1 == shape_.size() ? row_text(at, indent, width) : rows_text(axis, at, indent, width);
     return "[" + text.substr(indent.size()) + "]";
   }
 
-  std::string row_text(const T* at, const std::string& indent, std::size_t width) const {
+  std::string row_text(const std::byte* at, const std::string& indent, std::size_t width) const {
     const int axis = shape_.size() - 1;
     std::string text, line = indent;
     const auto add = [&](const std::string& word) {
@@ -208,7 +248,7 @@ template <class T> class Printer {
     each_shown(
         axis,
         [&](std::int64_t i) {
-          add(format_(at[i * strides_[axis]]));
+          add(format_(at + i * strides_[axis]));
           if (i + 1 < shape_[axis]) line += " ";
         },
         [&] {
@@ -218,7 +258,7 @@ template <class T> class Printer {
     return text + line;
   }
 
-  std::string rows_text(int axis, const T* at, const std::string& indent, std::size_t width) const {
+  std::string rows_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
     std::string text;
     const std::string gap(static_cast<std::size_t>(shape_.size() - axis - 1), '\n');
     each_shown(
@@ -232,25 +272,19 @@ template <class T> class Printer {
   }
 
   Shape shape_;
-  Strides strides_;
-  const T* data_;
+  Strides strides_;  // in bytes
+  DType dtype_;
+  const std::byte* data_;
   bool summarised_;
-  std::function<std::string(T)> format_;
+  ElementText format_;
 };
-
-std::string text_of(const NDArray& array) {
-  return visit_dtype(array.dtype(), [&]<class T>() {
-    using Element = std::conditional_t<std::is_same_v<T, bool>, detail::BoolByte, T>;
-    return Printer<Element>(array).text();
-  });
-}
 
 }  // namespace
 
 std::string NDArray::to_string() const {
   if (!defined()) throw InvalidArgument("to_string: the array is undefined");
   const auto text = std::make_shared<std::string>();
-  detail::read_now(*this, "to_string", [text, source = detach()] { *text = text_of(source); });
+  detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
   return std::move(*text);
 }
 

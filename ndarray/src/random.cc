@@ -59,9 +59,21 @@ double positive_unit(const Words& words, std::size_t i, double) { return 1 - uni
 
 template <class T> constexpr std::size_t kPerBlock = 16 / sizeof(T);
 
-template <class T> void draw_uniform(const NDArray& result, const PhiloxStream& stream, T low, T high) {
-  // rounding may reach `high`, which is excluded
-  const T last = low < high ? std::nextafter(high, low) : low;
+// The largest number of a type below `high`.
+template <class T> double before(double high) {
+  if constexpr (is_half_type<T>) {
+    const T near(high);
+    if (static_cast<double>(near) < high) return static_cast<double>(near);
+    if (static_cast<float>(near) == 0) return static_cast<double>(T::from_bits(0x8001));
+    return static_cast<double>(T::from_bits(static_cast<std::uint16_t>(near.bits + (high > 0 ? -1 : 1))));
+  } else {
+    return std::nextafter(static_cast<T>(high), -std::numeric_limits<T>::infinity());
+  }
+}
+
+// Rounding may reach `high`, which is excluded: nothing is above `last`.
+template <class T>
+void draw_uniform(const NDArray& result, const PhiloxStream& stream, T low, T high, T last) {
   draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
     std::array<T, kPerBlock<T>> made;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -107,7 +119,7 @@ void draw_integers(const NDArray& result, const PhiloxStream& stream, std::int64
 void check_fits(std::int64_t low, std::int64_t high, DType dtype) {
   visit_dtype(dtype, [=]<class T>() {
     if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
-      throw InvalidArgument(std::string("integers: makes i32, i64 and u8, not ") + name_of(dtype));
+      throw InvalidArgument(std::string("integers: makes i32, i64, u8 and i8, not ") + name_of(dtype));
     } else if (low < static_cast<std::int64_t>(std::numeric_limits<T>::min()) ||
                high - 1 > static_cast<std::int64_t>(std::numeric_limits<T>::max())) {
       throw InvalidArgument("integers: " + std::to_string(low) + " up to " + std::to_string(high) +
@@ -118,13 +130,27 @@ void check_fits(std::int64_t low, std::int64_t high, DType dtype) {
 
 void check_floating(const char* name, DType dtype) {
   if (!is_floating(dtype)) {
-    throw InvalidArgument(std::string(name) + ": makes f32 and f64, not " + name_of(dtype));
+    throw InvalidArgument(std::string(name) + ": makes f32, f64, f16 and bf16, not " + name_of(dtype));
   }
 }
 
 bool finite_as(DType dtype, double value) {
-  return dtype == DType::f64 ? std::isfinite(value) : std::isfinite(static_cast<float>(value));
+  return visit_dtype(dtype,
+                     [=]<class T>() { return std::isfinite(static_cast<double>(static_cast<T>(value))); });
 }
+
+double last_before(DType dtype, double low, double high) {
+  const double last = visit_dtype(dtype, [=]<class T>() -> double {
+    if constexpr (std::is_integral_v<T>)
+      return high;
+    else
+      return before<T>(high);
+  });
+  return std::max(last, low);
+}
+
+// Halves are drawn as f32.
+DType drawn_as(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
 
@@ -154,14 +180,15 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
     throw InvalidArgument(std::string("uniform: wants low <= high, finite as ") + name_of(dtype) + ", not " +
                           describe(low, high));
   }
-  NDArray result(shape, dtype, device);
+  NDArray result(shape, drawn_as(dtype), device);
   const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
+  const double last = last_before(dtype, low, high);
   array_push("uniform", {}, {result}, [=] {
-    dtype == DType::f64
-        ? draw_uniform<double>(result, stream, low, high)
-        : draw_uniform<float>(result, stream, static_cast<float>(low), static_cast<float>(high));
+    result.dtype() == DType::f64 ? draw_uniform<double>(result, stream, low, high, last)
+                                 : draw_uniform<float>(result, stream, static_cast<float>(low),
+                                                       static_cast<float>(high), static_cast<float>(last));
   });
-  return result;
+  return is_half(dtype) ? result.astype(dtype) : result;
 }
 
 NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device) {
@@ -170,14 +197,14 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
     throw InvalidArgument(std::string("normal: wants a mean and a stddev >= 0, finite as ") + name_of(dtype) +
                           ", not " + describe(mean, stddev));
   }
-  NDArray result(shape, dtype, device);
+  NDArray result(shape, drawn_as(dtype), device);
   const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
   array_push("normal", {}, {result}, [=] {
-    dtype == DType::f64
+    result.dtype() == DType::f64
         ? draw_normal<double>(result, stream, mean, stddev)
         : draw_normal<float>(result, stream, static_cast<float>(mean), static_cast<float>(stddev));
   });
-  return result;
+  return is_half(dtype) ? result.astype(dtype) : result;
 }
 
 NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device) {
@@ -210,7 +237,8 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   array_push("integers", {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
-      if constexpr (!std::is_same_v<T, bool>) draw_integers<T>(result, stream, low, count);
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+        draw_integers<T>(result, stream, low, count);
     });
   });
   return result;

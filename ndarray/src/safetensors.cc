@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -38,27 +39,22 @@ constexpr std::size_t kDigits = 8;
 }
 
 const char* format_name(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "F64";
-    case DType::i32:
-      return "I32";
-    case DType::i64:
-      return "I64";
-    case DType::u8:
-      return "U8";
-    case DType::boolean:
-      return "BOOL";
-    default:
-      return "F32";
-  }
+  constexpr const char* kNames[] = {"F32", "F64", "I32", "I64", "U8", "BOOL", "F16", "BF16", "I8"};
+  static_assert(std::size(kNames) == std::size(kAllDTypes));
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 std::optional<DType> dtype_from_format(const std::string& name) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
+  for (DType dtype : kAllDTypes) {
     if (name == format_name(dtype)) return dtype;
   }
   return std::nullopt;
+}
+
+std::string known_formats() {
+  std::string text;
+  for (DType dtype : kAllDTypes) text += (text.empty() ? "" : ", ") + std::string(format_name(dtype));
+  return text;
 }
 
 using Arrays = std::vector<std::pair<std::string, NDArray>>;
@@ -194,8 +190,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const json& 
   std::string dtype_name = dtype.is_string() ? dtype.get<std::string>() : dtype.dump().substr(0, 40);
   std::optional<DType> known = dtype_from_format(dtype_name);
   if (!known) {
-    fail(path,
-         "array '" + name + "' has dtype " + dtype_name + "; known are F32, F64, I32, I64, U8 and BOOL");
+    fail(path, "array '" + name + "' has dtype " + dtype_name + "; known are " + known_formats());
   }
   entry.dtype = *known;
 

@@ -20,8 +20,9 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
     : engine_(&engine), device_(device), bytes_(bytes), lent_(std::move(memory)), data_(lent_.get()) {
-  if (device.kind != DeviceKind::cpu) {
-    throw InvalidArgument("this build has no memory on " + device.to_string() + "; it has cpu devices only");
+  if (device.kind != DeviceKind::cpu && !lent_) {
+    throw InvalidArgument("Heddle takes no memory on " + device.to_string() +
+                          " itself; it has cpu devices only, and what a storage is lent");
   }
   var_ = engine.new_var();
   if (check::enabled()) record_.made(var_);
@@ -33,6 +34,14 @@ Storage::~Storage() {
 }
 
 std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
+  if (device_.kind == DeviceKind::cuda) [[unlikely]] {
+    throw Error(describe(*this, seen_as) + " lies on " + device_.to_string() +
+                ", which the CPU cannot reach; ops on a stream of that device can (Engine::push_on)");
+  }
+  return device_data(touch, seen_as);
+}
+
+std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
   if (check::enabled()) record_.touched(var_, touch, [=, this] { return describe(*this, seen_as); });
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;

@@ -31,20 +31,41 @@ struct Block {
 
 using BlockKernel = void (*)(std::byte* target, const std::byte* source, const Block& block);
 
+// How f64, i32 and i64 become f32 on their way to a half: such that the second rounding is the only one.
+struct OddFloat {
+  float value;
+};
+
+template <class To, class From> To converted(From x) {
+  if constexpr (std::is_same_v<To, OddFloat>) {
+    return {f32_for_half(x)};
+  } else {
+    return convert<To>(x);
+  }
+}
+
+template <class To, class From> void copy_dense(To* target, const From* source, std::int64_t n) {
+  if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(target, source, static_cast<std::size_t>(n) * sizeof(To));
+  } else if constexpr (is_half_type<From>) {
+    widen(source, target, static_cast<std::size_t>(n));
+  } else if constexpr (is_half_type<To>) {
+    narrow(source, target, static_cast<std::size_t>(n));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) target[i] = converted<To>(source[i]);
+  }
+}
+
 template <class To, class From> void copy_row(To* target, const From* source, const Loop& loop) {
   const auto [n, d, s] = loop;
   if (d == 1 && s == 1) {
-    if constexpr (std::is_same_v<To, From>) {
-      std::memcpy(target, source, static_cast<std::size_t>(n) * sizeof(To));
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) target[i] = convert<To>(source[i]);
-    }
+    copy_dense(target, source, n);
   } else if (d == 1 && s == 0) {
-    std::fill_n(target, n, convert<To>(*source));
+    std::fill_n(target, n, converted<To>(*source));
   } else if (d == 1) {
-    for (std::int64_t i = 0; i < n; ++i) target[i] = convert<To>(source[i * s]);
+    for (std::int64_t i = 0; i < n; ++i) target[i] = converted<To>(source[i * s]);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) target[i * d] = convert<To>(source[i * s]);
+    for (std::int64_t i = 0; i < n; ++i) target[i * d] = converted<To>(source[i * s]);
   }
 }
 
@@ -68,17 +89,35 @@ void copy_block(std::byte* target_bytes, const std::byte* source_bytes, const Bl
 }
 
 template <class To> BlockKernel kernel_to(DType source) {
-  return visit_dtype(source, []<class From>() -> BlockKernel {
-    if constexpr (std::is_same_v<From, bool>) {
-      return copy_block<To, BoolByte>;
+  return visit_number(source, []<class T>() -> BlockKernel {
+    using From = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
+    if constexpr (std::is_same_v<To, OddFloat> && (sizeof(From) == 1 || std::is_same_v<From, float>)) {
+      return copy_block<float, From>;  // exact
+    } else if constexpr (std::is_same_v<To, std::int8_t> && !std::is_floating_point_v<From>) {
+      return copy_block<std::uint8_t, From>;  // the same bits
+    } else if constexpr (std::is_same_v<To, bool> && std::is_same_v<From, std::int8_t>) {
+      return copy_block<bool, std::uint8_t>;
     } else {
       return copy_block<To, From>;
     }
   });
 }
 
-BlockKernel kernel_for(DType target, DType source) {
-  return visit_dtype(target, [=]<class To>() { return kernel_to<To>(source); });
+// What a part of the copy runs: one kernel, or by way of f32 where one side is a half, which leaves few kernels to build.
+struct Kernels {
+  BlockKernel first, second = nullptr;
+};
+
+Kernels kernels_for(DType target, DType source) {
+  const auto from_half = source == DType::f16 ? copy_block<float, Float16> : copy_block<float, BFloat16>;
+  const auto to_half = target == DType::f16 ? copy_block<Float16, float> : copy_block<BFloat16, float>;
+  if (is_half(target) && target == source) return {copy_block<std::uint16_t, std::uint16_t>};
+  if (is_half(source) && target == DType::f32) return {from_half};
+  if (is_half(target) && source == DType::f32) return {to_half};
+  if (is_half(target)) return {is_half(source) ? from_half : kernel_to<OddFloat>(source), to_half};
+  const BlockKernel direct =
+      visit_number(target, [=]<class To>() { return kernel_to<To>(is_half(source) ? DType::f32 : source); });
+  return is_half(source) ? Kernels{from_half, direct} : Kernels{direct};
 }
 
 // The loops of one copy, outermost first, and where its first element lies after negative steps were turned round.
@@ -145,13 +184,14 @@ struct CopyPlan {
   LoopNest nest;  // ends in the loops over the pieces of the block
   Block block;
   std::int64_t units = 1;
-  BlockKernel kernel;
+  Kernels kernels;
   std::byte* target;
   const std::byte* source;
   std::int64_t target_size, source_size;
 
   void cut();
   void run(std::int64_t begin, std::int64_t end) const;
+  void run_part(std::byte* to, const std::byte* from, const Block& part) const;
 };
 
 void CopyPlan::cut() {
@@ -182,7 +222,23 @@ void CopyPlan::run(std::int64_t begin, std::int64_t end) const {
     Block part = block;
     part.row.n = std::min(width, block.row.n - left);
     part.rows.n = std::min(height, block.rows.n - top);
-    kernel(target + to * target_size, source + from * source_size, part);
+    run_part(target + to * target_size, source + from * source_size, part);
+  }
+}
+
+void CopyPlan::run_part(std::byte* to, const std::byte* from, const Block& part) const {
+  if (!kernels.second) return kernels.first(to, from, part);
+  constexpr std::int64_t kMost = 1024;
+  float between[kMost];
+  auto* bytes = reinterpret_cast<std::byte*>(between);
+  for (std::int64_t row = 0; row < part.rows.n; ++row) {
+    for (std::int64_t at = 0; at < part.row.n; at += kMost) {
+      const std::int64_t n = std::min(kMost, part.row.n - at);
+      const std::int64_t d = row * part.rows.target + at * part.row.target;
+      const std::int64_t s = row * part.rows.source + at * part.row.source;
+      kernels.first(bytes, from + s * source_size, {{}, {n, 1, part.row.source}});
+      kernels.second(to + d * target_size, bytes, {{}, {n, part.row.target, 1}});
+    }
   }
 }
 
@@ -198,7 +254,7 @@ void strided_copy(const Shape& shape, const Target& target, const Source& source
   const std::int64_t count = element_count(shape);
   if (count == 0) return;
   CopyPlan plan;
-  plan.kernel = kernel_for(target.dtype, source.dtype);
+  plan.kernels = kernels_for(target.dtype, source.dtype);
   plan.target = target.data;
   plan.source = source.data;
   plan.target_size = static_cast<std::int64_t>(size_of(target.dtype));

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <heddle/conv.h>
+#include <heddle/shape_ops.h>
 
 #include "conv_kernels.h"
 #include "operator.h"
@@ -127,6 +128,9 @@ std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray&
 NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv2dOptions& options) {
   check_arrays(x, weight, bias);
   check_shapes(x, weight, bias, options.groups);
+  if (is_half(x.dtype())) {
+    return cast(conv2d(detail::wide(x), detail::wide(weight), detail::wide(bias), options), x.dtype());
+  }
   const ConvProblem problem = problem_of(x, weight, bias, options);
   const Inputs in{x.detach().contiguous(), weight.detach().contiguous(),
                   bias.defined() ? bias.detach().contiguous() : NDArray()};

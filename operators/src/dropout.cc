@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <heddle/dropout.h>
+#include <heddle/shape_ops.h>
 
 #include "dropout_kernels.h"
 #include "operator.h"
@@ -23,6 +24,7 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training)
   detail::check_floating("dropout", x);
   if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + std::to_string(p) + "; wanted 0 to 1");
   if (!training || p == 0) return x;
+  if (is_half(x.dtype())) return cast(dropout(detail::wide(x), p, generator, training), x.dtype());
   EngineScope scope(x.engine());
   const NDArray mask = generator.bernoulli(x.shape(), 1 - p, x.dtype(), x.device());
   const double scale = p == 1 ? 0 : 1 / (1 - p);

@@ -12,6 +12,7 @@ namespace {
 
 bool fits(Scalar scalar, DType dtype) {
   const auto value = scalar.as<std::int64_t>();
+  if (dtype == DType::i8) return value == static_cast<std::int8_t>(value);
   if (dtype == DType::u8) return value >= 0 && value <= std::numeric_limits<std::uint8_t>::max();
   if (dtype != DType::i32) return true;
   return value >= std::numeric_limits<std::int32_t>::min() &&

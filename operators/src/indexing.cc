@@ -31,6 +31,11 @@ Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
 }
 
 void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis) {
+  if (is_half(whole.dtype())) {
+    const NDArray sums = whole.astype(DType::f32);
+    add_taken(gradient.astype(DType::f32), indices, sums, axis);
+    return whole.detach().assign(sums);
+  }
   const NDArray source = gradient.contiguous(), target = whole.detach();
   auto* kernel = kernel_for<TakeGradientKernel>("take_gradient", gradient);
   array_push("take_gradient", {source, indices, target}, {target},

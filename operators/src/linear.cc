@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <heddle/matmul.h>
+#include <heddle/shape_ops.h>
 
 #include "matmul_kernels.h"
 #include "operator.h"
@@ -89,6 +90,9 @@ NDArray detail::relu_mask(const char* name, const NDArray& g, const NDArray& y) 
 
 NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options) {
   check_linear(x, weight, bias);
+  if (is_half(x.dtype())) {
+    return cast(linear(detail::wide(x), detail::wide(weight), detail::wide(bias), options), x.dtype());
+  }
   const std::int64_t width = weight.shape()[1];
   std::int64_t rows = 1;
   for (int axis = 0; axis + 1 < x.ndim(); ++axis) rows *= x.shape()[axis];

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <heddle/matmul.h>
+#include <heddle/shape_ops.h>
 
 #include "matmul_kernels.h"
 #include "operator.h"
@@ -140,6 +141,7 @@ Shape result_shape(const NDArray& a, const NDArray& b, const Shape& batch) {
 NDArray matmul(const NDArray& a, const NDArray& b) {
   check_matmul(a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
+  if (is_half(dtype)) return cast(matmul(cast(a, DType::f32), cast(b, DType::f32)), dtype);
   const Stack left = stack_of(as_matrix(converted(a.detach(), dtype), true));
   const Stack right = stack_of(as_matrix(converted(b.detach(), dtype), false));
   const Shape batch = detail::broadcast_for("matmul", left.batch(), right.batch());

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <heddle/engine.h>
+#include <heddle/shape_ops.h>
 
 namespace heddle::detail {
 
@@ -44,6 +45,8 @@ void check_floating(const char* op, const NDArray& array) {
   if (is_floating(array.dtype())) return;
   throw InvalidArgument(std::string(op) + ": dtype " + name_of(array.dtype()) + "; wanted a floating one");
 }
+
+NDArray wide(const NDArray& x) { return x.defined() && is_half(x.dtype()) ? cast(x, DType::f32) : x; }
 
 int checked_axis(const char* op, std::int64_t axis, int ndim) {
   try {

@@ -26,6 +26,9 @@ void check_arrays(const char* op, std::initializer_list<const NDArray*> arrays);
 // Throws InvalidArgument "softmax: dtype i32; wanted a floating one".
 void check_floating(const char* op, const NDArray& array);
 
+// f16 and bf16 are computed as f32 by operators that sum: `x` as f32, on the tape, if it is one of them; else x itself.
+NDArray wide(const NDArray& x);
+
 // normalize_axis, with the operator's name in front of its error.
 int checked_axis(const char* op, std::int64_t axis, int ndim);
 

@@ -160,6 +160,10 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
 void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
   std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
   if (!weight.defined() || !grad.defined()) throw InvalidArgument(who + ": weight or gradient is undefined");
+  if (is_half(weight.dtype())) {
+    throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
+                          ", which steps are too small for; keep it in f32, and cast it where it is used");
+  }
   if (!is_floating(weight.dtype()) || grad.dtype() != weight.dtype() || grad.shape() != weight.shape()) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) + " " +
                           weight.shape().to_string() + ", the gradient " + name_of(grad.dtype()) + " " +

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <heddle/pooling.h>
+#include <heddle/shape_ops.h>
 
 #include "operator.h"
 #include "pooling_kernels.h"
@@ -66,6 +67,7 @@ NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const
 
 NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
   const PoolProblem problem = problem_of("max_pool2d", x, options);
+  if (is_half(x.dtype())) return cast(max_pool2d(detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   const bool taped = recording({&x});
@@ -87,6 +89,7 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
 
 NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options) {
   const PoolProblem problem = problem_of("avg_pool2d", x, options);
+  if (is_half(x.dtype())) return cast(avg_pool2d(detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);

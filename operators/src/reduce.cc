@@ -3,6 +3,7 @@
 
 #include <heddle/elementwise.h>
 #include <heddle/reduce.h>
+#include <heddle/shape_ops.h>
 
 #include "operator.h"
 #include "reduce_kernels.h"
@@ -67,6 +68,7 @@ NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
 
 NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdims) {
   check_arrays(op, {&x});
+  if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes(op, x, given);
   if (x.size() == 0 && element_count(with_ones(x.shape(), axes)) != 0) {
     throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
@@ -85,6 +87,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
 
 NDArray arg_extreme(const char* op, const NDArray& x, int given) {
   check_arrays(op, {&x});
+  if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
   const int axis = checked_axis(op, given, x.ndim());
   if (x.shape()[axis] == 0) {
     throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " of shape " +
@@ -100,6 +103,7 @@ NDArray arg_extreme(const char* op, const NDArray& x, int given) {
 
 NDArray sum(const NDArray& x, Dims given, bool keepdims) {
   check_arrays("sum", {&x});
+  if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes("sum", x, given);
   NDArray y = finished(push_reduce("sum", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64), x, axes,
                        keepdims);
@@ -112,6 +116,7 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims) {
 
 NDArray mean(const NDArray& x, Dims given, bool keepdims) {
   check_arrays("mean", {&x});
+  if (is_half(x.dtype())) return cast(mean(wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes("mean", x, given);
   const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
   NDArray y = finished(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/shape_ops.h>
 #include <heddle/softmax.h>
 
 #include "operator.h"
@@ -15,6 +16,7 @@ using detail::make_result;
 NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   detail::check_arrays(name, {&x});
   detail::check_floating(name, x);
+  if (is_half(x.dtype())) return cast(softmax_of(name, detail::wide(x), axis, log), x.dtype());
   const int along = detail::checked_axis(name, axis, x.ndim());
   SoftmaxProblem problem{1, x.shape()[along], 1, log};
   for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
@@ -59,6 +61,7 @@ NDArray log_softmax(const NDArray& x, int axis) { return softmax_of("log_softmax
 
 NDArray cross_entropy(const NDArray& logits, const NDArray& labels) {
   check_cross_entropy(logits, labels);
+  if (is_half(logits.dtype())) return cast(cross_entropy(detail::wide(logits), labels), logits.dtype());
   const NDArray x = logits.detach().contiguous(), classes = labels.detach().contiguous();
   const NDArray probabilities = make_result(x, x.shape(), x.dtype());
   NDArray loss = make_result(x, {}, x.dtype());

@@ -31,6 +31,18 @@ TEST_CASE("a store without an optimizer keeps the sum of what is pushed") {
   store->barrier();
 }
 
+TEST_CASE("halves are summed in f32, and the sum is rounded once") {
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    auto store = KVStore::create("local");
+    store->init(1, zeros({3}, dtype));
+    // 4096 + 1 is no half: it would stay 4096
+    store->push(1, {full({3}, 4096, dtype), full({3}, 1, dtype), full({3}, -4096, dtype)});
+    const NDArray out = zeros({3}, dtype);
+    store->pull(1, out);
+    CHECK(out.astype(DType::f32).to_vector<float>() == Floats{1, 1, 1});
+  }
+}
+
 TEST_CASE("values of several devices are summed in their order and pulled to each") {
   auto store = KVStore::create();
   std::vector<NDArray> values, out;

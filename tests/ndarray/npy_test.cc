@@ -38,7 +38,8 @@ std::string dictionary(const std::string& descr, const std::string& fortran, con
 
 TEST_CASE("what is saved is loaded") {
   const TemporaryFile file;
-  for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::bf16) continue;  // npy has none
     for (const Shape& shape :
          {Shape{}, Shape{5}, Shape{2, 3}, Shape{0}, Shape{3, 0, 2}, Dims::filled(8, 2)}) {
       const NDArray a = arange(0, static_cast<double>(element_count(shape)), 1, dtype).view_as(shape);

@@ -12,7 +12,8 @@ except ImportError:
     print("skipped: this Python has no NumPy")
     sys.exit(77)
 
-DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_,
+          "f16": np.float16, "i8": np.int8}
 
 
 class Session:
@@ -87,8 +88,8 @@ def dims(values):
 
 
 def check_prints(session, rng):
-    f32, f64 = np.float32, np.float64
-    cases = [np.array(v, dtype) for dtype in (f32, f64) for v in (
+    f16, f32, f64 = np.float16, np.float32, np.float64
+    cases = [np.array(v, dtype) for dtype in (f16, f32, f64) for v in (
         [1, 2, 3], [[1, 2], [3, 4]], [0.1, 0.2], [1.5, -2.25, 1000], [1e-5, 1], [0.00011, 0.1], [1e8, 1], [99999999, 1],
         [123456.789, 1.1], [1 / 3, 2 / 3], [1e10], [1e-10, -3.14159265358979], [np.nan, 1], [np.inf, -np.inf, 0],
         [np.nan], [np.inf], [-np.inf, np.nan], [0.0, -0.0], [-0.0], [0], [1e-45], [16777216, 1234567], [5e-324, 1],
@@ -98,17 +99,19 @@ def check_prints(session, rng):
         16777216.0, 1.2345e20, 1e22, [], [[]], [[], []], [0.30000001], [7.0000001, 3], [1e5, 0.2], [0.1] * 30)]
     cases += [np.array([1e100, 1e-5]), np.array([1e-300, 1e300]), np.array([1.7976931348623157e308, -5e-324]),
               np.array([123456789.123456789]), np.array(2.0 ** 60), np.array([f32(3.4e38), f32(1e-38)], f32)]
+    every_half = np.arange(65536).astype(np.uint16).view(f16)
+    cases += list(every_half.reshape(-1, 8)) + list(every_half[:: 37])
     for dtype in (np.int32, np.int64):
         cases += [np.array(v, dtype) for v in ([1, -1], [100, 2, -30], 5, -7, [2**31 - 1, -(2**31)], [[1], [22]])]
-    cases += [np.array([2**63 - 1, -(2**63)]), np.array([0, 255, 3], np.uint8), np.array(200, np.uint8)]
+    cases += [np.array([2**63 - 1, -(2**63)]), np.array([0, 255, 3], np.uint8), np.array(200, np.uint8), np.array([-128, 7, 127], np.int8)]
     cases += [np.array(v) for v in ([True, False], True, False, [[True], [False]], [True, True])]
-    cases += [np.arange(n, dtype=t) for n in (17, 25, 100, 999, 1000, 1001, 5000) for t in (np.int32, np.int64, f32, f64)]
+    cases += [np.arange(n, dtype=t) for n in (17, 25, 100, 999, 1000, 1001, 5000) for t in (np.int32, np.int64, f16, f32, f64)]
     for shape in [(1,), (1, 1), (2, 3, 4), (3, 1, 2, 2), (40, 30), (7, 200), (1001, 1), (1, 1001), (6, 500), (2, 600),
                   (11, 10, 10), (2, 2, 2, 2, 2, 2, 2, 2), (4, 8, 40), (3, 4, 2, 60), (7, 7, 7, 7), (30,), (12, 2)]:
         for dtype in DTYPES.values():
             cases.append(random_array(rng, dtype, shape))
     for _ in range(300):
-        dtype = (f32, f64)[int(rng.integers(2))]
+        dtype = (f16, f32, f64)[int(rng.integers(3))]
         spread = int(rng.integers(0, 9))
         values = rng.normal(size=int(rng.integers(1, 12))) * 10.0 ** rng.integers(-spread - 1, spread + 1)
         values = values * 10.0 ** rng.integers(-1, 2, values.size)
@@ -182,7 +185,7 @@ def check_views(session, rng):
 
 def check_large_copies(session, rng):
     for shape in [(300, 700), (70000, 3), (3, 70000), (65, 33, 67), (200001,), (2, 3, 5, 7, 11, 130)]:
-        for dtype in (np.float32, np.uint8, np.float64):
+        for dtype in (np.float32, np.uint8, np.float64, np.float16):
             array = random_array(rng, dtype, shape)
             name, view = session.load(array), array
             for _ in range(3):
@@ -199,10 +202,16 @@ def check_conversions(session, rng):
     for source in DTYPES.values():
         for name, target in DTYPES.items():
             # within every type's range: outside, NumPy's results differ from machine to machine
-            array = (rng.random((7, 9)) * 250).astype(source)
+            array = (rng.random((7, 9)) * (125 if np.int8 in (source, target) else 250)).astype(source)
             session.expect_save(session.derive("astype", session.load(array), name), array.astype(target))
+    every_half = np.arange(65536).astype(np.uint16).view(np.float16)
+    every_half = every_half[~np.isnan(every_half)]
+    between = np.concatenate([np.nextafter(every_half.astype(np.float32), np.float32(np.inf)), every_half * np.float32(1.00048828125)])
+    for array in (every_half, between, between.astype(np.float64), rng.normal(size=9999) * 10.0 ** rng.integers(-9, 6, 9999)):
+        for name in ("f16", "f32", "f64"):
+            session.expect_save(session.derive("astype", session.load(array), name), array.astype(DTYPES[name]))
     small = rng.integers(-(2**40), 2**40, 50)
-    for name in ("i32", "u8", "f32", "bool"):
+    for name in ("i32", "u8", "i8", "f16", "f32", "bool"):
         session.expect_save(session.derive("astype", session.load(small), name), small.astype(DTYPES[name]))
 
 

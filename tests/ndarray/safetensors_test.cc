@@ -36,6 +36,9 @@ Safetensors sample() {
                      {"precise", array<double>({1e300})},
                      {"labels", array<std::uint8_t>({0, 255, 3})},
                      {"mask", array<bool>({true, false})},
+                     {"half", array<Float16>({Float16(-1.5), Float16(65504)})},
+                     {"brain", array<BFloat16>({BFloat16(0.5), BFloat16(-1)}, {2, 1})},
+                     {"byte", array<std::int8_t>({-128, 127, 0})},
                      {"small", array<std::int32_t>({-1, 2}, {2, 1})},
                      {"scalar", full(Shape{}, 2.5)},
                      {"empty", zeros({0, 4})}},
@@ -140,7 +143,8 @@ TEST_CASE("broken files are refused with their name and the reason") {
       {with_header("{\"__metadata__\":{\"a\":1}}", 0), "is no string"},
       {with_header("{\"__metadata__\":[]}", 0), "no JSON object"},
       {with_header("{\"x\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4), "has no data_offsets"},
-      {with_header(entry("\"F16\"", "[1]", "[0,2]"), 2), "dtype F16"},
+      {with_header(entry("\"F8_E5M2\"", "[1]", "[0,1]"), 1),
+       "dtype F8_E5M2; known are F32, F64, I32, I64, U8, BOOL, F16, BF16, I8"},
       {with_header(entry("7", "[1]", "[0,2]"), 2), "dtype 7"},
       {with_header(entry("\"F32\"", "1", "[0,4]"), 4), "its shape"},
       {with_header(entry("\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4), "its shape"},
@@ -265,7 +269,7 @@ length, = struct.unpack('<Q', data[:8])
 header = json.loads(data[8:8 + length])
 body = data[8 + length:]
 assert length % 8 == 0 and header.pop('__metadata__') == {'made by': 'a test', 'umlaut': '\u00e4'}
-codes = {'F32': 'f', 'F64': 'd', 'I32': 'i', 'I64': 'q', 'U8': 'B', 'BOOL': '?'}
+codes = {'F32': 'f', 'F64': 'd', 'I32': 'i', 'I64': 'q', 'U8': 'B', 'BOOL': '?', 'F16': 'e', 'BF16': 'H', 'I8': 'b'}
 def values(name):
     begin, end = header[name]['data_offsets']
     code = codes[header[name]['dtype']]
@@ -273,7 +277,8 @@ def values(name):
     return list(struct.unpack('<%d%s' % ((end - begin) // struct.calcsize(code), code), body[begin:end]))
 expected = {'weight': ([2, 3], [1.5, -2, 3, 4, 5, 6]), 'steps': ([1], [-7]), 'precise': ([1], [1e300]),
             'labels': ([3], [0, 255, 3]), 'mask': ([2], [True, False]), 'small': ([2, 1], [-1, 2]),
-            'scalar': ([], [2.5]), 'empty': ([0, 4], [])}
+            'scalar': ([], [2.5]), 'empty': ([0, 4], []), 'half': ([2], [-1.5, 65504]),
+            'brain': ([2, 1], [0x3f00, 0xbf80]), 'byte': ([3], [-128, 127, 0])}
 assert set(header) == set(expected)
 for name, (shape, content) in expected.items():
     assert header[name]['shape'] == shape and values(name) == content, name

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -157,4 +158,19 @@ TEST_CASE("versions count the ops that change a storage") {
 
 TEST_CASE("a device without memory in this build is refused at the call") {
   CHECK_THROWS_AS(NDArray({2}, DType::f32, Device{DeviceKind::cuda, 0}), InvalidArgument);
+}
+
+TEST_CASE("memory that is lent from a GPU is out of the CPU's reach, and has an address for streams") {
+  Engine& engine = current_engine();
+  const auto memory = std::make_shared<std::array<std::byte, 8>>();
+  const std::shared_ptr<std::byte> lent(memory, memory->data());
+  const NDArray array(std::make_shared<Storage>(engine, gpu(1), memory->size(), lent), {2}, DType::f32);
+  CHECK(array.device() == gpu(1));
+  CHECK(array.storage()->device_data() == memory->data());
+  array.fill(1);
+  CHECK_THROWS_WITH_AS(
+      array.wait(),
+      "an array of f32 (2,) lies on gpu(1), which the CPU cannot reach; ops on a stream of that device can "
+      "(Engine::push_on)",
+      Error);
 }

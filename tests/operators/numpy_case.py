@@ -10,8 +10,8 @@ VIEWS = {
     "reversed": lambda x: x[..., ::-1],
     "strided": lambda x: x[::2],
 }
-DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
-FLOATS = [np.float32, np.float64]
+DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_, np.float16, np.int8]
+FLOATS = [np.float32, np.float64, np.float16]
 
 
 @dataclasses.dataclass

@@ -5,7 +5,7 @@ import numpy as np
 
 from numpy_case import DTYPES, Case, random, seen, strided
 
-NAMES = {np.float32: "f32", np.float64: "f64", np.int32: "i32", np.int64: "i64", np.uint8: "u8", np.bool_: "bool"}
+NAMES = {np.float32: "f32", np.float64: "f64", np.int32: "i32", np.int64: "i64", np.uint8: "u8", np.bool_: "bool", np.float16: "f16", np.int8: "i8"}
 
 
 def shapes(rng):

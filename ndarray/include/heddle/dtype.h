@@ -6,15 +6,24 @@
 #include <ostream>
 #include <string>
 
+#include <heddle/half.h>
+
 namespace heddle {
 
-enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean };
+// Their numbers travel between ranks: a new one comes last.
+enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8 };
+inline constexpr DType kAllDTypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u8,
+                                       DType::boolean, DType::f16, DType::bf16, DType::i8};
 
 std::size_t size_of(DType dtype);           // bytes an element
 const char* name_of(DType dtype);           // "f32", ... "bool"
 DType dtype_from_name(const std::string&);  // throws InvalidArgument
 bool is_floating(DType dtype);
-DType promote(DType a, DType b);  // NumPy's result_type of two arrays
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+// NumPy's result_type of two arrays, but i32 for its i16 (of i8 and u8). bf16, which NumPy lacks, is as with JAX and
+// PyTorch: it stays beside integers and bools, and gives f32 beside f16.
+DType promote(DType a, DType b);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 // The DType of a C++ type: dtype_of<float> == DType::f32.
@@ -29,10 +38,21 @@ template <> inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <> inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <> inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 template <> inline constexpr DType dtype_of<bool> = DType::boolean;
+template <> inline constexpr DType dtype_of<Float16> = DType::f16;
+template <> inline constexpr DType dtype_of<BFloat16> = DType::bf16;
+template <> inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 
-// Calls fn.template operator()<T>() with the C++ type of dtype; all calls return one type.
-template <class F> decltype(auto) visit_dtype(DType dtype, F&& fn) {
+namespace detail {
+[[noreturn]] void refuse_half(DType dtype);
+}
+
+// Calls fn.template operator()<T>() with the C++ type of dtype; all calls return one type. For code that computes: throws
+// InvalidArgument for f16 and bf16, which have no arithmetic of their own.
+template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
   switch (dtype) {
+    case DType::f16:
+    case DType::bf16:
+      detail::refuse_half(dtype);
     case DType::f64:
       return fn.template operator()<double>();
     case DType::i32:
@@ -43,9 +63,18 @@ template <class F> decltype(auto) visit_dtype(DType dtype, F&& fn) {
       return fn.template operator()<std::uint8_t>();
     case DType::boolean:
       return fn.template operator()<bool>();
+    case DType::i8:
+      return fn.template operator()<std::int8_t>();
     default:
       return fn.template operator()<float>();
   }
+}
+
+// The same for all dtypes.
+template <class F> decltype(auto) visit_dtype(DType dtype, F&& fn) {
+  if (dtype == DType::f16) return fn.template operator()<Float16>();
+  if (dtype == DType::bf16) return fn.template operator()<BFloat16>();
+  return visit_number(dtype, fn);
 }
 
 }  // namespace heddle

@@ -132,7 +132,7 @@ NDArray zeros_like(const NDArray& other);
 NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f32, Device device = cpu());
 NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu());
 
-// Copies `values` (row-major, as many as the shape holds) in. T is float, double, int32/64_t, uint8_t or bool.
+// Copies `values` (row-major, as many as the shape holds) in. T is the C++ type of a dtype.
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
 template <class T> NDArray array(std::initializer_list<T> values, Device device = cpu());  // one-dimensional
 

@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-// Blocks. Writes to a temporary file beside `path` and renames it. Throws Error with the path and the system's words.
+// Blocks. Writes to a temporary file beside `path` and renames it. Throws Error with the path and the system's words, and
+// InvalidArgument for bf16, which the format does not have.
 void save_npy(const std::string& path, const NDArray& array);
 
 // Throws Error naming the file and what is wrong with it; never trusts a length in it. Fortran order is converted.

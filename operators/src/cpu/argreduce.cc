@@ -79,7 +79,7 @@ template <class F> void arg_kernel(const NDArray& x, const NDArray& y, int axis)
   const std::int64_t n = x.shape()[axis], step = x.strides()[axis];
   const int inner = plan.kept.dims - 1;
   const bool neighbours = inner >= 0 && plan.kept.steps[inner] == 1 && plan.kept.result_steps[inner] == 1;
-  visit_dtype(x.dtype(), [&]<class T> {
+  visit_number(x.dtype(), [&]<class T> {
     auto* to = y.data<std::int64_t>();
     if (neighbours)
       by_columns<F>(plan, x.data<const T>(), step, n, to);

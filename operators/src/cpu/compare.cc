@@ -12,7 +12,8 @@ namespace {
 template <template <class> class Comparison>
 void compare_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();
-  visit_dtype(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, Comparison<T>{}); });
+  if (is_half(dtype)) return map_half_binary<bool>(a, b, y, Comparison<float>{});
+  visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, Comparison<T>{}); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <heddle/error.h>
 
 #include "../indexing_kernels.h"
+#include "bits.h"
 #include "register.h"
 #include "strided_loop.h"
 
@@ -103,10 +104,11 @@ void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const
 void one_hot_kernel(const NDArray& labels, const NDArray& y) {
   const std::int64_t n = y.shape()[y.ndim() - 1];
   const std::vector<std::int64_t> at = checked_indices("one_hot", labels, n, false);
-  visit_dtype(y.dtype(), [&]<class T> {
-    T* to = y.data<T>();
-    std::fill_n(to, y.size(), T{0});
-    for (std::size_t i = 0; i < at.size(); ++i) to[static_cast<std::int64_t>(i) * n + at[i]] = T{1};
+  visit_bits(y.dtype(), [&]<class Bits> {
+    auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
+    const Bits one = bits_of<Bits>(1, y.dtype());
+    std::fill_n(to, y.size(), Bits{0});
+    for (std::size_t i = 0; i < at.size(); ++i) to[static_cast<std::int64_t>(i) * n + at[i]] = one;
   });
 }
 

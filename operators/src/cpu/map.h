@@ -6,6 +6,7 @@
 
 #include <heddle/elementwise.h>
 
+#include "map_half.h"
 #include "strided_loop.h"
 
 namespace heddle::cpu_kernels {
@@ -29,9 +30,11 @@ template <class T> struct Source {
   Strides strides;
 };
 
-// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know.
+// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know. Not inlined: f32 and the
+// half types share one loop.
 template <class T, class R, class F>
-void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::int64_t n, F f) {
+[[gnu::noinline]] void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::int64_t n,
+                               F f) {
   if (x_step == 1 && y_step == 1) {
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
@@ -42,8 +45,8 @@ void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::in
 
 // y[i] = f(a[i], b[i]), with loops of their own where one side stands still.
 template <class T, class R, class F>
-void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R* y, std::int64_t y_step,
-             std::int64_t n, F f) {
+[[gnu::noinline]] void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R* y,
+                               std::int64_t y_step, std::int64_t n, F f) {
   if (y_step == 1 && a_step == 1 && b_step == 1) {
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
@@ -81,21 +84,38 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   });
 }
 
+// The same for f16 and bf16: R is float, or bool.
+template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
+  map_half(x, y,
+           HalfUnary<R>([f](const float* from, R* to, std::int64_t n) { map_run(from, 1, to, 1, n, f); }));
+}
+
+template <class R, class F> void map_half_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
+  map_half(a, b, y,
+           HalfBinary<R>([f](const float* left, std::int64_t left_step, const float* right,
+                             std::int64_t right_step, R* to,
+                             std::int64_t n) { map_run(left, left_step, right, right_step, to, 1, n, f); }));
+}
+
 // Kernels made of a function object that is callable with any element type, or with floating ones alone.
 template <class F> void unary_kernel(const NDArray& x, const NDArray& y) {
-  visit_dtype(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
+  if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
+  visit_number(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
 }
 
 template <class F> void unary_floating_kernel(const NDArray& x, const NDArray& y) {
+  if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   if (y.dtype() == DType::f64) return map_unary<double, double>(x, y, F{});
   map_unary<float, float>(x, y, F{});
 }
 
 template <class F> void binary_kernel(const Operand& a, const Operand& b, const NDArray& y) {
-  visit_dtype(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
+  if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
+  visit_number(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
 template <class F> void binary_floating_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   if (y.dtype() == DType::f64) return map_binary<double, double>(a, b, y, F{});
   map_binary<float, float>(a, b, y, F{});
 }

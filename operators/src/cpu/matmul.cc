@@ -22,7 +22,7 @@ void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray
   const std::int64_t results = static_cast<std::int64_t>(problem.steps.size()) / problem.terms;
   const double flops = std::max(1.0, tiles.flops() * static_cast<double>(problem.terms));
   const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(4e6 / flops));
-  visit_dtype(y.dtype(), [&]<class T>() {
+  visit_number(y.dtype(), [&]<class T>() {
     const T *a_data = a.data<const T>(), *b_data = b.data<const T>();
     T* y_data = y.data<T>();
     parallel_for(results * tiles.count(), grain, [&](std::int64_t begin, std::int64_t end) {

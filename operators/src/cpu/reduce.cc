@@ -219,7 +219,7 @@ template <class F, class T, class R> void reduce(const NDArray& x, const NDArray
 }
 
 void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_dtype(x.dtype(), [&]<class T> {
+  visit_number(x.dtype(), [&]<class T> {
     reduce<Sum, T, std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>>(x, y, axes);
   });
 }
@@ -230,7 +230,7 @@ void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
 }
 
 template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_dtype(x.dtype(), [&]<class T> { reduce<F, T, T>(x, y, axes); });
+  visit_number(x.dtype(), [&]<class T> { reduce<F, T, T>(x, y, axes); });
 }
 
 }  // namespace

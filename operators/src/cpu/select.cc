@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "../elementwise_kernels.h"
+#include "bits.h"
 #include "map.h"
 #include "register.h"
 
@@ -21,28 +22,55 @@ template <class T> T bound_as(Scalar bound) {
   }
 }
 
-void clip_kernel(const NDArray& x, Scalar low, Scalar high, const NDArray& y) {
-  visit_dtype(y.dtype(), [&]<class T> {
-    const T least = bound_as<T>(low), most = bound_as<T>(high);
-    map_unary<T, T>(x, y, [=](T value) { return value < least ? least : value > most ? most : value; });
-  });
+template <class T> struct Clip {
+  T least, most;
+  T operator()(T value) const { return value < least ? least : value > most ? most : value; }
+};
+
+// A bound as f32, rounded to the half type.
+float half_bound(Scalar bound, DType dtype) {
+  return dtype == DType::f16 ? static_cast<float>(bound.as<Float16>())
+                             : static_cast<float>(bound.as<BFloat16>());
 }
 
-template <class T>
-void where_run(const bool* condition, std::int64_t condition_step, const T* a, std::int64_t a_step,
-               const T* b, std::int64_t b_step, T* y, std::int64_t y_step, std::int64_t n) {
+void clip_kernel(const NDArray& x, Scalar low, Scalar high, const NDArray& y) {
+  const DType dtype = y.dtype();
+  if (is_half(dtype)) {
+    return map_half_unary<float>(x, y, Clip<float>{half_bound(low, dtype), half_bound(high, dtype)});
+  }
+  visit_number(dtype, [&]<class T> { map_unary<T, T>(x, y, Clip<T>{bound_as<T>(low), bound_as<T>(high)}); });
+}
+
+template <class Bits>
+void where_run(const bool* condition, std::int64_t condition_step, const Bits* a, std::int64_t a_step,
+               const Bits* b, std::int64_t b_step, Bits* y, std::int64_t y_step, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     y[i * y_step] = condition[i * condition_step] ? a[i * a_step] : b[i * b_step];
   }
 }
 
+template <class Bits> struct Choice {
+  Choice(const Operand& operand, const NDArray& y)
+      : value(operand.is_array ? Bits{} : bits_of<Bits>(operand.scalar, y.dtype())),
+        data(operand.is_array ? operand.array.data<const std::byte>() : nullptr),
+        strides(operand.is_array ? operand.array.strides() : Strides::filled(y.ndim(), 0)) {}
+
+  const Bits* at(std::int64_t offset) const {
+    return data ? reinterpret_cast<const Bits*>(data) + offset : &value;
+  }
+
+  Bits value;
+  const std::byte* data;
+  Strides strides;
+};
+
 void where_kernel(const NDArray& condition, const Operand& a, const Operand& b, const NDArray& y) {
-  visit_dtype(y.dtype(), [&]<class T> {
-    const Source<T> left(a, y.shape()), right(b, y.shape());
+  visit_bits(y.dtype(), [&]<class Bits> {
+    const Choice<Bits> left(a, y), right(b, y);
     const StridedLoop<4> loop(y.shape(), {condition.strides(), left.strides, right.strides, y.strides()});
     const auto steps = loop.inner_steps();
     const bool* mask = condition.data<const bool>();
-    T* to = y.data<T>();
+    auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
     loop.run([&](const auto& at, std::int64_t n) {
       where_run(mask + at[0], steps[0], left.at(at[1]), steps[1], right.at(at[2]), steps[2], to + at[3],
                 steps[3], n);

@@ -62,7 +62,9 @@ struct Sigmoid {
 };
 
 void logical_not_kernel(const NDArray& x, const NDArray& y) {
-  visit_dtype(x.dtype(), [&]<class T> { map_unary<T, bool>(x, y, [](T value) { return value == T{0}; }); });
+  const auto is_zero = []<class T>(T value) { return value == T{0}; };
+  if (is_half(x.dtype())) return map_half_unary<bool>(x, y, is_zero);
+  visit_number(x.dtype(), [&]<class T> { map_unary<T, bool>(x, y, is_zero); });
 }
 
 }  // namespace

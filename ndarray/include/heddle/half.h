@@ -1,0 +1,115 @@
+// The 16-bit floating-point types f16 (IEEE binary16) and bf16 (the upper half of an f32), to be stored: whoever computes
+// converts to f32 and back, once per operation. All conversions round to nearest even, keep inf and make NaNs quiet.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace heddle {
+
+namespace detail {
+
+// From wider to narrower types the last bit of this stands for all that was cut off, so that rounding to 16 bits later is
+// rounding once ("round to odd").
+inline float odd_float(double value) {
+  const auto near = static_cast<float>(value);
+  const auto back = static_cast<double>(near);
+  if (back == value || value != value) return near;
+  const bool beyond = value < 0 ? back < value : back > value;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(near) - beyond) | 1);
+}
+inline float odd_float(std::int64_t value) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53,
+                         kLow = 0x7ff;  // the bits of an i64 that an f64 may lack
+  const bool cut = value <= -kExact || value >= kExact;
+  return odd_float(static_cast<double>(cut && (value & kLow) ? (value & ~kLow) | (kLow + 1) : value));
+}
+template <class T> float f32_for_half(T value) {
+  if constexpr (std::is_same_v<T, float> || sizeof(T) <= 2)
+    return static_cast<float>(value);
+  else if constexpr (std::is_floating_point_v<T>)
+    return odd_float(static_cast<double>(value));
+  else
+    return odd_float(static_cast<std::int64_t>(value));
+}
+
+struct Ieee16 {
+  static std::uint16_t narrow(float value);
+  static float widen(std::uint16_t bits);
+};
+struct Brain16 {
+  static std::uint16_t narrow(float value);
+  static float widen(std::uint16_t bits);
+};
+
+}  // namespace detail
+
+// One element: two bytes, made from a number and read as one explicitly.
+template <class Format> struct Half {
+  std::uint16_t bits;
+
+  Half() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  explicit Half(T value) : bits(Format::narrow(detail::f32_for_half(value))) {}
+  static Half from_bits(std::uint16_t bits) {
+    Half made;
+    made.bits = bits;
+    return made;
+  }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  explicit operator T() const { return static_cast<T>(Format::widen(bits)); }
+  friend bool operator==(Half a, Half b) { return Format::widen(a.bits) == Format::widen(b.bits); }
+};
+using Float16 = Half<detail::Ieee16>;
+using BFloat16 = Half<detail::Brain16>;
+
+template <class T>
+inline constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// Many at a time, as fast as memory. `from` and `to` do not overlap.
+void widen(const Float16* from, float* to, std::size_t count);
+void widen(const BFloat16* from, float* to, std::size_t count);
+void narrow(const float* from, Float16* to, std::size_t count);
+void narrow(const float* from, BFloat16* to, std::size_t count);
+
+// Both formats without branches: all cases are computed and one is chosen, so that loops become vector code.
+inline std::uint16_t detail::Ieee16::narrow(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+  // The exponent's bias changes from 127 to 15; a carry out of the fraction makes the exponent one more, up to inf.
+  const std::uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+  // The last bit of a float near 0.5 is worth what the last bit of a small f16 is: the addition rounds.
+  const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000;
+  const std::uint32_t nan = 0x7e00 | (size >> 13 & 0x3ff);
+  std::uint32_t result = size < 0x38800000 ? small : normal;
+  result = size >= 0x47800000 ? 0x7c00 : result;
+  result = size > 0x7f800000 ? nan : result;
+  return static_cast<std::uint16_t>(sign | result);
+}
+
+inline float detail::Ieee16::widen(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16, size = bits & 0x7fffu;
+  const std::uint32_t normal = (size << 13) + (112u << 23), special = (size << 13) + (224u << 23);
+  const auto small = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(size)) * 0x1p-24f);
+  std::uint32_t result = size < 0x400 ? small : normal;
+  result = size >= 0x7c00 ? special : result;
+  result = size > 0x7c00 ? result | 0x400000 : result;
+  return std::bit_cast<float>(sign | result);
+}
+
+inline std::uint16_t detail::Brain16::narrow(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+  return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+
+inline float detail::Brain16::widen(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  return std::bit_cast<float>((wide & 0x7fffffff) > 0x7f800000 ? wide | 0x400000 : wide);
+}
+
+}  // namespace heddle
