@@ -14,8 +14,12 @@ struct BackendOptions {
   Algorithm algorithm = Algorithm::automatic;
   std::string backend = "auto";  // as it was asked for
   bool reproducible = false;
-  std::string tuning{};  // a file of rank 0's; see tuning.h
+  std::size_t fusion = std::size_t{256} << 10;  // bytes that go as one at most
+  std::string tuning{};                         // a file of rank 0's; see tuning.h
+  int gpu = -1;                                 // of nccl; -1: one for each rank of a host
 };
+
+class StreamCalls;
 
 class Backend {
  public:
@@ -28,6 +32,9 @@ class Backend {
   // was, after everything else it is aborted. A call with record.failed takes part to say so, and throws nothing.
   virtual void run(Collective& call) = 0;
 
+  // Calls of this kind, there at the same time, may be run as one: see fusion.h. Any thread.
+  virtual bool may_fuse(const Collective& call) const { return (void)call, false; }
+
   // Any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;
 
@@ -37,6 +44,9 @@ class Backend {
   // Any thread. Of the other ranks as far as they can be seen from here.
   virtual std::string flight_recorder() const = 0;
 
+  // Calls on arrays of a device that carries them out itself; null: there is none.
+  virtual StreamCalls* stream_calls() { return nullptr; }
+
   // For Communicator::shrink. It lives as long as this, and remembers who has been found dead.
   virtual Survivors& survivors() = 0;
 };
@@ -44,6 +54,7 @@ class Backend {
 // All of them block until all ranks of the rendezvous have come.
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options);
+std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const BackendOptions& options);
 
 }  // namespace heddle::detail

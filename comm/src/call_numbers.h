@@ -17,6 +17,15 @@ class CallNumbers {
         sent_(static_cast<std::size_t>(ranks)),
         received_(static_cast<std::size_t>(ranks)) {}
 
+  // Of calls that go as one, each has its number; the one has that of the first.
+  void number(Collective& call) {
+    if (call.members.empty()) return number(call.record);
+    for (CallRecord& member : call.members) number(member);
+    call.record.epoch = epoch_;
+    call.record.sequence = call.members.front().sequence;
+    call.record.algorithm = algorithm_;
+    call.record.seal(call.members);
+  }
   // Sends and recvs are counted by pair, since only two ranks take part in them.
   void number(CallRecord& record) {
     record.epoch = epoch_;

@@ -24,15 +24,19 @@ class CallWatch {
   std::optional<Failure> began(const CallRecord& call);
   // Another rank waits in a call. Likewise, now or when this rank gets there.
   std::optional<Failure> told(int rank, const CallRecord& call);
+  // The latest call that it has told of; 0: none.
+  std::uint64_t latest_of(int rank);
 
  private:
   static constexpr std::size_t kKept = 1024;
+  static bool same(const CallRecord& theirs, const CallRecord& mine);
   Failure differ(int rank, const CallRecord& theirs, const CallRecord& mine) const;
 
   const int rank_;
   std::mutex mutex_;                              // guards the rest; nothing is locked under it
   std::vector<CallRecord> begun_;                 // the last ones of this rank, by sequence % kKept
   std::uint64_t latest_ = 0;                      // sequence
+  std::vector<std::uint64_t> others_;             // by rank: sequence
   std::vector<std::optional<CallRecord>> ahead_;  // by rank: a call that this one has not come to
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace heddle {
 
@@ -18,7 +19,6 @@ constexpr std::array kKinds{"nothing",    "all_reduce", "reduce_scatter", "all_g
                             "all_to_all", "send",       "recv",           "barrier",    "leave"};
 constexpr std::array kAlgorithms{
     "auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"};
-constexpr int kDTypes = 6;
 
 // splitmix64's finaliser: each bit of the word changes half of the bits of the result.
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
@@ -60,17 +60,23 @@ void CallRecord::seal() {
   const std::uint64_t what = pair ? static_cast<std::uint64_t>(Kind::send) : static_cast<std::uint64_t>(kind);
   const std::uint64_t reduction = reduces(kind) ? static_cast<std::uint64_t>(op) + 1 : 0;
   const std::uint64_t peer = pair ? 0 : static_cast<std::uint32_t>(root);
-  std::uint64_t hash = mix(kVersion, epoch | (sequence << 32));
+  std::uint64_t hash = mix(kVersion | (on_device ? 256 : 0), epoch | (sequence << 32));
   hash = mix(hash, what | reduction << 8 | static_cast<std::uint64_t>(dtype) << 16 |
                        static_cast<std::uint64_t>(algorithm) << 24 | peer << 32);
   agreement = mix(hash, kind == Kind::all_to_all ? 0 : count);
 }
 
+void CallRecord::seal(std::span<const CallRecord> members) {
+  seal();
+  for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
+}
+
 bool CallRecord::valid() const {
   return magic == kMagic && version == kVersion && static_cast<std::size_t>(kind) < kKinds.size() &&
          static_cast<std::size_t>(op) <= static_cast<std::size_t>(ReduceOp::avg) &&
-         static_cast<int>(dtype) < kDTypes && static_cast<std::size_t>(algorithm) < kAlgorithms.size() &&
-         failed <= 1 && std::memchr(site, '\0', sizeof site) != nullptr;
+         static_cast<std::size_t>(dtype) < std::size(kAllDTypes) &&
+         static_cast<std::size_t>(algorithm) < kAlgorithms.size() && failed <= 1 &&
+         std::memchr(site, '\0', sizeof site) != nullptr;
 }
 
 std::string CallRecord::to_string() const {
@@ -83,6 +89,7 @@ std::string CallRecord::to_string() const {
   if (pair) text += (kind == Kind::send ? " to rank " : " from rank ") + std::to_string(root);
   if (!pair && root >= 0) text += " root " + std::to_string(root);
   if (algorithm != Algorithm::automatic) text += std::string(" by ") + name_of(algorithm);
+  if (on_device) text += " on its device";
   if (line) text += " at " + std::string(site) + ":" + std::to_string(line);
   return text;
 }

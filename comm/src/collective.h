@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -45,7 +46,7 @@ Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgume
 struct alignas(64) CallRecord {
   static constexpr std::uint32_t kMagic = 0x4c444548;  // "HEDL"
   static constexpr std::uint8_t kVersion = 1;
-  static constexpr std::size_t kSite = 63;
+  static constexpr std::size_t kSite = 62;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -61,14 +62,16 @@ struct alignas(64) CallRecord {
   Algorithm algorithm = Algorithm::automatic;
   std::uint8_t failed = 0;  // the op that computes the input has failed: this rank has nothing to send
   std::uint8_t state = 0;   // in flight recorders: 0 called, 1 done, 2 failed
-  std::uint8_t unused = 0;
+  std::uint8_t ahead = 0;   // so many of the calls behind it are there, and may go as one: fusion.h
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
   char site[kSite + 1] = {};     // the end of the file's name, or why `failed`
-  std::uint64_t rest = 0;        // up to 128 bytes: all of them travel
+  std::uint8_t on_device = 0;    // not over the network, but by a device: see stream_calls.h
+  std::uint64_t history = 0;     // with on_device: a hash of all such calls up to this one
 
-  void seal();         // sets agreement
-  bool valid() const;  // magic, version, kinds in range, text terminated
+  void seal();                                     // sets agreement
+  void seal(std::span<const CallRecord> members);  // of calls that go as one
+  bool valid() const;                              // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
   std::string to_string() const;
 };
@@ -81,6 +84,7 @@ struct Collective {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::vector<std::int64_t> in_counts{}, out_counts{};  // of all_to_all: elements for and from each rank
+  std::vector<CallRecord> members{};                    // of several calls that go as one: fusion.h
   std::string failure{};  // with record.failed: what went wrong here, for the others
   std::size_t element() const { return size_of(record.dtype); }
   std::size_t bytes() const { return record.count * element(); }

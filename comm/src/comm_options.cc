@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "nccl_backend.h"
+
 namespace heddle::detail {
 namespace {
 
@@ -21,6 +23,15 @@ std::chrono::milliseconds seconds_of(const char* name, const std::string& text) 
     throw InvalidArgument(std::string(name) + " is '" + text + "'; want seconds, 0.01 to 86400");
   }
   return std::chrono::milliseconds(std::lround(seconds * 1000));
+}
+
+std::size_t bytes_of(const char* name, const std::string& text) {
+  std::size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw InvalidArgument(std::string(name) + " is '" + text + "'; want bytes, as 262144; 0: no fusion");
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -44,6 +55,13 @@ BackendOptions backend_options(const CommOptions& options) {
   const std::string& wanted = options.algorithm.empty() ? algorithm : options.algorithm;
   if (!wanted.empty()) result.algorithm = algorithm_from_name(wanted);
   result.tuning = variable("HEDDLE_COMM_TUNING");
+  if (const std::string fusion = variable("HEDDLE_COMM_FUSION"); !fusion.empty())
+    result.fusion = bytes_of("HEDDLE_COMM_FUSION", fusion);
+  if (options.gpu < -1) {
+    throw InvalidArgument("CommOptions: gpu is " + std::to_string(options.gpu) +
+                          "; want a GPU's number, or -1");
+  }
+  result.gpu = options.gpu;
   result.backend = backend_name(options);
   result.reproducible = options.reproducible || flag_of("HEDDLE_COMM_REPRODUCIBLE");
   return result;
@@ -59,8 +77,11 @@ std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rende
   if (name == "local") return make_local_backend(rendezvous, options);
   if (name == "shm") return make_shm_backend(rendezvous, options);
   if (name == "tcp") return make_tcp_backend(rendezvous, options);
+  if (name == "mpi") return make_mpi_backend(rendezvous, options);
+  if (name == "nccl") return make_nccl_backend(rendezvous, options);
   if (name != "auto") {
-    throw InvalidArgument("there is no communication backend '" + name + "'; there is auto, shm, tcp");
+    throw InvalidArgument("there is no communication backend '" + name +
+                          "'; there is auto, shm, tcp, mpi, nccl");
   }
   try {
     return make_shm_backend(rendezvous, options);

@@ -1,8 +1,10 @@
 #include "comm_state.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <pthread.h>
 #include <unistd.h>
 #include <vector>
@@ -10,12 +12,20 @@
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
 
+#include "failure.h"
+#include "fusion.h"
 #include "traced_name.h"
 
 namespace heddle::detail {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{50};
+
+// Calls that somebody waits for at once are carried by who waits. After so many in a row the thread is not woken for the
+// next ones, but looks every so often, as long as something happens, whether one is left to it.
+constexpr int kTrust = 3;
+constexpr std::chrono::microseconds kNap{200};
+constexpr int kMostIdleNaps = 10;
 
 std::atomic<int> process{0};
 
@@ -26,16 +36,6 @@ int this_process() {
     return pthread_atfork(nullptr, nullptr, [] { process.store(getpid(), std::memory_order_relaxed); }) == 0;
   }();
   return told_of_forks ? process.load(std::memory_order_relaxed) : getpid();
-}
-
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 std::exception_ptr destroyed() {
@@ -69,11 +69,7 @@ struct StartCall {
   }
 
   // The other ranks must not wait for data that will never be.
-  void skipped(const std::exception_ptr& why) const noexcept {
-    call->what.record.failed = 1;
-    call->what.failure = message_of(why);
-    state->there(call);
-  }
+  void skipped(const std::exception_ptr& why) const noexcept { state->skipped(call, message_of(why)); }
 };
 
 CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const BackendOptions& options)
@@ -85,6 +81,13 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       order_(engine.new_var()),
       outcome_(engine.new_var()),
       thread_([this] { work(); }) {}
+
+std::shared_ptr<CommState> CommState::make(Engine& engine, std::unique_ptr<Backend> backend,
+                                           const BackendOptions& options) {
+  std::shared_ptr<CommState> state(new CommState(engine, std::move(backend), options));
+  engine.add_carrier(state);
+  return state;
+}
 
 CommState::~CommState() {
   if (thread_.joinable()) close();
@@ -113,17 +116,21 @@ bool CommState::place_now(const std::shared_ptr<Call>& call) {
   return true;
 }
 
+Access CommState::access_of(const Collective& what, const NDArray& in, const NDArray& out) const {
+  const auto spans = [](const NDArray& array) { return std::span(&array, array.defined() ? 1 : 0); };
+  Access access = array_access(traced_name(what.record.kind, what.bytes()), spans(in), spans(out));
+  if (!out.defined()) access.mutate.add(outcome_);
+  return access;
+}
+
 void CommState::push(Collective what, const NDArray& in, const NDArray& out, std::source_location where) {
   check_process();
   auto call = std::make_shared<Call>();
   call->what = std::move(what);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
-  const auto spans = [](const NDArray& array) { return std::span(&array, array.defined() ? 1 : 0); };
-  Access access =
-      array_access(traced_name(call->what.record.kind, call->what.bytes()), spans(in), spans(out));
+  Access access = access_of(call->what, in, out);
   access.read.add(var_);
-  if (!out.defined()) access.mutate.add(outcome_);
   StartCall start{shared_from_this(), call};
   const bool in_graph = is_capturing(), placed = place_now(call);
   bool to_be_placed = false;
@@ -155,11 +162,10 @@ void CommState::place(const std::shared_ptr<Call>& call, bool launched) {
     std::lock_guard guard(mutex_);
     if (!launched) --unplaced_;
     if (gone_ || call->forgotten) return;
-    calls_.push_back(call);
+    calls_.push_back(call->instead ? std::move(call->instead) : call);
     if (launched) ++pushed_;
-    if (!next_is_there()) return;
+    if (next_is_there()) wake();
   }
-  next_.notify_one();
 }
 
 void CommState::there(const std::shared_ptr<Call>& call) {
@@ -168,9 +174,24 @@ void CommState::there(const std::shared_ptr<Call>& call) {
     std::lock_guard guard(mutex_);
     gone = gone_;
     call->there = !gone;
-    if (!gone && !next_is_there()) return;
+    if (!gone && next_is_there()) wake();
   }
-  gone ? refuse(*call) : next_.notify_one();
+  if (gone) refuse(*call);
+}
+
+// Its op has ended with that, and so may the launch of its graph: the next one has the call again, while this one may still
+// be on its way. So what is on its way is another one.
+void CommState::skipped(const std::shared_ptr<Call>& call, const std::string& why) {
+  const auto instead = std::make_shared<Call>();
+  instead->what = call->what;
+  instead->what.record.failed = 1;
+  instead->what.failure = why;
+  instead->there = true;
+  std::lock_guard guard(mutex_);
+  if (gone_) return;
+  const auto placed = std::find(calls_.begin(), calls_.end(), call);
+  (placed == calls_.end() ? call->instead : *placed) = instead;
+  if (next_is_there()) wake();
 }
 
 void CommState::refuse(Call& call) {
@@ -180,26 +201,45 @@ void CommState::refuse(Call& call) {
 // Waking somebody who goes to sleep again at once costs more than a small call.
 void CommState::call_ended() {
   if (waiting_ > 0) done_.notify_all();
-  if (next_is_there()) next_.notify_one();
+  if (next_is_there()) wake();
 }
 
-void CommState::carry(Call& call) {
-  std::exception_ptr error;
+std::exception_ptr CommState::run(std::span<const std::shared_ptr<Call>> calls) {
   try {
-    backend_->run(call.what);
+    if (calls.size() > 1) {
+      run_fused(calls, *backend_, fused_);
+    } else {
+      backend_->run(calls.front()->what);
+    }
+    return nullptr;
+  } catch (const RemoteFailure&) {
+    return std::current_exception();
   } catch (...) {
-    error = std::current_exception();
+    // Also what went wrong before the back end was asked: others wait for this rank.
+    const std::exception_ptr error = std::current_exception();
+    backend_->abort("rank " + std::to_string(backend_->rank()) + " failed: " + message_of(error));
+    return error;
   }
+}
+
+void CommState::complete(Call& call, const std::exception_ptr& error) {
   std::optional<Completion> completion = std::exchange(call.completion, std::nullopt);
+  if (!completion) return;
+  error ? completion->fail(error) : completion->done();
+}
+
+void CommState::carry(std::span<const std::shared_ptr<Call>> calls) {
+  const std::exception_ptr error = run(calls);
   {
     std::lock_guard guard(mutex_);
-    call.there = false;  // a graph may push it again from the moment it is done
-    ++ended_;
+    for (const std::shared_ptr<Call>& call : calls)
+      call->there = false;  // a graph may push it again once it is done
+    ended_ += calls.size();
     busy_ = false;
+    together_ = std::max<std::size_t>(calls.back()->what.record.ahead, 1);
     call_ended();
   }
-  if (!completion) return;
-  error ? completion->fail(std::move(error)) : completion->done();
+  for (const std::shared_ptr<Call>& call : calls) complete(*call, error);
 }
 
 bool CommState::next_is_there() const {
@@ -207,8 +247,26 @@ bool CommState::next_is_there() const {
   return !busy_ && (given_up_ || calls_.front()->there);
 }
 
+void CommState::wake() {
+  if (!napping_) next_.notify_one();
+}
+
+// True if the next call is there.
+bool CommState::nap(std::unique_lock<std::mutex>& lock) {
+  for (int idle = 0; by_waiters_ >= kTrust && idle < kMostIdleNaps; ++idle) {
+    const int before = by_waiters_;
+    napping_ = true;
+    next_.wait_for(lock, kNap);
+    napping_ = false;
+    if (next_is_there()) return true;
+    if (by_waiters_ != before) idle = 0;
+  }
+  return false;
+}
+
 // Waking up takes as long as many a call, so this looks for the next one for a while, but lets others have the core.
 void CommState::await_next(std::unique_lock<std::mutex>& lock) {
+  if (nap(lock)) return;
   for (const auto end = std::chrono::steady_clock::now() + kSpin; std::chrono::steady_clock::now() < end;) {
     if (next_is_there()) return;
     lock.unlock();
@@ -218,18 +276,47 @@ void CommState::await_next(std::unique_lock<std::mutex>& lock) {
   next_.wait(lock, [this] { return next_is_there(); });
 }
 
+void CommState::carry_next(std::unique_lock<std::mutex>& lock) {
+  std::vector<std::shared_ptr<Call>> calls(
+      std::make_move_iterator(calls_.begin()),
+      std::make_move_iterator(calls_.begin() + static_cast<std::ptrdiff_t>(together_)));
+  calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(together_));
+  calls.back()->what.record.ahead = count_fusable(calls_, *backend_, options_.fusion);
+  busy_ = true;
+  lock.unlock();
+  carry(calls);
+  calls.clear();
+  lock.lock();
+}
+
+// The next call is one that has to end before var can be there.
+bool CommState::must_come_before(const Var& var) const {
+  if (var == var_) return true;
+  return std::any_of(calls_.rbegin(), calls_.rend(), [&](const std::shared_ptr<Call>& call) {
+    return call->there && (call->out.defined() ? call->out.var() : outcome_) == var;
+  });
+}
+
+// What others push meanwhile is not waited for, though it is for the same var.
+void CommState::carry_for(const Var& var, const std::atomic<std::uint32_t>& over) noexcept {
+  if (in_child()) return;
+  std::unique_lock lock(mutex_);
+  const std::uint64_t last = pushed_;
+  const auto is_needed = [&] {
+    return !over.load(std::memory_order_acquire) && ended_ < last && !calls_.empty() && next_is_there() &&
+           !given_up_ && must_come_before(var);
+  };
+  if (is_needed()) ++by_waiters_;
+  while (is_needed()) carry_next(lock);
+}
+
 void CommState::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     await_next(lock);
     if (given_up_ || calls_.empty()) break;
-    std::shared_ptr<Call> call = std::move(calls_.front());
-    calls_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    carry(*call);
-    call.reset();
-    lock.lock();
+    by_waiters_ = 0;
+    carry_next(lock);
   }
   gone_ = true;
   const auto left = std::exchange(calls_, {});

@@ -10,6 +10,7 @@
 #include "comm_state.h"
 #include "pair_rendezvous.h"
 #include "segment.h"
+#include "stream_calls.h"
 
 namespace heddle {
 
@@ -54,10 +55,15 @@ class Request {
   const NDArray& checked(const NDArray& array, const char* name) const {
     if (!array.defined()) refuse(kind_, std::string(name) + " is an undefined array");
     if (&array.engine() != &state_.engine()) refuse(kind_, std::string(name) + " belongs to another engine");
-    if (array.device().kind != DeviceKind::cpu) {
-      refuse(kind_,
-             std::string(name) + " is on " + array.device().to_string() + "; want an array on a cpu(i)");
+    const detail::StreamCalls* calls = state_.backend().stream_calls();
+    if (array.device().kind != DeviceKind::cpu && !on_device(array)) {
+      refuse(kind_, std::string(name) + " is on " + array.device().to_string() +
+                        "; want an array on a cpu(i)" +
+                        (calls ? ", or on this rank's " + calls->device().to_string() : ""));
     }
+    if (on_device(array) && !array.is_contiguous())
+      refuse(kind_, std::string(name) + " is not contiguous, which arrays on " + array.device().to_string() +
+                        " have to be");
     return array;
   }
   const NDArray& written(const NDArray& array, const char* name) const {
@@ -88,6 +94,10 @@ class Request {
   void push(const NDArray& counted, const NDArray& in, const NDArray& out) {
     what_.record.dtype = counted.dtype();
     what_.record.count = static_cast<std::uint64_t>(counted.size());
+    const NDArray& first = in.defined() ? in : out;
+    if (out.defined() && on_device(first) != on_device(out))
+      refuse(kind_, "in is on " + in.device().to_string() + ", out is on " + out.device().to_string());
+    if (on_device(first)) return state_.push_on_device(std::move(what_), in, out, where_);
     const bool in_place = in.defined() && out.defined() && in.storage() == out.storage();
     if (in_place || !out.defined() || out.is_contiguous()) {
       const NDArray from = in.defined() ? in.contiguous() : in;
@@ -101,6 +111,11 @@ class Request {
   }
 
  private:
+  bool on_device(const NDArray& array) const {
+    const detail::StreamCalls* calls = state_.backend().stream_calls();
+    return calls && array.device() == calls->device();
+  }
+
   void push_copied(const NDArray& array) {
     const NDArray copy = array.detach().copy();
     state_.push(std::move(what_), copy, copy, where_);
@@ -116,7 +131,14 @@ class Request {
 std::shared_ptr<detail::CommState> make_state(const CommOptions& options,
                                               std::unique_ptr<detail::Backend> backend) {
   Engine& engine = options.engine ? *options.engine : current_engine();
-  return std::make_shared<detail::CommState>(engine, std::move(backend), detail::backend_options(options));
+  return detail::CommState::make(engine, std::move(backend), detail::backend_options(options));
+}
+
+// Of what is made with some of the ranks, each of which keeps its device.
+detail::BackendOptions options_for_some(const detail::CommState& state) {
+  detail::BackendOptions options = state.options();
+  if (const detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
+  return options;
 }
 
 std::shared_ptr<detail::CommState> meet_and_make(const CommOptions& options, const LaunchEnvironment& job,
@@ -178,6 +200,10 @@ std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, 
 int Communicator::rank() const { return state_->backend().rank(); }
 int Communicator::size() const { return state_->backend().size(); }
 std::string Communicator::backend() const { return state_->backend().name(); }
+Device Communicator::device() const {
+  const detail::StreamCalls* calls = state_->backend().stream_calls();
+  return calls ? calls->device() : cpu();
+}
 const Var& Communicator::var() const { return state_->var(); }
 Engine& Communicator::engine() const { return state_->engine(); }
 
@@ -317,10 +343,10 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   detail::PairRendezvous rendezvous(*state_, members, where);
   // A part of ranks on several hosts may be on one.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
-  auto backend =
-      detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous, state_->options());
-  return std::shared_ptr<Communicator>(new Communicator(
-      std::make_shared<detail::CommState>(engine(), std::move(backend), state_->options()), nullptr));
+  auto backend = detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
+                                      options_for_some(*state_));
+  return std::shared_ptr<Communicator>(
+      new Communicator(detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
 }
 
 void Communicator::abort(const std::string& why) {
@@ -334,10 +360,10 @@ std::shared_ptr<Communicator> Communicator::shrink() {
   std::unique_ptr<detail::Backend> made;
   survivors.make([&] {
     made.reset();
-    made = detail::make_backend(old.name(), survivors, state_->options());
+    made = detail::make_backend(old.name(), survivors, options_for_some(*state_));
   });
-  return std::shared_ptr<Communicator>(new Communicator(
-      std::make_shared<detail::CommState>(engine(), std::move(made), state_->options()), origin_));
+  return std::shared_ptr<Communicator>(
+      new Communicator(detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
 }
 
 std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience) {

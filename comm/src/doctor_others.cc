@@ -8,7 +8,9 @@
 #include <string>
 #include <unistd.h>
 
+#include "device_ranks.h"
 #include "doctor_checks.h"
+#include "mpi_wires.h"
 
 namespace heddle::detail {
 namespace {
@@ -76,6 +78,21 @@ void examine_library(Findings& findings, const char* subject, const char* name) 
   if (library) ::dlclose(library);
 }
 
+void examine_nccl(Findings& findings) {
+  if (!nccl()) {
+    findings.push_back({Level::note, "NCCL", "not in this build: no collectives on GPUs; docs/comm.md"});
+    return;
+  }
+  try {
+    const int devices = nccl()->devices();
+    findings.push_back({devices ? Level::ok : Level::note, "NCCL",
+                        nccl()->version() + ", " + std::to_string(devices) +
+                            (devices == 1 ? " GPU" : " GPUs") + " for HEDDLE_COMM_BACKEND=nccl"});
+  } catch (const std::exception& error) {
+    findings.push_back({Level::problem, "NCCL", error.what()});
+  }
+}
+
 }  // namespace
 
 void examine_others(Findings& findings) {
@@ -84,10 +101,13 @@ void examine_others(Findings& findings) {
   const std::string version = mpirun.empty() ? "" : first_line_of("mpirun --version 2>/dev/null");
   findings.push_back(mpirun.empty() ? Finding{Level::note, "MPI", "no mpirun in PATH"}
                                     : Finding{Level::ok, "MPI", mpirun + ", " + version});
+  const std::string mpi = mpi_library();
+  findings.push_back({Level::ok, "backend mpi",
+                      mpi.empty() ? "not in this build: cmake -DHEDDLE_MPI=ON" : "in this build: " + mpi});
   examine_program(findings, "Slurm", "srun", "not a host of a Slurm cluster, or not for this user");
   examine_program(findings, "ssh", "ssh", "heddle launch --hosts cannot reach other hosts");
   examine_library(findings, "CUDA", "libcuda.so.1");
-  examine_library(findings, "NCCL", "libnccl.so.2");
+  examine_nccl(findings);
 }
 
 }  // namespace heddle::detail

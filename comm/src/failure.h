@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace heddle::detail {
@@ -17,5 +18,8 @@ struct Failure {
   // Throws CommMismatch, PeerLost, PeerSilent or CommAborted.
   [[noreturn]] void raise() const;
 };
+
+// What an exception says, to be told to other ranks.
+std::string message_of(const std::exception_ptr& error);
 
 }  // namespace heddle::detail

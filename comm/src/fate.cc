@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <heddle/comm_error.h>
+#include <heddle/error.h>
 
 namespace heddle::detail {
 
@@ -18,6 +19,12 @@ void Failure::raise() const {
       break;
   }
   throw CommAborted(text);
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  ErrorReport report;
+  report.exception = error;
+  return report.message();
 }
 
 Fate::Fate(int size) : left_(static_cast<std::size_t>(size)) {}

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x43444548;  // "HEDC"
 constexpr std::uint8_t kFrameVersion = 1;
-constexpr std::uint8_t kKinds = 6, kChannels = 2;
+constexpr std::uint8_t kKinds = 7, kChannels = 2;
 
 // As a frame lies on the wire, the text behind it.
 struct RawFrame {
@@ -30,6 +30,14 @@ struct RawFrame {
   std::uint64_t seal = 0;
 };
 static_assert(sizeof(RawFrame) == kFrameHeader);
+
+// The text of a probe: this, and its path.
+struct RawProbe {
+  std::int32_t origin = -1;
+  std::uint32_t to_read = 0;
+  std::uint64_t attempt = 0, message = 0;
+};
+static_assert(std::has_unique_object_representations_v<RawProbe>);
 static_assert(offsetof(MessageHeader, seal) + sizeof(std::uint64_t) == kMessageHeader);
 
 struct SipState {
@@ -61,7 +69,34 @@ bool possible(const RawFrame& raw) {
   if (kind == FrameKind::abort) return raw.detail < Failure::kTypes;
   if (kind == FrameKind::word) return raw.detail == 0;
   if (kind == FrameKind::call) return raw.detail == 0 && raw.text == sizeof(CallRecord);
+  if (kind == FrameKind::probe) return raw.detail == 0 && raw.text >= sizeof(RawProbe);
   return raw.text == 0 && raw.detail < (kind == FrameKind::hello ? kChannels : 1);
+}
+
+Probe probe_of(std::string_view text) {
+  RawProbe raw;
+  std::memcpy(&raw, text.data(), sizeof raw);
+  return {raw.origin, raw.to_read, raw.attempt, raw.message, std::string(text.substr(sizeof raw))};
+}
+
+std::string to_text(const Probe& probe) {
+  const RawProbe raw{probe.origin, probe.to_read, probe.attempt, probe.message};
+  return std::string(reinterpret_cast<const char*>(&raw), sizeof raw) + probe.path;
+}
+
+std::string text_of(const ControlFrame& frame) {
+  switch (frame.kind) {
+    case FrameKind::abort:
+      return frame.failure.text;
+    case FrameKind::word:
+      return frame.word;
+    case FrameKind::call:
+      return std::string(reinterpret_cast<const char*>(&frame.call), sizeof frame.call);
+    case FrameKind::probe:
+      return to_text(frame.probe);
+    default:
+      return {};
+  }
 }
 
 ControlFrame frame_of(const RawFrame& raw, std::string_view text) {
@@ -72,6 +107,7 @@ ControlFrame frame_of(const RawFrame& raw, std::string_view text) {
   }
   if (frame.kind == FrameKind::word) frame.word = text;
   if (frame.kind == FrameKind::call) std::memcpy(&frame.call, text.data(), sizeof frame.call);
+  if (frame.kind == FrameKind::probe) frame.probe = probe_of(text);
   return frame;
 }
 
@@ -144,13 +180,8 @@ std::string printable(std::string text) {
 }
 
 std::string encode(const ControlFrame& frame, const Key& key) {
-  const std::string_view all =
-      frame.kind == FrameKind::abort  ? frame.failure.text
-      : frame.kind == FrameKind::word ? frame.word
-      : frame.kind == FrameKind::call
-          ? std::string_view(reinterpret_cast<const char*>(&frame.call), sizeof frame.call)
-          : std::string_view();
-  const auto text = all.substr(0, kMaxFrame - kFrameHeader);
+  std::string text = text_of(frame);
+  text.resize(std::min(text.size(), kMaxFrame - kFrameHeader));
   RawFrame raw;
   raw.kind = static_cast<std::uint8_t>(frame.kind);
   raw.epoch = frame.epoch;
@@ -163,7 +194,7 @@ std::string encode(const ControlFrame& frame, const Key& key) {
     raw.about = frame.failure.rank;
   }
   raw.seal = seal_of(key, raw, text);
-  return std::string(reinterpret_cast<const char*>(&raw), sizeof raw) + std::string(text);
+  return std::string(reinterpret_cast<const char*>(&raw), sizeof raw) + text;
 }
 
 Decoded decode(std::span<const std::byte> bytes, const Key& key) {

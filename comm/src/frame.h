@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "circle_search.h"
 #include "collective.h"
 #include "failure.h"
 
@@ -43,7 +44,7 @@ void seal(MessageHeader& header, const Key& key);
 // The seal is right, the record is valid and the text is not too long. Nothing else in the header means anything before.
 bool genuine(const MessageHeader& header, const Key& key);
 
-enum class FrameKind : std::uint8_t { hello, heartbeat, abort, leave, word, call };
+enum class FrameKind : std::uint8_t { hello, heartbeat, abort, leave, word, call, probe };
 enum class ConnectionUse : std::uint8_t { data, control };
 
 // A frame of a control connection; a hello comes first on both kinds of connection, in both directions.
@@ -56,6 +57,7 @@ struct ControlFrame {
   Failure failure{};   // of an abort
   std::string word{};  // of a survivor: survivors.h
   CallRecord call{};   // that a rank waits in: call_watch.h
+  Probe probe{};       // along a wait: circle_search.h
 };
 constexpr std::size_t kFrameHeader = 40;
 constexpr std::size_t kMaxFrame = kFrameHeader + 8192;

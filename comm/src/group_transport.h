@@ -21,7 +21,7 @@ class GroupTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   std::string name() const override { return all_.name(); }
-  void begin(const CallRecord&, const std::string&) override {}
+  void begin(const CallRecord&, const std::string&, std::span<const CallRecord>) override {}
   void transfer(const Transfer& transfer) override {
     Transfer renamed = transfer;
     for (int* rank : {&renamed.to, &renamed.from}) {

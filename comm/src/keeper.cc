@@ -27,8 +27,8 @@ std::chrono::milliseconds beat_of(std::chrono::milliseconds timeout) {
 }  // namespace
 
 Keeper::Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate,
-               CallWatch& watch)
-    : self_(self), fate_(fate), watch_(watch) {
+               Waits waits)
+    : self_(self), fate_(fate), waits_(waits) {
   for (std::unique_ptr<Connection>& connection : connections) {
     Peer& peer = peers_.emplace_back();
     peer.connection = std::move(connection);
@@ -130,8 +130,15 @@ void Keeper::obey(int rank, Peer& peer, const ControlFrame& frame) {
     }
     case FrameKind::call:
       if (!frame.call.valid() || !is_of_all(frame.call)) return nonsense(rank, peer);
-      if (auto mismatch = watch_.told(rank, frame.call)) fate_.fail(*std::move(mismatch));
+      if (auto mismatch = waits_.calls.told(rank, frame.call)) fate_.fail(*std::move(mismatch));
       return;
+    case FrameKind::probe: {
+      if (frame.probe.origin < 0 || frame.probe.origin >= size() || frame.probe.to_read > 1)
+        return nonsense(rank, peer);
+      CircleSearch::Finding finding = waits_.circles.received(rank, frame.probe);
+      if (finding.circle) fate_.fail(*std::move(finding.circle));
+      return send_on(finding.on);
+    }
     case FrameKind::hello:
       return nonsense(rank, peer);  // it was said already
   }
@@ -200,12 +207,30 @@ void Keeper::wait() {
   news_.wait_for(lock, kNap);
 }
 
-void Keeper::tell_call(const CallRecord& call) {
+void Keeper::tell_calls(std::span<const CallRecord> calls) {
   {
     const std::lock_guard lock(mutex_);
-    waits_in_ = call;
+    waits_in_.insert(waits_in_.end(), calls.begin(), calls.end());
   }
   fate_.keeper_alarm().ring();
+}
+
+void Keeper::look_for_circle() {
+  {
+    const std::lock_guard lock(mutex_);
+    looks_for_circle_ = true;
+  }
+  fate_.keeper_alarm().ring();
+}
+
+void Keeper::send_on(const CircleSearch::Probes& probes) {
+  for (const auto& [rank, probe] : probes) {
+    ControlFrame frame;
+    frame.kind = FrameKind::probe;
+    frame.probe = probe;
+    frame.probe.path = printable(probe.path);
+    tell(peers_[static_cast<std::size_t>(rank)], std::move(frame));
+  }
 }
 
 // To all, also to those who are taken for dead: so one that is not learns of it.
@@ -213,14 +238,17 @@ void Keeper::tell_news() {
   ControlFrame word, call;
   word.kind = FrameKind::word;
   call.kind = FrameKind::call;
-  std::optional<CallRecord> waits_in;
+  std::vector<CallRecord> waits_in;
+  bool look = false;
   {
     const std::lock_guard lock(mutex_);
     word.word.swap(to_say_);
     waits_in.swap(waits_in_);
+    look = std::exchange(looks_for_circle_, false);
   }
-  if (waits_in) {
-    call.call = *waits_in;
+  if (look) send_on(waits_.circles.begin());
+  for (const CallRecord& one : waits_in) {
+    call.call = one;
     tell_all(call);
   }
   if (!word.word.empty()) tell_all(word);

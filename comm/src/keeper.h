@@ -8,11 +8,13 @@
 #include <mutex>
 #include <optional>
 #include <poll.h>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "call_watch.h"
+#include "circle_search.h"
 #include "connection.h"
 #include "fate.h"
 #include "frame.h"
@@ -30,16 +32,22 @@ class Keeper final : public Line {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // By rank; null where there is no connection. `fate` and `watch` outlive the keeper.
-  Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate,
-         CallWatch& watch);
+  // What is learnt of where the ranks wait.
+  struct Waits {
+    CallWatch& calls;
+    CircleSearch& circles;
+  };
+  // By rank; null where there is no connection. `fate` and `waits` outlive the keeper.
+  Keeper(const Self& self, std::vector<std::unique_ptr<Connection>> connections, Fate& fate, Waits waits);
   // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.
   ~Keeper() override;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  // Any thread. Tells the others that this rank waits in `call`: see CallWatch.
-  void tell_call(const CallRecord& call);
+  // Any thread. Tells the others that this rank is in these calls: see CallWatch.
+  void tell_calls(std::span<const CallRecord> calls);
+  // Likewise. Looks whether this rank's wait is part of a circle: see CircleSearch.
+  void look_for_circle();
   int rank() const override { return self_.rank; }
   int size() const override { return static_cast<int>(peers_.size()); }
   bool lives(int rank) override;
@@ -68,6 +76,7 @@ class Keeper final : public Line {
   void judge_silence();
   void set_life(int rank, bool lives);
   void tell_news();
+  void send_on(const CircleSearch::Probes& probes);
   ControlFrame bad_news() const;
   void tell_all(const ControlFrame& what);
   void tell(Peer& peer, ControlFrame frame);
@@ -76,7 +85,7 @@ class Keeper final : public Line {
 
   const Self self_;
   Fate& fate_;
-  CallWatch& watch_;
+  Waits waits_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
   Clock::time_point judged_ = Clock::now();
@@ -85,11 +94,12 @@ class Keeper final : public Line {
     std::string word{};
     bool lives = true;
   };
-  std::mutex mutex_;  // guards the four below; nothing is locked under it
+  std::mutex mutex_;  // guards the five below; nothing is locked under it
   std::condition_variable news_;
   std::vector<Heard> heard_;  // by rank
   std::string to_say_;        // not yet told to the others, like:
-  std::optional<CallRecord> waits_in_;
+  std::vector<CallRecord> waits_in_;
+  bool looks_for_circle_ = false;
   std::thread thread_;  // last: it uses all of the above
 };
 

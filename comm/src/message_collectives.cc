@@ -9,6 +9,9 @@
 namespace heddle::detail {
 namespace {
 
+// Larger ones take so long that one more message's latency is little of it.
+constexpr std::size_t kMostFusedEach = 32 << 10;
+
 bool power_of_two(int size) { return std::has_single_bit(static_cast<unsigned>(size)); }
 
 Operand operand_of(const Collective& call, std::byte* data, std::size_t count) {
@@ -62,8 +65,8 @@ std::vector<Part> parts_of(const std::vector<std::int64_t>& counts) {
   return parts;
 }
 
-void MessageCollectives::run(const Collective& call) {
-  transport_.begin(call.record, call.failure);
+void MessageCollectives::run(Collective& call) {
+  transport_.begin(call.record, call.failure, call.members);
   try {
     dispatch(call);
   } catch (...) {
@@ -71,6 +74,7 @@ void MessageCollectives::run(const Collective& call) {
     throw;
   }
   const Transport::Missing missing = transport_.end();
+  call.record.ahead = call.record.kind == Kind::all_reduce && call.record.count > 0 ? transport_.ahead() : 0;
   if (missing.rank < 0 || call.record.failed) return;
   throw RemoteFailure("rank " + std::to_string(missing.rank) + " has nothing to bring to " +
                           call.record.to_string() + ": " + missing.why,
@@ -105,14 +109,24 @@ void MessageCollectives::dispatch(const Collective& call) {
   }
 }
 
-void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wanted) {
+bool MessageCollectives::may_fuse(const Collective& call, Algorithm wanted) const {
+  if (call.record.kind != Kind::all_reduce || call.record.failed || call.record.count == 0) return false;
+  if (call.bytes() > kMostFusedEach) return false;
+  const Algorithm alone = choose(call.bytes(), wanted, false);
+  return reproducible_ || alone == Algorithm::recursive_doubling || alone == Algorithm::halving_doubling;
+}
+
+Algorithm MessageCollectives::choose(std::size_t bytes, Algorithm wanted, bool fused) const {
   const bool power = power_of_two(transport_.size());
   // A ring's order depends on the place in the array; folding changes the tree's where p is no power of two.
   if (reproducible_ && (wanted == Algorithm::ring || !power)) wanted = Algorithm::tree;
   const bool apart = wanted == Algorithm::hierarchical && (reproducible_ || !two_levels_);
-  if (wanted == Algorithm::automatic || wanted == Algorithm::direct || apart)
-    wanted = fastest(operand.all().size());
-  switch (wanted) {
+  const bool free = wanted == Algorithm::automatic || wanted == Algorithm::direct || apart;
+  return free ? fastest(bytes, fused) : wanted;
+}
+
+void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wanted, bool fused) {
+  switch (choose(operand.all().size(), wanted, fused)) {
     case Algorithm::hierarchical:
       return hierarchical_all_reduce(transport_, operand, transport_.hosts());
     case Algorithm::ring:
@@ -126,17 +140,19 @@ void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wante
   }
 }
 
-// Where bits are promised, what adds in the order of a ring is no candidate.
-Algorithm MessageCollectives::fastest(std::size_t bytes) const {
+// Where bits are promised, what adds in the order of a ring is no candidate. Whether calls are fused is a matter of time:
+// what is, is added as each of them alone would be, in the one order that the first two candidates have.
+Algorithm MessageCollectives::fastest(std::size_t bytes, bool fused) const {
   constexpr AllReduce kAll[] = {AllReduce::recursive_doubling, AllReduce::halving_doubling, AllReduce::tree,
                                 AllReduce::ring, AllReduce::hierarchical};
-  const std::span<const AllReduce> candidates(kAll, reproducible_ ? 3 : two_levels_ ? 5 : 4);
+  const std::span<const AllReduce> candidates(kAll, reproducible_ ? 3 : fused ? 2 : two_levels_ ? 5 : 4);
   return algorithm_of(fastest_all_reduce(candidates, cost_, transport_.size(), static_cast<double>(bytes)));
 }
 
 void MessageCollectives::all_reduce(const Collective& call) {
   copy_bytes(call.out, call.in, call.bytes());
-  reduce_in_place(operand_of(call, call.out, call.record.count), call.record.algorithm);
+  reduce_in_place(operand_of(call, call.out, call.record.count), call.record.algorithm,
+                  !call.members.empty());
   finish(call, call.out, call.record.count, transport_.size());
 }
 

@@ -14,7 +14,11 @@ class MessageCollectives {
   // same; it is not needed where that has been found out. cost, the same on all ranks: what algorithms are chosen by.
   MessageCollectives(Transport& transport, bool reproducible, bool agree_first, const NetworkCost& cost = {});
   // All kinds. Throws what Transport::transfer throws, and RemoteFailure, but not for a call that has failed here.
-  void run(const Collective& call);
+  // Sets call.record.ahead to the least of all ranks', if it is an all_reduce of at least one element: its result depends
+  // on something of each rank, so that something has come from each.
+  void run(Collective& call);
+  // Small all_reduces that come to the same bits whether they go alone or as one with others.
+  bool may_fuse(const Collective& call, Algorithm wanted) const;
 
  private:
   void dispatch(const Collective& call);
@@ -23,8 +27,9 @@ class MessageCollectives {
   void reduce_scatter(const Collective& call);
   void all_gather(const Collective& call);
   void all_to_all(const Collective& call);
-  void reduce_in_place(const Operand& operand, Algorithm wanted);
-  Algorithm fastest(std::size_t bytes) const;
+  void reduce_in_place(const Operand& operand, Algorithm wanted, bool fused = false);
+  Algorithm choose(std::size_t bytes, Algorithm wanted, bool fused) const;
+  Algorithm fastest(std::size_t bytes, bool fused) const;
 
   Transport& transport_;
   const bool reproducible_, agree_first_;

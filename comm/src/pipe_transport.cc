@@ -49,7 +49,7 @@ struct PipeTransport::Incoming {
   bool done() const { return from < 0 || (has_header && left == 0); }
 };
 
-void PipeTransport::begin(const CallRecord& call, const std::string& failure) {
+void PipeTransport::begin(const CallRecord& call, const std::string& failure, std::span<const CallRecord>) {
   call_ = call;
   missing_ = {};
   if (call.failed) missing_ = {rank(), failure};

@@ -15,7 +15,8 @@ class PipeTransport final : public Transport {
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   std::string name() const override { return "pipes"; }
-  void begin(const CallRecord& call, const std::string& failure) override;
+  void begin(const CallRecord& call, const std::string& failure,
+             std::span<const CallRecord> members) override;
   void transfer(const Transfer& transfer) override;
   Missing end() override;
   void abort(const std::string& why) noexcept override { group_.give_up(Fault::aborted, rank(), why); }

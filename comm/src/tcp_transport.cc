@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <optional>
 #include <poll.h>
 #include <thread>
 #include <utility>
@@ -23,6 +24,12 @@ using Clock = std::chrono::steady_clock;
 // How long the keeper may take to find out why a data connection has ended.
 constexpr std::chrono::milliseconds kVerdict{1000};
 
+// How long another rank may take to say what it has called.
+constexpr std::chrono::milliseconds kAnswer{80};
+
+// Between two looks whether a wait is in vain.
+constexpr std::chrono::milliseconds kMostPatience{1000};
+
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 class TcpTransport final : public MeshTransport {
@@ -34,6 +41,8 @@ class TcpTransport final : public MeshTransport {
         hosts_(std::move(hosts)),
         fate_(static_cast<int>(mesh.links.size())),
         watch_(mesh.rank, static_cast<int>(mesh.links.size())),
+        counts_(mesh.links.size()),
+        circles_(mesh.rank, counts_),
         pieces_(IncomingMessage::kPieces) {
     std::vector<std::unique_ptr<Connection>> control;
     for (Link& link : mesh.links) {
@@ -41,7 +50,7 @@ class TcpTransport final : public MeshTransport {
       control.push_back(std::move(link.control));
     }
     const Keeper::Self self{rank_, mesh.epoch, key_, options.timeout};
-    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_, watch_);
+    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_, Keeper::Waits{watch_, circles_});
   }
 
   ~TcpTransport() override {
@@ -55,17 +64,28 @@ class TcpTransport final : public MeshTransport {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
-  std::string name() const override { return "tcp"; }
+  std::string name() const override { return options_.name; }
   const std::vector<int>& hosts() const override { return hosts_; }
   Line& line() override { return *keeper_; }
 
-  void begin(const CallRecord& call, const std::string& failure) override {
+  void begin(const CallRecord& call, const std::string& failure,
+             std::span<const CallRecord> members) override {
     call_ = call;
+    members_.assign(members.begin(), members.end());
+    if (members.empty()) members_.assign(1, call);
     told_ = false;
     missing_ = {};
     if (call.failed) missing_ = {rank_, failure};
+    for (const CallRecord& member : members_) began(member);
+  }
+  std::uint8_t ahead() const override { return call_.ahead; }
+
+  Fate& fate() override { return fate_; }
+  void began(const CallRecord& call) override {
     if (auto mismatch = watch_.began(call)) fate_.fail(*std::move(mismatch));
   }
+  void waits_in(const CallRecord& call) override { keeper_->tell_calls({&call, 1}); }
+  std::uint64_t latest_of(int rank) override { return watch_.latest_of(rank); }
 
   void transfer(const Transfer& transfer) override {
     if (fate_.failed()) fate_.raise();
@@ -74,7 +94,7 @@ class TcpTransport final : public MeshTransport {
     IncomingMessage in;
     if (transfer.to == rank_ || transfer.from == rank_) to_oneself(transfer);
     if (transfer.to >= 0 && transfer.to != rank_) {
-      out = OutgoingMessage(call_, transfer.out, missing_, peer(transfer.to).sent++, key_);
+      out = OutgoingMessage(call_, transfer.out, missing_, counts(transfer.to).sent++, key_);
     }
     if (transfer.from >= 0 && transfer.from != rank_) {
       in = IncomingMessage(transfer, size_of(call_.dtype), pieces_);
@@ -96,7 +116,6 @@ class TcpTransport final : public MeshTransport {
  private:
   struct Peer {
     std::unique_ptr<Connection> data{};
-    std::uint64_t sent = 0, received = 0;  // messages
   };
   struct ToOneself {
     CallRecord call;
@@ -105,6 +124,7 @@ class TcpTransport final : public MeshTransport {
   };
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  MessageCounts& counts(int rank) { return counts_[static_cast<std::size_t>(rank)]; }
 
   void check(const Transfer& transfer) const {
     if (transfer.to < size() && transfer.from < size()) return;
@@ -114,6 +134,7 @@ class TcpTransport final : public MeshTransport {
 
   void exchange(const Transfer& transfer, OutgoingMessage& out, IncomingMessage& in) {
     bool waiting = false;
+    Nap nap;
     Clock::time_point spin_until;
     for (;;) {
       const bool sent = !out.done() && send(transfer.to, out),
@@ -122,10 +143,11 @@ class TcpTransport final : public MeshTransport {
       if (fate_.failed()) fate_.raise();
       if (sent || received) {
         waiting = false;
+        nap = {};
       } else if (!std::exchange(waiting, true)) {
         spin_until = Clock::now() + options_.spin;
       } else if (Clock::now() >= spin_until) {
-        sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from);
+        sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from, in.header_complete(), nap);
       } else {
         core_.yield();
       }
@@ -150,12 +172,13 @@ class TcpTransport final : public MeshTransport {
   void look_at(int from, const IncomingMessage& in) {
     const MessageHeader& header = in.header();
     const bool says_who = !header.record.failed || (header.missing >= 0 && header.missing < size());
-    if (!genuine(header, key_) || !says_who || header.number != peer(from).received++) {
+    if (!genuine(header, key_) || !says_who || header.number != counts(from).received++) {
       give_up({Failure::Type::mismatch, from,
                detail::name(from) + " sends " + detail::name(rank_) + " what is no message, in " +
                    call_.to_string()});
     }
     look_at(from, header.record, header.bytes, in.wanted());
+    call_.ahead = std::min(call_.ahead, header.record.ahead);
   }
 
   // A send names the rank that it is meant for, and a recv the one it waits for.
@@ -163,6 +186,7 @@ class TcpTransport final : public MeshTransport {
     const bool pair = call_.kind == Kind::send || call_.kind == Kind::recv;
     const bool meant = !pair || (theirs.root == rank_ && call_.root == from);
     if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
+    if (members_.size() > 1) find_out_which();
     std::string mine = detail::name(rank_) + " called " + call_.to_string();
     std::string other = detail::name(from) + " called " + theirs.to_string();
     if (bytes != wanted) {
@@ -171,6 +195,23 @@ class TcpTransport final : public MeshTransport {
     }
     if (from < rank_) std::swap(mine, other);
     give_up({Failure::Type::mismatch, from, "the ranks do not call the same: " + mine + "; " + other});
+  }
+
+  // Of the calls that went as one: whoever has called something else says so.
+  void find_out_which() {
+    keeper_->tell_calls(members_);
+    await_news(kAnswer, [] { return false; });
+  }
+
+  // Until the keeper knows enough, for so long at most. Throws if that is a failure.
+  template <class Enough> void await_news(std::chrono::milliseconds most, Enough enough) {
+    const auto deadline = Clock::now() + most;
+    while (!fate_.failed() && !enough() && Clock::now() < deadline) {
+      pollfd polled{fate_.caller_alarm().fd(), POLLIN, 0};
+      poll(&polled, 1, static_cast<int>(most.count()));
+      fate_.caller_alarm().quiet();
+    }
+    if (fate_.failed()) fate_.raise();
   }
 
   [[noreturn]] void give_up(Failure failure) {
@@ -193,8 +234,15 @@ class TcpTransport final : public MeshTransport {
     if (missing_.rank < 0) missing_ = message.missing;
   }
 
-  // Until something can go on, or the keeper has news. -1: nothing to do there.
-  void sleep(int to, int from) {
+  // A wait in which nothing has moved so far.
+  struct Nap {
+    std::optional<Clock::time_point> tell{};  // others then, who look whether it is in vain
+    std::chrono::milliseconds patience = CallWatch::kPatience;
+  };
+
+  // Until something can go on, or the keeper has news. -1: nothing to do there. `comes`: what is wanted of `from` has begun
+  // to come.
+  void sleep(int to, int from, bool comes, Nap& nap) {
     if (to >= 0 && fate_.left(to)) give_up(left(to));
     std::array<pollfd, 3> polled{{{fate_.caller_alarm().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
     std::size_t streams = 1;
@@ -204,14 +252,35 @@ class TcpTransport final : public MeshTransport {
       if (!ready) return;
       polled[streams++] = *ready;
     }
+    if (!nap.tell) {
+      nap.tell = Clock::now() + nap.patience;
+      circles_.moves();
+    }
     // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
     const bool bounded = from >= 0 && fate_.left(from);
-    const bool tells = !bounded && !told_ && is_of_all(call_);
-    const auto most = bounded ? options_.timeout : tells ? CallWatch::kPatience : -1ms;
-    const int ready = poll(polled.data(), polled.size(), static_cast<int>(most.count()));
+    circles_.sleeps(call_, comes ? -1 : from, to);
+    int ready = 0;
+    for (;;) {
+      ready = poll(polled.data(), polled.size(), patience(bounded, nap));
+      if (ready != 0 || bounded) break;
+      tell(nap);
+    }
+    circles_.wakes();
     if (ready == 0 && bounded) give_up(left(from));
-    if (ready == 0) told_ = true, keeper_->tell_call(call_);
     if (polled[0].revents) fate_.caller_alarm().quiet();
+  }
+
+  int patience(bool bounded, const Nap& nap) const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*nap.tell - Clock::now());
+    return static_cast<int>(bounded ? options_.timeout.count() : std::max(left, 0ms).count());
+  }
+
+  // Asleep: the keeper is to find this rank so. It does not answer, and may come too late, so later once more.
+  void tell(Nap& nap) {
+    nap.patience = std::min(2 * nap.patience, kMostPatience);
+    nap.tell = Clock::now() + nap.patience;
+    if (is_of_all(call_) && !std::exchange(told_, true)) keeper_->tell_calls(members_);
+    keeper_->look_for_circle();
   }
 
   Failure left(int rank) const {
@@ -222,13 +291,7 @@ class TcpTransport final : public MeshTransport {
 
   // The data connection has ended. Only the keeper knows whether the rank has left or is lost.
   [[noreturn]] void find_out_why(int rank) {
-    const auto deadline = Clock::now() + kVerdict;
-    while (!fate_.failed() && !fate_.left(rank) && Clock::now() < deadline) {
-      pollfd polled{fate_.caller_alarm().fd(), POLLIN, 0};
-      poll(&polled, 1, static_cast<int>(kVerdict.count()));
-      fate_.caller_alarm().quiet();
-    }
-    if (fate_.failed()) fate_.raise();
+    await_news(kVerdict, [&] { return fate_.left(rank); });
     if (fate_.left(rank)) give_up(left(rank));
     give_up({Failure::Type::lost, rank,
              detail::name(rank) + " has ended its connection with " + detail::name(rank_)});
@@ -248,10 +311,13 @@ class TcpTransport final : public MeshTransport {
   const std::vector<int> hosts_;  // by rank
   CoreShare core_;
   CallRecord call_;
-  bool told_ = false;  // to the others, that this rank waits in it
-  Missing missing_;    // of this call
+  std::vector<CallRecord> members_;  // that go as this one; itself if it goes alone
+  bool told_ = false;                // to the others, that this rank waits in it
+  Missing missing_;                  // of this call
   Fate fate_;
   CallWatch watch_;
+  std::vector<MessageCounts> counts_;  // by rank; written by the caller alone, while it does not sleep
+  CircleSearch circles_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;
@@ -264,6 +330,7 @@ std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const 
   const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
   Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout, options.security);
   std::vector<int> hosts = meet_neighbours(rendezvous, mesh, options.host);
+  if (options.wires) options.wires(rendezvous, mesh);
   return std::make_unique<TcpTransport>(std::move(mesh), std::move(hosts), options);
 }
 

@@ -3,15 +3,21 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "fate.h"
 #include "rendezvous.h"
 #include "security.h"
 #include "survivors.h"
 #include "transport.h"
 
 namespace heddle::detail {
+
+struct Mesh;
+// Collective: puts others in the place of a mesh's data connections.
+using Wires = std::function<void(Rendezvous&, Mesh&)>;
 
 struct TcpOptions {
   std::string address =
@@ -24,11 +30,20 @@ struct TcpOptions {
   // is to spare.
   std::chrono::microseconds spin{50};
   Security security{};  // of the connections
+  std::string name = "tcp";
+  Wires wires{};  // null: data goes over sockets, or as `host` says
 };
 
 class MeshTransport : public Transport {
  public:
   virtual Line& line() = 0;  // over the control connections, which outlive a failure
+
+  // For calls whose data go another way, from any thread: what the ranks know of each other, that this rank begins a
+  // call, that it has been in one for some time, and the latest such call of another rank.
+  virtual Fate& fate() = 0;
+  virtual void began(const CallRecord& call) = 0;
+  virtual void waits_in(const CallRecord& call) = 0;
+  virtual std::uint64_t latest_of(int rank) = 0;
 };
 
 // Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it

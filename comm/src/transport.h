@@ -38,8 +38,9 @@ class Transport {
 
   // What the next transfers belong to: every message carries it, and one that arrives with another `agreement` throws
   // CommMismatch (naming both calls), after all ranks have been told. With call.failed this rank has nothing to send,
-  // and `failure` says why: its messages are that text instead of data.
-  virtual void begin(const CallRecord& call, const std::string& failure) = 0;
+  // and `failure` says why: its messages are that text instead of data. `members`: of several calls that go as one.
+  virtual void begin(const CallRecord& call, const std::string& failure,
+                     std::span<const CallRecord> members = {}) = 0;
   // Blocks until `out` may be used again and `in` is there. Throws CommMismatch, PeerLost, PeerSilent, CommAborted.
   // If such a text comes instead of data, `in` is left as it is, and from then on this rank sends the text too.
   virtual void transfer(const Transfer& transfer) = 0;
@@ -49,6 +50,8 @@ class Transport {
     std::string why{};
   };
   virtual Missing end() = 0;
+  // The least CallRecord::ahead of those whose messages of the last call have come, directly or by way of others.
+  virtual std::uint8_t ahead() const { return 0; }
 
   // Every call on every rank, now and later, throws CommAborted with `why`, also those that are waiting. Any thread.
   virtual void abort(const std::string& why) noexcept = 0;

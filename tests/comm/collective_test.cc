@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -52,6 +53,58 @@ TEST_CASE("min and max keep a NaN on either side") {
   }
 }
 
+namespace {
+
+// Every pattern of a half type beside another of each kind, combined as f32 and rounded once.
+template <class Half> void check_halves() {
+  const std::vector<double> others = {0.0, -0.0, 1.0, -3.0, 1e-7, 60000, -1e30, HUGE_VAL, std::nan("")};
+  for (double other : others) {
+    std::vector<Half> a, b;
+    for (unsigned bits = 0; bits < 65536; ++bits) {
+      a.push_back(Half::from_bits(static_cast<std::uint16_t>(bits)));
+      b.push_back(Half(other));
+    }
+    const auto expect = [&](ReduceOp op, auto of_floats) {
+      const std::vector<Half> made = combined<Half>(op, a, b);
+      int wrong = 0;
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        const float x = static_cast<float>(a[i]), y = static_cast<float>(b[i]);
+        const float wanted = std::isnan(x) || std::isnan(y) ? std::nanf("") : of_floats(x, y);
+        wrong += std::isnan(wanted) ? !std::isnan(static_cast<float>(made[i])) : !(made[i] == Half(wanted));
+      }
+      CHECK(wrong == 0);
+    };
+    expect(ReduceOp::sum, [](float x, float y) { return x + y; });
+    expect(ReduceOp::avg, [](float x, float y) { return x + y; });
+    expect(ReduceOp::prod, [](float x, float y) { return x * y; });
+    expect(ReduceOp::min, [](float x, float y) { return x < y ? x : y; });
+    expect(ReduceOp::max, [](float x, float y) { return x > y ? x : y; });
+  }
+  std::vector<Half> values(3000, Half(10));
+  scale(reinterpret_cast<std::byte*>(values.data()), values.size(), dtype_of<Half>, 3);
+  CHECK(values == std::vector<Half>(3000, Half(10.0f / 3.0f)));
+}
+
+}  // namespace
+
+TEST_CASE("halves are combined as f32, and rounded once") {
+  check_halves<Float16>();
+  check_halves<BFloat16>();
+}
+
+TEST_CASE("i8 wraps around, and an average takes more ranks than it can count") {
+  CHECK(combined<std::int8_t>(ReduceOp::sum, {127, -128}, {1, -1}) == std::vector<std::int8_t>{-128, 127});
+  CHECK(combined<std::int8_t>(ReduceOp::prod, {16, -3}, {16, 5}) == std::vector<std::int8_t>{0, -15});
+  CHECK(combined<std::int8_t>(ReduceOp::min, {-1, 5}, {3, 4}) == std::vector<std::int8_t>{-1, 4});
+  CHECK(combined<std::int8_t>(ReduceOp::max, {-1, 5}, {3, 4}) == std::vector<std::int8_t>{3, 5});
+  std::int8_t value = 100;
+  scale(reinterpret_cast<std::byte*>(&value), 1, DType::i8, 256);
+  CHECK(value == 0);
+  value = -100;
+  scale(reinterpret_cast<std::byte*>(&value), 1, DType::i8, 4);
+  CHECK(value == -25);
+}
+
 TEST_CASE("bools: sum is or, prod is and") {
   const bool no = false, yes = true;
   bool out = false;
@@ -93,7 +146,7 @@ TEST_CASE("a record from outside is looked at before it is believed") {
   CHECK(refused([](CallRecord& r) { r.version = 2; }));
   CHECK(refused([](CallRecord& r) { r.kind = static_cast<Kind>(99); }));
   CHECK(refused([](CallRecord& r) { r.op = static_cast<ReduceOp>(5); }));
-  CHECK(refused([](CallRecord& r) { r.dtype = static_cast<DType>(6); }));
+  CHECK(refused([](CallRecord& r) { r.dtype = static_cast<DType>(std::size(kAllDTypes)); }));
   CHECK(refused([](CallRecord& r) { std::memset(r.site, 'x', sizeof r.site); }));
 }
 

@@ -24,14 +24,18 @@ template <class T> std::vector<T> values_of(int rank, std::size_t count, int sal
   return values;
 }
 
-template <class T> T reduced(ReduceOp op, T a, T b) {
+// What a type is combined in.
+template <class T> using Wide = std::conditional_t<is_half_type<T>, float, T>;
+
+template <class T> T reduced(ReduceOp op, T left, T right) {
+  const auto a = static_cast<Wide<T>>(left), b = static_cast<Wide<T>>(right);
   switch (op) {
     case ReduceOp::prod:
       return static_cast<T>(a * b);
     case ReduceOp::min:
-      return std::min(a, b);
+      return static_cast<T>(std::min(a, b));
     case ReduceOp::max:
-      return std::max(a, b);
+      return static_cast<T>(std::max(a, b));
     default:
       return static_cast<T>(a + b);
   }
@@ -45,7 +49,7 @@ std::vector<T> expected_reduction(ReduceOp op, int ranks, std::size_t count, int
     for (std::size_t i = 0; i < count; ++i) all[i] = reduced(op, all[i], theirs[i]);
   }
   if (op == ReduceOp::avg) {
-    for (T& value : all) value = static_cast<T>(value / static_cast<T>(ranks));
+    for (T& value : all) value = static_cast<T>(static_cast<Wide<T>>(value) / static_cast<Wide<T>>(ranks));
   }
   return all;
 }
@@ -128,6 +132,9 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
           sweep<std::int32_t>(comm, count);
           sweep<std::int64_t>(comm, count);
           sweep<std::uint8_t>(comm, count);
+          sweep<std::int8_t>(comm, count);
+          sweep<Float16>(comm, count);
+          sweep<BFloat16>(comm, count);
         }
       });
     }

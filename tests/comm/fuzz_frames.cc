@@ -3,8 +3,8 @@
 //     fuzz_frames [--inputs=N] [--seed=S] [--only=TARGET] [--every=1]
 //
 // Inputs are good ones, changed; behind a seal they are sealed again, so that what stands behind it is reached, and tried
-// unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls: the first byte is the target. Its coverage needs a newer Clang
-// than Debian's 14, for the headers use std::source_location; main() here does without.
+// unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls (tools/fuzz): the first byte is the target. main() here does
+// without it.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -277,7 +277,7 @@ class Answers final : public Backend {
 void pairs(const std::string& input) {
   static auto* const backend = new Answers;
   static const auto state =
-      std::make_shared<CommState>(current_engine(), std::unique_ptr<Backend>(backend), BackendOptions{});
+      CommState::make(current_engine(), std::unique_ptr<Backend>(backend), BackendOptions{});
   backend->rest = input;
   try {
     PairRendezvous three(*state, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}, std::source_location::current());
@@ -298,8 +298,8 @@ struct Target {
 
 std::vector<std::string> good_frames() {
   std::vector<std::string> all;
-  for (const FrameKind kind :
-       {FrameKind::hello, FrameKind::heartbeat, FrameKind::abort, FrameKind::leave, FrameKind::word}) {
+  for (const FrameKind kind : {FrameKind::hello, FrameKind::heartbeat, FrameKind::abort, FrameKind::leave,
+                               FrameKind::word, FrameKind::call, FrameKind::probe}) {
     ControlFrame frame{kind, 3, 1, 19};
     frame.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
     frame.word = encode(SurvivorWord{{true, false, true}, 7, Phase::ready, "text", "be"});
@@ -441,4 +441,5 @@ int main(int argc, char** argv) {
     want(count < 1000 || accepted > 0 || target.run == shm,
          "nothing is accepted: what stands behind is not reached");
   }
+  return 0;
 }

@@ -87,10 +87,10 @@ heddle::test::Outcomes on_hosts(const std::vector<int>& hosts, const std::functi
   });
 }
 
-CallRecord call_of(std::size_t count) {
+CallRecord call_of(std::size_t count, DType dtype = DType::i64) {
   CallRecord call;
   call.kind = Kind::all_reduce;
-  call.dtype = DType::i64;
+  call.dtype = dtype;
   call.count = count;
   call.seal();
   return call;
@@ -113,6 +113,24 @@ void reduce_and_check(Transport& transport, std::size_t count) {
     std::int64_t sum = 0;
     for (int rank = 0; rank < transport.size(); ++rank) sum += value_of(rank, i);
     if (values[i] != sum) throw std::runtime_error("a wrong sum at " + std::to_string(i));
+  }
+}
+
+// Small whole numbers, whose sums all of these types hold.
+template <class T> void reduce_small_and_check(Transport& transport, std::size_t count) {
+  const auto of = [](int rank, std::size_t i) { return static_cast<int>((i * 7 + 3) % 11) - 5 + rank; };
+  std::vector<T> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(T(of(transport.rank(), i)));
+  transport.begin(call_of(count, dtype_of<T>), "");
+  hierarchical_all_reduce(
+      transport,
+      {reinterpret_cast<std::byte*>(values.data()), count, sizeof(T), combine_of(ReduceOp::sum, dtype_of<T>)},
+      transport.hosts());
+  transport.end();
+  for (std::size_t i = 0; i < count; ++i) {
+    int sum = 0;
+    for (int rank = 0; rank < transport.size(); ++rank) sum += of(rank, i);
+    if (!(values[i] == T(sum))) throw std::runtime_error("a wrong sum at " + std::to_string(i));
   }
 }
 
@@ -196,6 +214,19 @@ TEST_CASE("hosts: hierarchical all_reduce against sums, any placement, any size,
           spin);
       for (const auto& error : errors) CHECK(text_of(error) == "");
     }
+  }
+}
+
+TEST_CASE("hosts: all_reduce of elements of one and two bytes") {
+  for (const std::vector<int>& hosts : kPlacements) {
+    const auto errors = on_hosts(hosts, [](Transport& transport) {
+      for (const std::size_t count : {1u, 3u, 1000u, 70001u}) {
+        reduce_small_and_check<Float16>(transport, count);
+        reduce_small_and_check<BFloat16>(transport, count);
+        reduce_small_and_check<std::int8_t>(transport, count);
+      }
+    });
+    for (const auto& error : errors) CHECK(text_of(error) == "");
   }
 }
 

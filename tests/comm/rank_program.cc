@@ -228,6 +228,17 @@ void sweep(Ranks& comm) {
   comm->wait();
 }
 
+// Nothing at all, and what fits into no buffer; so do the halves.
+void large(Ranks& comm) {
+  const Ranks half = comm->split(comm->rank() % 2);
+  say("backends " + comm->backend() + " " + half->backend());
+  for (Communicator* each : {comm.get(), half.get()}) {
+    for (std::size_t count : {0u, 3'000'001u}) {
+      for (const auto call : {reduce, reduce_raw, gather, exchange, pass_on}) call(*each, count);
+    }
+  }
+}
+
 void leave(Ranks& comm) {
   steps(*comm, 10, 1);
   if (comm->rank() == comm->size() - 1) {
@@ -332,6 +343,7 @@ const std::map<std::string, std::function<void(Ranks&)>> kScenarios{
     {"fork", fork_inside},    {"mismatch", mismatch},
     {"exit", just_exit},      {"two", two},
     {"two-hosts", two_hosts}, {"split-death", split_death},
+    {"large", large},
 };
 
 }  // namespace

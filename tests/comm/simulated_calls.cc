@@ -162,12 +162,13 @@ class SimulatedTransport final : public Transport {
   int size() const override { return net_.size; }
   std::string name() const override { return "simulated"; }
   const std::vector<int>& hosts() const override { return net_.hosts; }
-  void begin(const CallRecord& call, const std::string& failure) override {
+  void begin(const CallRecord& call, const std::string& failure, std::span<const CallRecord>) override {
     call_ = call;
     told_ = false;
     missing_ = call.failed ? Missing{rank_, failure} : Missing{};
     if (auto mismatch = net_.watches[at(rank_)].began(call)) net_.fail(rank_, *mismatch);
   }
+  std::uint8_t ahead() const override { return call_.ahead; }
   Missing end() override { return std::exchange(missing_, {}); }
   void abort(const std::string& why) noexcept override {
     net_.fail(rank_, {Failure::Type::aborted, rank_, why});
@@ -219,6 +220,7 @@ class SimulatedTransport final : public Transport {
     const MessageHeader& header = in.header();
     if (!genuine(header, kKey) || header.number != received_[at(from)]++)
       throw std::logic_error("what is no message");
+    call_.ahead = std::min(call_.ahead, header.record.ahead);
     if (header.record.agreement == call_.agreement && header.bytes == in.wanted()) return;
     net_.fail(rank_,
               {Failure::Type::mismatch, from, call_.to_string() + " is not " + header.record.to_string()});
@@ -262,7 +264,8 @@ Call random_call(Simulation& from, int size) {
     constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
     call.op = kOps[from.below(4)];
   }
-  call.dtype = from.one_in(3) ? DType::f64 : DType::f32;
+  constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8};
+  call.dtype = kDTypes[from.below(std::size(kDTypes))];
   if (call.kind == Kind::broadcast || call.kind == Kind::reduce)
     call.root = static_cast<int>(from.below(at(size)));
   if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter)
@@ -320,6 +323,17 @@ Data data_of(const Call& call, std::size_t number, int rank, int size) {
   return data;
 }
 
+// How many of the calls behind it a rank says are there.
+std::uint8_t ahead_of(std::size_t number, int rank) {
+  return static_cast<std::uint8_t>((number * 7 + at(rank) * 13 + 5) % 19);
+}
+
+std::uint8_t least_ahead(std::size_t number, int size) {
+  std::uint8_t least = ahead_of(number, 0);
+  for (int rank = 1; rank < size; ++rank) least = std::min(least, ahead_of(number, rank));
+  return least;
+}
+
 Collective collective_of(const Call& call, std::size_t number, int rank) {
   Collective made;
   made.record.kind = call.kind;
@@ -328,6 +342,7 @@ Collective collective_of(const Call& call, std::size_t number, int rank) {
   made.record.algorithm = call.algorithm;
   made.record.root = call.root;
   made.record.sequence = number + 1;
+  made.record.ahead = ahead_of(number, rank);
   made.record.count = call.count;
   if (call.failed.count(rank)) {
     made.record.failed = 1;
@@ -350,7 +365,8 @@ bool run_typed(MessageCollectives& collectives, Collective& made, const Call& ca
   if (call.kind == Kind::broadcast && data.out == data.in) out = in;
   collectives.run(made);
   for (std::size_t i = 0; i < data.out.size(); ++i) {
-    if (std::abs(static_cast<double>(out[i]) - data.out[i]) > 1e-5) return false;
+    // averages are rounded, or cut to an integer
+    if (std::abs(static_cast<double>(out[i]) - static_cast<double>(T(data.out[i]))) > 1e-5) return false;
   }
   return true;
 }
@@ -423,9 +439,17 @@ class Run {
     if (call.odd == rank) call = other_than(call);
     const Data data = data_of(call, number, rank, size_);
     Collective made = collective_of(call, number, rank);
-    const auto run = call.dtype == DType::f32 ? run_typed<float> : run_typed<double>;
+    const auto run = call.dtype == DType::f32    ? run_typed<float>
+                     : call.dtype == DType::f64  ? run_typed<double>
+                     : call.dtype == DType::f16  ? run_typed<Float16>
+                     : call.dtype == DType::bf16 ? run_typed<BFloat16>
+                                                 : run_typed<std::int8_t>;
     try {
       const bool right = run(collectives, made, call, data);
+      // Nobody may know more, or less, of how many calls are to go as one: also ranks whose own part has failed.
+      const bool knows = call.kind == Kind::all_reduce && call.count > 0;
+      if (made.record.ahead != (knows ? least_ahead(number, size_) : 0))
+        return {"another number of calls ahead"};
       return {right || made.record.failed ? "" : "wrong"};
     } catch (const RemoteFailure& error) {
       const bool why = std::string(error.what()).ends_with("no input on " + std::to_string(error.rank()));

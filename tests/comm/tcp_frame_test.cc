@@ -33,8 +33,10 @@ std::vector<std::string> one_of_each() {
   abort.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
   ControlFrame word{FrameKind::word, 3, 1, 20};
   word.word = std::string("of a survivor\0", 14);
-  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey),
-          encode(abort, kKey), encode(word, kKey), encode(call, kKey)};
+  ControlFrame probe{FrameKind::probe, 3, 1, 22};
+  probe.probe = {2, 1, 5, 6, "rank 2 waits for rank 1"};
+  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey), encode(abort, kKey),
+          encode(word, kKey),  encode(call, kKey), encode(probe, kKey)};
 }
 
 std::uint64_t siphash(std::size_t size) {
@@ -98,6 +100,13 @@ TEST_CASE("frames read as they were written") {
   CHECK(abort.frame.failure.type == Failure::Type::lost);
   CHECK(abort.frame.failure.rank == 2);
   CHECK(abort.frame.failure.text == "rank 2 is lost");
+  const Decoded probe = decode_text(frames.back());
+  REQUIRE(probe.outcome == Outcome::frame);
+  CHECK(probe.frame.probe.origin == 2);
+  CHECK(probe.frame.probe.to_read == 1);
+  CHECK(probe.frame.probe.attempt == 5);
+  CHECK(probe.frame.probe.message == 6);
+  CHECK(probe.frame.probe.path == "rank 2 waits for rank 1");
 }
 
 TEST_CASE(

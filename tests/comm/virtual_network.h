@@ -26,7 +26,7 @@ class RecordingTransport final : public detail::Transport {
   int size() const override { return size_; }
   std::string name() const override { return "recording"; }
   const std::vector<int>& hosts() const override { return hosts_; }
-  void begin(const detail::CallRecord&, const std::string&) override {}
+  void begin(const detail::CallRecord&, const std::string&, std::span<const detail::CallRecord>) override {}
   void transfer(const detail::Transfer& transfer) override;
   Missing end() override { return {}; }
   void abort(const std::string&) noexcept override {}

@@ -35,18 +35,20 @@ const char* name_of(ReduceOp op);
 
 // Empty and zero fields are read from the environment, then take the default.
 struct CommOptions {
-  std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi"
+  std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi", "nccl" (GPUs)
   std::string algorithm{};  // HEDDLE_COMM_ALGORITHM: "auto", or one of docs/comm.md for all_reduce
   // HEDDLE_COMM_TIMEOUT, seconds, default 10: how long a rank may show no sign of life. One that computes is alive.
   std::chrono::milliseconds timeout{0};
   // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
   bool reproducible = false;
   Engine* engine = nullptr;  // null: the current one
+  int gpu =
+      -1;  // with "nccl": this rank's gpu(i); -1: the first rank of a host has gpu(0), the next one gpu(1) ...
 };
 
 // Thread-safe, but calls from several threads must come in one order on all ranks. Arguments are checked at the call
-// and throw InvalidArgument; arrays must belong to the communicator's engine and lie on a cpu(i). Arrays that receive
-// may be views; those that are not contiguous are sent and received through a copy.
+// and throw InvalidArgument; arrays must belong to the communicator's engine and lie on a cpu(i) or its device(). Arrays
+// that receive may be views; those of a cpu(i) that are not contiguous are sent and received through a copy.
 class Communicator {
  public:
   // The ranks of a job. Blocks until all have come; throws CommError saying who has not.
@@ -63,6 +65,8 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string backend() const;  // "local", "shm", "tcp" ...
+  // Whose arrays are reduced where they lie: with "nccl" this rank's gpu(i), else cpu().
+  Device device() const;
   // An op that mutates it runs when all calls before it are done and before any after it: the wire is the op's alone.
   const Var& var() const;
   Engine& engine() const;
