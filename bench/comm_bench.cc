@@ -33,6 +33,9 @@ The table has the columns of nccl-tests: `time` is that of one call on the slowe
 of many calls back to back; algbw is size / time, busbw what the links carry: times 2(n-1)/n for all_reduce, (n-1)/n for
 all_gather, reduce_scatter and all_to_all. `#wrong` counts elements that were not what they should have been.
 
+burst: 64 all_reduces of that size, as ops pushed at once and waited for, in MPI one after the other; the time is that of all
+of them, the size that of one. heddle_unfused sends each alone (HEDDLE_COMM_FUSION=0).
+
 Subjects: heddle, the blocking call on malloc's memory; heddle_shared, the same on shared_array; heddle_op, an engine op
 and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo, the fastest of its algorithms.
 
@@ -273,11 +276,12 @@ void add_comm_options(CLI::App& app, Arguments& arguments) {
       ->delimiter(',');
   app.add_option("--collective", setting.collective, "what is called")
       ->capture_default_str()
-      ->check(CLI::IsMember(
-          {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "barrier"}));
-  app.add_option("--backend", setting.backend, "Heddle's; with tcp, Open MPI uses TCP alone too")
+      ->check(CLI::IsMember({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                             "all_to_all", "barrier", "burst"}));
+  app.add_option("--backend", setting.backend,
+                 "Heddle's; with tcp, Open MPI uses TCP alone too; mpi needs a build with HEDDLE_MPI=ON")
       ->capture_default_str()
-      ->check(CLI::IsMember({"shm", "tcp"}));
+      ->check(CLI::IsMember({"shm", "tcp", "mpi"}));
   app.add_option("--algorithms", setting.algorithms, "of Heddle's all_reduce; each is a subject more")
       ->delimiter(',');
   app.add_option("--subjects", setting.subjects, "only these, separated by commas")->delimiter(',');

@@ -1,6 +1,7 @@
 // A rank of comm_bench on Heddle's own communicator.
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include <heddle/communicator.h>
 #include <heddle/engine.h>
@@ -21,8 +22,12 @@ class Heddle : public CommLibrary {
     options.backend = arguments.backend;
     options.engine = &engine_;
     LaunchEnvironment job;
-    job.rank = job.local_rank = arguments.rank;
-    job.size = job.local_size = arguments.size;
+    if (arguments.size == 0) {
+      job = LaunchEnvironment::from_environment();  // mpirun's
+    } else {
+      job.rank = job.local_rank = arguments.rank;
+      job.size = job.local_size = arguments.size;
+    }
     job.rendezvous = "unix:" + arguments.meeting;
     job.source = "comm_bench";
     comm_ = Communicator::create(options, job);
@@ -78,10 +83,14 @@ class Heddle : public CommLibrary {
     const std::string& what = task.collective;
     if (what == "all_reduce")
       return in_place(task.count, [this](const NDArray& array) { comm_->all_reduce(array); });
+    if (what == "burst") return burst(task.count);
     if (what == "broadcast")
       return in_place(task.count, [this](const NDArray& array) { comm_->broadcast(array, 0); });
     if (what == "reduce")
-      return in_place(task.count, [this](const NDArray& array) { comm_->reduce(array, 0); });
+      return in_place(task.count, [this](const NDArray& array) {
+        comm_->reduce(array, 0);
+        if (rank() != 0) comm_->wait();  // it is only read there, and filled anew by hand
+      });
     if (what == "all_gather") {
       return apart(part, task.count,
                    [this](const NDArray& in, const NDArray& out) { comm_->all_gather(in, out); });
@@ -102,6 +111,16 @@ class Heddle : public CommLibrary {
     return {in.data<float>(), out.data<float>(), [out, call] {
               call();
               out.wait();
+            }};
+  }
+
+  CommJob burst(std::size_t count) {
+    std::vector<NDArray> arrays;
+    for (int i = 0; i < kBurst; ++i) arrays.push_back(made(count));
+    float* data = arrays[0].data<float>();
+    return {data, data, [this, arrays] {
+              for (const NDArray& array : arrays) comm_->all_reduce(array);
+              for (const NDArray& array : arrays) array.wait();
             }};
   }
 

@@ -2,6 +2,7 @@
 #include <memory>
 #include <mpi.h>
 #include <stdexcept>
+#include <vector>
 
 #include "comm_rank.h"
 
@@ -26,10 +27,18 @@ class OpenMpi : public CommLibrary {
     auto memory = std::make_shared<CommBuffers>(task, size_);
     float *in = memory->in(), *out = memory->out();
     const int count = static_cast<int>(task.count), part = count / size_;
-    const auto job = [&](auto call) { return CommJob{in, out, [memory, call] { call(); }}; };
+    const auto job = [&](auto call) { return CommJob{in, out, [memory, call]() mutable { call(); }}; };
     const std::string& what = task.collective;
     if (what == "all_reduce") {
       return job([=] { MPI_Allreduce(MPI_IN_PLACE, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
+    }
+    if (what == "burst") {
+      std::vector<std::vector<float>> others(kBurst - 1, std::vector<float>(task.count));
+      return job([=]() mutable {
+        MPI_Allreduce(MPI_IN_PLACE, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        for (std::vector<float>& other : others)
+          MPI_Allreduce(MPI_IN_PLACE, other.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      });
     }
     if (what == "compute") return job([rounds = Work(task.variant).rounds] { work(rounds); });
     if (what == "overlap") {

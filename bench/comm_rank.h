@@ -10,7 +10,7 @@ namespace heddle::bench {
 
 // What is to be done with so many f32. Ranks of one set always get the same.
 struct CommTask {
-  // all_reduce ...; compute, work on one thread; overlap, that beside an all_reduce
+  // all_reduce ...; burst, kBurst all_reduces of that size, at once where the library can; compute, work on one thread; overlap, that beside an all_reduce
   std::string collective;
   // What only the library knows: an algorithm, a kind of memory. Of compute and overlap: ROUNDS of work, or ROUNDS/CALLS
   // with so many calls of the library in between.
@@ -18,6 +18,8 @@ struct CommTask {
   std::size_t count =
       0;  // elements of the larger one of what is sent and what is received; a multiple of the ranks
 };
+
+constexpr int kBurst = 64;
 
 // A task with its memory. `in` and `out` are the same where the collective works in place.
 struct CommJob {

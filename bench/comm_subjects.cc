@@ -29,6 +29,11 @@ class Starter {
  public:
   Starter(const CommSetting& setting, const MeetingPlace& place) : setting_(setting), place_(place) {}
 
+  std::shared_ptr<Ranks> start_heddle(const std::string& name, const Words& environment) {
+    return setting_.backend == "mpi" ? start_mpi(name, "heddle", environment)
+                                     : start_each(name, "heddle", environment);
+  }
+
   // One process for each rank.
   std::shared_ptr<Ranks> start_each(const std::string& name, const std::string& library,
                                     const Words& environment) {
@@ -47,7 +52,8 @@ class Starter {
     return std::make_shared<Ranks>(name, setting_.ranks, commands);
   }
 
-  std::shared_ptr<Ranks> start_mpi(const std::string& name, const Words& environment) {
+  std::shared_ptr<Ranks> start_mpi(const std::string& name, const std::string& library,
+                                   const Words& environment) {
     Words words{"env"};
     words.insert(words.end(), environment.begin(), environment.end());
     const Words mpirun{"mpirun",
@@ -67,7 +73,7 @@ class Starter {
         words.push_back(word);
       }
     }
-    words.push_back(program_of("openmpi"));
+    words.push_back(program_of(library));
     for (const std::string& word : arguments(name)) words.push_back(word);
     return std::make_shared<Ranks>(name, setting_.ranks,
                                    RankCommands{{words}, place_.path(name + ".control")});
@@ -150,19 +156,23 @@ std::vector<CommSubject> start_subjects(const CommSetting& setting, const Meetin
   Starter starter(setting, place);
   Subjects subjects(setting);
   const bool reduces = setting.collective == "all_reduce";
-  const auto heddle = [&] { return starter.start_each("heddle", "heddle", {}); };
+  const auto heddle = [&] { return starter.start_heddle("heddle", {}); };
   if (reduces) {
     subjects.add(heddle, {{"heddle", {"raw"}}, {"heddle_shared", {"shared"}}, {"heddle_op", {"op"}}});
     for (const std::string& algorithm : setting.algorithms) {
       const std::string name = "heddle_" + algorithm;
-      subjects.add([&] { return starter.start_each(name, "heddle", {"HEDDLE_COMM_ALGORITHM=" + algorithm}); },
+      subjects.add([&] { return starter.start_heddle(name, {"HEDDLE_COMM_ALGORITHM=" + algorithm}); },
                    {{name, {"raw"}}});
     }
   } else {
     subjects.add(heddle, {{"heddle_op", {"op"}}});
+    if (setting.collective == "burst") {
+      subjects.add([&] { return starter.start_heddle("heddle_unfused", {"HEDDLE_COMM_FUSION=0"}); },
+                   {{"heddle_unfused", {"op"}}});
+    }
   }
-  subjects.add([&] { return starter.start_mpi("openmpi", {}); }, {{"openmpi", {"usual"}}});
-  subjects.add([&] { return starter.start_mpi("openmpi_tuned", kTunedMalloc); },
+  subjects.add([&] { return starter.start_mpi("openmpi", "openmpi", {}); }, {{"openmpi", {"usual"}}});
+  subjects.add([&] { return starter.start_mpi("openmpi_tuned", "openmpi", kTunedMalloc); },
                {{"openmpi_tuned", {"usual"}}});
   if (reduces) {
     subjects.add([&] { return starter.start_each("gloo", "gloo", kTunedMalloc); },
