@@ -10,6 +10,7 @@
 #include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
+#include "ancestor.h"
 #include "host_list.h"
 #include "interfaces.h"
 
@@ -306,9 +307,13 @@ LaunchEnvironment LaunchEnvironment::from(const Lookup& lookup) {
 LaunchEnvironment LaunchEnvironment::from_environment() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  return from([&host](const char* name) -> const char* {
-    const char* value = std::getenv(name);
-    return value || std::string_view(name) != "HOSTNAME" ? value : host;  // shells do not always export it
+  std::string proxy;
+  return from([&](const char* name) -> const char* {
+    if (const char* value = std::getenv(name)) return value;
+    if (name == std::string_view("HOSTNAME")) return host;  // shells do not always export it
+    if (name != std::string_view("PMI_JOBID")) return nullptr;
+    // MPICH's and Intel's mpiexec give a job no name, but a process on each host that starts its ranks.
+    return (proxy = detail::ancestor_called("hydra_pmi_proxy")).c_str();
   });
 }
 

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <map>
 #include <string>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
+#include "ancestor.h"
 #include "host_list.h"
 
 using namespace heddle;
@@ -276,4 +278,13 @@ TEST_CASE("Slurm's lists") {
   CHECK(tasks_of_node("2(x3),1", 4) == 0);
   for (const char* bad : {"", "x", "(x2)", "2(x", "2(x0)", "2(x2", "-1", "0"})
     CHECK(tasks_of_node(bad, 0) == 0);
+}
+
+TEST_CASE("the process that has started this one is found by its name, and no other") {
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(getppid()) + "/comm"), name);
+  const std::string found = detail::ancestor_called(name);
+  CHECK(found.starts_with(std::to_string(getppid()) + "-"));
+  CHECK(found.size() > std::to_string(getppid()).size() + 1);
+  CHECK(detail::ancestor_called("nobody's name") == "");
 }
