@@ -140,6 +140,10 @@ TEST_CASE_TEMPLATE("integers are rounded once, large ones too", Rules, F16Rules,
   CHECK(wrong == 0);
   CHECK(Type(std::numeric_limits<std::int64_t>::min()).bits == nearest<Rules>(-0x1p63));
   CHECK(Type(std::numeric_limits<std::int64_t>::max()).bits == nearest<Rules>(0x1p63));
+  CHECK(Type(std::numeric_limits<std::uint64_t>::max()).bits == nearest<Rules>(0x1p64));
+  // Half way between two bf16, and one more than that.
+  CHECK(Type(std::uint64_t{0x8080} << 48).bits == nearest<Rules>(0x1p63));
+  CHECK(Type((std::uint64_t{0x8080} << 48) + 1).bits == nearest<Rules>(0x1.02p63));
 }
 
 TEST_CASE_TEMPLATE("blocks of every length are converted to their ends and not beyond", Rules, F16Rules,

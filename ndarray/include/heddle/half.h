@@ -31,8 +31,10 @@ template <class T> float f32_for_half(T value) {
     return static_cast<float>(value);
   else if constexpr (std::is_floating_point_v<T>)
     return odd_float(static_cast<double>(value));
-  else
+  else if (std::is_signed_v<T> || value <= static_cast<T>(INT64_MAX))
     return odd_float(static_cast<std::int64_t>(value));
+  else
+    return 2 * odd_float(static_cast<std::int64_t>(value >> 1 | (value & 1)));
 }
 
 struct Ieee16 {
