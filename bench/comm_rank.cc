@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <thread>
@@ -101,6 +102,16 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Of all threads, and of the kernel for them.
+double core_time() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 void keep_on_core(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -154,12 +165,12 @@ std::string run(CommLibrary& library, const CommTask& task, const CommJob& job, 
   std::fill_n(job.in, sent, 0.0F);
   for (long i = 0; i < std::min(calls / 10, 100L); ++i) job.call();
   library.barrier();
-  const double start = now();
+  const double start = now(), core_before = core_time();
   for (long i = 0; i < calls; ++i) job.call();
-  const double seconds = now() - start;
+  const double seconds = now() - start, core = core_time() - core_before;
   wrong += checked_call();
   std::ostringstream answer;
-  answer << seconds / static_cast<double>(calls) << ' ' << wrong;
+  answer << seconds / static_cast<double>(calls) << ' ' << wrong << ' ' << core / static_cast<double>(calls);
   return answer.str();
 }
 

@@ -67,7 +67,7 @@ struct RankArguments {
 RankArguments rank_arguments(int argc, char** argv);
 
 // Says hello and does what comm_bench says, until it hangs up. Each command is a line:
-//   COLLECTIVE VARIANT COUNT CALLS      answered by: seconds a call, wrong elements
+//   COLLECTIVE VARIANT COUNT CALLS      answered by: seconds a call, wrong elements, seconds of cores a call
 // or by "error" and what went wrong. Between two commands the process sleeps in a read.
 void serve(CommLibrary& library, const RankArguments& arguments);
 

@@ -125,10 +125,11 @@ CommSample Ranks::run(const std::string& collective, const std::string& variant,
   for (const int connection : connections_) {
     const std::string answer = hear(connection, kSilence);
     std::istringstream words(answer);
-    double seconds = 0;
+    double seconds = 0, core = 0;
     long wrong = 0;
-    if (!(words >> seconds >> wrong)) error = answer;
+    if (!(words >> seconds >> wrong >> core)) error = answer;
     sample.seconds = std::max(sample.seconds, seconds);
+    sample.core = std::max(sample.core, core);
     sample.wrong += wrong;
   }
   if (!error.empty()) throw std::runtime_error(name_ + ": " + error);

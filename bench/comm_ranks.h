@@ -15,7 +15,8 @@ struct RankCommands {
 
 struct CommSample {
   double seconds = 0;  // a call, of the slowest rank
-  long wrong = 0;      // elements of the checked calls that were not what they should have been, on all ranks
+  double core = 0;  // seconds of cores that a call takes, threads and kernel, of the rank with most of them
+  long wrong = 0;   // elements of the checked calls that were not what they should have been, on all ranks
 };
 
 // Its processes end with it.

@@ -19,8 +19,10 @@ using namespace heddle::bench;
 constexpr const char* kExplanation = R"(
 For each size, in turns: the all_reduce alone, the work alone (one thread a rank, --work times as long as Heddle's
 all_reduce), and both: pushed at once and waited for. `hidden` is the share of the all_reduce that cost no time: (alone +
-work - both) / alone. `total` is both / (work + Heddle's blocking all_reduce on shared arrays), 1 for those who do one
-after the other.
+work - both) / alone. Part of it cannot be hidden: `core` is the time that a rank's threads and the kernel for them
+computed for the all_reduce while both were under way. `waits` is the share hidden of the rest, the waiting: 1 - (both -
+work - core) / (alone - core); those who look for messages all the time have no such rest. `total` is both / (work +
+Heddle's blocking all_reduce on shared arrays), 1 for those who do one after the other.
 
 Subjects: heddle; openmpi, MPI_Iallreduce, the work, MPI_Wait; openmpi_test, the same with 100 calls of MPI_Test during
 the work.
@@ -41,7 +43,7 @@ constexpr long kCalibration = 20'000'000;
 
 // Takes turns: what the machine does meanwhile falls on all alike.
 struct Times {
-  std::vector<double> alone, work, both;
+  std::vector<double> alone, work, both, core;
 };
 
 double median(std::vector<double> values) {
@@ -71,10 +73,14 @@ class Overlap {
   }
 
  private:
-  double one(const CommSubject& subject, const std::string& what, const std::string& variant, long calls) {
+  CommSample sample(const CommSubject& subject, const std::string& what, const std::string& variant,
+                    long calls) {
     const CommSample sample = subject.ranks->run(what, variant, count_, calls);
     if (sample.wrong) throw std::runtime_error(subject.name + ": wrong sums");
-    return sample.seconds;
+    return sample;
+  }
+  double one(const CommSubject& subject, const std::string& what, const std::string& variant, long calls) {
+    return sample(subject, what, variant, calls).seconds;
   }
 
   void measure(const CommSubject& subject, const std::string& name, long rounds, long tests,
@@ -83,17 +89,22 @@ class Overlap {
     const std::string amount = std::to_string(rounds);
     Times times;
     for (int i = 0; i < arguments_.options.runs + 1; ++i) {
-      const double alone = one(subject, "all_reduce", plain, 2), work = one(subject, "compute", amount, 2),
-                   both = one(subject, "overlap", amount + "/" + std::to_string(tests), 2);
+      const double alone = one(subject, "all_reduce", plain, 2);
+      const CommSample work = sample(subject, "compute", amount, 2),
+                       both = sample(subject, "overlap", amount + "/" + std::to_string(tests), 2);
       if (i == 0) continue;  // memory is new
       times.alone.push_back(alone);
-      times.work.push_back(work);
-      times.both.push_back(both);
+      times.work.push_back(work.seconds);
+      times.both.push_back(both.seconds);
+      times.core.push_back(both.core - work.core);
     }
-    const double alone = median(times.alone), work = median(times.work), both = median(times.both);
-    std::printf("%10zu  %-14s %10.2f %10.2f %10.2f %8.1f %% %8.3f\n", count_ * sizeof(float), name.c_str(),
-                alone * 1e3, work * 1e3, both * 1e3, (alone + work - both) / alone * 100,
-                both / (work + blocking));
+    const double alone = median(times.alone), work = median(times.work), both = median(times.both),
+                 core = median(times.core);
+    const double waits = 1 - (both - work - core) / (alone - core);
+    std::printf("%10zu  %-14s %10.2f %10.2f %10.2f %10.2f %8.1f %% ", count_ * sizeof(float), name.c_str(),
+                alone * 1e3, work * 1e3, both * 1e3, core * 1e3, (alone + work - both) / alone * 100);
+    subject.name == "openmpi" ? std::printf("%10s", "") : std::printf("%8.1f %%", waits * 100);
+    std::printf(" %8.3f\n", both / (work + blocking));
     std::fflush(stdout);
   }
 
@@ -128,8 +139,8 @@ int run(const Arguments& arguments) {
   std::printf("# all_reduce beside work, %d ranks, backend %s%s%s, median of %d runs\n",
               arguments.setting.ranks, arguments.setting.backend.c_str(),
               arguments.wire.empty() ? "" : ", wire ", arguments.wire.c_str(), arguments.options.runs);
-  std::printf("#%9s  %-14s %10s %10s %10s %10s %8s\n", "bytes", "subject", "alone ms", "work ms", "both ms",
-              "hidden", "total");
+  std::printf("#%9s  %-14s %10s %10s %10s %10s %10s %10s %8s\n", "bytes", "subject", "alone ms", "work ms",
+              "both ms", "core ms", "hidden", "waits", "total");
   Overlap overlap(arguments, subjects[0]);
   for (const std::string& size : arguments.sizes) overlap.run(subjects, bytes_of(size));
   return 0;
