@@ -161,7 +161,7 @@ void CommState::place(const std::shared_ptr<Call>& call, bool launched) {
   {
     std::lock_guard guard(mutex_);
     if (!launched) --unplaced_;
-    if (gone_ || call->forgotten) return;
+    if (gone_ || call->forgotten) return call_ended();
     calls_.push_back(call->instead ? std::move(call->instead) : call);
     if (launched) ++pushed_;
     if (next_is_there()) wake();

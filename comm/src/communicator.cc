@@ -343,8 +343,10 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   detail::PairRendezvous rendezvous(*state_, members, where);
   // A part of ranks on several hosts may be on one.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
-  auto backend = detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
-                                      options_for_some(*state_));
+  auto backend = rendezvous.make([&] {
+    return detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
+                                options_for_some(*state_));
+  });
   return std::shared_ptr<Communicator>(
       new Communicator(detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
 }

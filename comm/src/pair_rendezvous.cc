@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::uint64_t kLongest = 64 << 10;
 
+// What a text begins with.
+constexpr char kGood = '+', kFailed = '!';
+
 Collective collective(Kind kind, DType dtype, std::size_t count, const std::source_location& where) {
   Collective what;
   what.record.kind = kind;
@@ -71,6 +74,38 @@ std::string PairRendezvous::recv(int member) {
 }
 
 std::vector<std::string> PairRendezvous::all_gather(const std::string& mine) {
+  if (!over_.empty()) throw CommError(over_);
+  std::vector<std::string> all = gather_words(kGood + mine);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty() || all[i][0] != kGood) {
+      over_ = "split: rank " + std::to_string(members_[i].rank) +
+              " could not: " + all[i].substr(std::min<std::size_t>(all[i].size(), 1));
+      throw CommError(over_);
+    }
+    all[i].erase(0, 1);
+  }
+  return all;
+}
+
+std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_ptr<Backend>()>& make) {
+  try {
+    auto made = make();
+    all_gather("");
+    return made;
+  } catch (const std::exception& error) {
+    // Those that go on find it where they gather next; those that have failed as well gather once more, like this one.
+    if (over_.empty()) {
+      try {
+        gather_words(kFailed + std::string(error.what()).substr(0, kLongest - 1));
+      } catch (const std::exception&) {
+        // the ranks have lost each other: all of them hear of that
+      }
+    }
+    throw;
+  }
+}
+
+std::vector<std::string> PairRendezvous::gather_words(const std::string& mine) {
   std::vector<std::string> all(members_.size());
   if (rank_ != 0) {
     send(0, mine);

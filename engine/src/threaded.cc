@@ -83,6 +83,11 @@ void ThreadedCore::submit(OpNode* op) {
 void ThreadedCore::submit_immediate(OpNode* op) {
   submit_one(op);
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
+  if (!submissions_.empty()) {  // whoever is at it may be held up behind its last look
+    ReadyList ready;
+    drain(ready, true);
+    schedule(ready);
+  }
   if (has_work()) wake_one();
 }
 

@@ -227,6 +227,7 @@ HostNccl::HostNccl(int devices) : devices_(devices), before_(replace_nccl(this))
 HostNccl::~HostNccl() { replace_nccl(before_); }
 
 std::string HostNccl::new_id() {
+  if (no_ids) throw std::runtime_error("no more ids");
   const std::lock_guard lock(mutex_);
   return "world" + std::to_string(++ids_);
 }

@@ -30,6 +30,7 @@ class HostNccl final : public detail::DeviceLibrary {
 
   bool one_place = false;  // all devices are the same piece of hardware
   bool careless = false;   // what ranks reduce by may differ: the result is what it happens to be
+  bool no_ids = false;     // new_id throws
   bool alone = false;      // the other ranks are never there: what is started does not end but by abort()
   std::atomic<int> sick_rank{-1};  // whose library says that something has gone wrong
   std::atomic<int> starts{0};      // collectives put on a stream

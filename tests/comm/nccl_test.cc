@@ -349,6 +349,21 @@ TEST_CASE("nccl: split and shrink keep the device of each rank") {
   check_all(outcomes, "nothing", "");
 }
 
+TEST_CASE("nccl: a rank that fails in split leaves nobody waiting, and the ranks go on") {
+  HostNccl library;
+  const Outcomes outcomes = try_job("nccl", 3, {}, [&](Communicator& comm) {
+    comm.barrier();
+    comm.wait();
+    if (comm.rank() == 0) library.no_ids = true;  // it alone asks for one
+    const std::exception_ptr error = outcome_of([&] { comm.split(0); });
+    CHECK(text_of(error) == (comm.rank() == 0 ? "no more ids" : "split: rank 0 could not: no more ids"));
+    if (comm.rank() == 0) library.no_ids = false;
+    CHECK(comm.split(0)->size() == 3);
+    reduce_now(comm);
+  });
+  check_all(outcomes, "nothing", "");
+}
+
 TEST_CASE("nccl: each rank needs a device of its own, and all hear which has none") {
   const auto make = [](int gpu) {
     return try_job("nccl", 2, {.gpu = gpu}, [](Communicator& comm) { reduce_now(comm); });
