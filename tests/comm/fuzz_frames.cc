@@ -281,7 +281,11 @@ void pairs(const std::string& input) {
   backend->rest = input;
   try {
     PairRendezvous three(*state, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}, std::source_location::current());
-    for (const std::string& text : three.all_gather("mine")) want(text.size() <= 64 << 10, "a text's length");
+    three.make([&]() -> std::unique_ptr<Backend> {
+      for (const std::string& text : three.all_gather("mine"))
+        want(text.size() <= 64 << 10, "a text's length");
+      return nullptr;
+    });
     ++accepted;
   } catch (const CommError&) {
   }
@@ -332,9 +336,9 @@ std::vector<std::string> good_rendezvous() {
   return {one, many};
 }
 
-std::string with_lengths() {
+std::string with_lengths(std::initializer_list<std::string> texts) {
   std::string all;
-  for (const std::string text : {"one", "mine", "the third"}) {
+  for (const std::string& text : texts) {
     const std::uint64_t length = text.size();
     all += std::string(reinterpret_cast<const char*>(&length), 8) + text;
   }
@@ -367,7 +371,12 @@ const std::vector<Target>& targets() {
        4},
       {"neighbours", neighbours, {"12 3 here/x\n13 4 there/y\n000\n100\n", "1 -1 a\n2 -1 b\n"}, 40},
       {"shm", shm, {"12 3 4 there \n", "12 -1 -1 nowhere no memory\n"}, 40},
-      {"pairs", pairs, {with_lengths()}, 4},
+      {"pairs",
+       pairs,
+       {with_lengths({"+one", "+mine", "+the third", "+", "+", "+"}),
+        with_lengths({"+one", "+mine", "!it failed"}),
+        with_lengths({"+one", "+mine", "+the third", "+", "+", "!it failed later"})},
+       4},
   };
   return all;
 }
