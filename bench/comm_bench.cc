@@ -37,7 +37,8 @@ burst: 64 all_reduces of that size, as ops pushed at once and waited for, in MPI
 of them, the size that of one. heddle_unfused sends each alone (HEDDLE_COMM_FUSION=0).
 
 Subjects: heddle, the blocking call on malloc's memory; heddle_shared, the same on shared_array; heddle_op, an engine op
-and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo, the fastest of its algorithms.
+and wait(); openmpi, and openmpi_tuned with malloc told to keep its memory; gloo, the fastest of its algorithms; with tcp
+and two ranks sockets, the simplest program: one thread that exchanges halves over one socket, adds, and exchanges sums.
 
   comm_bench                                             all_reduce of 4 B to 64 MiB by 2 ranks
   comm_bench -n 4 --sizes 4,64K --subjects heddle,openmpi

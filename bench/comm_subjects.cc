@@ -177,6 +177,8 @@ std::vector<CommSubject> start_subjects(const CommSetting& setting, const Meetin
   if (reduces) {
     subjects.add([&] { return starter.start_each("gloo", "gloo", kTunedMalloc); },
                  {{"gloo", {"ring", "bcube", "ring_chunked", "halving_doubling"}}});
+    if (setting.backend == "tcp" && setting.ranks == 2)
+      subjects.add([&] { return starter.start_each("sockets", "sockets", {}); }, {{"sockets", {"usual"}}});
   }
   return subjects.take();
 }
