@@ -103,7 +103,9 @@ class Overlap {
     const double waits = 1 - (both - work - core) / (alone - core);
     std::printf("%10zu  %-14s %10.2f %10.2f %10.2f %10.2f %8.1f %% ", count_ * sizeof(float), name.c_str(),
                 alone * 1e3, work * 1e3, both * 1e3, core * 1e3, (alone + work - both) / alone * 100);
-    subject.name == "openmpi" ? std::printf("%10s", "") : std::printf("%8.1f %%", waits * 100);
+    // Who looks for messages all the time, and who only computes, does not wait.
+    const bool waiting = subject.name != "openmpi" && alone - core > alone / 10;
+    waiting ? std::printf("%8.1f %%", waits * 100) : std::printf("%10s", "");
     std::printf(" %8.3f\n", both / (work + blocking));
     std::fflush(stdout);
   }

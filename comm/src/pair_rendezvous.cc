@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+
+#include "failure.h"
 
 namespace heddle::detail {
 namespace {
@@ -75,6 +78,8 @@ std::string PairRendezvous::recv(int member) {
 
 std::vector<std::string> PairRendezvous::all_gather(const std::string& mine) {
   if (!over_.empty()) throw CommError(over_);
+  if (mine.size() >= kLongest)
+    throw InvalidArgument("split: a text of " + std::to_string(mine.size()) + " bytes is too long");
   std::vector<std::string> all = gather_words(kGood + mine);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty() || all[i][0] != kGood) {
@@ -92,12 +97,12 @@ std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_pt
     auto made = make();
     all_gather("");
     return made;
-  } catch (const std::exception& error) {
+  } catch (...) {
     // Those that go on find it where they gather next; those that have failed as well gather once more, like this one.
     if (over_.empty()) {
       try {
-        gather_words(kFailed + std::string(error.what()).substr(0, kLongest - 1));
-      } catch (const std::exception&) {
+        gather_words(kFailed + message_of(std::current_exception()).substr(0, kLongest - 1));
+      } catch (...) {
         // the ranks have lost each other: all of them hear of that
       }
     }

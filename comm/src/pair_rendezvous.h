@@ -28,7 +28,8 @@ class PairRendezvous final : public Rendezvous {
   std::vector<std::string> all_gather(const std::string& mine) override;
 
   // The outcome of make(), if it has worked on all ranks; throws what it threw on this one, or CommError with what another
-  // says. None waits for one that has failed before it came to an all_gather of make.
+  // says. None waits for one that has failed before it came to an all_gather of make; what else
+  // make waits for has limits of its own.
   std::unique_ptr<Backend> make(const std::function<std::unique_ptr<Backend>()>& make);
 
  private:

@@ -83,11 +83,9 @@ void ThreadedCore::submit(OpNode* op) {
 void ThreadedCore::submit_immediate(OpNode* op) {
   submit_one(op);
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
-  if (!submissions_.empty()) {  // whoever is at it may be held up behind its last look
-    ReadyList ready;
-    drain(ready, true);
-    schedule(ready);
-  }
+  // Whoever is at it may be held up: then after it.
+  ReadyList ready;
+  for (int i = 0; i < kMostEntered && drain(ready, true) > 0; ++i) schedule(ready);
   if (has_work()) wake_one();
 }
 

@@ -9,10 +9,11 @@ is 77. Slurm has slurm_test.py."""
 
 import argparse
 import contextlib
+import getpass
 import os
 import pathlib
-import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,15 +25,37 @@ from jobs import PATIENCE, Failure, run_tests
 SKIPPED = 77
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def found(program):
     return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 
 
+def variables(**more):
+    """What ranks inherit: nothing that would decide before the launcher's own variables do."""
+    decides = ("HEDDLE_R", "HEDDLE_S", "HEDDLE_L", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "SLURM_", "DMLC_",
+               "HOSTNAME")
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(decides)}, **more}
+
+
 def run(words, **more):
-    """`more`: variables; those that would decide before the launcher's own are not handed on."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("HEDDLE_R", "HEDDLE_S"))}
-    return subprocess.run(words, env={**ours, **more}, capture_output=True, text=True, timeout=PATIENCE,
-                          stdin=subprocess.DEVNULL)
+    """Whoever it has started ends with it."""
+    with subprocess.Popen(words, env=variables(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def works(*words):
+    return bool(found(words[0])) and run(list(words)).returncode == 0
 
 
 def expect_done(words, ranks, **more):
@@ -63,16 +86,15 @@ class Torchrun:
     """PyTorch's own launcher, whatever its script is called; Debian's 1.13 does not start with Python 3.11."""
 
     def __init__(self):
-        self.python = next((path for path in ("/usr/bin/python3", sys.executable)
-                            if run([path, "-c", "import torch.distributed.run"]).returncode == 0), None)
-        self.start = [self.python, "-m", "torch.distributed.run", "--no_python"]
+        self.start = []
 
     def missing(self):
-        if not self.python:
-            return "PyTorch"
-        if run([*self.start, "--nproc_per_node", "1", "true"]).returncode != 0:
-            return "a PyTorch whose torchrun works with this Python"
-        return None
+        for python in ("/usr/bin/python3", sys.executable):
+            if not works(python, "-c", "import torch.distributed.run"):
+                continue
+            self.start = [python, "-m", "torch.distributed.run", "--standalone", "--no_python"]
+            return None if works(*self.start, "--nproc_per_node", "1", "true") else "torchrun that works with this Python"
+        return "PyTorch"
 
     def __call__(self, program, _):
         expect_done([*self.start, "--nproc_per_node", "3", program, "sweep"], 3)
@@ -80,25 +102,25 @@ class Torchrun:
 
 class Pods:
     """Host names of their own, and pod 0's in what they have for a name server."""
-    SCRIPT = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
+    INSIDE = ("unshare", "-r", "-u", "-m", "sh", "-c",
+              'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"', "pod")
 
     def missing(self):
-        inside = ["unshare", "-r", "-u", "-m", "sh", "-c", self.SCRIPT, "pod", "job-0", "/etc/hosts", "true"]
-        return None if found("unshare") and run(inside).returncode == 0 else "way to give a process a host name"
+        return None if works(*self.INSIDE, "job-0", "/etc/hosts", "true") else "way to give a process a host name"
 
     def __call__(self, program, _):
-        with tempfile.TemporaryDirectory(prefix="heddle-pods-") as place, socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            probe.close()
+        with tempfile.TemporaryDirectory(prefix="heddle-pods-") as place, contextlib.ExitStack() as stack:
             hosts = os.path.join(place, "hosts")
             with open(hosts, "w", encoding="ascii") as file:
                 file.write("127.0.0.1 localhost job-0.ranks job-1.ranks job-2.ranks\n")
-            variables = {**os.environ, "HEDDLE_SERVICE": "ranks", "HEDDLE_REPLICAS": "3", "HEDDLE_COMM_INTERFACE": "lo",
-                         "HEDDLE_COMM_PORTS": f"{port}-{min(port + 20, 65535)}"}
-            pods = [subprocess.Popen(["unshare", "-r", "-u", "-m", "sh", "-c", self.SCRIPT, "pod", f"job-{pod}", hosts,
-                                      program, "sweep"], env=variables, stdout=subprocess.PIPE, text=True)
-                    for pod in range(3)]
+            first = free_port()
+            inherited = variables(HEDDLE_SERVICE="ranks", HEDDLE_REPLICAS="3", HEDDLE_COMM_INTERFACE="lo",
+                                  HEDDLE_COMM_PORTS=f"{first}-{min(first + 20, 65535)}")
+            pods = []
+            for pod in range(3):
+                pods.append(stack.enter_context(subprocess.Popen([*self.INSIDE, f"job-{pod}", hosts, program, "sweep"],
+                                                                 env=inherited, stdout=subprocess.PIPE, text=True)))
+                stack.callback(pods[-1].kill)
             for number, pod in enumerate(pods):
                 said, _ = pod.communicate(timeout=PATIENCE)
                 if pod.returncode != 0 or "done" not in said:
@@ -131,15 +153,16 @@ Host *
 
 class Ssh:
     def missing(self):
-        return next((name for name in ("sshd", "ssh", "ssh-keygen") if not found(name)), None)
+        absent = next((name for name in ("sshd", "ssh", "ssh-keygen", "pgrep") if not found(name)), None)
+        if absent:
+            return absent
+        with tempfile.TemporaryDirectory(prefix="heddle-ssh-") as place, self.server(pathlib.Path(place)) as (ssh, log):
+            return None if works(ssh, "127.0.0.1", "true") else f"login at a server of one's own: {log()}"
 
     @contextlib.contextmanager
-    def server(self):
-        """The script that is ssh with this server's keys and port, and the folder it is in."""
-        place = pathlib.Path(tempfile.mkdtemp(prefix="heddle-ssh-"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            facts = {"port": probe.getsockname()[1], "place": place, "user": pwd.getpwuid(os.getuid()).pw_name}
+    def server(self, place):
+        """The script that is ssh with this server's keys and port, and what the server has said."""
+        facts = {"port": free_port(), "place": place, "user": getpass.getuser()}
         for key in ("host_key", "rank_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / key], check=True)
         (place / "sshd_config").write_text(SSHD.format(**facts))
@@ -153,43 +176,38 @@ class Ssh:
             sshd = subprocess.Popen([found("sshd"), "-D", "-e", "-f", place / "sshd_config"], stderr=log)
         try:
             end = time.monotonic() + PATIENCE
-            while run([str(script), "localhost", "true"]).returncode != 0:
-                if time.monotonic() > end or sshd.poll() is not None:
-                    raise Failure(f"sshd does not answer: {(place / 'sshd.log').read_text()}")
-                time.sleep(0.05)
-            yield str(script), place
+            while not (place / "sshd.pid").exists() and sshd.poll() is None and time.monotonic() < end:
+                time.sleep(0.01)
+            yield str(script), (place / "sshd.log").read_text
         finally:
             sshd.terminate()
             sshd.wait()
-            shutil.rmtree(place)
 
     def __call__(self, program, heddle):
-        with self.server() as (ssh, place):
-            start = [heddle, "launch", "--ssh", ssh, "--hosts", "localhost:2,127.0.0.1:1"]
-            refused = run([*start, "--", program, "sweep"], HEDDLE_COMM_KEYS=str(place / "none"))
+        with tempfile.TemporaryDirectory(prefix="heddle-ssh-") as place, self.server(pathlib.Path(place)) as (ssh, _):
+            # Rank 0 is started here, as on any "localhost"; the others by ssh.
+            start = [heddle, "launch", "--ssh", ssh, "--hosts", "localhost:1,127.0.0.1:2"]
+            refused = run([*start, "--", program, "sweep"], HEDDLE_COMM_KEYS=place + "/none")
             if refused.returncode == 0 or "heddle keygen" not in refused.stdout:
                 raise Failure(f"hosts without keys are not told to make some: {refused.stdout}\n{refused.stderr}")
-            os.environ["HEDDLE_COMM_KEYS"] = str(place / "keys")
-            run([heddle, "keygen"])
-            done = expect_done([*start, "--", program, "sweep"], 3)
+            keys = {"HEDDLE_COMM_KEYS": place + "/keys"}
+            run([heddle, "keygen"], **keys)
+            done = expect_done([*start, "--", program, "sweep"], 3, **keys)
             if not all(f"[{rank}] done" in done.stdout for rank in range(3)):
                 raise Failure(f"lines are not prefixed by rank: {done.stdout}")
-            expect_done([*start, "--env", "HEDDLE_COMM_BACKEND=tcp", "--", program, "sweep"], 3)
-            code = run([*start, "--", "sh", "-c", "exit $((40 + HEDDLE_RANK))"]).returncode
-            if code not in (40, 41, 42):
-                raise Failure(f"the exit code of the rank that fails first is lost: {code}")
-            self.one_death_ends_all(start)
+            expect_done([*start, "--env", "HEDDLE_COMM_BACKEND=tcp", "--", program, "sweep"], 3, **keys)
+            self.an_end_far_away_ends_all(start, "exit 42", 42)
+            self.an_end_far_away_ends_all(start, "kill -9 $$", 128 + 9)
 
-    def one_death_ends_all(self, start):
-        mark = f"heddle-launchers-test-{os.getpid()}"
-        script = f': {mark}; if [ "$HEDDLE_RANK" = 1 ]; then kill -9 $$; fi; sleep {10 * PATIENCE}'
-        done = run([*start, "--", "sh", "-c", script])
-        if done.returncode != 128 + 9:
-            raise Failure(f"a rank died of signal 9, and launch ended with {done.returncode}: {done.stderr}")
-        end = time.monotonic() + PATIENCE
-        while run(["pgrep", "-f", f": {mark};"]).returncode == 0:
-            if time.monotonic() > end:
-                raise Failure("ranks are left on the hosts")
+    def an_end_far_away_ends_all(self, start, end, code):
+        length = f"{10 * PATIENCE}.{os.getpid()}"
+        done = run([*start, "--", "sh", "-c", f'if [ "$HEDDLE_RANK" = 2 ]; then {end}; fi; exec sleep {length}'])
+        if done.returncode != code:
+            raise Failure(f"rank 2: {end}; launch ended with {done.returncode}: {done.stderr}")
+        patience = time.monotonic() + PATIENCE
+        while run(["pgrep", "-f", f"sleep {length}"]).returncode == 0:
+            if time.monotonic() > patience:
+                raise Failure(f"ranks are left after: {end}")
             time.sleep(0.05)
 
 
@@ -203,7 +221,10 @@ def main():
     options = parser.parse_args()
     tests = []
     for name in options.only or launchers:
-        missing = launchers[name].missing()
+        try:
+            missing = launchers[name].missing()
+        except (OSError, KeyError, subprocess.SubprocessError) as error:
+            missing = f"answer whether it is there: {error}"
         if missing:
             print(f"left out: {name}: there is no {missing}")
         else:
