@@ -1,5 +1,6 @@
 #include "connection.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <sys/ioctl.h>
@@ -13,6 +14,9 @@
 
 namespace heddle::detail {
 namespace {
+
+// Up to so many bytes a copy more costs less than what the kernel does for a list of parts.
+constexpr std::size_t kSmall = 2048;
 
 Step step_of(ssize_t result) {
   if (result > 0) return {Step::Outcome::moved, static_cast<std::size_t>(result)};
@@ -39,10 +43,23 @@ class PlainConnection final : public Connection {
   explicit PlainConnection(Socket socket) : socket_(std::move(socket)) {}
 
   Step send(std::span<const std::byte> head, std::span<const std::byte> body) override {
+    if (const std::size_t bytes = head.size() + body.size(); bytes <= kSmall) {
+      std::array<std::byte, kSmall> whole;
+      std::copy(body.begin(), body.end(), std::copy(head.begin(), head.end(), whole.begin()));
+      return step_of(::send(socket_.fd(), whole.data(), bytes, MSG_NOSIGNAL | MSG_DONTWAIT));
+    }
     Parts both(head, body);
     return step_of(sendmsg(socket_.fd(), &both.message, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   Step receive(std::span<std::byte> head, std::span<std::byte> body) override {
+    if (const std::size_t bytes = head.size() + body.size(); bytes <= kSmall) {
+      std::array<std::byte, kSmall> whole;
+      const Step step = step_of(recv(socket_.fd(), whole.data(), bytes, MSG_DONTWAIT));
+      const std::size_t in_head = std::min(step.bytes, head.size());
+      std::copy_n(whole.begin(), in_head, head.begin());
+      std::copy_n(whole.begin() + in_head, step.bytes - in_head, body.begin());
+      return step;
+    }
     Parts both(head, body);
     return step_of(recvmsg(socket_.fd(), &both.message, MSG_DONTWAIT));
   }
