@@ -1,17 +1,30 @@
-"""Jobs of real processes for the tests that start them: ranks_test.py, netns_test.py, tls_test.py, slurm_test.py."""
+"""Jobs of real processes, and what the tests that start them have in common."""
 
 import os
 import selectors
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 
 PATIENCE = 60  # seconds for anything at all: longer is a hang
+SKIPPED = 77  # the exit code of a test that cannot be run here
 
 
 class Failure(Exception):
     pass
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def found(program):
+    """Its path, also where only root's PATH leads; None if it is not installed."""
+    return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 
 
 class Rank:

@@ -12,27 +12,13 @@ import contextlib
 import getpass
 import os
 import pathlib
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-from jobs import PATIENCE, Failure, run_tests
-
-SKIPPED = 77
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def found(program):
-    return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+from jobs import PATIENCE, SKIPPED, Failure, found, free_port, run_tests
 
 
 def variables(**more):

@@ -17,9 +17,8 @@ import sys
 import tempfile
 import time
 
-from jobs import PATIENCE, Failure, error_of, expect, run_tests
+from jobs import PATIENCE, SKIPPED, Failure, error_of, expect, run_tests
 
-SKIPPED = 77
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "plm", "isolated"]
 
 

@@ -14,9 +14,8 @@ import subprocess
 import sys
 import time
 
-from jobs import Job, error_of, expect, finished, run_tests, with_report
+from jobs import SKIPPED, Job, error_of, expect, finished, run_tests, with_report
 
-SKIPPED = 77
 NEAR, FAR, PORT = "10.251.7.1", "10.251.7.2", 23456
 LOST_WITHIN = 4.0  # a host that does not answer is given up after 2 s
 

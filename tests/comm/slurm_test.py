@@ -19,9 +19,7 @@ import sys
 import tempfile
 import time
 
-from jobs import PATIENCE, Failure, run_tests
-
-SKIPPED = 77
+from jobs import PATIENCE, SKIPPED, Failure, found, free_port, run_tests
 
 CONFIGURATION = """
 ClusterName=heddle
@@ -48,16 +46,6 @@ SlurmctldParameters=enable_configless
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def found(program):
-    return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 
 
 class Slurm:

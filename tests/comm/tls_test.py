@@ -7,18 +7,11 @@ PROGRAM is rank_program, HEDDLE the program heddle."""
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 
-from jobs import Job, error_of, expect, finished, run_tests, with_report
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+from jobs import Job, error_of, expect, finished, free_port, run_tests, with_report
 
 
 def run(command, **variables):
