@@ -47,6 +47,7 @@ Seat* Crew::await_seat(const std::function<std::uint64_t()>& ended) noexcept {
     if (std::exchange(before, ended()) == before) break;
   }
   wanted_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!seat) in_vain_.fetch_add(1, std::memory_order_relaxed);
   return seat;
 }
 

@@ -28,6 +28,7 @@ class Crew {
   // Waits for a seat, to go on in the middle of an op. Null after a while in which no op has ended, as `ended()` counts
   // them: who has the seats may need a lock that the op holds, and then it has to go on without.
   Seat* await_seat(const std::function<std::uint64_t()>& ended) noexcept;
+  std::uint64_t in_vain() const { return in_vain_.load(std::memory_order_relaxed); }  // how often it was null
   // Threads wait for a seat: who is between two ops shall release his, and call seat_released().
   bool wanted() const noexcept { return wanted_.load(std::memory_order_seq_cst) > 0; }
   void seat_released() noexcept;
@@ -36,6 +37,7 @@ class Crew {
   Seats& seats_;
   std::function<void()> work_;
   std::atomic<int> wanted_{0};  // threads in await_seat()
+  std::atomic<std::uint64_t> in_vain_{0};
   std::mutex mutex_;            // guards all below
   std::condition_variable released_;
   int blocked_ = 0;

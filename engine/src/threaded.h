@@ -43,6 +43,8 @@ class ThreadedCore final : public EngineCore {
   void expect_help() override;
   // For tests: a thread is in wait_all(); what is pushed from here on comes after it.
   bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
+  // For tests: how often an op went on without a seat, so that more threads than workers ran ops.
+  std::uint64_t beyond_seats() const { return crew_.in_vain(); }
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
   void visit_pending(Pending& pending) override;

@@ -32,11 +32,10 @@ void ThreadedCore::begin_blocking() {
   if (can_work()) wake_one();
 }
 
-// A helper goes on without a seat: nobody counts on it.
 void ThreadedCore::end_blocking() noexcept {
   Runner* self = mine.core == this ? mine.runner : nullptr;
-  if (!self || !std::exchange(self->blocked, false) || !self->crew) return;
-  crew_.one_goes_on();
+  if (!self || !std::exchange(self->blocked, false)) return;
+  if (self->crew) crew_.one_goes_on();
   self->seat = crew_.await_seat([this] { return ended_here(); });
   if (can_work()) wake_one();
 }

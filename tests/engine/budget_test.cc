@@ -4,13 +4,16 @@
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <sys/types.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
 
+#include "asleep.h"
 #include "schedulers.h"
 
 using namespace heddle;
@@ -191,6 +194,44 @@ TEST_CASE("no wake-up is lost with the tightest of bounds") {
       engine.wait_all();
       CHECK(ran == 200 * (1 + round % 4));
     }
+  }
+}
+
+TEST_CASE("who waits for room that an op not yet pushed has, goes on once it is") {
+  struct PausesInCopy {
+    std::atomic<bool>& paused;
+    const std::atomic<bool>& go_on;
+    PausesInCopy(std::atomic<bool>& tell, const std::atomic<bool>& until) : paused(tell), go_on(until) {}
+    PausesInCopy(const PausesInCopy& other) : paused(other.paused), go_on(other.go_on) {
+      paused = true;  // the engine has given it room by now
+      while (!go_on) std::this_thread::yield();
+    }
+    void operator()() const {}
+  };
+  std::vector<EngineOptions> all{{.workers = 1}, {.workers = 2}};
+  for (std::uint64_t seed = 0; seed < 30; ++seed) all.push_back({.scheduler = Scheduler::fuzz, .seed = seed});
+  for (EngineOptions options : all) {
+    CAPTURE(options.seed);
+    options.max_ops = 1;
+    Engine engine(options);
+    std::atomic<bool> paused = false, go_on = false;
+    std::thread first([&] {
+      const PausesInCopy op(paused, go_on);
+      engine.push(op);
+    });
+    while (!paused) std::this_thread::yield();
+    std::atomic<pid_t> id = 0;
+    std::atomic<int> ran = 0;
+    std::thread second([&] {
+      id = gettid();
+      engine.push([&] { ++ran; });
+    });
+    while (id == 0 || !test::is_asleep(id)) std::this_thread::yield();
+    go_on = true;
+    first.join();
+    second.join();
+    engine.wait_all();
+    CHECK(ran == 1);
   }
 }
 

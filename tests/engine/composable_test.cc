@@ -12,6 +12,8 @@
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
+#include "threaded.h"
+
 using namespace heddle;
 
 namespace {
@@ -125,6 +127,8 @@ TEST_CASE(
         {.mutate = {vars[i % vars.size()]}});
   }
   engine.wait_all();
-  CHECK(crowd.most() <= kWorkers);
+  // A machine that stands still for 20 ms looks like one where all seats' holders need what a waiting op has.
+  const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
+  CHECK(crowd.most() <= kWorkers + static_cast<int>(core.beyond_seats()));
   CHECK(on_top == 0);
 }

@@ -1,7 +1,6 @@
 // wait_all comes back as soon as the last op of its epoch has ended, whoever ran that op and whatever he does next.
 #include <atomic>
 #include <cstddef>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
+#include "asleep.h"
 #include "threaded.h"
 
 using namespace heddle;
@@ -33,20 +33,12 @@ class WaitAll {
     while (!core.in_wait_all() && !back_) std::this_thread::yield();
     // Most often it sleeps by then. On a busy machine a thread that yields may get its core back milliseconds later: so this
     // does not just yield for long.
-    for (int i = 0; i < 1000 && !asleep(); ++i) std::this_thread::yield();
+    for (int i = 0; i < 1000 && !test::is_asleep(id_); ++i) std::this_thread::yield();
   }
   ~WaitAll() { thread_.join(); }
   bool back() const { return back_; }
 
  private:
-  bool asleep() const {
-    std::ifstream file("/proc/self/task/" + std::to_string(id_) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name_end = line.rfind(") ");
-    return name_end == std::string::npos || line[name_end + 2] == 'S';
-  }
-
   std::atomic<bool> back_ = false;
   std::atomic<pid_t> id_ = 0;
   std::thread thread_;

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 
 #include "core.h"
 #include "schedulers.h"
+#include "threaded.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -230,6 +232,40 @@ TEST_CASE("many threads wait at once") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(value == 4000);
+}
+
+TEST_CASE("an op on the thread that waits for it has a seat again before it goes on") {
+  using namespace std::chrono_literals;
+  const auto here = std::this_thread::get_id();
+  for (int helped = 0; helped < 10;) {
+    Engine engine({.workers = 1});
+    Var var = engine.new_var(), inner = engine.new_var();
+    std::unique_ptr<Completion> last;
+    std::atomic<bool> gone_on = false;
+    bool together = false;
+    const auto long_op = [&] {
+      last->done();
+      const auto end = std::chrono::steady_clock::now() + 2ms;
+      while (std::chrono::steady_clock::now() < end) together |= gone_on;
+    };
+    engine.push(
+        [&] {
+          helped += std::this_thread::get_id() == here;
+          engine.push_async(
+              [&](RunContext&, Completion done) {
+                last = std::make_unique<Completion>(std::move(done));
+                engine.push(long_op);
+              },
+              {.mutate = {inner}});
+          engine.wait(inner);
+          gone_on = true;
+        },
+        {.mutate = {var}});
+    engine.wait(var);
+    engine.wait_all();
+    const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
+    CHECK((!together || core.beyond_seats() > 0));
+  }
 }
 
 TEST_CASE("an op holds a lock while it waits, and all seats are taken by ops that want it") {

@@ -315,7 +315,7 @@ struct Launches : Program<Launches, 1, 2> {
   }
 };
 
-// An op of a graph waits, perhaps on a user's thread, which goes on without a seat: what it made ready is left to others.
+// An op of a graph waits, perhaps goes on without a seat: what it made ready is left to others then.
 struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   Var inner, var, last;
   Plain<int> value, result;

@@ -1,0 +1,20 @@
+// Whether another thread sleeps, as the system says: to let it get to where it waits, without a guess at how long that takes.
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <sys/types.h>
+
+namespace heddle::test {
+
+// `thread` is of this process; true too if it has ended.
+inline bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(") ");
+  return name_end == std::string::npos || line[name_end + 2] == 'S';
+}
+
+}  // namespace heddle::test
