@@ -45,6 +45,7 @@ class Heddle : public CommLibrary {
     if (task.collective == "all_reduce" && task.variant == "raw") return raw(task);
     if (task.collective == "all_reduce" && task.variant == "shared") return shared(task);
     if (task.collective == "compute" || task.collective == "overlap") return beside(task);
+    if (task.collective == "in_turn") return in_turn(task);
     if (task.variant != "op") throw std::runtime_error(task.variant + " is for all_reduce only");
     return op(task);
   }
@@ -75,6 +76,16 @@ class Heddle : public CommLibrary {
               engine_.push([rounds] { work(rounds); }, {.mutate = {busy}, .name = "compute"});
               engine_.wait(busy);
               array.wait();
+            }};
+  }
+
+  // What a program without ops does: computes, then calls.
+  CommJob in_turn(const CommTask& task) {
+    const CommJob computes = beside({.collective = "compute", .variant = task.variant, .count = task.count}),
+                  reduces = comm_->backend() == "shm" ? shared(task) : raw(task);
+    return {reduces.in, reduces.out, [computes, reduces] {
+              computes.call();
+              reduces.call();
             }};
   }
 

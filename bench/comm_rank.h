@@ -10,7 +10,8 @@ namespace heddle::bench {
 
 // What is to be done with so many f32. Ranks of one set always get the same.
 struct CommTask {
-  // all_reduce ...; burst, kBurst all_reduces of that size, at once where the library can; compute, work on one thread; overlap, that beside an all_reduce
+  // all_reduce ...; burst, kBurst all_reduces of that size, at once where the library can; compute, work on one thread;
+  // overlap, that beside an all_reduce; in_turn, that and then an all_reduce
   std::string collective;
   // What only the library knows: an algorithm, a kind of memory. Of compute and overlap: ROUNDS of work, or ROUNDS/CALLS
   // with so many calls of the library in between.

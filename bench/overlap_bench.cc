@@ -21,8 +21,9 @@ For each size, in turns: the all_reduce alone, the work alone (one thread a rank
 all_reduce), and both: pushed at once and waited for. `hidden` is the share of the all_reduce that cost no time: (alone +
 work - both) / alone. Part of it cannot be hidden: `core` is the time that a rank's threads and the kernel for them
 computed for the all_reduce while both were under way. `waits` is the share hidden of the rest, the waiting: 1 - (both -
-work - core) / (alone - core); those who look for messages all the time have no such rest. `total` is both / (work +
-Heddle's blocking all_reduce on shared arrays), 1 for those who do one after the other.
+work - core) / (alone - core); those who look for messages all the time have no such rest. `total` is both over
+what a rank takes that computes and then makes Heddle's blocking call (on shared arrays if there are any), measured in
+turns: below 1, ops gained something.
 
 Subjects: heddle; openmpi, MPI_Iallreduce, the work, MPI_Wait; openmpi_test, the same with 100 calls of MPI_Test during
 the work.
@@ -40,16 +41,12 @@ struct Arguments {
 };
 
 constexpr long kCalibration = 20'000'000;
+constexpr double kSample = 0.02;  // seconds; at least two calls
 
 // Takes turns: what the machine does meanwhile falls on all alike.
 struct Times {
-  std::vector<double> alone, work, both, core;
+  std::vector<double> alone, work, both, core, total;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 class Overlap {
  public:
@@ -60,15 +57,15 @@ class Overlap {
   void run(const std::vector<CommSubject>& subjects, std::size_t bytes) {
     count_ = bytes / sizeof(float);
     one(heddle_, "all_reduce", "op", 2);
-    std::vector<double> blocking;
-    for (int i = 0; i < arguments_.options.runs; ++i)
-      blocking.push_back(
-          one(heddle_, "all_reduce", arguments_.setting.backend == "shm" ? "shared" : "raw", 2));
-    const long rounds = static_cast<long>(median(blocking) * 1e9 / nanoseconds_ * arguments_.work);
+    std::vector<double> all;
+    for (int i = 0; i < arguments_.options.runs; ++i) all.push_back(blocking_call());
+    const double blocking = median(all);
+    const long rounds = static_cast<long>(blocking * 1e9 / nanoseconds_ * arguments_.work);
+    calls_ = std::clamp(static_cast<long>(kSample / (blocking * (1 + arguments_.work))), 2L, 100L);
     for (const CommSubject& subject : subjects) {
       const bool mpi = subject.name == "openmpi";
-      measure(subject, subject.name, rounds, 0, median(blocking));
-      if (mpi) measure(subject, "openmpi_test", rounds, 100, median(blocking));
+      measure(subject, subject.name, rounds, 0);
+      if (mpi) measure(subject, "openmpi_test", rounds, 100);
     }
   }
 
@@ -83,20 +80,25 @@ class Overlap {
     return sample(subject, what, variant, calls).seconds;
   }
 
-  void measure(const CommSubject& subject, const std::string& name, long rounds, long tests,
-               double blocking) {
+  double blocking_call() {
+    return one(heddle_, "all_reduce", arguments_.setting.backend == "shm" ? "shared" : "raw", calls_);
+  }
+
+  void measure(const CommSubject& subject, const std::string& name, long rounds, long tests) {
     const std::string plain = subject.name == "openmpi" ? "usual" : "op";
     const std::string amount = std::to_string(rounds);
     Times times;
     for (int i = 0; i < arguments_.options.runs + 1; ++i) {
-      const double alone = one(subject, "all_reduce", plain, 2);
-      const CommSample work = sample(subject, "compute", amount, 2),
-                       both = sample(subject, "overlap", amount + "/" + std::to_string(tests), 2);
+      const double alone = one(subject, "all_reduce", plain, calls_);
+      const CommSample work = sample(subject, "compute", amount, calls_),
+                       both = sample(subject, "overlap", amount + "/" + std::to_string(tests), calls_);
+      const double in_turn = one(heddle_, "in_turn", amount, calls_);
       if (i == 0) continue;  // memory is new
       times.alone.push_back(alone);
       times.work.push_back(work.seconds);
       times.both.push_back(both.seconds);
       times.core.push_back(both.core - work.core);
+      times.total.push_back(both.seconds / in_turn);
     }
     const double alone = median(times.alone), work = median(times.work), both = median(times.both),
                  core = median(times.core);
@@ -106,13 +108,14 @@ class Overlap {
     // Who looks for messages all the time, and who only computes, does not wait.
     const bool waiting = subject.name != "openmpi" && alone - core > alone / 10;
     waiting ? std::printf("%8.1f %%", waits * 100) : std::printf("%10s", "");
-    std::printf(" %8.3f\n", both / (work + blocking));
+    std::printf(" %8.3f\n", median(times.total));
     std::fflush(stdout);
   }
 
   const Arguments& arguments_;
   const CommSubject& heddle_;
   std::size_t count_ = 1;
+  long calls_ = 2;      // a sample
   double nanoseconds_;  // of a round of work
 };
 

@@ -20,13 +20,18 @@ namespace {
 // libgomp's threads spin for some milliseconds after a parallel region, and would take a core from the next subject.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
-Result summarize(const Case& the_case, const Subject& subject, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  const double median = values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return {the_case.bench,   the_case.name, subject.name,
-          the_case.workers, the_case.unit, median,
-          values.front(),   values.back(), static_cast<int>(values.size())};
+Result summarize(const Case& the_case, const Subject& subject, const std::vector<double>& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {the_case.bench,
+          the_case.name,
+          subject.name,
+          the_case.workers,
+          the_case.unit,
+          median(values),
+          *least,
+          *most,
+          static_cast<int>(values.size()),
+          values};
 }
 
 std::vector<int> allowed_cores() {
@@ -93,6 +98,19 @@ void add_run_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1000));
   app.add_flag("--quick", options.quick, "less work: under 30 seconds");
   app.add_option("--json", options.json, "append one JSON object a line to this file");
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double median_ratio(const Result& a, const Result& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(a.values.size(), b.values.size()); ++i)
+    ratios.push_back(a.values[i] / b.values[i]);
+  return median(std::move(ratios));
 }
 
 std::vector<Result> measure(const Case& the_case, const Options& options) {

@@ -44,7 +44,12 @@ struct Result {
   std::string unit;
   double median, min, max;
   int runs;
+  std::vector<double> values{};  // in the order of the runs
 };
+
+double median(std::vector<double> values);
+// The median of a's values over b's of the same round: what the machine does in a round falls on both alike.
+double median_ratio(const Result& a, const Result& b);
 
 // Runs the subjects in turn (A B A B ...), first once each unmeasured. Between two runs it waits until threads that
 // spin after their work have gone to sleep.

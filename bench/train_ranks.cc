@@ -194,9 +194,13 @@ void run_case(const RanksOptions& options) {
   });
   const auto kept = [&](std::size_t subject, std::size_t alone_too) {
     std::printf("%s keeps %.1f %% of the rate without communication\n", results[subject].subject.c_str(),
-                100 * results[subject].median / results[alone_too].median);
+                100 * bench::median_ratio(results[subject], results[alone_too]));
   };
-  if (results.size() > 2) kept(0, 1), kept(2, 1);
+  if (results.size() > 2) {
+    kept(0, 1), kept(2, 1);
+    std::printf("%s has %.1f %% of the rate of ranks that only keep step\n", results[0].subject.c_str(),
+                100 * bench::median_ratio(results[0], results[2]));
+  }
   if (results.size() > 4) kept(3, 4);
   bench::append_json(results, options.common);
 }
