@@ -18,6 +18,22 @@ ROOMS = {
     "comm": ["engine", "ndarray"],
     "kvstore": ["engine", "ndarray", "operators", "comm"],
 }
+# A room with too many files for one floor has several, from the lowest: a directory of src, or "." for what lies beside them.
+# A file may include those of its own floor and of those named here.
+FLOORS = {
+    "comm": {
+        "wire": [],
+        "meet": ["wire"],
+        ".": ["meet"],
+        "algorithms": ["meet", "."],
+        "codecs": [],
+        "host": ["wire", "meet", ".", "algorithms"],
+        "tcp": ["wire", "meet", ".", "algorithms", "host"],
+        "device": ["meet", ".", "tcp"],
+        "calls": ["meet", ".", "host", "device"],
+        "doctor": ["wire", "meet", ".", "tcp", "device", "calls"],
+    },
+}
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every room's public headers
 SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
@@ -114,6 +130,20 @@ class House:
         target = found[0].resolve()
         if not any(folder.resolve() in target.parents for folder in [*own, self.root / room]):
             self.say(file, number, f'"{name}" is a private header of another room')
+        elif room in FLOORS:
+            self.check_floor(room, file, number, target)
+
+    def check_floor(self, room, file, number, target):
+        def floor_of(path):
+            return (path.relative_to(self.root / room / "src").parts[:-1] or (".",))[0]
+
+        own, other = floor_of(file), floor_of(target)
+        known = FLOORS[room]
+        if own not in known:
+            self.say(file, number, f"{room} has no floor {own}")
+        elif other != own and other not in known[own]:
+            allowed = ", ".join(known[own]) or "no other"
+            self.say(file, number, f"the floor {own} of {room} includes {target.name} of {other}; it may include {allowed}")
 
     def check_listed(self, room):
         """A header that no FILE_SET names is neither installed nor checked alone; a source not listed is dead."""
@@ -135,6 +165,11 @@ GOOD = {
     "ndarray/include/heddle/ndarray.h": "#pragma once\n#include <heddle/engine.h>\n",
     "ndarray/src/view.cc": "#include <heddle/ndarray.h>\n",
     "ndarray/src/cuda/pool.h": "#pragma once\n#ifdef HEDDLE_POOL\n#endif\n",
+    "comm/CMakeLists.txt": "heddle_room(comm SOURCES src/tcp/mesh.cc)\n",
+    "comm/src/backend.h": "#pragma once\n",
+    "comm/src/tcp/mesh.cc": '#include "backend.h"\n#include "tcp/mesh.h"\n#include "wire/socket.h"\n',
+    "comm/src/tcp/mesh.h": "#pragma once\n",
+    "comm/src/wire/socket.h": "#pragma once\n",
     "tests/engine/engine_test.cc": '#include <doctest/doctest.h>\n#include <heddle/engine.h>\n#include "queue.h"\n',
     "bench/support.h": "#pragma once\n",
     "bench/a.cc": '#include <heddle/ndarray.h>\n#include "support.h"\n',
@@ -147,6 +182,9 @@ BAD = [
     ("engine/src/engine.cc", "#include <heddle/gone.h>\n", "engine/src/engine.cc:1: no room has a public header <heddle/gone.h>"),
     ("ndarray/src/view.cc", '#include "queue.h"\n', 'ndarray/src/view.cc:1: "queue.h" is no private header of ndarray'),
     ("ndarray/src/view.cc", '#include "../../engine/src/queue.h"\n', "ndarray/src/view.cc:1: \"../../engine/src/queue.h\" is a private header of another room"),
+    ("comm/src/wire/socket.h", '#pragma once\n#include "tcp/mesh.h"\n', "socket.h:2: the floor wire of comm includes mesh.h of tcp; it may include no other"),
+    ("comm/src/backend.h", '#pragma once\n#include "tcp/mesh.h"\n', "backend.h:2: the floor . of comm includes mesh.h of tcp; it may include meet"),
+    ("comm/src/attic/old.h", '#pragma once\n#include "backend.h"\n', "old.h:2: comm has no floor attic"),
     ("bench/a.cc", '#include "../engine/src/queue.h"\n', "bench/a.cc:1: \"../engine/src/queue.h\" is a private header of another room"),
     ("tests/ndarray/view_test.cc", '#include "../../engine/src/queue.h"\n', "tests/ndarray/view_test.cc:1: \"../../engine/src/queue.h\" is a private"),
     ("ndarray/include/heddle/ndarray.h", '#pragma once\n#include "pool.h"\n', "ndarray.h:2: a public header includes the private"),

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "collective.h"
-#include "survivors.h"
+#include "meet/survivors.h"
 
 namespace heddle::detail {
 

@@ -41,9 +41,8 @@ class ThreadedCore final : public EngineCore {
   }
   bool runs_anything() const override;
   void expect_help() override;
-  // For tests: a thread is in wait_all(); what is pushed from here on comes after it.
+  // For tests: a thread is in wait_all(), so what is pushed now comes after it; how often an op went on without a seat.
   bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
-  // For tests: how often an op went on without a seat, so that more threads than workers ran ops.
   std::uint64_t beyond_seats() const { return crew_.in_vain(); }
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
@@ -116,8 +115,7 @@ class ThreadedCore final : public EngineCore {
 
   using Mine = ThreadRole<ThreadedCore>;
   static constinit thread_local Mine mine;
-  // While one lives, the calling thread is `runner`.
-  class ActingAs {
+  class ActingAs {  // while one lives, the calling thread is that runner
    public:
     ActingAs(const ThreadedCore* core, Runner* self) : outer_(mine) { mine = {core, self, mine.starting}; }
     ~ActingAs() { mine = outer_; }

@@ -1,5 +1,5 @@
 // Ranks that wait for each other in a circle.
-#include "circle_search.h"
+#include "tcp/circle_search.h"
 
 #include <memory>
 #include <random>

@@ -14,10 +14,10 @@
 #include <heddle/graph.h>
 
 #include "backend.h"
-#include "host_collectives.h"
-#include "host_group.h"
+#include "host/host_collectives.h"
+#include "host/host_group.h"
+#include "host/stuck.h"
 #include "ranks.h"
-#include "stuck.h"
 
 using namespace heddle;
 using namespace heddle::test;

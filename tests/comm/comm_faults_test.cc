@@ -12,8 +12,8 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
-#include "call_watch.h"
 #include "ranks.h"
+#include "tcp/call_watch.h"
 
 using namespace heddle;
 using namespace heddle::test;

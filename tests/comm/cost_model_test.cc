@@ -8,9 +8,9 @@
 #include <heddle/error.h>
 
 #include "../support/files.h"
-#include "message_collectives.h"
+#include "algorithms/message_collectives.h"
+#include "algorithms/tuning.h"
 #include "thread_ranks.h"
-#include "tuning.h"
 #include "virtual_network.h"
 
 using namespace heddle;

@@ -1,5 +1,5 @@
 // Small reductions that go as one.
-#include "fusion.h"
+#include "calls/fusion.h"
 
 #include <atomic>
 #include <deque>

@@ -21,12 +21,12 @@
 #include <heddle/default_engine.h>
 #include <heddle/launch_environment.h>
 
-#include "host_id.h"
-#include "message.h"
-#include "neighbours.h"
-#include "pair_rendezvous.h"
-#include "rendezvous_wire.h"
-#include "survivors.h"
+#include "calls/pair_rendezvous.h"
+#include "meet/host_id.h"
+#include "meet/rendezvous_wire.h"
+#include "meet/survivors.h"
+#include "tcp/message.h"
+#include "tcp/neighbours.h"
 
 using namespace heddle;
 using namespace heddle::detail;

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "device_ranks.h"
-#include "nccl_backend.h"
+#include "device/device_ranks.h"
+#include "device/nccl_backend.h"
 
 namespace heddle::test {
 

@@ -9,9 +9,9 @@
 
 #include <doctest/doctest.h>
 
-#include "algorithms.h"
-#include "ring_connection.h"
-#include "tcp_transport.h"
+#include "algorithms/algorithms.h"
+#include "tcp/ring_connection.h"
+#include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
 
 using namespace heddle;

@@ -1,4 +1,4 @@
-#include "interfaces.h"
+#include "wire/interfaces.h"
 
 #include <algorithm>
 

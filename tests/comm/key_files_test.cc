@@ -1,4 +1,4 @@
-#include "key_files.h"
+#include "wire/key_files.h"
 
 #include <filesystem>
 #include <string>

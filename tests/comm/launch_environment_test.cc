@@ -8,8 +8,8 @@
 #include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
-#include "ancestor.h"
-#include "host_list.h"
+#include "meet/ancestor.h"
+#include "meet/host_list.h"
 
 using namespace heddle;
 

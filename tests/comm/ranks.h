@@ -14,7 +14,7 @@
 
 #include <heddle/communicator.h>
 
-#include "rendezvous.h"
+#include "meet/rendezvous.h"
 
 namespace heddle::test {
 

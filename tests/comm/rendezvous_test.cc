@@ -1,4 +1,4 @@
-#include "rendezvous.h"
+#include "meet/rendezvous.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,7 @@
 #include <heddle/comm_error.h>
 
 #include "files.h"
-#include "rendezvous_wire.h"
+#include "meet/rendezvous_wire.h"
 
 using namespace heddle;
 using namespace heddle::detail;

@@ -10,11 +10,11 @@
 
 #include <heddle/comm_error.h>
 
-#include "call_watch.h"
-#include "message.h"
-#include "message_collectives.h"
+#include "algorithms/message_collectives.h"
 #include "protocol_seeds.h"
 #include "simulation.h"
+#include "tcp/call_watch.h"
+#include "tcp/message.h"
 
 namespace heddle::test {
 namespace {

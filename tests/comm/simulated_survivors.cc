@@ -7,9 +7,9 @@
 
 #include <heddle/comm_error.h>
 
+#include "meet/survivors.h"
 #include "protocol_seeds.h"
 #include "simulation.h"
-#include "survivors.h"
 
 namespace heddle::test {
 namespace {

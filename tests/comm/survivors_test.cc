@@ -1,5 +1,5 @@
 // How survivors agree, with words that come late or not at all, and deaths at every point; and what stands on that.
-#include "survivors.h"
+#include "meet/survivors.h"
 
 #include <condition_variable>
 #include <deque>

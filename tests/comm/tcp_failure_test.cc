@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
-#include "frame.h"
-#include "mesh.h"
-#include "neighbours.h"
-#include "tcp_transport.h"
+#include "tcp/frame.h"
+#include "tcp/mesh.h"
+#include "tcp/neighbours.h"
+#include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
 
 using namespace heddle;

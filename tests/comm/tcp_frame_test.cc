@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
-#include "frame.h"
-#include "socket.h"
+#include "tcp/frame.h"
+#include "wire/socket.h"
 
 using namespace heddle;
 using namespace heddle::detail;

@@ -1,4 +1,4 @@
-#include "tcp_transport.h"
+#include "tcp/tcp_transport.h"
 
 #include <array>
 #include <cstring>
@@ -9,8 +9,8 @@
 
 #include <doctest/doctest.h>
 
-#include "connection.h"
 #include "thread_ranks.h"
+#include "wire/connection.h"
 
 using namespace heddle;
 using namespace heddle::detail;

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "meet/rendezvous.h"
 #include "ranks.h"
-#include "rendezvous.h"
 
 namespace heddle::test {
 

@@ -1,4 +1,4 @@
-#include "tls_connection.h"
+#include "wire/tls_connection.h"
 
 #include <array>
 #include <poll.h>

@@ -12,8 +12,8 @@
 #include <heddle/comm_keys.h>
 
 #include "files.h"
-#include "security.h"
-#include "tls_connection.h"
+#include "meet/security.h"
+#include "wire/tls_connection.h"
 
 namespace heddle::test {
 

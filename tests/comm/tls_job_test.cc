@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "mesh.h"
-#include "rendezvous.h"
-#include "tcp_transport.h"
+#include "meet/rendezvous.h"
+#include "tcp/mesh.h"
+#include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
 #include "tls_ends.h"
 

@@ -7,7 +7,7 @@
 
 #include <heddle/cost_model.h>
 
-#include "algorithms.h"
+#include "algorithms/algorithms.h"
 
 namespace heddle::test {
 

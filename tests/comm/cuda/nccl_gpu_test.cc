@@ -12,7 +12,7 @@
 #include <heddle/communicator.h>
 #include <heddle/stream_ops.h>
 
-#include "device_ranks.h"
+#include "device/device_ranks.h"
 #include "files.h"
 #include "ranks.h"
 

@@ -1,0 +1,113 @@
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+#include "device/device_ranks.h"
+#include "doctor/doctor_checks.h"
+#include "tcp/mpi_wires.h"
+
+namespace heddle::detail {
+namespace {
+
+using Level = Finding::Level;
+
+// The program in PATH, or "".
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = folder + "/" + name;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return "";
+}
+
+std::string first_line_of(const char* command) {
+  FILE* pipe = ::popen(command, "r");
+  if (!pipe) return "";
+  char line[200] = "";
+  const bool there = std::fgets(line, sizeof line, pipe) != nullptr;
+  ::pclose(pipe);
+  std::string text = there ? line : "";
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void examine_cores(Findings& findings) {
+  cpu_set_t set;
+  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+  const long allowed = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online;
+  std::string text = std::to_string(allowed) + " of " + std::to_string(online) + " by affinity";
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double most = 0, period = 0;
+  const bool limited = file >> most >> period && period > 0;
+  if (limited) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.1f", most / period);
+    text += std::string(", ") + number + " by the control group";
+  }
+  const bool fewer = limited && most / period < static_cast<double>(allowed);
+  findings.push_back({fewer ? Level::note : Level::ok, "cores", text});
+  std::error_code none;
+  int nodes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", none)) {
+    const std::string name = entry.path().filename();
+    nodes += name.starts_with("node") && name.size() > 4 && name[4] >= '0' && name[4] <= '9';
+  }
+  findings.push_back({Level::ok, "NUMA",
+                      nodes == 0 ? "unknown" : std::to_string(nodes) + (nodes == 1 ? " node" : " nodes")});
+}
+
+// Found or not, neither is wrong: nothing needs it.
+void examine_program(Findings& findings, const char* subject, const char* name, const char* without) {
+  const std::string file = find_program(name);
+  findings.push_back({file.empty() ? Level::note : Level::ok, subject,
+                      file.empty() ? std::string("no ") + name + " in PATH: " + without : file});
+}
+
+void examine_library(Findings& findings, const char* subject, const char* name) {
+  void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  findings.push_back(
+      {library ? Level::ok : Level::note, subject, std::string(name) + (library ? "" : " is not there")});
+  if (library) ::dlclose(library);
+}
+
+void examine_nccl(Findings& findings) {
+  if (!nccl()) {
+    findings.push_back({Level::note, "NCCL", "not in this build: no collectives on GPUs; docs/comm.md"});
+    return;
+  }
+  try {
+    const int devices = nccl()->devices();
+    findings.push_back({devices ? Level::ok : Level::note, "NCCL",
+                        nccl()->version() + ", " + std::to_string(devices) +
+                            (devices == 1 ? " GPU" : " GPUs") + " for HEDDLE_COMM_BACKEND=nccl"});
+  } catch (const std::exception& error) {
+    findings.push_back({Level::problem, "NCCL", error.what()});
+  }
+}
+
+}  // namespace
+
+void examine_others(Findings& findings) {
+  examine_cores(findings);
+  const std::string mpirun = find_program("mpirun");
+  const std::string version = mpirun.empty() ? "" : first_line_of("mpirun --version 2>/dev/null");
+  findings.push_back(mpirun.empty() ? Finding{Level::note, "MPI", "no mpirun in PATH"}
+                                    : Finding{Level::ok, "MPI", mpirun + ", " + version});
+  const std::string mpi = mpi_library();
+  findings.push_back({Level::ok, "backend mpi",
+                      mpi.empty() ? "not in this build: cmake -DHEDDLE_MPI=ON" : "in this build: " + mpi});
+  examine_program(findings, "Slurm", "srun", "not a host of a Slurm cluster, or not for this user");
+  examine_program(findings, "ssh", "ssh", "heddle launch --hosts cannot reach other hosts");
+  examine_library(findings, "CUDA", "libcuda.so.1");
+  examine_nccl(findings);
+}
+
+}  // namespace heddle::detail

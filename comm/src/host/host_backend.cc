@@ -1,0 +1,73 @@
+#include "host/host_backend.h"
+
+#include <algorithm>
+
+namespace heddle::detail {
+
+HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epoch,
+                         std::shared_ptr<HostMemory> memory, std::unique_ptr<Liveness> liveness,
+                         const BackendOptions& options)
+    : name_(std::move(name)),
+      options_(options),
+      memory_(std::move(memory)),
+      group_(Segment(memory_->segment(), size), rank, options.timeout, std::move(liveness)),
+      direct_(group_, *memory_),
+      pipes_(group_),
+      messages_(pipes_, options.reproducible, false),
+      numbers_(size, epoch, options.algorithm),
+      line_(group_, options.timeout),
+      survivors_(line_, options.timeout, epoch + 1),
+      keeper_([this] { keep_beating(); }) {}
+
+HostBackend::~HostBackend() {
+  {
+    std::lock_guard guard(mutex_);
+    closing_ = true;
+  }
+  closes_.notify_one();
+  keeper_.join();
+}
+
+// A stopped process is told from one that computes by this thread alone.
+void HostBackend::keep_beating() {
+  const auto pause = std::clamp<std::chrono::milliseconds>(
+      options_.timeout / 20, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
+  std::unique_lock lock(mutex_);
+  while (!closes_.wait_for(lock, pause, [this] { return closing_; })) group_.beat();
+}
+
+void HostBackend::run(Collective& call) {
+  numbers_.number(call.record);
+  group_.record(call.record);
+  try {
+    carry(call);
+  } catch (const RemoteFailure&) {
+    group_.record_end(call.record, true);
+    if (!call.record.failed) throw;
+    return;
+  } catch (const std::exception& error) {
+    group_.record_end(call.record, true);
+    if (!group_.given_up())
+      abort("rank " + std::to_string(rank()) + " failed in " + call.record.to_string() + ": " + error.what());
+    throw;
+  }
+  group_.record_end(call.record, call.record.failed);
+}
+
+void HostBackend::carry(Collective& call) {
+  const Kind kind = call.record.kind;
+  const bool pair = kind == Kind::send || kind == Kind::recv;
+  const bool direct =
+      call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
+  if (!pair && kind != Kind::all_to_all && direct) return direct_.run(call);
+  // Messages alone would not show that two ranks both take themselves for the root.
+  if (!pair) direct_.agree(call);
+  std::vector<std::byte> unwanted;
+  if (call.record.failed) {  // what the other one sends all the same has to go somewhere
+    unwanted.resize(call.bytes());
+    call.in = call.out = unwanted.data();
+  }
+  messages_.run(call);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,60 @@
+// The backend of ranks that share a host's memory: threads ("local") or processes ("shm").
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "algorithms/message_collectives.h"
+#include "backend.h"
+#include "call_numbers.h"
+#include "host/host_collectives.h"
+#include "host/host_line.h"
+#include "host/pipe_transport.h"
+
+namespace heddle::detail {
+
+// What the ranks of a host have in common, as one of them sees it.
+struct HostMemory : Reach {
+  virtual std::byte* segment() const = 0;  // Segment::bytes(), zeros at first
+  virtual std::shared_ptr<std::byte> allocate(
+      std::size_t bytes) = 0;  // that others can reach; null: there is none
+};
+
+class HostBackend final : public Backend {
+ public:
+  HostBackend(std::string name, int rank, int size, std::uint32_t epoch, std::shared_ptr<HostMemory> memory,
+              std::unique_ptr<Liveness> liveness, const BackendOptions& options);
+  ~HostBackend() override;
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::string name() const override { return name_; }
+  void run(Collective& call) override;
+  void abort(const std::string& why) noexcept override { group_.give_up(Fault::aborted, rank(), why); }
+  std::shared_ptr<std::byte> allocate_shared(std::size_t bytes) override { return memory_->allocate(bytes); }
+  std::string flight_recorder() const override { return group_.flight_recorder(); }
+  Survivors& survivors() override { return survivors_; }
+
+ private:
+  void carry(Collective& call);
+  void keep_beating();
+
+  const std::string name_;
+  const BackendOptions options_;
+  const std::shared_ptr<HostMemory> memory_;
+  HostGroup group_;
+  HostCollectives direct_;
+  PipeTransport pipes_;
+  MessageCollectives messages_;
+  CallNumbers numbers_;
+  HostLine line_;
+  Survivors survivors_;
+  std::mutex mutex_;  // guards closing_
+  std::condition_variable closes_;
+  bool closing_ = false;
+  std::thread keeper_;  // says that this rank lives
+};
+
+}  // namespace heddle::detail

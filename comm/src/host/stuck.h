@@ -1,0 +1,14 @@
+// Which ranks wait for each other, so that none of them will ever go on.
+#pragma once
+
+#include <vector>
+
+#include "host/segment.h"
+
+namespace heddle::detail {
+
+// By rank. A rank is stuck if it waits, and all that it waits for would have to be done by stuck ranks. Any thread or
+// process, while the ranks go on: what it finds is true, and stays true.
+std::vector<bool> stuck_ranks(const Segment& segment);
+
+}  // namespace heddle::detail

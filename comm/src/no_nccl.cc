@@ -1,8 +1,0 @@
-// What a build without NCCL says when it is asked for it.
-#include "device_ranks.h"
-
-namespace heddle::detail {
-
-DeviceLibrary* nccl() { return nullptr; }
-
-}  // namespace heddle::detail

@@ -1,0 +1,59 @@
+#include "tcp/call_watch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace heddle::detail {
+
+CallWatch::CallWatch(int rank, int size)
+    : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)), ahead_(others_.size()) {}
+
+// Devices do not compare what they are given: two calls may have fitted by chance, and show in the history alone.
+bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
+  return theirs.agreement == mine.agreement && theirs.history == mine.history;
+}
+
+Failure CallWatch::differ(int rank, const CallRecord& theirs, const CallRecord& mine) const {
+  std::string first = "rank " + std::to_string(rank_) + " called " + mine.to_string();
+  std::string second = "rank " + std::to_string(rank) + " called " + theirs.to_string();
+  if (rank < rank_) std::swap(first, second);
+  if (theirs.agreement == mine.agreement) second += ", but something else before";
+  return {Failure::Type::mismatch, rank, "the ranks do not call the same: " + first + "; " + second};
+}
+
+std::optional<Failure> CallWatch::began(const CallRecord& call) {
+  if (!is_of_all(call)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  begun_[call.sequence % kKept] = call;
+  latest_ = call.sequence;
+  for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
+    const auto& other = ahead_[rank];
+    if (!other || other->sequence > latest_) continue;
+    if (other->sequence == latest_ && !same(*other, call))
+      return differ(static_cast<int>(rank), *other, call);
+    ahead_[rank].reset();
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> CallWatch::told(int rank, const CallRecord& call) {
+  if (!is_of_all(call)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  std::uint64_t& latest = others_[static_cast<std::size_t>(rank)];
+  latest = std::max(latest, call.sequence);
+  if (call.sequence > latest_) {
+    ahead_[static_cast<std::size_t>(rank)] = call;
+    return std::nullopt;
+  }
+  const CallRecord& mine = begun_[call.sequence % kKept];
+  if (mine.sequence != call.sequence || same(call, mine)) return std::nullopt;
+  return differ(rank, call, mine);
+}
+
+std::uint64_t CallWatch::latest_of(int rank) {
+  const std::lock_guard lock(mutex_);
+  return others_[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,123 @@
+#include "tcp/neighbours.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <unistd.h>
+
+#include <heddle/comm_error.h>
+
+#include "host/shared_memory.h"
+#include "meet/host_id.h"
+#include "tcp/ring_connection.h"
+
+namespace heddle::detail {
+namespace {
+
+// What lies between two ranks, in the memory of the lower one.
+struct Pair {
+  Ring up, down;  // to the higher rank, to the lower one
+};
+
+std::size_t bytes_of(int rank, int size) { return static_cast<std::size_t>(size - rank - 1) * sizeof(Pair); }
+
+struct Card {
+  int pid = 0, fd = -1;  // -1: no memory to share
+  std::string host{};
+  std::string to_string() const { return std::to_string(pid) + " " + std::to_string(fd) + " " + host; }
+  static Card from(const std::string& text) {
+    Card card;
+    std::istringstream words(text);
+    words >> card.pid >> card.fd >> std::ws;
+    std::getline(words, card.host);
+    return card;
+  }
+};
+
+std::vector<int> numbers_of(const std::vector<Card>& cards) {
+  std::map<std::string, int> numbers;
+  std::vector<int> hosts;
+  for (const Card& card : cards)
+    hosts.push_back(numbers.try_emplace(card.host, static_cast<int>(numbers.size())).first->second);
+  return hosts;
+}
+
+class Neighbours {
+ public:
+  Neighbours(Rendezvous& rendezvous, Mesh& mesh) : rendezvous_(rendezvous), mesh_(mesh) {}
+
+  std::vector<int> meet(const std::string& name) {
+    const int size = rendezvous_.size(), rank = rendezvous_.rank();
+    Card mine{getpid(), -1, name + "/" + memory_world()};
+    if (rank + 1 < size) make_own(mine, bytes_of(rank, size));
+    for (const std::string& text : rendezvous_.all_gather(mine.to_string()))
+      cards_.push_back(Card::from(text));
+    const std::vector<int> hosts = numbers_of(cards_);
+    const auto several = [&](int host) { return std::count(hosts.begin(), hosts.end(), host) > 1; };
+    const bool one_host = hosts.back() == 0 && std::count(hosts.begin(), hosts.end(), 0) == size;
+    // Whoever asks for sockets on one host is to get them.
+    if (!one_host && std::any_of(hosts.begin(), hosts.end(), several)) connect(hosts);
+    return hosts;
+  }
+
+ private:
+  void make_own(Card& mine, std::size_t bytes) {
+    try {
+      file_ = make_memory(bytes);
+      own_ = map_memory(file_, bytes);
+      mine.fd = file_.fd();
+    } catch (const CommError&) {  // then these ranks keep their sockets
+    }
+  }
+
+  // The higher rank maps the lower one's memory, and says whose it could not.
+  void connect(const std::vector<int>& hosts) {
+    const int size = rendezvous_.size(), rank = rendezvous_.rank();
+    std::vector<std::shared_ptr<std::byte>> mapped(static_cast<std::size_t>(size));
+    std::string done(static_cast<std::size_t>(size), '0');
+    for (int lower = 0; lower < rank; ++lower) {
+      const auto at = static_cast<std::size_t>(lower);
+      if (hosts[at] != hosts[static_cast<std::size_t>(rank)] || cards_[at].fd < 0) continue;
+      if ((mapped[at] = map_of(cards_[at], bytes_of(lower, size)))) done[at] = '1';
+    }
+    const std::vector<std::string> all = rendezvous_.all_gather(done);
+    for (int other = 0; other < size; ++other) {
+      const int low = std::min(other, rank), high = std::max(other, rank);
+      const std::string& said = all[static_cast<std::size_t>(high)];
+      if (low == high || said.size() != all.size() || said[static_cast<std::size_t>(low)] != '1') continue;
+      const auto& memory = low == rank ? own_ : mapped[static_cast<std::size_t>(low)];
+      if (!memory)
+        throw CommError("rank " + std::to_string(other) + " says that it shares memory, which it does not");
+      replace(other, reinterpret_cast<Pair*>(memory.get())[high - low - 1], memory);
+    }
+  }
+
+  static std::shared_ptr<std::byte> map_of(const Card& card, std::size_t bytes) {
+    try {
+      return map_memory_of(card.pid, card.fd, bytes);
+    } catch (const CommError&) {  // the system forbids it: they keep their sockets
+      return nullptr;
+    }
+  }
+
+  void replace(int other, Pair& pair, std::shared_ptr<void> memory) {
+    auto& data = mesh_.links[static_cast<std::size_t>(other)].data;
+    const bool higher = other > mesh_.rank;
+    data = ring_connection(std::move(data), higher ? pair.up : pair.down, higher ? pair.down : pair.up,
+                           std::move(memory));
+  }
+
+  Rendezvous& rendezvous_;
+  Mesh& mesh_;
+  std::vector<Card> cards_;
+  Socket file_;
+  std::shared_ptr<std::byte> own_;
+};
+
+}  // namespace
+
+std::vector<int> meet_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::string& name) {
+  return Neighbours(rendezvous, mesh).meet(name);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,98 @@
+#include "tcp/tcp_backend.h"
+
+#include "algorithms/tuning.h"
+#include "meet/host_id.h"
+#include "tcp/mpi_wires.h"
+#include "wire/interfaces.h"
+
+namespace heddle::detail {
+namespace {
+
+bool one_host(Rendezvous& rendezvous) {
+  const std::vector<std::string> hosts = rendezvous.all_gather(network_world());
+  for (const std::string& other : hosts) {
+    if (other != hosts[0]) return false;
+  }
+  return true;
+}
+
+// With wires of its own, which nobody encrypts.
+TcpParts connect(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp) {
+  const NetworkCost cost = agreed_tuning(rendezvous, options.tuning);
+  tcp.address = choose_address("", one_host(rendezvous));
+  tcp.timeout = options.timeout;
+  tcp.security = SecurityPolicy::from_environment().at(
+      tcp.address, "rank " + std::to_string(rendezvous.rank()) + " would listen at " + tcp.address);
+  if (tcp.wires && tcp.security.encrypts()) {
+    throw InvalidArgument(
+        "the communication backend '" + tcp.name +
+        "' does not encrypt what leaves the host: HEDDLE_COMM_INSECURE=1 says that the network is "
+        "trusted; 'tcp' encrypts");
+  }
+  return {make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), cost};
+}
+
+}  // namespace
+
+TcpBackend::TcpBackend(TcpParts parts, const BackendOptions& options)
+    : transport_(std::move(parts.transport)),
+      collectives_(*transport_, options.reproducible, true, parts.cost),
+      numbers_(transport_->size(), parts.epoch, options.algorithm),
+      algorithm_(options.algorithm),
+      survivors_(transport_->line(), options.timeout, parts.epoch + 1) {}
+
+void TcpBackend::run(Collective& call) {
+  numbers_.number(call);
+  const Entries entries = record(call);
+  std::vector<std::byte> unwanted;
+  if (call.record.failed) make_room(call, unwanted);
+  try {
+    collectives_.run(call);
+  } catch (const RemoteFailure&) {
+    end(entries, true);
+    throw;
+  } catch (const std::exception& error) {
+    end(entries, true);
+    abort("rank " + std::to_string(rank()) + " failed in " + call.record.to_string() + ": " + error.what());
+    throw;
+  }
+  end(entries, call.record.failed);
+}
+
+TcpBackend::Entries TcpBackend::record(Collective& call) {
+  if (call.members.empty()) return {recorder_.begin(call.record)};
+  Entries entries;
+  for (CallRecord& member : call.members) entries.push_back(recorder_.begin(member));
+  return entries;
+}
+
+void TcpBackend::end(const Entries& entries, bool failed) {
+  for (const std::size_t entry : entries) recorder_.end(entry, failed);
+}
+
+// What the others send all the same has to go somewhere.
+void TcpBackend::make_room(Collective& call, std::vector<std::byte>& unwanted) const {
+  std::size_t most = call.bytes() * static_cast<std::size_t>(size());
+  for (const auto* counts : {&call.in_counts, &call.out_counts}) {
+    for (std::int64_t count : *counts) most += static_cast<std::size_t>(count) * call.element();
+  }
+  unwanted.resize(most);
+  call.in = call.out = unwanted.data();
+}
+
+TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options) {
+  return connect(rendezvous, options, {});
+}
+
+std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options) {
+  return std::make_unique<TcpBackend>(connect_tcp(rendezvous, options), options);
+}
+
+std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options) {
+  TcpOptions tcp;
+  tcp.name = "mpi";
+  tcp.wires = mpi_wires();
+  return std::make_unique<TcpBackend>(connect(rendezvous, options, std::move(tcp)), options);
+}
+
+}  // namespace heddle::detail

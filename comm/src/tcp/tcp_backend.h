@@ -1,0 +1,54 @@
+// The backends of ranks that only have messages: TCP, on one host or several, and MPI. NCCL's builds on it.
+#pragma once
+
+#include <heddle/cost_model.h>
+
+#include "algorithms/message_collectives.h"
+#include "backend.h"
+#include "call_numbers.h"
+#include "recorder.h"
+#include "tcp/tcp_transport.h"
+
+namespace heddle::detail {
+
+struct TcpParts {
+  std::unique_ptr<MeshTransport> transport;
+  std::uint32_t epoch;
+  NetworkCost cost;
+};
+// Blocks until all ranks are connected.
+TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options);
+
+class TcpBackend : public Backend {
+ public:
+  TcpBackend(TcpParts parts, const BackendOptions& options);
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  std::string name() const override { return transport_->name(); }
+  void abort(const std::string& why) noexcept override { transport_->abort(why); }
+  std::string flight_recorder() const override { return recorder_.to_string(rank()); }
+  Survivors& survivors() override { return survivors_; }
+  void run(Collective& call) override;
+  bool may_fuse(const Collective& call) const override { return collectives_.may_fuse(call, algorithm_); }
+
+ protected:
+  MeshTransport& transport() { return *transport_; }
+  CallNumbers& numbers() { return numbers_; }
+  Recorder& recorder() { return recorder_; }
+
+ private:
+  using Entries = std::vector<std::size_t>;
+  Entries record(Collective& call);
+  void end(const Entries& entries, bool failed);
+  void make_room(Collective& call, std::vector<std::byte>& unwanted) const;
+
+  const std::unique_ptr<MeshTransport> transport_;
+  MessageCollectives collectives_;
+  CallNumbers numbers_;
+  const Algorithm algorithm_;
+  Recorder recorder_;
+  Survivors survivors_;
+};
+
+}  // namespace heddle::detail
