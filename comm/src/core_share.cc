@@ -1,6 +1,5 @@
 #include "core_share.h"
 
-#include <algorithm>
 #include <sched.h>
 
 namespace heddle::detail {
@@ -13,11 +12,6 @@ constexpr std::chrono::microseconds kSomebodyRan{3};
 constexpr std::chrono::milliseconds kStay{2};
 
 }  // namespace
-
-int usable_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 void CoreShare::yield() {
   const auto before = Clock::now();

@@ -18,7 +18,4 @@ class CoreShare {
   std::chrono::steady_clock::time_point left_{};  // a core, the last time
 };
 
-// That this process may use.
-int usable_cores();
-
 }  // namespace heddle::detail

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 #include <system_error>
-#include <thread>
+
+#include <heddle/usable_cores.h>
 
 #include "graph_state.h"
 #include "op_memory.h"
@@ -22,10 +23,7 @@ constexpr int kSlow =
     2;  // ticks in a row that make a runner give up doing all alone: one may be the system's doing
 constexpr int kNextTrial = 256;  // ticks until it tries again
 
-int worker_count(int wanted) {
-  if (wanted > 0) return wanted;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
+int worker_count(int wanted) { return wanted > 0 ? wanted : usable_cores().count(); }
 
 }  // namespace
 

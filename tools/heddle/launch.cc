@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include <heddle/usable_cores.h>
+
 #include "command.h"
 #include "launch/job.h"
 #include "launch/plan.h"
@@ -99,7 +101,7 @@ std::vector<std::string> with_values(std::vector<std::string> variables) {
 }
 
 void share_cores(Environment& environment, int local_size) {
-  const std::string share = std::to_string(std::max(1, usable_cores() / local_size));
+  const std::string share = std::to_string(std::max(1, usable_cores().count() / local_size));
   for (const char* name : {"HEDDLE_WORKERS", "OMP_NUM_THREADS"}) {
     if (!std::getenv(name) && !environment.contains(name)) environment[name] = share;
   }

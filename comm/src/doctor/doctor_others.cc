@@ -2,11 +2,11 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
-#include <fstream>
-#include <sched.h>
 #include <sstream>
 #include <string>
 #include <unistd.h>
+
+#include <heddle/usable_cores.h>
 
 #include "device/device_ranks.h"
 #include "doctor/doctor_checks.h"
@@ -40,19 +40,15 @@ std::string first_line_of(const char* command) {
 }
 
 void examine_cores(Findings& findings) {
-  cpu_set_t set;
-  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
-  const long allowed = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online;
-  std::string text = std::to_string(allowed) + " of " + std::to_string(online) + " by affinity";
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double most = 0, period = 0;
-  const bool limited = file >> most >> period && period > 0;
-  if (limited) {
+  const UsableCores cores = usable_cores();
+  std::string text =
+      std::to_string(cores.by_affinity) + " of " + std::to_string(cores.online) + " by affinity";
+  if (cores.by_quota > 0) {
     char number[32];
-    std::snprintf(number, sizeof number, "%.1f", most / period);
+    std::snprintf(number, sizeof number, "%.1f", cores.by_quota);
     text += std::string(", ") + number + " by the control group";
   }
-  const bool fewer = limited && most / period < static_cast<double>(allowed);
+  const bool fewer = cores.by_quota > 0 && cores.by_quota < cores.by_affinity;
   findings.push_back({fewer ? Level::note : Level::ok, "cores", text});
   std::error_code none;
   int nodes = 0;

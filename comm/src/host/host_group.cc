@@ -10,6 +10,8 @@
 
 #include <linux/futex.h>
 
+#include <heddle/usable_cores.h>
+
 #include "host/stuck.h"
 #include "recorder.h"
 
@@ -69,7 +71,7 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
       rank_(rank),
       timeout_(timeout),
       liveness_(std::move(liveness)),
-      crowded_(segment.size() > usable_cores()),
+      crowded_(segment.size() > usable_cores().count()),
       pulses_(static_cast<std::size_t>(segment.size())) {
   mine().presence.store(Presence::there, std::memory_order_release);
 }

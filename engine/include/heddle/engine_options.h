@@ -14,7 +14,7 @@ enum class Scheduler {
 
 struct EngineOptions {
   Scheduler scheduler = Scheduler::threaded;
-  int workers = 0;         // worker threads; 0: one a core. Only for threaded.
+  int workers = 0;         // worker threads; 0: usable_cores().count(). Only for threaded.
   std::uint64_t seed = 0;  // only for fuzz
   // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
   // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.

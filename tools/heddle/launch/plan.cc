@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <fstream>
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
-#include <unistd.h>
 
 namespace heddle::tool {
 namespace {
@@ -34,12 +31,6 @@ Host parse_host(const std::string& word) {
   if (host.name.empty() || host.name.front() == '-' || odd) refuse(word);
   if (host.name == "localhost") host.name.clear();
   return host;
-}
-
-double quota() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double most = 0, period = 0;
-  return file >> most >> period && period > 0 ? most / period : 0;  // "max" is no number
 }
 
 }  // namespace
@@ -80,15 +71,6 @@ Environment identity(const RankPlan& rank, int size, const std::string& rendezvo
           {"HEDDLE_LOCAL_RANK", std::to_string(rank.local_rank)},
           {"HEDDLE_LOCAL_SIZE", std::to_string(rank.local_size)},
           {"HEDDLE_RENDEZVOUS", rendezvous}};
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  int cores = ::sched_getaffinity(0, sizeof set, &set) == 0
-                  ? CPU_COUNT(&set)
-                  : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  if (const double most = quota(); most > 0) cores = std::min(cores, static_cast<int>(std::ceil(most)));
-  return std::max(cores, 1);
 }
 
 std::vector<int> cores_of(int local_rank, int local_size) {

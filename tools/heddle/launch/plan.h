@@ -29,9 +29,6 @@ using Environment = std::map<std::string, std::string>;
 // HEDDLE_RANK and its kin.
 Environment identity(const RankPlan& rank, int size, const std::string& rendezvous);
 
-// How many cores this process may use, by affinity and by its control group's quota; 1 at least.
-int usable_cores();
-
 // Those of this process's cores that are rank `local_rank`'s own, as even as can be; empty if there are fewer than ranks.
 std::vector<int> cores_of(int local_rank, int local_size);
 
