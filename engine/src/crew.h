@@ -38,7 +38,7 @@ class Crew {
   std::function<void()> work_;
   std::atomic<int> wanted_{0};  // threads in await_seat()
   std::atomic<std::uint64_t> in_vain_{0};
-  std::mutex mutex_;            // guards all below
+  std::mutex mutex_;  // guards all below
   std::condition_variable released_;
   int blocked_ = 0;
   std::deque<std::thread> threads_;

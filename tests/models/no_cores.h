@@ -3,6 +3,8 @@
 
 #include <product/cores.h>
 
+#include <heddle/usable_cores.h>
+
 namespace heddle::detail {
 
 bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
@@ -10,3 +12,10 @@ void allow(const cpu_set_t&) noexcept {}
 void change_core() noexcept {}
 
 }  // namespace heddle::detail
+
+namespace heddle {
+
+int UsableCores::count() const { return 1; }  // models say how many workers they want
+UsableCores usable_cores(const std::string&) { return {}; }
+
+}  // namespace heddle

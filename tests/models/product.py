@@ -56,7 +56,7 @@ SMALLER = {
 
 # Of the whole engine, engine_sources.inc has all sources but these. Traces are off.
 LEFT_OUT = """arena_tbb check cores default_engine fork fuzz naive op_memory trace trace_buffer trace_clock trace_file
-    trace_recorder""".split()
+    trace_recorder usable_cores""".split()
 
 
 def write(file, text):

@@ -12,6 +12,7 @@
 
 #include "calls/comm_options.h"
 #include "doctor/doctor_checks.h"
+#include "meet/environment.h"
 #include "meet/security.h"
 #include "wire/interfaces.h"
 
