@@ -26,12 +26,12 @@ FLOORS = {
         "meet": ["wire"],
         ".": ["meet"],
         "algorithms": ["meet", "."],
-        "codecs": [],
         "host": ["wire", "meet", ".", "algorithms"],
-        "tcp": ["wire", "meet", ".", "algorithms", "host"],
+        "tcp": ["wire", "meet", ".", "algorithms"],
         "device": ["meet", ".", "tcp"],
-        "calls": ["meet", ".", "host", "device"],
-        "doctor": ["wire", "meet", ".", "tcp", "device", "calls"],
+        "calls": ["wire", "meet", ".", "device"],
+        "codecs": ["calls"],
+        "doctor": ["wire", "meet", "tcp", "device"],
     },
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every room's public headers
@@ -99,6 +99,8 @@ class House:
     def check_include(self, room, file, number, public, angled, name):
         if name.startswith("heddle/"):
             self.check_public(room, file, number, angled, name)
+        elif angled and self.is_private(room, file, name):
+            self.say(file, number, f'write "{name}": angles are for public headers and other projects')
         elif angled:
             if public and not STANDARD_HEADER.match(name):
                 self.say(file, number, f"a public header shows <{name}>, which is not of the standard library")
@@ -117,6 +119,11 @@ class House:
             allowed = ", ".join(ROOMS[room]) or "no other room"
             self.say(file, number, f"{room} includes <{name}> of {owner}; it may include {allowed}")
 
+    def is_private(self, room, file, name):
+        parts = file.relative_to(self.root).parts
+        rooms = [parts[1]] if room == "tests" and len(parts) > 2 else [room]
+        return ".." in Path(name).parts or any((self.root / one / "src" / name).is_file() for one in rooms)
+
     def check_private(self, room, file, number, name):
         """A quoted header lies beside the file or in the private part of its own room (for tests: the tested room)."""
         parts = file.relative_to(self.root).parts
@@ -130,14 +137,18 @@ class House:
         target = found[0].resolve()
         if not any(folder.resolve() in target.parents for folder in [*own, self.root / room]):
             self.say(file, number, f'"{name}" is a private header of another room')
+        elif any((self.root / one / "include").resolve() in target.parents for one in ROOMS):
+            self.say(file, number, f'"{name}" is a public header: write <heddle/...>')
         elif room in FLOORS:
             self.check_floor(room, file, number, target)
 
     def check_floor(self, room, file, number, target):
-        def floor_of(path):
-            return (path.relative_to(self.root / room / "src").parts[:-1] or (".",))[0]
+        source = (self.root / room / "src").resolve()
 
-        own, other = floor_of(file), floor_of(target)
+        def floor_of(path):
+            return (path.relative_to(source).parts[:-1] or (".",))[0] if source in path.parents else "outside src"
+
+        own, other = floor_of(file.resolve()), floor_of(target)
         known = FLOORS[room]
         if own not in known:
             self.say(file, number, f"{room} has no floor {own}")
@@ -184,6 +195,13 @@ BAD = [
     ("ndarray/src/view.cc", '#include "../../engine/src/queue.h"\n', "ndarray/src/view.cc:1: \"../../engine/src/queue.h\" is a private header of another room"),
     ("comm/src/wire/socket.h", '#pragma once\n#include "tcp/mesh.h"\n', "socket.h:2: the floor wire of comm includes mesh.h of tcp; it may include no other"),
     ("comm/src/backend.h", '#pragma once\n#include "tcp/mesh.h"\n', "backend.h:2: the floor . of comm includes mesh.h of tcp; it may include meet"),
+    ("comm/src/wire/socket.h", "#pragma once\n#include <tcp/mesh.h>\n", 'socket.h:2: write "tcp/mesh.h"'),
+    ("comm/src/wire/socket.h", '#pragma once\n#include "../tcp/mesh.h"\n', "socket.h:2: the floor wire of comm includes mesh.h"),
+    ("comm/src/wire/tls/key.h", '#pragma once\n#include "tcp/mesh.h"\n', "key.h:2: the floor wire of comm includes mesh.h"),
+    ("comm/src/wire/copy.cu", '#include "tcp/mesh.h"\n', "copy.cu:1: the floor wire of comm includes mesh.h"),
+    ("comm/probe.cc", '#include "backend.h"\n', "probe.cc:1: comm has no floor outside src"),
+    ("engine/src/engine.cc", '#include "../include/heddle/engine.h"\n', "engine.cc:1: \"../include/heddle/engine.h\" is a public header"),
+    ("bench/a.cc", "#include <../engine/src/queue.h>\n", 'a.cc:1: write "../engine/src/queue.h"'),
     ("comm/src/attic/old.h", '#pragma once\n#include "backend.h"\n', "old.h:2: comm has no floor attic"),
     ("bench/a.cc", '#include "../engine/src/queue.h"\n', "bench/a.cc:1: \"../engine/src/queue.h\" is a private header of another room"),
     ("tests/ndarray/view_test.cc", '#include "../../engine/src/queue.h"\n', "tests/ndarray/view_test.cc:1: \"../../engine/src/queue.h\" is a private"),
@@ -216,6 +234,9 @@ def problems_with(change):
 
 def self_test():
     wrong = [f"a good tree is blamed: {problem}" for problem in problems_with({})]
+    for room, floors in FLOORS.items():
+        for at, (floor, below) in enumerate(floors.items()):
+            wrong += [f"{room}: {floor} looks up, to {one}" for one in below if one not in list(floors)[:at]]
     for name, text, expected in BAD:
         problems = problems_with({name: text})
         if not any(expected in problem for problem in problems):

@@ -19,7 +19,9 @@ struct BackendOptions {
   int gpu = -1;                                 // of nccl; -1: one for each rank of a host
 };
 
-class StreamCalls;
+inline constexpr int kMostLocalRanks = 1024;  // that share memory
+
+class StreamCalls;  // of what is above
 
 class Backend {
  public:
@@ -55,6 +57,7 @@ class Backend {
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options);
+std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const BackendOptions& options);
 
 }  // namespace heddle::detail

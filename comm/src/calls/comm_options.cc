@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "device/nccl_backend.h"
-#include "meet/environment.h"
+#include "wire/environment.h"
 
 namespace heddle::detail {
 namespace {

@@ -15,6 +15,5 @@ std::string backend_name(const CommOptions& options);
 // "auto": shm if all ranks share a host, else tcp. Throws InvalidArgument for a name that there is not.
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options);
-std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options);
 
 }  // namespace heddle::detail

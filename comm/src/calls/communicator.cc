@@ -10,7 +10,6 @@
 #include "calls/comm_state.h"
 #include "calls/pair_rendezvous.h"
 #include "device/stream_calls.h"
-#include "host/segment.h"
 
 namespace heddle {
 
@@ -185,9 +184,9 @@ std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, c
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
-  if (size < 1 || size > detail::kMostRanks) {
+  if (size < 1 || size > detail::kMostLocalRanks) {
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
-                          std::to_string(detail::kMostRanks));
+                          std::to_string(detail::kMostLocalRanks));
   }
   std::vector<std::shared_ptr<Communicator>> ranks;
   for (auto& backend : detail::make_local_backends(size, detail::backend_options(options))) {

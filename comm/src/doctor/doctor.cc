@@ -10,10 +10,9 @@
 #include <heddle/doctor.h>
 #include <heddle/launch_environment.h>
 
-#include "calls/comm_options.h"
 #include "doctor/doctor_checks.h"
-#include "meet/environment.h"
 #include "meet/security.h"
+#include "wire/environment.h"
 #include "wire/interfaces.h"
 
 namespace heddle::detail {

@@ -23,7 +23,6 @@ inline constexpr std::size_t kPipe = 128 << 10;   // a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
 inline constexpr std::size_t kSurvivorWord = 1024;  // in pieces of 8 bytes
-inline constexpr int kMostRanks = 1024;
 
 // Says that a rank has come to a call, with what, and the data if there are few. There are two of them, taken in turn:
 // who comes to call n+2 has seen all others at n+1, so nobody looks at n any more.

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "host/host_backend.h"
-#include "host/shared_memory.h"
 #include "meet/host_id.h"
+#include "wire/shared_memory.h"
 
 namespace heddle::detail {
 namespace {
@@ -157,8 +157,8 @@ Own make_own(int rank, int size) {
   Own own;
   try {
     own.card.world = "nowhere";
-    if (size > kMostRanks) {
-      throw CommError("shared memory is for " + std::to_string(kMostRanks) +
+    if (size > kMostLocalRanks) {
+      throw CommError("shared memory is for " + std::to_string(kMostLocalRanks) +
                       " ranks at most, and these are " + std::to_string(size));
     }
     own.card.world = memory_world();

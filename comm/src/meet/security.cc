@@ -5,7 +5,7 @@
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
 
-#include "meet/environment.h"
+#include "wire/environment.h"
 #include "wire/interfaces.h"
 #include "wire/tls_connection.h"
 

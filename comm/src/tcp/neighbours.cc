@@ -7,9 +7,9 @@
 
 #include <heddle/comm_error.h>
 
-#include "host/shared_memory.h"
 #include "meet/host_id.h"
-#include "tcp/ring_connection.h"
+#include "wire/ring_connection.h"
+#include "wire/shared_memory.h"
 
 namespace heddle::detail {
 namespace {

@@ -17,6 +17,8 @@
 
 #include <heddle/comm_error.h>
 
+#include "wire/environment.h"
+
 namespace heddle::detail {
 namespace {
 
@@ -98,8 +100,8 @@ std::vector<Interface> interfaces() {
 }
 
 std::string choose_address(const std::string& wanted_name, bool one_host) {
-  const char* set = std::getenv("HEDDLE_COMM_INTERFACE");
-  return choose_address(wanted_name.empty() && set ? set : wanted_name, one_host, interfaces());
+  return choose_address(wanted_name.empty() ? variable("HEDDLE_COMM_INTERFACE") : wanted_name, one_host,
+                        interfaces());
 }
 
 std::string choose_address(const std::string& wanted_name, bool one_host, const std::vector<Interface>& all) {
@@ -145,8 +147,8 @@ PortRange parse_port_range(const std::string& text) {
 }
 
 PortRange port_range() {
-  const char* set = std::getenv("HEDDLE_COMM_PORTS");
-  return set && *set ? parse_port_range(set) : PortRange{};
+  const std::string set = variable("HEDDLE_COMM_PORTS");
+  return set.empty() ? PortRange{} : parse_port_range(set);
 }
 
 }  // namespace heddle::detail

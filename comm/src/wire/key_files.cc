@@ -14,6 +14,7 @@
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
 
+#include "wire/environment.h"
 #include "wire/socket.h"
 
 namespace heddle::detail {
@@ -156,13 +157,10 @@ std::optional<KeyFiles> read_key_files(const std::string& directory) {
 namespace heddle {
 
 std::string comm_keys_directory() {
-  const auto set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (const std::string own = set("HEDDLE_COMM_KEYS"); !own.empty()) return own;
-  if (const std::string config = set("XDG_CONFIG_HOME"); !config.empty()) return config + "/heddle";
-  if (const std::string home = set("HOME"); !home.empty()) return home + "/.config/heddle";
+  using detail::variable;
+  if (const std::string own = variable("HEDDLE_COMM_KEYS"); !own.empty()) return own;
+  if (const std::string config = variable("XDG_CONFIG_HOME"); !config.empty()) return config + "/heddle";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.config/heddle";
   throw CommError("where are this user's keys? None of HEDDLE_COMM_KEYS, XDG_CONFIG_HOME and HOME is set");
 }
 

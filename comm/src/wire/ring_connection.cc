@@ -1,4 +1,4 @@
-#include "tcp/ring_connection.h"
+#include "wire/ring_connection.h"
 
 #include <algorithm>
 #include <array>

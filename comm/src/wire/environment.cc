@@ -1,4 +1,4 @@
-#include "meet/environment.h"
+#include "wire/environment.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "host/shared_memory.h"
+#include "wire/shared_memory.h"
 
 #include <cstring>
 #include <fcntl.h>
