@@ -5,11 +5,12 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <heddle/usable_cores.h>
 
 #include "comm_fit.h"
 #include "comm_subjects.h"
@@ -238,7 +239,7 @@ long check_model(Arguments arguments) {
   const int ranks = std::exchange(arguments.setting.ranks, 2);
   long wrong = measure_all(arguments, two);
   NetworkCost fit = fit_of(two);
-  fit.cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  fit.cores = usable_cores().count();
   print_fit(fit, two);
   print_check(fit, two);
   if (ranks <= 2) return wrong;

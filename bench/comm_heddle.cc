@@ -81,10 +81,9 @@ class Heddle : public CommLibrary {
 
   // What a program without ops does: computes, then calls.
   CommJob in_turn(const CommTask& task) {
-    const CommJob computes = beside({.collective = "compute", .variant = task.variant, .count = task.count}),
-                  reduces = comm_->backend() == "shm" ? shared(task) : raw(task);
-    return {reduces.in, reduces.out, [computes, reduces] {
-              computes.call();
+    const CommJob reduces = comm_->backend() == "shm" ? shared(task) : raw(task);
+    return {reduces.in, reduces.out, [rounds = Work(task.variant).rounds, reduces] {
+              work(rounds);
               reduces.call();
             }};
   }

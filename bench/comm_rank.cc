@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <thread>
 #include <unistd.h>
 
 namespace heddle::bench {
@@ -113,9 +112,13 @@ double core_time() {
 }
 
 void keep_on_core(int core) {
-  cpu_set_t set;
+  cpu_set_t allowed, set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(core) % std::thread::hardware_concurrency(), &set);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    unsigned left = static_cast<unsigned>(core % CPU_COUNT(&allowed)), one = 0;
+    while (!CPU_ISSET(one, &allowed) || left-- > 0) ++one;
+    CPU_SET(one, &set);
+  }
   if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot stay on one core");
 }
 

@@ -56,12 +56,12 @@ class Overlap {
 
   void run(const std::vector<CommSubject>& subjects, std::size_t bytes) {
     count_ = bytes / sizeof(float);
-    one(heddle_, "all_reduce", "op", 2);
-    std::vector<double> all;
-    for (int i = 0; i < arguments_.options.runs; ++i) all.push_back(blocking_call());
-    const double blocking = median(all);
-    const long rounds = static_cast<long>(blocking * 1e9 / nanoseconds_ * arguments_.work);
-    calls_ = std::clamp(static_cast<long>(kSample / (blocking * (1 + arguments_.work))), 2L, 100L);
+    calls_ = 2;
+    one(heddle_, "all_reduce", "op", calls_);
+    calls_ = std::clamp(static_cast<long>(kSample / (blocking_call() * (1 + arguments_.work))), 2L, 1000L);
+    std::vector<double> blocking;
+    for (int i = 0; i < arguments_.options.runs; ++i) blocking.push_back(blocking_call());
+    const long rounds = static_cast<long>(median(blocking) * 1e9 / nanoseconds_ * arguments_.work);
     for (const CommSubject& subject : subjects) {
       const bool mpi = subject.name == "openmpi";
       measure(subject, subject.name, rounds, 0);

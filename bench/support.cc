@@ -152,7 +152,7 @@ void append_json(const std::vector<Result>& results, const Options& options) {
                                    {"subject", result.subject}, {"workers", result.workers},
                                    {"unit", result.unit},       {"median", result.median},
                                    {"min", result.min},         {"max", result.max},
-                                   {"runs", result.runs}}
+                                   {"runs", result.runs},       {"values", result.values}}
                 .dump()
          << '\n';
   }

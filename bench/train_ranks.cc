@@ -193,7 +193,8 @@ void run_case(const RanksOptions& options) {
     return result.subject.starts_with("pytorch") ? torch.setting : std::string();
   });
   const auto kept = [&](std::size_t subject, std::size_t alone_too) {
-    std::printf("%s keeps %.1f %% of the rate without communication\n", results[subject].subject.c_str(),
+    std::printf("%s keeps %.1f %% of the rate without communication (median of the rounds' ratios)\n",
+                results[subject].subject.c_str(),
                 100 * bench::median_ratio(results[subject], results[alone_too]));
   };
   if (results.size() > 2) {

@@ -29,6 +29,9 @@ void Arena::run(void (*fn)(void*), void* argument) {
   // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
   if (impl_->places.fetch_sub(1) > 0) {
     impl_->arena->execute([=] { fn(argument); });
+  } else if (impl_->arena) {
+    tbb::task_arena(1, 1).execute(
+        [=] { fn(argument); });  // in TBB's default arena its own threads would join in
   } else {
     fn(argument);
   }

@@ -40,7 +40,7 @@ void EngineCore::take_bounded(std::size_t bytes) {
   try {
     check_open();
   } catch (...) {
-    budget_->give_back(bytes);
+    return_room(bytes);
     throw;
   }
 }
@@ -93,7 +93,7 @@ OpNode* EngineCore::current_op() const {
 
 void begin_blocking_everywhere() try {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
-    if (frame->core) frame->core->begin_blocking();
+    if (frame->core && !frame->core->forked()) frame->core->begin_blocking();
   }
 } catch (...) {
   end_blocking_everywhere();
@@ -102,7 +102,7 @@ void begin_blocking_everywhere() try {
 
 void end_blocking_everywhere() noexcept {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
-    if (frame->core) frame->core->end_blocking();
+    if (frame->core && !frame->core->forked()) frame->core->end_blocking();
   }
 }
 

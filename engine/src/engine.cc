@@ -168,7 +168,7 @@ EngineCore* make_scheduler(const EngineOptions& options) {
 void check_options(const EngineOptions& options) {
   if (options.workers < 0 || options.workers > 1024) {
     throw InvalidArgument("workers: got " + std::to_string(options.workers) +
-                          ", want 0 (one a core) to 1024");
+                          ", want 0 (one a usable core) to 1024");
   }
   if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
     throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
@@ -446,7 +446,7 @@ EngineOptions EngineOptions::from_environment() {
       throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
     }
   }
-  constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a core";
+  constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a usable core";
   read_number("HEDDLE_WORKERS", options.workers, kWorkers);
   if (options.workers < 0 || options.workers > 1024) {
     throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);

@@ -33,8 +33,7 @@ class FuzzCore final : public EngineCore {
       add_ready(op, lock);
       if (is_last) break;
     }
-    // The thread of parent may be one that only completes an op. The room that others await may have been ours.
-    if (parent || awaiting_room_ > 0) tell();
+    if (parent) tell();  // its thread may be one that only completes an op
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
@@ -138,7 +137,9 @@ class FuzzCore final : public EngineCore {
     progress_.notify_all();
   }
 
+  // Whoever adds may run nothing itself: those who wait have something to do now.
   void add(ReadyList& ready) {
+    if (!ready.empty()) tell();
     while (!ready.empty()) ready_.push_back(ready.pop_front());
   }
 
@@ -204,12 +205,11 @@ class FuzzCore final : public EngineCore {
   // Nobody else would run the ops that are in the way.
   void await_room(std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    ++awaiting_room_;
+    tell();  // others may have found no room because we had some for a moment, in vain
     for (std::uint64_t old_news = news_; !budget_->try_take(bytes); old_news = news_) {
       const bool acted = !running_ && act(lock);
       if (!acted && news_ == old_news) progress_.wait(lock);  // room may have come while a stream was moved
     }
-    --awaiting_room_;
   }
 
   void room_returned() noexcept override {
@@ -243,7 +243,6 @@ class FuzzCore final : public EngineCore {
   std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
   std::uint64_t news_ = 0;  // how often progress_ was notified
-  int awaiting_room_ = 0;
   std::mt19937_64 random_;
   std::uint64_t sequence_ = 0;
   std::vector<OpNode*> ready_;

@@ -13,6 +13,7 @@
 namespace heddle::detail {
 namespace {
 
+constexpr int kMostWorkers = 1024;   // by default
 constexpr int kDrained = 64;         // submissions entered at once
 constexpr int kMostEntered = 64;     // so many rounds of these for an immediate op
 constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
@@ -23,7 +24,7 @@ constexpr int kSlow =
     2;  // ticks in a row that make a runner give up doing all alone: one may be the system's doing
 constexpr int kNextTrial = 256;  // ticks until it tries again
 
-int worker_count(int wanted) { return wanted > 0 ? wanted : usable_cores().count(); }
+int worker_count(int wanted) { return wanted > 0 ? wanted : std::min(usable_cores().count(), kMostWorkers); }
 
 }  // namespace
 

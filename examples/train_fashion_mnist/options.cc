@@ -75,7 +75,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--limit", options.limit, "use only the first N training and test pictures; 0: all")
       ->type_name("N")
       ->check(CLI::Range(0, 60000).description(""));
-  app.add_option("--workers", options.workers, "worker threads; 0: HEDDLE_WORKERS, or one a core")
+  app.add_option("--workers", options.workers, "worker threads; 0: HEDDLE_WORKERS, or one a usable core")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""));
   app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not")->type_name("DIR");

@@ -16,7 +16,7 @@ struct Options {
   std::string compression;  // of gradients between ranks; empty: HEDDLE_COMM_COMPRESSION
   std::uint64_t seed = 1;
   std::int64_t limit = 0;  // training and test pictures used; 0: all
-  int workers = 0;         // 0: HEDDLE_WORKERS, or one a core
+  int workers = 0;         // 0: HEDDLE_WORKERS, or one a usable core
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string save, resume;
   std::string plot = "fashion_mnist.svg";

@@ -56,6 +56,9 @@ TEST_CASE("the quota of control groups, version 1, and both") {
   CHECK(quota_with({{of_process, "4:cpu,cpuacct:/job\n"},
                     {"sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"},
                     {"sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "50000\n"}}) == 1);
+  CHECK(quota_with({{of_process, "4:cpuacct,cpu:/job:1/step\n"},
+                    {"sys/fs/cgroup/cpu/job:1/cpu.cfs_quota_us", "350000\n"},
+                    {"sys/fs/cgroup/cpu/job:1/cpu.cfs_period_us", "100000\n"}}) == 3.5);
   CHECK(quota_with({{of_process, "1:cpuset:/job\n"},
                     {"sys/fs/cgroup/cpuset/job/cpu.cfs_quota_us", "50000\n"},
                     {"sys/fs/cgroup/cpuset/job/cpu.cfs_period_us", "50000\n"}}) == 0);
@@ -87,13 +90,15 @@ TEST_CASE("threads that can compute at once") {
 
 TEST_CASE("an engine has a worker for each core that it may use") {
   const UsableCores here = usable_cores();
-  CHECK(here.by_affinity <= here.online);
+  CHECK(here.by_affinity >= 1);
   CHECK(Engine(EngineOptions{}).workers() == here.count());
   std::thread([] {  // only this thread is held to the core
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    const bool held = sched_setaffinity(0, sizeof one, &one) == 0;
+    CHECK(held);
+    if (!held) return;
     CHECK(usable_cores().by_affinity == 1);
     CHECK(Engine(EngineOptions{}).workers() == 1);
   })

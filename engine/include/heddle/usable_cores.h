@@ -14,7 +14,7 @@ struct UsableCores {
       const;  // threads that can compute at once: the fewer of both, a part of a core as one; 1 at least
 };
 
-// Reads files of the system each time, below `root`. Never throws: what cannot be read limits nothing.
+// Reads files of the system each time, below `root`. What cannot be read limits nothing.
 UsableCores usable_cores(const std::string& root = "");
 
 }  // namespace heddle
