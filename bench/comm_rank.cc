@@ -8,13 +8,14 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "support.h"
 
 namespace heddle::bench {
 
@@ -109,17 +110,6 @@ double core_time() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-void keep_on_core(int core) {
-  cpu_set_t allowed, set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    unsigned left = static_cast<unsigned>(core % CPU_COUNT(&allowed)), one = 0;
-    while (!CPU_ISSET(one, &allowed) || left-- > 0) ++one;
-    CPU_SET(one, &set);
-  }
-  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot stay on one core");
 }
 
 int connect_to(const std::string& path) {
@@ -237,7 +227,7 @@ RankArguments rank_arguments(int argc, char** argv) {
     const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
     arguments.rank = rank ? std::atoi(rank) : 0;
   }
-  if (pin) keep_on_core(arguments.rank);
+  if (pin) static const CoreLimit kept(arguments.rank, 1);
   return arguments;
 }
 

@@ -72,11 +72,12 @@ class TraceRuns {
 };
 
 Result result_of(const Setting& setting, const std::string& name, const std::string& unit,
-                 std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {"engine",        name,          "heddle_traced",
-          setting.workers, unit,          values[values.size() / 2],
-          values.front(),  values.back(), static_cast<int>(values.size())};
+                 const std::vector<double>& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {"engine",        name,  "heddle_traced",
+          setting.workers, unit,  median(values),
+          *least,          *most, static_cast<int>(values.size()),
+          values};
 }
 
 void run(const Setting& setting) {

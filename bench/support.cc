@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -179,7 +180,8 @@ CoreLimit::CoreLimit(int first, int count) {
   for (int core = 0, seen = 0; core < CPU_SETSIZE && CPU_COUNT(&limited) < count; ++core) {
     if (CPU_ISSET(core, &previous_) && seen++ >= begin) CPU_SET(core, &limited);
   }
-  sched_setaffinity(0, sizeof limited, &limited);
+  if (sched_setaffinity(0, sizeof limited, &limited) != 0)
+    throw std::runtime_error("cannot stay on " + std::to_string(count) + " cores");
 }
 
 CoreLimit::~CoreLimit() { sched_setaffinity(0, sizeof previous_, &previous_); }

@@ -21,6 +21,8 @@
 
 namespace heddle::detail {
 
+constexpr int kMostWorkers = 1024;
+
 class Streams;
 struct Dependency;
 struct EngineCore;

@@ -166,7 +166,7 @@ EngineCore* make_scheduler(const EngineOptions& options) {
 }  // namespace
 
 void check_options(const EngineOptions& options) {
-  if (options.workers < 0 || options.workers > 1024) {
+  if (options.workers < 0 || options.workers > detail::kMostWorkers) {
     throw InvalidArgument("workers: got " + std::to_string(options.workers) +
                           ", want 0 (one a usable core) to 1024");
   }
@@ -448,7 +448,7 @@ EngineOptions EngineOptions::from_environment() {
   }
   constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a usable core";
   read_number("HEDDLE_WORKERS", options.workers, kWorkers);
-  if (options.workers < 0 || options.workers > 1024) {
+  if (options.workers < 0 || options.workers > detail::kMostWorkers) {
     throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);
   }
   if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {

@@ -13,7 +13,6 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kMostWorkers = 1024;   // by default
 constexpr int kDrained = 64;         // submissions entered at once
 constexpr int kMostEntered = 64;     // so many rounds of these for an immediate op
 constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,

@@ -80,13 +80,13 @@ void examine_addresses(Findings& findings, const LaunchEnvironment& job) {
                         one.name + " " + one.address + (one.is_up ? "" : ", down") +
                             (one.has_default_route ? ", default route" : "")});
   }
-  const char* wanted = std::getenv("HEDDLE_COMM_INTERFACE");
-  const bool set = wanted && *wanted, one_host = job.local_size == job.size;
+  const std::string wanted = variable("HEDDLE_COMM_INTERFACE");
+  const bool set = !wanted.empty(), one_host = job.local_size == job.size;
   try {
     const std::string address = choose_address("", one_host);
     findings.push_back({Level::ok, "tcp",
                         "would listen on " + address + ", because " +
-                            (set        ? std::string("HEDDLE_COMM_INTERFACE is ") + wanted
+                            (set        ? "HEDDLE_COMM_INTERFACE is " + wanted
                              : one_host ? "all ranks are on this host"
                                         : "other hosts reach it best")});
     if (one_host && !set) {

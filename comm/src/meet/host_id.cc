@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <fstream>
 #include <unistd.h>
 
 #include <heddle/comm_error.h>
 
+#include "wire/environment.h"
 #include "wire/socket.h"
 
 namespace heddle::detail {
@@ -30,8 +30,7 @@ std::string space_of(const std::string& kind) {
 }  // namespace
 
 std::string memory_world() {
-  const char* set = std::getenv("HEDDLE_COMM_HOST");
-  const std::string name = set ? set : "";
+  const std::string name = variable("HEDDLE_COMM_HOST");
   const bool printable =
       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c); });
   if (!printable || name.size() > kLongestName) {
