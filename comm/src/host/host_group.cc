@@ -12,6 +12,7 @@
 
 #include <heddle/usable_cores.h>
 
+#include "host/host_cores.h"
 #include "host/stuck.h"
 #include "recorder.h"
 
@@ -71,8 +72,9 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
       rank_(rank),
       timeout_(timeout),
       liveness_(std::move(liveness)),
-      crowded_(segment.size() > usable_cores().count()),
+      core_quota_(usable_cores().by_quota),
       pulses_(static_cast<std::size_t>(segment.size())) {
+  say_cores(mine());
   mine().presence.store(Presence::there, std::memory_order_release);
 }
 
@@ -87,7 +89,17 @@ void HostGroup::ring_bell(int other) const {
   futex_wake(board.bell);
 }
 
+// Ranks that are bound to cores of their own are no crowd, though each of them may use fewer cores than there are ranks.
+void HostGroup::look_at_crowd() {
+  if (const auto cores = cores_of_ranks(segment_)) {
+    crowded_ = size() > *cores || (core_quota_ > 0 && size() > core_quota_);
+    crowd_known_ = true;
+  }
+}
+
 bool HostGroup::spin(const Alternatives& alternatives) {
+  if (!crowd_known_) [[unlikely]]
+    look_at_crowd();
   const auto any = [&] {
     for (int i = 0; i < alternatives.count; ++i) {
       const Awaited& awaited = alternatives.of[i];

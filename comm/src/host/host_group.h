@@ -112,6 +112,7 @@ class HostGroup {
   }
   void ring_bell(int other) const;
   bool spin(const Alternatives& alternatives);
+  void look_at_crowd();
   void sleep(const Alternatives& alternatives);
   void look_around(const Alternatives& alternatives);
   void look_for_silence(int whom);
@@ -123,7 +124,9 @@ class HostGroup {
   const int rank_;
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
-  const bool crowded_;  // more ranks than cores: a spinning rank keeps the one it waits for from running
+  const double core_quota_;  // of this process; 0: none
+  // More ranks than cores: a spinning rank keeps the one it waits for from running. Asked until all ranks are there.
+  bool crowded_ = true, crowd_known_ = false;
   CoreShare core_;
   struct Pulse {
     std::uint64_t beat = 0;

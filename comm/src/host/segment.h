@@ -40,6 +40,9 @@ struct Wait {
   std::atomic<std::uint32_t> whom;
 };
 
+// That a rank may run on, a bit each; of those with larger numbers nobody speaks.
+inline constexpr std::size_t kCoreWords = 16;
+
 enum class Presence : std::uint32_t { absent, there, left };
 
 // What survivors of a fault tell each other (survivors.h), in two places that are taken in turn.
@@ -59,7 +62,8 @@ struct alignas(kLine) Board {
   Counter naps;                  // odd: it waits, and its waits are all written; changes with them
   alignas(kLine) std::atomic<std::uint32_t> reaching;  // into other ranks' arrays
   alignas(kLine) Counter heartbeat;
-  std::atomic<Presence> presence;
+  std::atomic<Presence> presence;  // written after:
+  std::atomic<std::uint64_t> cores[kCoreWords];
   alignas(kLine) Counter recorded;  // calls so far
   CallRecord records[kRecords];
   char failure[2][kText];  // with a ticket that says so: what went wrong; taken in turn like arrivals

@@ -1,0 +1,31 @@
+#include "host/host_cores.h"
+
+#include <bit>
+#include <sched.h>
+
+namespace heddle::detail {
+
+void say_cores(Board& board) {
+  cpu_set_t set;
+  const bool told = sched_getaffinity(0, sizeof set, &set) == 0;
+  for (std::size_t core = 0; core < kCoreWords * 64; ++core) {
+    if (told && !CPU_ISSET(core, &set)) continue;
+    board.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64, std::memory_order_relaxed);
+  }
+}
+
+std::optional<int> cores_of_ranks(const Segment& segment) {
+  int count = 0;
+  for (std::size_t word = 0; word < kCoreWords; ++word) {
+    std::uint64_t cores = 0;
+    for (int rank = 0; rank < segment.size(); ++rank) {
+      Board& board = segment.board(rank);
+      if (board.presence.load(std::memory_order_acquire) == Presence::absent) return std::nullopt;
+      cores |= board.cores[word].load(std::memory_order_relaxed);
+    }
+    count += std::popcount(cores);
+  }
+  return count;
+}
+
+}  // namespace heddle::detail

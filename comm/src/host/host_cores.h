@@ -1,0 +1,15 @@
+// Which cores the ranks of a host have between them: bound to one each, two ranks have two.
+#pragma once
+
+#include <optional>
+
+#include "host/segment.h"
+
+namespace heddle::detail {
+
+// Writes down what the calling thread may run on.
+void say_cores(Board& board);
+// How many at least one of the ranks may run on; none as long as not all ranks have come.
+std::optional<int> cores_of_ranks(const Segment& segment);
+
+}  // namespace heddle::detail

@@ -1,0 +1,69 @@
+// The cores of ranks that are bound, apart or together, and of ranks that are not.
+#include "host/host_cores.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <sched.h>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <heddle/usable_cores.h>
+
+using namespace heddle;
+using namespace heddle::detail;
+
+namespace {
+
+struct Memory {
+  explicit Memory(int ranks)
+      : bytes(static_cast<std::byte*>(std::aligned_alloc(kLine, Segment::bytes(ranks))), std::free),
+        segment(bytes.get(), ranks) {
+    REQUIRE(bytes);
+    std::memset(bytes.get(), 0, Segment::bytes(ranks));
+  }
+  void comes(int rank, std::initializer_list<unsigned> cores) {
+    Board& board = segment.board(rank);
+    for (const unsigned core : cores) board.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64);
+    board.presence = Presence::there;
+  }
+  std::unique_ptr<std::byte, decltype(&std::free)> bytes;
+  Segment segment;
+};
+
+}  // namespace
+
+TEST_CASE("the cores of several ranks are those that any of them may use") {
+  Memory apart(2), together(2), some(3);
+  apart.comes(0, {0});
+  CHECK(!cores_of_ranks(apart.segment));  // rank 1 may have others
+  apart.comes(1, {1});
+  CHECK(cores_of_ranks(apart.segment) == 2);
+  for (int rank : {0, 1}) together.comes(rank, {7});
+  CHECK(cores_of_ranks(together.segment) == 1);
+  some.comes(0, {0, 1, 63});
+  some.comes(1, {1, 64, 1023});
+  some.comes(2, {64});
+  some.segment.board(2).presence = Presence::left;  // it has been there
+  CHECK(cores_of_ranks(some.segment) == 5);
+}
+
+TEST_CASE("a rank says what its thread may run on") {
+  Memory memory(1);
+  std::thread([&] {  // only this thread is held to the core
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    say_cores(memory.segment.board(0));
+  })
+      .join();
+  memory.segment.board(0).presence = Presence::there;
+  CHECK(cores_of_ranks(memory.segment) == 1);
+  say_cores(memory.segment.board(0));  // this one is not held
+  CHECK(cores_of_ranks(memory.segment) == usable_cores().by_affinity);
+}
