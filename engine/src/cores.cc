@@ -2,6 +2,11 @@
 
 namespace heddle::detail {
 
+bool has_one_core() noexcept {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
+}
+
 bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept {
   if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(thread, sizeof before, &before) != 0) return false;
   cpu_set_t others = before;

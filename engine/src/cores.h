@@ -11,6 +11,9 @@ namespace heddle::detail {
 
 constexpr int kNoCore = -1;
 
+// The calling thread may run on no other core than this one.
+bool has_one_core() noexcept;
+
 inline int this_core() noexcept { return sched_getcpu(); }
 
 // Takes `core` from those that a thread may run on, and moves it if it runs there. False, and nothing is done, if it has no

@@ -6,6 +6,7 @@
 
 #include <heddle/usable_cores.h>
 
+#include "cores.h"
 #include "graph_state.h"
 #include "op_memory.h"
 #include "tracker.h"
@@ -31,6 +32,7 @@ constinit thread_local ThreadedCore::Mine ThreadedCore::mine;
 
 ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
     : EngineCore(engine_options),
+      one_core_(has_one_core()),
       seats_(worker_count(engine_options.workers)),
       arena_(seats_.size()),
       crew_(seats_, [this] { work(); }) {

@@ -93,6 +93,7 @@ class ThreadedCore final : public EngineCore {
   OpNode* take_drained(Runner& self, bool until_ready);
   OpNode* take_from(ReadyQueue& queue, Runner& self);
   bool join_loop(Runner& self);
+  void let_time_pass(int pauses) const;
   void be_short(Runner& self);
   void leave_short(Runner& self);
   bool is_short(const Runner& self) const { return short_runner_.load(std::memory_order_relaxed) == &self; }
@@ -132,6 +133,7 @@ class ThreadedCore final : public EngineCore {
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
   std::atomic<std::uint64_t> children_elsewhere_[2] = {0, 0};  // ops pushed by ops on such a thread:
   std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};     // ops that ended on a thread without a seat
+  const bool one_core_;  // for all that this process does
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat

@@ -138,6 +138,13 @@ bool ThreadedCore::join_loop(Runner& self) {
   return true;
 }
 
+// Where there is one core nobody makes work while we look for it, nor ends what others wait for: they go first. A thread that
+// went to sleep instead would have to be woken for the next op.
+void ThreadedCore::let_time_pass(int pauses) const {
+  if (one_core_) return std::this_thread::yield();
+  for (int i = 0; i < pauses; ++i) cpu_relax();
+}
+
 // Looks for work for a while; returns an op with a seat held, or null without one. The calling thread is a searcher
 // before and after.
 OpNode* ThreadedCore::search(Runner& self) {
@@ -167,7 +174,7 @@ OpNode* ThreadedCore::search(Runner& self) {
     // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often.
     if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
     const int pauses = std::min(looks + 1, kMostPauses);
-    for (int i = 0; i < pauses; ++i) cpu_relax();
+    let_time_pass(pauses);
     since += pauses;
   }
   return nullptr;
