@@ -9,6 +9,9 @@ namespace {
 // not take long.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
+// From here on a copy costs more than a call.
+constexpr std::size_t kAloneBytes = kBucketBytes / 4;
+
 // A text as the ranks exchange it.
 constexpr std::int64_t kTextBytes = 64;
 
@@ -54,6 +57,24 @@ void AllReduceStore::init(Key key, const NDArray& value) {
   ranks_->broadcast(stored, 0);
 }
 
+// The same on all ranks: they have to make the same calls. What compression has left over stays with a bucket.
+bool AllReduceStore::goes_alone(const NDArray& value) const {
+  return !codec_ && static_cast<std::size_t>(value.size()) * size_of(value.dtype()) >= kAloneBytes;
+}
+
+NDArray& AllReduceStore::memory_of(Key key, const NDArray& value) {
+  NDArray& memory = alone_[key];
+  if (!memory.defined()) memory = ranks_->shared_array(value.shape(), value.dtype());
+  return memory;
+}
+
+NDArray AllReduceStore::gradient_memory(Key key) {
+  const NDArray& value = local_.at(key);
+  if (!goes_alone(value)) return {};
+  const NDArray& memory = memory_of(key, value);
+  return memory.device() == value.device() ? memory : NDArray();
+}
+
 // A view into the current bucket, as large as value; the next bucket's, if it does not fit.
 NDArray AllReduceStore::room_for(const NDArray& value) {
   const auto fits = [&](const Bucket& bucket) {
@@ -73,7 +94,15 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
 
 void AllReduceStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = local_.checked("push", key, values);
-  const NDArray sum = push_sum(values, value.device()), room = room_for(value);
+  const NDArray sum = push_sum(values, value.device());
+  if (goes_alone(value)) {
+    const NDArray& memory = memory_of(key, value);
+    const bool there = sum.storage() == memory.storage() && sum.is_contiguous();
+    if (!there) memory.assign(sum.contiguous());
+    ranks_->all_reduce(memory);
+    return local_.push(key, {&memory, 1}, options);
+  }
+  const NDArray room = room_for(value);
   room.assign(sum.contiguous().view_as({sum.size()}));
   Bucket& bucket = buckets_[current_];
   bucket.entries.push_back({key, value.shape(), bucket.used, options});
@@ -133,6 +162,7 @@ void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& s
 
 void AllReduceStore::clear_errors() {
   finish_all();
+  for (const auto& [key, memory] : alone_) memory.engine().clear_error(memory.var());
   for (const Bucket& bucket : buckets_) {
     bucket.data.engine().clear_error(bucket.data.var());
     if (bucket.compressed) bucket.compressed->clear_errors();

@@ -4,8 +4,11 @@
 // copied into a bucket, which is reduced as a whole when it is full or somebody asks for what is in it. A copy is an op
 // like others: it runs when its gradient is there, and the reduction when the last of its bucket is, while the backward
 // pass computes the gradients of the next one. (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.)
+//
+// A large gradient is a reduction of its own, in memory that it may be computed in.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,6 +35,7 @@ class AllReduceStore final : public KVStore {
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
   void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void clear_errors() override;
+  NDArray gradient_memory(Key key) override;
   void barrier() override;
   using KVStore::pull;
   using KVStore::push;
@@ -52,6 +56,8 @@ class AllReduceStore final : public KVStore {
     std::unique_ptr<CompressedReduce> compressed{};
     Layout layout{};
   };
+  bool goes_alone(const NDArray& value) const;
+  NDArray& memory_of(Key key, const NDArray& value);
   NDArray room_for(const NDArray& value);
   void check_agreement() const;
   void reduce_data(Bucket& bucket) const;
@@ -62,6 +68,7 @@ class AllReduceStore final : public KVStore {
   LocalStore local_;
   std::vector<Bucket> buckets_;  // used again in each step, in one order
   std::size_t current_ = 0;
+  std::map<Key, NDArray> alone_;  // memory like a bucket's
 };
 
 }  // namespace heddle

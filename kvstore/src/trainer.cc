@@ -50,6 +50,10 @@ void Trainer::init_store() {
     } else {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
+    // Of several replicas the store gets a sum.
+    if (replicas_.size() > 1) continue;
+    if (const NDArray memory = options_.store->gradient_memory(key); memory.defined())
+      lend_gradient_memory(replicas_[0][i].value, memory);
   }
   remember_versions();
 }

@@ -9,6 +9,8 @@
 #include <heddle/elementwise.h>
 #include <heddle/error.h>
 
+#include "operator.h"
+
 namespace heddle {
 
 namespace {
@@ -23,6 +25,8 @@ struct Node;
 struct Place final : GradMeta {
   bool leaf = false;
   NDArray grad;
+  NDArray memory;            // lent for grad
+  bool memory_used = false;  // since grad was cleared
   std::shared_ptr<Node> producer;
 
   // A leaf may get new values: what saved the old ones is found by their version.
@@ -105,6 +109,15 @@ std::shared_ptr<Place> place_of(const NDArray& array) {
 }
 
 bool needs_gradient(const Place* place) { return place && (place->leaf || place->producer); }
+
+thread_local const Node* stepping_back = nullptr;  // its Backward runs
+
+// The memory lent for the leaf's gradient; undefined if there is none, or it is used.
+NDArray take_memory(Place& leaf) {
+  if (leaf.grad.defined() || leaf.memory_used || !leaf.memory.defined()) return {};
+  leaf.memory_used = true;
+  return leaf.memory;
+}
 
 // The gradient of one node's output, as far as it has arrived.
 struct Arrival {
@@ -212,7 +225,8 @@ NDArray whole_gradient(Walk& walk, const Input& input, Device device) {
   Arrival* arrival = is_leaf ? nullptr : &walk.at(input.meta->producer->sequence);
   NDArray& gradient = is_leaf ? input.meta->grad : arrival->gradient;
   if (!gradient.defined()) {
-    gradient = zeros(input.shape, input.dtype, device);
+    gradient = is_leaf ? take_memory(*input.meta) : NDArray();
+    gradient.defined() ? gradient.fill(0) : void(gradient = zeros(input.shape, input.dtype, device));
   } else if (!is_leaf && !arrival->owned) {
     gradient = gradient.copy();
   }
@@ -221,7 +235,14 @@ NDArray whole_gradient(Walk& walk, const Input& input, Device device) {
 }
 
 void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
-  if (!node.add) return pass_on(walk, node, grad_output, node.backward(grad_output));
+  if (!node.add) {
+    const Node* const outer = std::exchange(stepping_back, &node);
+    struct Back {
+      const Node* const outer;
+      ~Back() { stepping_back = outer; }
+    } const back{outer};
+    return pass_on(walk, node, grad_output, node.backward(grad_output));
+  }
   const Input& input = node.inputs.front();
   if (needs_gradient(input.meta.get()))
     node.add(grad_output, whole_gradient(walk, input, grad_output.device()));
@@ -269,7 +290,37 @@ bool requires_grad(const NDArray& array) {
 NDArray grad(const NDArray& array) { return array.grad_meta() ? place_of(array)->grad : NDArray(); }
 
 void clear_grad(const NDArray& array) {
-  if (array.grad_meta()) place_of(array)->grad = NDArray();
+  if (!array.grad_meta()) return;
+  const std::shared_ptr<Place> place = place_of(array);
+  place->grad = NDArray();
+  place->memory_used = false;
+}
+
+void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
+  const std::shared_ptr<Place> place = leaf.grad_meta() ? place_of(leaf) : nullptr;
+  if (!place || !place->leaf)
+    throw InvalidArgument("lend_gradient_memory: the array is no leaf; set_requires_grad comes first");
+  if (memory.defined()) {
+    const bool alike = memory.shape() == leaf.shape() && memory.dtype() == leaf.dtype() &&
+                       memory.device() == leaf.device() && &memory.engine() == &leaf.engine();
+    if (!alike || !memory.is_contiguous() || !memory.covers_storage()) {
+      throw InvalidArgument("lend_gradient_memory: got " + std::string(name_of(memory.dtype())) +
+                            memory.shape().to_string() + " on " + memory.device().to_string() +
+                            "; wanted a contiguous array with a storage of its own, else like the leaf, " +
+                            name_of(leaf.dtype()) + leaf.shape().to_string() + " on " +
+                            leaf.device().to_string());
+    }
+  }
+  place->memory = memory.defined() ? memory.detach() : NDArray();
+}
+
+NDArray make_gradient(std::size_t index, const NDArray& like) {
+  if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
+  const Input& input = stepping_back->inputs.at(index);
+  if (input.meta && input.meta->leaf) {
+    if (NDArray memory = take_memory(*input.meta); memory.defined()) return memory;
+  }
+  return detail::make_result(like, input.shape, input.dtype);
 }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {

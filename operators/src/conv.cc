@@ -111,8 +111,8 @@ NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDA
 // The gradients of weight and, if there is one, bias.
 std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
                                       const Inputs& in) {
-  const NDArray weight_grad = make_result(in.x, in.weight.shape(), in.x.dtype());
-  const NDArray bias_grad = problem.bias ? make_result(in.x, in.bias.shape(), in.x.dtype()) : NDArray();
+  const NDArray weight_grad = make_gradient(1, in.x);
+  const NDArray bias_grad = problem.bias ? make_gradient(2, in.x) : NDArray();
   auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv2d_backward_weights", grad);
   std::vector<NDArray> reads{grad, in.x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);

@@ -34,10 +34,10 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
 }
 
 // y (m, n) = a * b, each of two axes and perhaps the transpose of what is in memory.
-NDArray product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b, int priority = 0) {
+void product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b, const NDArray& y,
+             int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
-  const NDArray y = make_result(a, {m, n}, a.dtype());
   MatmulKernel* kernel = kernel_for<MatmulKernel>("matmul", y);
   MatmulProblem problem{m,
                         n,
@@ -50,7 +50,6 @@ NDArray product(const NDArray& a, bool transpose_a, const NDArray& b, bool trans
   detail::push_op(
       "linear_backward", reads, writes,
       [=, a = a.detach(), b = b.detach(), y = y.detach()] { kernel(problem, a, b, y); }, priority);
-  return y;
 }
 
 NDArray column_sums(const NDArray& g) {
@@ -109,13 +108,18 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
   if (bias.defined()) inputs.push_back(bias);
   if (options.relu) saved.push_back(y.detach());
   record("linear", result, std::move(inputs), std::move(saved),
-         [=, y = y.detach(), inner = in, x_shape = x.shape(),
-          has_bias = bias.defined()](const NDArray& grad_output) {
+         [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
            NDArray g = grad_output.contiguous().view_as(y.shape());
            if (options.relu) g = detail::relu_mask("linear_relu_backward", g, y);
            std::vector<NDArray> grads(has_bias ? 3 : 2);
-           if (need_x) grads[0] = product(g, false, inner.weight, false).view_as(x_shape);
-           if (need_weight) grads[1] = product(g, true, inner.x, false, detail::kWeightsFirst);
+           if (need_x) {
+             grads[0] = make_gradient(0, g);
+             product(g, false, inner.weight, false, grads[0]);
+           }
+           if (need_weight) {
+             grads[1] = make_gradient(1, g);
+             product(g, true, inner.x, false, grads[1], detail::kWeightsFirst);
+           }
            if (need_bias) grads[2] = column_sums(g);
            return grads;
          });

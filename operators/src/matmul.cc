@@ -77,18 +77,18 @@ Shape with_matrix(Shape batch, std::int64_t rows, std::int64_t columns) {
   return batch;
 }
 
-// The products of a's and b's matrices, those that belong to one batch of `result` summed: (result..., m, n).
-NDArray multiply(const char* name, const Stack& a, const Stack& b, const Shape& result) {
+// y (result..., m, n), contiguous, becomes the products of a's and b's matrices, those that belong to one batch of `result`
+// summed.
+void multiply(const char* name, const Stack& a, const Stack& b, const Shape& result, const NDArray& y) {
   const Shape full = broadcast_shapes(broadcast_shapes(a.batch(), b.batch()), result);
   const auto in_a = batch_offsets(full, a.batch(), a.array.strides());
   const auto in_b = batch_offsets(full, b.batch(), b.array.strides());
   const auto in_result = batch_offsets(full, result, contiguous_strides(result));
   const std::size_t results = static_cast<std::size_t>(element_count(result));
   MatmulProblem problem{a.rows, b.columns, a.columns, a.operand, b.operand, {}, 1};
-  const NDArray y = make_result(a.array, with_matrix(result, a.rows, b.columns), a.array.dtype());
   if (in_a.empty() && results > 0) {
     y.fill(0);  // sums of nothing
-    return y;
+    return;
   }
   if (results > 0) problem.terms = static_cast<std::int64_t>(in_a.size() / results);
   problem.steps.resize(in_a.size());
@@ -101,11 +101,24 @@ NDArray multiply(const char* name, const Stack& a, const Stack& b, const Shape& 
   array_push(name, {a.array, b.array}, {y},
              [=, a_data = a.array.detach(), b_data = b.array.detach(), y_data = y.detach(),
               problem = std::move(problem)] { kernel(problem, a_data, b_data, y_data); });
-  return y;
 }
 
 NDArray converted(const NDArray& array, DType dtype) {
   return array.dtype() == dtype ? array : array.astype(dtype);
+}
+
+struct Like {
+  Shape shape;
+  DType dtype;
+};
+
+// Of input `index`: what multiply computes, as the input is.
+NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Stack& b, const Shape& result) {
+  const DType dtype = a.array.dtype();
+  const NDArray y = dtype == input.dtype ? make_gradient(index, a.array)
+                                         : make_result(a.array, input.shape, dtype);
+  multiply("matmul_backward", a, b, result, y);
+  return converted(y, input.dtype);
 }
 
 // A 1-d array as a matrix of one row, or of one column.
@@ -145,22 +158,19 @@ NDArray matmul(const NDArray& a, const NDArray& b) {
   const Stack left = stack_of(as_matrix(converted(a.detach(), dtype), true));
   const Stack right = stack_of(as_matrix(converted(b.detach(), dtype), false));
   const Shape batch = detail::broadcast_for("matmul", left.batch(), right.batch());
-  NDArray y = multiply("matmul", left, right, batch).view_as(result_shape(a, b, batch));
+  const NDArray products =
+      make_result(left.array, with_matrix(batch, left.rows, right.columns), left.array.dtype());
+  multiply("matmul", left, right, batch, products);
+  NDArray y = products.view_as(result_shape(a, b, batch));
   if (recording({&a, &b})) {
     const Shape product = with_matrix(batch, left.rows, right.columns);
+    const Like of_a{a.shape(), a.dtype()}, of_b{b.shape(), b.dtype()};
     record("matmul", y, {a, b}, {left.array, right.array},
-           [=, need_a = requires_grad(a), need_b = requires_grad(b), shape_a = a.shape(), shape_b = b.shape(),
-            dtype_a = a.dtype(), dtype_b = b.dtype()](const NDArray& grad_output) {
+           [=, need_a = requires_grad(a), need_b = requires_grad(b)](const NDArray& grad_output) {
              const Stack g = stack_of(grad_output.contiguous().view_as(product));
              std::vector<NDArray> grads(2);
-             if (need_a) {
-               NDArray da = multiply("matmul_backward", g, right.transpose(), left.batch());
-               grads[0] = converted(da.view_as(shape_a), dtype_a);
-             }
-             if (need_b) {
-               NDArray db = multiply("matmul_backward", left.transpose(), g, right.batch());
-               grads[1] = converted(db.view_as(shape_b), dtype_b);
-             }
+             if (need_a) grads[0] = gradient(0, of_a, g, right.transpose(), left.batch());
+             if (need_b) grads[1] = gradient(1, of_b, left.transpose(), g, right.batch());
              return grads;
            });
   }

@@ -73,6 +73,81 @@ TEST_CASE("gradients of several backward passes add up, in the same memory, unti
   CHECK(first.item<double>() == 16);
 }
 
+TEST_CASE("a gradient is computed in memory that was lent for it, if that is free") {
+  NDArray w = leaf({1, 2, 3, 4}, {2, 2});
+  const NDArray x = array<double>({1, 0, 0, 1}, {2, 2}), memory = full({2, 2}, 7, DType::f64);
+  lend_gradient_memory(w, memory);
+  backward(sum(matmul(x, w)));
+  CHECK(grad(w).storage() == memory.storage());
+  backward(sum(matmul(x, w)) * 2);  // adds to it
+  CHECK(grad(w).storage() == memory.storage());
+  CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
+
+  clear_grad(w);
+  backward(sum(matmul(w, w)));  // one gets the memory, the other is added
+  CHECK(grad(w).storage() == memory.storage());
+  CHECK(memory.to_vector<double>() == std::vector<double>{7, 11, 9, 13});
+
+  clear_grad(w);
+  backward(sum(w * 3));  // an operator that does not ask
+  CHECK(grad(w).storage() != memory.storage());
+  CHECK(grad(w).to_vector<double>() == std::vector<double>{3, 3, 3, 3});
+
+  clear_grad(w);
+  lend_gradient_memory(w, {});
+  backward(sum(matmul(x, w)));
+  CHECK(grad(w).storage() != memory.storage());
+  CHECK(memory.to_vector<double>() == std::vector<double>{7, 11, 9, 13});
+}
+
+TEST_CASE("layers compute their weights' gradients in memory that was lent") {
+  const auto lend = [](NDArray& weight) {
+    const NDArray memory = full(weight.shape(), 7, weight.dtype());
+    lend_gradient_memory(weight, memory);
+    return memory;
+  };
+  const auto by_hand = [](const NDArray& weight, const auto& loss) {
+    lend_gradient_memory(weight, {});
+    clear_grad(weight);
+    backward(loss());
+    return grad(weight).template to_vector<double>();
+  };
+  Generator random(3);
+  const auto normal = [&](Shape shape) { return random.normal(std::move(shape)).astype(DType::f64); };
+  NDArray dense = normal({3, 4}), image = normal({2, 1, 3, 3}),
+          table = normal({5, 2});
+  const NDArray x = normal({2, 4}), pixels = normal({1, 1, 5, 5}),
+                rows = array<std::int64_t>({1, 3, 1}, Shape{3});
+  const auto through_dense = [&] { return sum(square(linear(x, dense, {}))); };
+  const auto through_image = [&] { return sum(square(conv2d(pixels, image, {}))); };
+  const auto through_table = [&] { return sum(square(take(table, rows))); };
+  const auto check = [&](NDArray& weight, const auto& loss) {
+    set_requires_grad(weight);
+    const NDArray memory = lend(weight);
+    backward(loss());
+    CHECK(grad(weight).storage() == memory.storage());
+    const std::vector<double> there = memory.to_vector<double>();
+    CHECK(there == by_hand(weight, loss));
+  };
+  check(dense, through_dense);
+  check(image, through_image);
+  check(table, through_table);
+}
+
+TEST_CASE("memory that is no gradient's is refused") {
+  NDArray w = leaf({1, 2, 3, 4}, {2, 2});
+  CHECK_THROWS_AS(lend_gradient_memory(w, zeros({2, 2})), InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w, zeros({4}, DType::f64)), InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w, zeros({2, 2}, DType::f64, cpu(1))), InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w, transpose(zeros({2, 2}, DType::f64))), InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w, zeros({3, 2}, DType::f64).slice(0, {0, 2})), InvalidArgument);
+  CHECK_THROWS_WITH_AS(lend_gradient_memory(zeros({2, 2}), zeros({2, 2})),
+                       "lend_gradient_memory: the array is no leaf; set_requires_grad comes first",
+                       InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w * 2, zeros({2, 2}, DType::f64)), InvalidArgument);
+  CHECK_THROWS_AS(make_gradient(0, w), Error);
+}
+
 TEST_CASE("copies of a handle share the gradient") {
   NDArray x = leaf(2);
   const NDArray same = x;

@@ -2,6 +2,7 @@
 // backward() walks the tape in reverse and pushes the gradient ops, the last layer's first.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -16,6 +17,11 @@ bool requires_grad(const NDArray& array);  // a leaf, or computed from one
 // The accumulated gradient: undefined before the first backward(). Same shape, dtype and device as the array.
 NDArray grad(const NDArray& array);
 void clear_grad(const NDArray& array);
+
+// Lends memory for a leaf's gradient, say where other ranks reach it: contiguous, all of its storage, else like the leaf.
+// The first gradient after clear_grad() is computed there, if its operator can (make_gradient, below), so what grad()
+// returned before is overwritten. An undefined array takes it back. Throws InvalidArgument.
+void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
 // root's shape; by default root must have one element and seed is 1. Returns when all ops are pushed. The tape is
@@ -38,6 +44,10 @@ class NoGrad {
 // For operators: gradients of the inputs (an undefined array where none is needed) from that of the output. Runs
 // on the thread that calls backward(), under NoGrad.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
+
+// For operators whose Backward is running on this thread: an undetermined contiguous array for the gradient of input
+// `index`, on the device and engine of `like`: in memory lent for it that is free, or new.
+NDArray make_gradient(std::size_t index, const NDArray& like);
 
 // For operators with one input that each give a gradient to a part of it: adds that part into `whole`, which has the
 // input's shape and dtype, is contiguous, and holds the gradients of its other uses. Many parts share one `whole`.
