@@ -115,8 +115,8 @@ struct Like {
 // Of input `index`: what multiply computes, as the input is.
 NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Stack& b, const Shape& result) {
   const DType dtype = a.array.dtype();
-  const NDArray y = dtype == input.dtype ? make_gradient(index, a.array)
-                                         : make_result(a.array, input.shape, dtype);
+  const NDArray y =
+      dtype == input.dtype ? make_gradient(index, a.array) : make_result(a.array, input.shape, dtype);
   multiply("matmul_backward", a, b, result, y);
   return converted(y, input.dtype);
 }

@@ -61,7 +61,8 @@ TEST_CASE("random programs where all threads share one core") {
       const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
       for (const int workers : {1, 2, 4}) CHECK(run_program(program, {.workers = workers}) == expected);
     }
-  }).join();
+  })
+      .join();
 }
 
 TEST_CASE("programs over two vars, where nearly all ops conflict") {

@@ -114,8 +114,7 @@ TEST_CASE("layers compute their weights' gradients in memory that was lent") {
   };
   Generator random(3);
   const auto normal = [&](Shape shape) { return random.normal(std::move(shape)).astype(DType::f64); };
-  NDArray dense = normal({3, 4}), image = normal({2, 1, 3, 3}),
-          table = normal({5, 2});
+  NDArray dense = normal({3, 4}), image = normal({2, 1, 3, 3}), table = normal({5, 2});
   const NDArray x = normal({2, 4}), pixels = normal({1, 1, 5, 5}),
                 rows = array<std::int64_t>({1, 3, 1}, Shape{3});
   const auto through_dense = [&] { return sum(square(linear(x, dense, {}))); };
