@@ -126,8 +126,9 @@ class Group {
 };
 
 std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
+  static int groups = 0;
   const std::string meeting =
-      "unix:/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + how + ".sock";
+      "unix:/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++groups) + ".sock";
   return std::make_unique<Group>(
       options,
       std::vector<std::string>{"/proc/self/exe", "--child", how, "--batch", std::to_string(options.batch)},
@@ -152,36 +153,51 @@ bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<
   return best;
 }
 
-struct Torch {
-  std::unique_ptr<Group> together, alone;
-  std::string setting;
-};
+// How fast processes are depends on where in memory they come to lie, by several percent: those of each round are new.
+template <class Start> bench::Subject subject(const std::string& name, int steps, Start start) {
+  constexpr int kFirst = 5;  // steps that take and touch memory
+  return {name, [=] {
+            const std::unique_ptr<Group> group = start();
+            group->run(kFirst);
+            return group->run(steps);
+          }};
+}
 
-Torch start_torch(const RanksOptions& options) {
+std::unique_ptr<Group> start_torch(const RanksOptions& options, bench::TorchSetting setting, bool together) {
+  static int groups = 0;
+  if (together) {
+    setting.arguments.push_back("--ddp");
+    setting.environment.emplace_back(
+        "TRAIN_TORCH_FILE",
+        "/tmp/heddle-train-torch-" + std::to_string(::getpid()) + "-" + std::to_string(++groups));
+  }
+  return std::make_unique<Group>(options, setting.arguments, setting.environment);
+}
+
+bench::TorchSetting find_torch(const RanksOptions& options) {
   const std::vector<std::string> command{options.python, TRAIN_TORCH_SCRIPT,           "--threads", "1",
                                          "--batch",      std::to_string(options.batch)};
   bench::TorchSetting best = best_setting(options, command);
-  auto alone = std::make_unique<Group>(options, best.arguments, best.environment);
-  best.arguments.push_back("--ddp");
-  best.environment.emplace_back("TRAIN_TORCH_FILE", "/tmp/heddle-train-torch-" + std::to_string(::getpid()));
-  auto together = std::make_unique<Group>(options, best.arguments, best.environment);
-  together->run(5);
-  return {std::move(together), std::move(alone), best.name};
+  start_torch(options, best, true)->run(1);  // says here if it cannot
+  return best;
 }
 
 void run_case(const RanksOptions& options) {
-  const auto together = start_heddle(options, "allreduce"), alone = start_heddle(options, "alone"),
-             in_step = start_heddle(options, "in-step");
   bench::Case the_case{"train_ranks", "cnn", "images/s", options.ranks, {}};
-  the_case.subjects.push_back({"heddle allreduce", [&] { return together->run(options.steps); }});
-  the_case.subjects.push_back({"heddle alone", [&] { return alone->run(options.steps); }});
-  the_case.subjects.push_back({"heddle in step", [&] { return in_step->run(options.steps); }});
-  Torch torch;
+  for (const auto& [name, how] : {std::pair{"heddle allreduce", "allreduce"},
+                                  {"heddle alone", "alone"},
+                                  {"heddle in step", "in-step"}}) {
+    the_case.subjects.push_back(
+        subject(name, options.steps, [&, how] { return start_heddle(options, how); }));
+  }
+  bench::TorchSetting torch;
   if (options.torch) {
     try {
-      torch = start_torch(options);
-      the_case.subjects.push_back({"pytorch ddp gloo", [&] { return torch.together->run(options.steps); }});
-      the_case.subjects.push_back({"pytorch alone", [&] { return torch.alone->run(options.steps); }});
+      torch = find_torch(options);
+      for (const bool ddp : {true, false}) {
+        the_case.subjects.push_back(subject(ddp ? "pytorch ddp gloo" : "pytorch alone", options.steps,
+                                            [&, ddp] { return start_torch(options, torch, ddp); }));
+      }
     } catch (const std::runtime_error& error) {
       std::printf("no pytorch beside us: %s\n", error.what());
     }
@@ -190,7 +206,7 @@ void run_case(const RanksOptions& options) {
   std::printf("%d processes of one worker, %lld images a step and process:\n", options.ranks,
               static_cast<long long>(options.batch));
   bench::print_table(results, [&](const bench::Result& result) {
-    return result.subject.starts_with("pytorch") ? torch.setting : std::string();
+    return result.subject.starts_with("pytorch") ? torch.name : std::string();
   });
   const auto kept = [&](std::size_t subject, std::size_t alone_too) {
     std::printf("%s keeps %.1f %% of the rate without communication (median of the rounds' ratios)\n",

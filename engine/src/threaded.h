@@ -133,7 +133,7 @@ class ThreadedCore final : public EngineCore {
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
   std::atomic<std::uint64_t> children_elsewhere_[2] = {0, 0};  // ops pushed by ops on such a thread:
   std::atomic<std::uint64_t> ended_elsewhere_[2] = {0, 0};     // ops that ended on a thread without a seat
-  const bool one_core_;                                        // for all that this process does
+  const bool one_core_;  // for the thread that made this, and those that it starts
   Seats seats_;
   Arena arena_;
   ReadyQueue elsewhere_;  // made ready by threads without a seat

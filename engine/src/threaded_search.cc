@@ -152,7 +152,7 @@ OpNode* ThreadedCore::search(Runner& self) {
   int apart = 1, since = 1;  // looks at submissions, in pauses
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
-    const bool look_at_all = since >= apart || is_short(self);
+    const bool look_at_all = since >= apart || is_short(self) || one_core_;
     if ((is_short(self) ? !crew_.wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
@@ -171,7 +171,7 @@ OpNode* ThreadedCore::search(Runner& self) {
       break;
     }
     // What runners leave may be gone on with at once. But to look at the submissions takes a cache line from whoever
-    // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often.
+    // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often. On one core neither is at stake.
     if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
     const int pauses = std::min(looks + 1, kMostPauses);
     let_time_pass(pauses);

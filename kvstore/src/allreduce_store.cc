@@ -50,7 +50,7 @@ void AllReduceStore::check_agreement() const {
 void AllReduceStore::init(Key key, const NDArray& value) {
   finish_all();
   local_.init(key, value);
-  const NDArray& stored = local_.at(key);
+  const NDArray& stored = local_.at("init", key);
   if (stored.device().kind != DeviceKind::cpu)
     throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
                           stored.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
@@ -62,17 +62,26 @@ bool AllReduceStore::goes_alone(const NDArray& value) const {
   return !codec_ && static_cast<std::size_t>(value.size()) * size_of(value.dtype()) >= kAloneBytes;
 }
 
-NDArray& AllReduceStore::memory_of(Key key, const NDArray& value) {
-  NDArray& memory = alone_[key];
+const NDArray& AllReduceStore::memory_of(std::map<Key, NDArray>& all, Key key) const {
+  NDArray& memory = all[key];
+  const NDArray& value = local_.at("gradient_memory", key);
   if (!memory.defined()) memory = ranks_->shared_array(value.shape(), value.dtype());
   return memory;
 }
 
 NDArray AllReduceStore::gradient_memory(Key key) {
-  const NDArray& value = local_.at(key);
-  if (!goes_alone(value)) return {};
-  const NDArray& memory = memory_of(key, value);
-  return memory.device() == value.device() ? memory : NDArray();
+  const NDArray& value = local_.at("gradient_memory", key);
+  return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key) : NDArray();
+}
+
+// Nothing is copied to memory that was lent: a gradient may wait there for its own push.
+void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions& options) {
+  const auto lent = lent_.find(key);
+  const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
+  const NDArray& memory = there ? lent->second : memory_of(copies_, key);
+  if (!there) memory.assign(sum.contiguous());
+  ranks_->all_reduce(memory);
+  local_.push(key, {&memory, 1}, options);
 }
 
 // A view into the current bucket, as large as value; the next bucket's, if it does not fit.
@@ -95,13 +104,7 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
 void AllReduceStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = local_.checked("push", key, values);
   const NDArray sum = push_sum(values, value.device());
-  if (goes_alone(value)) {
-    const NDArray& memory = memory_of(key, value);
-    const bool there = sum.storage() == memory.storage() && sum.is_contiguous();
-    if (!there) memory.assign(sum.contiguous());
-    ranks_->all_reduce(memory);
-    return local_.push(key, {&memory, 1}, options);
-  }
+  if (goes_alone(value)) return push_alone(key, sum, options);
   const NDArray room = room_for(value);
   room.assign(sum.contiguous().view_as({sum.size()}));
   Bucket& bucket = buckets_[current_];
@@ -162,7 +165,9 @@ void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& s
 
 void AllReduceStore::clear_errors() {
   finish_all();
-  for (const auto& [key, memory] : alone_) memory.engine().clear_error(memory.var());
+  for (const auto* all : {&lent_, &copies_}) {
+    for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var());
+  }
   for (const Bucket& bucket : buckets_) {
     bucket.data.engine().clear_error(bucket.data.var());
     if (bucket.compressed) bucket.compressed->clear_errors();

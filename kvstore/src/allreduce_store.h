@@ -57,7 +57,8 @@ class AllReduceStore final : public KVStore {
     Layout layout{};
   };
   bool goes_alone(const NDArray& value) const;
-  NDArray& memory_of(Key key, const NDArray& value);
+  const NDArray& memory_of(std::map<Key, NDArray>& all, Key key) const;
+  void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
   NDArray room_for(const NDArray& value);
   void check_agreement() const;
   void reduce_data(Bucket& bucket) const;
@@ -68,7 +69,7 @@ class AllReduceStore final : public KVStore {
   LocalStore local_;
   std::vector<Bucket> buckets_;  // used again in each step, in one order
   std::size_t current_ = 0;
-  std::map<Key, NDArray> alone_;  // memory like a bucket's
+  std::map<Key, NDArray> lent_, copies_;  // of large ones, in memory like a bucket's
 };
 
 }  // namespace heddle

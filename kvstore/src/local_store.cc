@@ -25,6 +25,10 @@ std::string describe(const NDArray& array) {
   return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
 }
 
+std::string who_says(const char* call, KVStore::Key key) {
+  return "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
+}
+
 }  // namespace
 
 NDArray push_sum(std::span<const NDArray> values, Device device) {
@@ -45,12 +49,17 @@ NDArray push_sum(std::span<const NDArray> values, Device device) {
   return wide == dtype ? sum : sum.astype(dtype);
 }
 
+const NDArray& LocalStore::at(const char* call, Key key) const {
+  const auto found = values_.find(key);
+  if (found == values_.end())
+    throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
+  return found->second;
+}
+
 const NDArray& LocalStore::checked(const char* call, Key key, std::span<const NDArray> arrays) const {
-  std::string who = "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
-  auto found = values_.find(key);
-  if (found == values_.end()) throw InvalidArgument(who + "the key is unknown; init it first");
+  const NDArray& value = at(call, key);
+  const std::string who = who_says(call, key);
   if (arrays.empty()) throw InvalidArgument(who + "the list of arrays is empty");
-  const NDArray& value = found->second;
   for (const NDArray& array : arrays) {
     if (array.defined() && array.shape() == value.shape() && array.dtype() == value.dtype()) continue;
     throw InvalidArgument(who + "got " + describe(array) + ", stored is " + describe(value));
@@ -59,7 +68,7 @@ const NDArray& LocalStore::checked(const char* call, Key key, std::span<const ND
 }
 
 void LocalStore::init(Key key, const NDArray& value) {
-  std::string who = "KVStore::init, key " + std::to_string(key) + ": ";
+  const std::string who = who_says("init", key);
   if (!value.defined()) throw InvalidArgument(who + "the value is undefined");
   if (values_.contains(key)) throw InvalidArgument(who + "the key exists already");
   values_[key] = value.detach().copy();

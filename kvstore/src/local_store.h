@@ -23,7 +23,8 @@ class LocalStore : public KVStore {
 
   // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
   const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  const NDArray& at(Key key) const { return values_.at(key); }
+  // Throws InvalidArgument, naming the call, if the key is unknown.
+  const NDArray& at(const char* call, Key key) const;
 
  private:
   std::map<Key, NDArray> values_;

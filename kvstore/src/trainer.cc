@@ -50,12 +50,33 @@ void Trainer::init_store() {
     } else {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
-    // Of several replicas the store gets a sum.
-    if (replicas_.size() > 1) continue;
-    if (const NDArray memory = options_.store->gradient_memory(key); memory.defined())
-      lend_gradient_memory(replicas_[0][i].value, memory);
   }
+  find_memory();
+  for (const auto& replica : replicas_) {  // what another trainer has lent
+    for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});
+  }
+  lend_memory();
   remember_versions();
+}
+
+// Of several replicas the store gets a sum. Of a parameter that is there twice it gets one gradient twice, and what one
+// push leaves must not be what the other pushes.
+void Trainer::find_memory() {
+  const std::vector<Parameter>& parameters = replicas_[0];
+  memory_.resize(parameters.size());
+  if (replicas_.size() > 1) return;
+  std::map<const GradMeta*, int> times;
+  for (const Parameter& parameter : parameters) ++times[parameter.value.grad_meta().get()];
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (times[parameters[i].value.grad_meta().get()] > 1) continue;
+    memory_[i] = options_.store->gradient_memory(static_cast<KVStore::Key>(i));
+  }
+}
+
+void Trainer::lend_memory() const {
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    if (memory_[i].defined()) lend_gradient_memory(replicas_[0][i].value, memory_[i]);
+  }
 }
 
 void Trainer::remember_versions() {
@@ -108,6 +129,7 @@ void Trainer::step(double grad_scale) {
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
     for (const auto& replica : replicas_) clear_grad(replica[i].value);
   }
+  lend_memory();
   remember_versions();
   ++steps_;
 }
@@ -129,6 +151,7 @@ void Trainer::clear_errors() {
     }
   }
   options_.store->clear_errors();
+  lend_memory();
   steps_ = steps_before_updates_ + updates();
   // The error may have come between a change to a parameter and its being taken over.
   versions_.assign(versions_.size(), ~std::uint64_t{0});

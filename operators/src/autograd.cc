@@ -25,8 +25,7 @@ struct Node;
 struct Place final : GradMeta {
   bool leaf = false;
   NDArray grad;
-  NDArray memory;            // lent for grad
-  bool memory_used = false;  // since grad was cleared
+  NDArray memory;  // lent for the next gradient
   std::shared_ptr<Node> producer;
 
   // A leaf may get new values: what saved the old ones is found by their version.
@@ -112,11 +111,9 @@ bool needs_gradient(const Place* place) { return place && (place->leaf || place-
 
 thread_local const Node* stepping_back = nullptr;  // its Backward runs
 
-// The memory lent for the leaf's gradient; undefined if there is none, or it is used.
+// The memory lent for the leaf's gradient; undefined if there is none, or one that will be added to has come before.
 NDArray take_memory(Place& leaf) {
-  if (leaf.grad.defined() || leaf.memory_used || !leaf.memory.defined()) return {};
-  leaf.memory_used = true;
-  return leaf.memory;
+  return leaf.grad.defined() ? NDArray() : std::exchange(leaf.memory, NDArray());
 }
 
 // The gradient of one node's output, as far as it has arrived.
@@ -290,10 +287,7 @@ bool requires_grad(const NDArray& array) {
 NDArray grad(const NDArray& array) { return array.grad_meta() ? place_of(array)->grad : NDArray(); }
 
 void clear_grad(const NDArray& array) {
-  if (!array.grad_meta()) return;
-  const std::shared_ptr<Place> place = place_of(array);
-  place->grad = NDArray();
-  place->memory_used = false;
+  if (array.grad_meta()) place_of(array)->grad = NDArray();
 }
 
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
@@ -303,7 +297,8 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
   if (memory.defined()) {
     const bool alike = memory.shape() == leaf.shape() && memory.dtype() == leaf.dtype() &&
                        memory.device() == leaf.device() && &memory.engine() == &leaf.engine();
-    if (!alike || !memory.is_contiguous() || !memory.covers_storage()) {
+    const bool own = memory.covers_storage() && memory.storage() != leaf.storage();
+    if (!alike || !own || !memory.is_contiguous()) {
       throw InvalidArgument("lend_gradient_memory: got " + std::string(name_of(memory.dtype())) +
                             memory.shape().to_string() + " on " + memory.device().to_string() +
                             "; wanted a contiguous array with a storage of its own, else like the leaf, " +
@@ -317,8 +312,11 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
 NDArray make_gradient(std::size_t index, const NDArray& like) {
   if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
   const Input& input = stepping_back->inputs.at(index);
-  if (input.meta && input.meta->leaf) {
-    if (NDArray memory = take_memory(*input.meta); memory.defined()) return memory;
+  if (input.meta && input.meta->leaf && input.meta->memory.defined()) {
+    const NDArray& lent = input.meta->memory;
+    if (lent.device() == like.device() && &lent.engine() == &like.engine()) {
+      if (NDArray memory = take_memory(*input.meta); memory.defined()) return memory;
+    }
   }
   return detail::make_result(like, input.shape, input.dtype);
 }

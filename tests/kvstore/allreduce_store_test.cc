@@ -164,12 +164,58 @@ TEST_CASE("large gradients are computed where they are reduced") {
       trainer.step();
       REQUIRE(memory.to_vector<float>() != own);  // but the sum
     }
-    // What is pushed from elsewhere is copied there, and stays as it was.
-    const NDArray other = ones(memory.shape());
+    // What is pushed from elsewhere changes neither, though a gradient waits.
+    backward(cross_entropy(net(mine.x), mine.labels));
+    const NDArray other = ones(memory.shape()), waiting = grad(net.parameters()[0].value);
+    const std::vector<float> before = waiting.to_vector<float>();
     store->push(0, other);
-    other.wait();
-    REQUIRE(memory.to_vector<float>() == values(memory.size(), 2));
+    store->barrier();
+    REQUIRE(waiting.storage() == memory.storage());
+    REQUIRE(waiting.to_vector<float>() == before);
     REQUIRE(other.to_vector<float>() == values(memory.size(), 1));
+  });
+}
+
+TEST_CASE("gradients that the program keeps between steps stay as they are") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
+    NDArray weight = ones({100'000}), x = ones({100'000});
+    set_requires_grad(weight);
+    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    backward(matmul(x, weight));
+    const NDArray first = grad(weight);
+    clear_grad(weight);
+    backward(matmul(x * 2, weight));
+    REQUIRE(first.to_vector<float>() == values(100'000, 1));
+    trainer.step();
+    REQUIRE(weight.to_vector<float>() == values(100'000, -3));
+  });
+}
+
+TEST_CASE("a parameter that is there twice is pushed twice") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
+    NDArray weight = ones({100'000}), x = ones({100'000});
+    set_requires_grad(weight);
+    Trainer trainer({{"weight", weight}, {"tied", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    backward(matmul(x, weight));
+    trainer.step();
+    NDArray stored = zeros({100'000});
+    for (const KVStore::Key key : {0, 1}) {
+      store->pull(key, stored);
+      REQUIRE(stored.to_vector<float>() == values(100'000, -1));
+    }
+  });
+}
+
+TEST_CASE("another trainer takes back what was lent") {
+  NDArray weight = ones({100'000}), x = ones({100'000});
+  set_requires_grad(weight);
+  on_ranks(1, [&](const std::shared_ptr<KVStore>& store, int) {
+    REQUIRE_THROWS_AS(store->gradient_memory(0), InvalidArgument);
+    const Trainer shared({{"weight", weight}}, {.store = store});
+    const NDArray memory = store->gradient_memory(0);
+    Trainer local({{"weight", weight}});
+    backward(matmul(x, weight));
+    REQUIRE(grad(weight).storage() != memory.storage());
   });
 }
 
@@ -198,7 +244,7 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
                Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
                NDArray x = ones({count});
                if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
-               backward(sum(weight * x));
+               backward(matmul(x, weight));  // computes in memory that was lent
                trainer.step();
                bool failed = false;
                try {
@@ -208,7 +254,7 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
                }
                REQUIRE(failed);
                trainer.clear_errors();
-               backward(sum(weight * ones({count})));
+               backward(matmul(ones({count}), weight));
                trainer.step();
                REQUIRE(weight.to_vector<float>() == values(count, -1));
              },

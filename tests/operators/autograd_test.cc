@@ -84,11 +84,17 @@ TEST_CASE("a gradient is computed in memory that was lent for it, if that is fre
   CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
   clear_grad(w);
+  backward(sum(matmul(x, w)));  // which was not lent again
+  CHECK(grad(w).storage() != memory.storage());
+
+  clear_grad(w);
+  lend_gradient_memory(w, memory);
   backward(sum(matmul(w, w)));  // one gets the memory, the other is added
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{7, 11, 9, 13});
 
   clear_grad(w);
+  lend_gradient_memory(w, memory);
   backward(sum(w * 3));  // an operator that does not ask
   CHECK(grad(w).storage() != memory.storage());
   CHECK(grad(w).to_vector<double>() == std::vector<double>{3, 3, 3, 3});
@@ -140,6 +146,7 @@ TEST_CASE("memory that is no gradient's is refused") {
   CHECK_THROWS_AS(lend_gradient_memory(w, zeros({2, 2}, DType::f64, cpu(1))), InvalidArgument);
   CHECK_THROWS_AS(lend_gradient_memory(w, transpose(zeros({2, 2}, DType::f64))), InvalidArgument);
   CHECK_THROWS_AS(lend_gradient_memory(w, zeros({3, 2}, DType::f64).slice(0, {0, 2})), InvalidArgument);
+  CHECK_THROWS_AS(lend_gradient_memory(w, w), InvalidArgument);
   CHECK_THROWS_WITH_AS(lend_gradient_memory(zeros({2, 2}), zeros({2, 2})),
                        "lend_gradient_memory: the array is no leaf; set_requires_grad comes first",
                        InvalidArgument);

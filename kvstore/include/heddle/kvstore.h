@@ -69,8 +69,8 @@ class KVStore {
   // the first of these ops, for the ops skipped since changed nothing. Ops pushed later see them clean.
   virtual void clear_errors() = 0;
 
-  // Memory from which this key's gradient is pushed without a copy: for lend_gradient_memory(). A push of it leaves the sum
-  // there. Undefined where it would save nothing.
+  // Memory from which this key's gradient is pushed without a copy, for lend_gradient_memory(): the same each time. A push of
+  // it leaves the sum there. Undefined where it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
   // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.

@@ -55,6 +55,8 @@ class Trainer {
 
  private:
   void init_store();
+  void find_memory();
+  void lend_memory() const;
   void check_replicas() const;
   void remember_versions();
   void take_over_changes();
@@ -64,6 +66,7 @@ class Trainer {
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
+  std::vector<NDArray> memory_;  // for the parameters' gradients, see lend_gradient_memory; undefined: none
   // Of the parameters, replica by replica, when they equalled the store's.
   std::vector<std::uint64_t> versions_;
   std::int64_t steps_ = 0;

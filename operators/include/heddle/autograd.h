@@ -18,9 +18,10 @@ bool requires_grad(const NDArray& array);  // a leaf, or computed from one
 NDArray grad(const NDArray& array);
 void clear_grad(const NDArray& array);
 
-// Lends memory for a leaf's gradient, say where other ranks reach it: contiguous, all of its storage, else like the leaf.
-// The first gradient after clear_grad() is computed there, if its operator can (make_gradient, below), so what grad()
-// returned before is overwritten. An undefined array takes it back. Throws InvalidArgument.
+// Lends memory for the leaf's next gradient, say where other ranks reach it: like the leaf, contiguous, a storage of its
+// own. If the operator that gives it can (make_gradient, below) it is computed there: what lies there is overwritten, and
+// an error on it stays until it is cleared or overwritten. One loan, one gradient; an undefined array takes it back.
+// Throws InvalidArgument.
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
