@@ -243,6 +243,7 @@ int main(int argc, char** argv) {
       ->group("");
   CLI11_PARSE(app, argc, argv);
   if (options.common.quick && steps->count() == 0) options.steps = 20;
+  if (options.common.quick && app.get_option("--runs")->count() == 0) options.common.runs = 3;
   if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
   try {
     if (!options.child.empty()) return be_rank(options);
