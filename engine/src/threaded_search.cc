@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
 constexpr int kSearchLooks = 50;    // for work before a runner gives up,
-constexpr int kMostPauses = 32;     // with up to so many pauses in between: some 30 microseconds in all
+constexpr int kMostPauses = 32;     // with up to so many pauses in between: 30 to 60 microseconds in all
 constexpr int kMostApart = 64;
 constexpr int kVain = 8;       // looks that found work but could not get it, before others may have the core
 constexpr int kIdleNaps = 20;  // milliseconds without anything to do before the last napper sleeps

@@ -75,7 +75,8 @@ void Trainer::find_memory() {
 
 void Trainer::lend_memory() const {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
-    if (memory_[i].defined()) lend_gradient_memory(replicas_[0][i].value, memory_[i]);
+    const NDArray& value = replicas_[0][i].value;
+    if (memory_[i].defined() && requires_grad(value)) lend_gradient_memory(value, memory_[i]);  // not frozen
   }
 }
 

@@ -139,9 +139,20 @@ void check_ready(const Node& node) {
   }
 }
 
-// All nodes that root was computed from. Checked before the first gradient is pushed: an error changes nothing.
-Walk plan(const std::shared_ptr<Node>& root) {
+bool is_saved(const Walk& walk, const std::shared_ptr<Storage>& storage) {
+  for (const auto& [sequence, arrival] : walk) {
+    for (const Saved& saved : arrival.node->saved) {
+      if (saved.storage == storage) return true;
+    }
+  }
+  return false;
+}
+
+// All nodes that root was computed from. Checked before the first gradient is pushed: an error changes nothing. Memory that
+// the walk reads is no memory for its gradients.
+Walk plan(const std::shared_ptr<Node>& root, const NDArray& seed) {
   Walk walk;
+  std::vector<Place*> lent;
   std::vector<std::shared_ptr<Node>> unseen{root};
   while (!unseen.empty()) {
     const std::shared_ptr<Node> node = std::move(unseen.back());
@@ -150,7 +161,12 @@ Walk plan(const std::shared_ptr<Node>& root) {
     check_ready(*node);
     for (const Input& input : node->inputs) {
       if (input.meta && input.meta->producer) unseen.push_back(input.meta->producer);
+      if (input.meta && input.meta->memory.defined()) lent.push_back(input.meta.get());
     }
+  }
+  for (Place* leaf : lent) {
+    const std::shared_ptr<Storage>& storage = leaf->memory.storage();
+    if (storage == seed.storage() || is_saved(walk, storage)) leaf->memory = NDArray();
   }
   return walk;
 }
@@ -367,7 +383,7 @@ void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
   const NDArray first = checked_seed(root, seed);
   const std::shared_ptr<Place> place = place_of(root);
   if (!place->producer) return arrive_at_leaf(*place, first, seed.defined());
-  Walk walk = plan(place->producer);
+  Walk walk = plan(place->producer, first);
   walk.begin()->second.gradient = first;
   while (!walk.empty()) {
     const Arrival arrival = std::move(walk.begin()->second);

@@ -191,6 +191,40 @@ TEST_CASE("gradients that the program keeps between steps stay as they are") {
   });
 }
 
+TEST_CASE("a step may come after its parameter was frozen, and errors may be cleared then") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
+    NDArray weight = ones({100'000}), x = ones({100'000});
+    set_requires_grad(weight);
+    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    backward(matmul(x, weight));
+    set_requires_grad(weight, false);
+    trainer.step();
+    REQUIRE(trainer.steps() == 1);
+    trainer.clear_errors();
+    set_requires_grad(weight);
+    for (int step = 0; step < 2; ++step) {  // the first one has no memory, the second one has
+      backward(matmul(x, weight));
+      trainer.step();
+    }
+    REQUIRE(weight.to_vector<float>() == values(100'000, -5));
+  });
+}
+
+TEST_CASE("a gradient of the last step may be computed with") {
+  on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
+    NDArray weight = ones({300, 300}), x = ones({1, 300});
+    set_requires_grad(weight);
+    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    backward(sum(matmul(x, weight)));
+    const NDArray last = grad(weight);
+    REQUIRE(last.storage() == store->gradient_memory(0).storage());
+    trainer.step();  // it is 2 everywhere then
+    backward(sum(matmul(last, weight)));
+    REQUIRE(grad(weight).to_vector<float>() == values(90'000, 600));
+    REQUIRE(last.to_vector<float>() == values(90'000, 2));
+  });
+}
+
 TEST_CASE("a parameter that is there twice is pushed twice") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
     NDArray weight = ones({100'000}), x = ones({100'000});

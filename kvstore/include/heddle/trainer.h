@@ -35,7 +35,8 @@ class Trainer {
   // Updates every parameter in order by its gradient times grad_scale (1 / devices for the mean over replicas), and
   // clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
   // several replicas, the first that was changed) counts. Throws InvalidArgument, before any update, naming a
-  // parameter without a gradient. What grad() has returned belongs to the store from then on: it may be overwritten.
+  // parameter without a gradient. What grad() has returned may be overwritten from then on, after
+  // clear_errors() too: copy what is to be kept.
   void step(double grad_scale = 1);
 
   std::int64_t steps() const { return steps_; }  // done so far

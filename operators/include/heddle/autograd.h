@@ -20,8 +20,8 @@ void clear_grad(const NDArray& array);
 
 // Lends memory for the leaf's next gradient, say where other ranks reach it: like the leaf, contiguous, a storage of its
 // own. If the operator that gives it can (make_gradient, below) it is computed there: what lies there is overwritten, and
-// an error on it stays until it is cleared or overwritten. One loan, one gradient; an undefined array takes it back.
-// Throws InvalidArgument.
+// an error on it stays until it is cleared or overwritten. One loan, one gradient; an undefined array takes it back, and so
+// does a backward() that reads what lies there. Throws InvalidArgument.
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of

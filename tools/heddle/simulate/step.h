@@ -31,7 +31,7 @@ Step step_of_model(const std::string& name, double images_per_second);
 // not say how much it carries.
 Step step_of_trace(const Trace& trace, const std::string& name, int steps);
 
-// Gradients as the store of kvstore/ puts them into buckets: a bucket is full when the next one does not fit, or when it
+// Gradients as the store of kvstore/ puts small ones into buckets, here of all sizes: a bucket is full when the next one does not fit, or when it
 // has as much as it should; its time is that of its last gradient.
 std::vector<Gradient> in_buckets(const std::vector<Gradient>& gradients, double bucket_bytes);
 
