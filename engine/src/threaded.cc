@@ -47,6 +47,11 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
+int ThreadedCore::worker_now() const {
+  const Runner* runner = this_runner();
+  return runner ? runner->seat->index : -1;
+}
+
 // What an op pushes belongs to that op's epoch: wait_all waits for it too, and so it counts before its parent has ended.
 // The others' is that in which they are entered, and they count from then on.
 void ThreadedCore::set_epoch(OpNode& op, const OpNode* parent) {

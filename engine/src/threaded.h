@@ -35,10 +35,7 @@ class ThreadedCore final : public EngineCore {
   void enter_submitted() override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
-  int worker_now() const override {
-    const Runner* runner = this_runner();
-    return runner ? runner->seat->index : -1;
-  }
+  int worker_now() const override;
   bool runs_anything() const override;
   void expect_help() override;
   // For tests: a thread is in wait_all(), so what is pushed now comes after it; how often an op went on without a seat.
