@@ -58,6 +58,7 @@ class TwoHosts:
         return self
 
     def __exit__(self, *_):
+        ip("link", "del", "near")  # the kernel takes a namespace apart some time after its last process has ended
         self.holder.stdin.close()
         self.holder.wait()
         self.holder.stdout.close()
