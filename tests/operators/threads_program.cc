@@ -3,6 +3,7 @@
 //
 // When it is loaded, OpenBLAS starts threads that look for work for a while before they sleep. So rounds are computed until
 // none but the engine's threads ran in eight of them one after the other; if a library used its threads, it would in each.
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -18,7 +19,8 @@
 namespace {
 
 constexpr int kWorkers = 2;
-constexpr int kQuietRounds = 8, kMostRounds = 2000;
+constexpr int kQuietRounds = 8;
+constexpr std::chrono::seconds kLongest{60};  // a busy machine lets those threads fall asleep late
 
 // Nanoseconds that each thread of this process has run for, by its id.
 std::map<std::string, std::uint64_t> running_times() {
@@ -61,7 +63,8 @@ int main() {
     if (!before.contains(thread)) own.insert(thread);
   }
   int quiet = 0, ran = 0;
-  for (int round = 0; round < kMostRounds && quiet < kQuietRounds; ++round) {
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (quiet < kQuietRounds && std::chrono::steady_clock::now() < end) {
     const Times start = running_times();
     compute();
     ran = strangers(start, running_times(), own);
