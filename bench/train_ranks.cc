@@ -125,14 +125,17 @@ class Group {
   std::vector<std::unique_ptr<PeerProcess>> processes_;
 };
 
-std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
+// Where a group of processes meets.
+std::string new_file() {
   static int groups = 0;
-  const std::string meeting =
-      "unix:/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++groups) + ".sock";
+  return "/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++groups);
+}
+
+std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::string& how) {
   return std::make_unique<Group>(
       options,
       std::vector<std::string>{"/proc/self/exe", "--child", how, "--batch", std::to_string(options.batch)},
-      Environment{{"HEDDLE_RENDEZVOUS", meeting}});
+      Environment{{"HEDDLE_RENDEZVOUS", "unix:" + new_file() + ".sock"}});
 }
 
 // The faster of PyTorch's settings, when each process trains alone.
@@ -164,12 +167,9 @@ template <class Start> bench::Subject subject(const std::string& name, int steps
 }
 
 std::unique_ptr<Group> start_torch(const RanksOptions& options, bench::TorchSetting setting, bool together) {
-  static int groups = 0;
   if (together) {
     setting.arguments.push_back("--ddp");
-    setting.environment.emplace_back(
-        "TRAIN_TORCH_FILE",
-        "/tmp/heddle-train-torch-" + std::to_string(::getpid()) + "-" + std::to_string(++groups));
+    setting.environment.emplace_back("TRAIN_TORCH_FILE", new_file());
   }
   return std::make_unique<Group>(options, setting.arguments, setting.environment);
 }

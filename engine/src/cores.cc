@@ -1,10 +1,17 @@
 #include "cores.h"
 
+#include <vector>
+
 namespace heddle::detail {
 
-bool has_one_core() noexcept {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
+// A kernel that knows more cores than there is room for refuses.
+std::optional<int> cores_by_affinity() {
+  for (unsigned long most = CPU_SETSIZE; most <= 1UL << 20; most *= 4) {
+    std::vector<cpu_set_t> sets(most / CPU_SETSIZE);
+    const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, sets.data()) == 0) return CPU_COUNT_S(bytes, sets.data());
+  }
+  return std::nullopt;
 }
 
 bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept {

@@ -4,6 +4,7 @@
 // the other, stopped by it, was about to hand over, or stands behind it for a time slice of milliseconds.
 #pragma once
 
+#include <optional>
 #include <sched.h>
 #include <sys/types.h>
 
@@ -11,8 +12,8 @@ namespace heddle::detail {
 
 constexpr int kNoCore = -1;
 
-// The calling thread may run on no other core than this one.
-bool has_one_core() noexcept;
+// How many cores the calling thread may run on; none if the system does not say.
+std::optional<int> cores_by_affinity();
 
 inline int this_core() noexcept { return sched_getcpu(); }
 

@@ -32,7 +32,7 @@ constinit thread_local ThreadedCore::Mine ThreadedCore::mine;
 
 ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
     : EngineCore(engine_options),
-      one_core_(has_one_core()),
+      one_core_(cores_by_affinity() == 1),
       seats_(worker_count(engine_options.workers)),
       arena_(seats_.size()),
       crew_(seats_, [this] { work(); }) {

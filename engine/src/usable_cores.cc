@@ -1,26 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <optional>
-#include <sched.h>
 #include <sstream>
 #include <unistd.h>
-#include <vector>
 
 #include <heddle/usable_cores.h>
 
+#include "cores.h"
+
 namespace heddle {
 namespace {
-
-// A kernel that knows more cores than there is room for refuses.
-std::optional<int> affinity() {
-  for (unsigned long most = CPU_SETSIZE; most <= 1UL << 20; most *= 4) {
-    std::vector<cpu_set_t> sets(most / CPU_SETSIZE);
-    const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, sets.data()) == 0) return CPU_COUNT_S(bytes, sets.data());
-  }
-  return std::nullopt;
-}
 
 // The smaller of two limits of which 0 is none.
 double tighter(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
@@ -93,7 +82,7 @@ int UsableCores::count() const {
 UsableCores usable_cores(const std::string& root) {
   UsableCores cores;
   cores.online = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-  cores.by_affinity = affinity().value_or(cores.online);
+  cores.by_affinity = detail::cores_by_affinity().value_or(cores.online);
   cores.by_quota = quota(root);
   return cores;
 }

@@ -62,23 +62,22 @@ bool AllReduceStore::goes_alone(const NDArray& value) const {
   return !codec_ && static_cast<std::size_t>(value.size()) * size_of(value.dtype()) >= kAloneBytes;
 }
 
-const NDArray& AllReduceStore::memory_of(std::map<Key, NDArray>& all, Key key) const {
+const NDArray& AllReduceStore::memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const {
   NDArray& memory = all[key];
-  const NDArray& value = local_.at("gradient_memory", key);
   if (!memory.defined()) memory = ranks_->shared_array(value.shape(), value.dtype());
   return memory;
 }
 
 NDArray AllReduceStore::gradient_memory(Key key) {
   const NDArray& value = local_.at("gradient_memory", key);
-  return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key) : NDArray();
+  return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key, value) : NDArray();
 }
 
 // Nothing is copied to memory that was lent: a gradient may wait there for its own push.
 void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions& options) {
   const auto lent = lent_.find(key);
   const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
-  const NDArray& memory = there ? lent->second : memory_of(copies_, key);
+  const NDArray& memory = there ? lent->second : memory_of(copies_, key, sum);
   if (!there) memory.assign(sum.contiguous());
   ranks_->all_reduce(memory);
   local_.push(key, {&memory, 1}, options);

@@ -57,7 +57,7 @@ class AllReduceStore final : public KVStore {
     Layout layout{};
   };
   bool goes_alone(const NDArray& value) const;
-  const NDArray& memory_of(std::map<Key, NDArray>& all, Key key) const;
+  const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
   NDArray room_for(const NDArray& value);
   void check_agreement() const;

@@ -111,9 +111,12 @@ bool needs_gradient(const Place* place) { return place && (place->leaf || place-
 
 thread_local const Node* stepping_back = nullptr;  // its Backward runs
 
-// The memory lent for the leaf's gradient; undefined if there is none, or one that will be added to has come before.
-NDArray take_memory(Place& leaf) {
-  return leaf.grad.defined() ? NDArray() : std::exchange(leaf.memory, NDArray());
+// An array for the input's gradient. Lent memory is for a leaf's first one: the next ones are added to it.
+NDArray gradient_for(const Input& input, const NDArray& like) {
+  Place* leaf = input.meta && input.meta->leaf ? input.meta.get() : nullptr;
+  const bool lent = leaf && leaf->memory.defined() && !leaf->grad.defined() &&
+                    leaf->memory.device() == like.device() && &leaf->memory.engine() == &like.engine();
+  return lent ? std::exchange(leaf->memory, NDArray()) : detail::make_result(like, input.shape, input.dtype);
 }
 
 // The gradient of one node's output, as far as it has arrived.
@@ -233,13 +236,13 @@ void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
 }
 
 // The array to add a part of the gradient of `input` to: all parts of a walk, and all of a leaf's, go into one.
-NDArray whole_gradient(Walk& walk, const Input& input, Device device) {
+NDArray whole_gradient(Walk& walk, const Input& input, const NDArray& like) {
   const bool is_leaf = !input.meta->producer;
   Arrival* arrival = is_leaf ? nullptr : &walk.at(input.meta->producer->sequence);
   NDArray& gradient = is_leaf ? input.meta->grad : arrival->gradient;
   if (!gradient.defined()) {
-    gradient = is_leaf ? take_memory(*input.meta) : NDArray();
-    gradient.defined() ? gradient.fill(0) : void(gradient = zeros(input.shape, input.dtype, device));
+    gradient = gradient_for(input, like);
+    gradient.fill(0);
   } else if (!is_leaf && !arrival->owned) {
     gradient = gradient.copy();
   }
@@ -257,8 +260,7 @@ void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
     return pass_on(walk, node, grad_output, node.backward(grad_output));
   }
   const Input& input = node.inputs.front();
-  if (needs_gradient(input.meta.get()))
-    node.add(grad_output, whole_gradient(walk, input, grad_output.device()));
+  if (needs_gradient(input.meta.get())) node.add(grad_output, whole_gradient(walk, input, grad_output));
 }
 
 NDArray checked_seed(const NDArray& root, const NDArray& seed) {
@@ -327,14 +329,7 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
 
 NDArray make_gradient(std::size_t index, const NDArray& like) {
   if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
-  const Input& input = stepping_back->inputs.at(index);
-  if (input.meta && input.meta->leaf && input.meta->memory.defined()) {
-    const NDArray& lent = input.meta->memory;
-    if (lent.device() == like.device() && &lent.engine() == &like.engine()) {
-      if (NDArray memory = take_memory(*input.meta); memory.defined()) return memory;
-    }
-  }
-  return detail::make_result(like, input.shape, input.dtype);
+  return gradient_for(stepping_back->inputs.at(index), like);
 }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {

@@ -33,11 +33,12 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
   }
 }
 
-// y (m, n) = a * b, each of two axes and perhaps the transpose of what is in memory.
-void product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b, const NDArray& y,
-             int priority = 0) {
+// The gradient of input `index`, (m, n) = a * b, each of two axes and perhaps the transpose of what is in memory.
+NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b,
+                int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
+  const NDArray y = make_gradient(index, a);
   MatmulKernel* kernel = kernel_for<MatmulKernel>("matmul", y);
   MatmulProblem problem{m,
                         n,
@@ -50,6 +51,7 @@ void product(const NDArray& a, bool transpose_a, const NDArray& b, bool transpos
   detail::push_op(
       "linear_backward", reads, writes,
       [=, a = a.detach(), b = b.detach(), y = y.detach()] { kernel(problem, a, b, y); }, priority);
+  return y;
 }
 
 NDArray column_sums(const NDArray& g) {
@@ -112,14 +114,8 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
            NDArray g = grad_output.contiguous().view_as(y.shape());
            if (options.relu) g = detail::relu_mask("linear_relu_backward", g, y);
            std::vector<NDArray> grads(has_bias ? 3 : 2);
-           if (need_x) {
-             grads[0] = make_gradient(0, g);
-             product(g, false, inner.weight, false, grads[0]);
-           }
-           if (need_weight) {
-             grads[1] = make_gradient(1, g);
-             product(g, true, inner.x, false, grads[1], detail::kWeightsFirst);
-           }
+           if (need_x) grads[0] = product(0, g, false, inner.weight, false);
+           if (need_weight) grads[1] = product(1, g, true, inner.x, false, detail::kWeightsFirst);
            if (need_bias) grads[2] = column_sums(g);
            return grads;
          });

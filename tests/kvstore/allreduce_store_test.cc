@@ -43,6 +43,21 @@ std::vector<float> values(std::int64_t count, float value) {
   return std::vector<float>(static_cast<std::size_t>(count), value);
 }
 
+constexpr std::int64_t kLarge = 100'000;  // goes alone
+
+NDArray leaf(const Shape& shape, Device device = cpu()) {
+  NDArray weight = ones(shape, DType::f32, device);
+  set_requires_grad(weight);
+  return weight;
+}
+
+// With a rate of 1, so that a step takes the sum of all ranks' gradients from a weight.
+Trainer trainer_of(const std::vector<NDArray>& weights, const std::shared_ptr<KVStore>& store) {
+  std::vector<Parameter> parameters;
+  for (const NDArray& weight : weights) parameters.push_back({"weight", weight});
+  return Trainer(std::move(parameters), {.params = {{"lr", 1.0}}, .store = store});
+}
+
 constexpr std::int64_t kNarrow = 16, kWide = 24'000;  // weights that share a bucket, and that go alone
 
 Sequential make_net(std::int64_t width = kNarrow) {
@@ -178,24 +193,22 @@ TEST_CASE("large gradients are computed where they are reduced") {
 
 TEST_CASE("gradients that the program keeps between steps stay as they are") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
-    NDArray weight = ones({100'000}), x = ones({100'000});
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray weight = leaf({kLarge}), x = ones({kLarge});
+    Trainer trainer = trainer_of({weight}, store);
     backward(matmul(x, weight));
     const NDArray first = grad(weight);
     clear_grad(weight);
     backward(matmul(x * 2, weight));
-    REQUIRE(first.to_vector<float>() == values(100'000, 1));
+    REQUIRE(first.to_vector<float>() == values(kLarge, 1));
     trainer.step();
-    REQUIRE(weight.to_vector<float>() == values(100'000, -3));
+    REQUIRE(weight.to_vector<float>() == values(kLarge, -3));
   });
 }
 
 TEST_CASE("a step may come after its parameter was frozen, and errors may be cleared then") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
-    NDArray weight = ones({100'000}), x = ones({100'000});
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray weight = leaf({kLarge}), x = ones({kLarge});
+    Trainer trainer = trainer_of({weight}, store);
     backward(matmul(x, weight));
     set_requires_grad(weight, false);
     trainer.step();
@@ -206,15 +219,14 @@ TEST_CASE("a step may come after its parameter was frozen, and errors may be cle
       backward(matmul(x, weight));
       trainer.step();
     }
-    REQUIRE(weight.to_vector<float>() == values(100'000, -5));
+    REQUIRE(weight.to_vector<float>() == values(kLarge, -5));
   });
 }
 
 TEST_CASE("a gradient of the last step may be computed with") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
-    NDArray weight = ones({300, 300}), x = ones({1, 300});
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray weight = leaf({300, 300}), x = ones({1, 300});
+    Trainer trainer = trainer_of({weight}, store);
     backward(sum(matmul(x, weight)));
     const NDArray last = grad(weight);
     REQUIRE(last.storage() == store->gradient_memory(0).storage());
@@ -227,25 +239,23 @@ TEST_CASE("a gradient of the last step may be computed with") {
 
 TEST_CASE("a parameter that is there twice is pushed twice") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int) {
-    NDArray weight = ones({100'000}), x = ones({100'000});
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}, {"tied", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray weight = leaf({kLarge}), x = ones({kLarge});
+    Trainer trainer = trainer_of({weight, weight}, store);
     backward(matmul(x, weight));
     trainer.step();
-    NDArray stored = zeros({100'000});
+    NDArray stored = zeros({kLarge});
     for (const KVStore::Key key : {0, 1}) {
       store->pull(key, stored);
-      REQUIRE(stored.to_vector<float>() == values(100'000, -1));
+      REQUIRE(stored.to_vector<float>() == values(kLarge, -1));
     }
   });
 }
 
 TEST_CASE("another trainer takes back what was lent") {
-  NDArray weight = ones({100'000}), x = ones({100'000});
-  set_requires_grad(weight);
+  NDArray weight = leaf({kLarge}), x = ones({kLarge});
   on_ranks(1, [&](const std::shared_ptr<KVStore>& store, int) {
     REQUIRE_THROWS_AS(store->gradient_memory(0), InvalidArgument);
-    const Trainer shared({{"weight", weight}}, {.store = store});
+    const Trainer shared = trainer_of({weight}, store);
     const NDArray memory = store->gradient_memory(0);
     Trainer local({{"weight", weight}});
     backward(matmul(x, weight));
@@ -255,27 +265,25 @@ TEST_CASE("another trainer takes back what was lent") {
 
 TEST_CASE("parameters on another device than what ranks share are pushed by copies") {
   on_ranks(2, [](const std::shared_ptr<KVStore>& store, int rank) {
-    NDArray weight = ones({100'000}, DType::f32, cpu(1));
-    set_requires_grad(weight);
-    Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+    NDArray weight = leaf({kLarge}, cpu(1));
+    Trainer trainer = trainer_of({weight}, store);
     REQUIRE_FALSE(store->gradient_memory(0).defined());
     backward(sum(weight * (rank + 1.0)));
     trainer.step();
-    REQUIRE(weight.to_vector<float>() == values(100'000, -2));
+    REQUIRE(weight.to_vector<float>() == values(kLarge, -2));
   });
 }
 
 TEST_CASE("a gradient that fails on one rank fails the step on all, and training goes on") {
   const std::pair<std::string, std::int64_t> cases[] = {
-      {"none", 4}, {"none", 100'000}, {"fp16", 4}, {"2bit:1", 4}, {"topk:1", 4}};
+      {"none", 4}, {"none", kLarge}, {"fp16", 4}, {"2bit:1", 4}, {"topk:1", 4}};
   for (const auto& [compression, count] : cases) {
     CAPTURE(compression);
     CAPTURE(count);
     on_ranks(2,
              [&](const std::shared_ptr<KVStore>& store, int rank) {
-               NDArray weight = ones({count});
-               set_requires_grad(weight);
-               Trainer trainer({{"weight", weight}}, {.params = {{"lr", 1.0}}, .store = store});
+               NDArray weight = leaf({count});
+               Trainer trainer = trainer_of({weight}, store);
                NDArray x = ones({count});
                if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
                backward(matmul(x, weight));  // computes in memory that was lent

@@ -7,7 +7,7 @@
 
 namespace heddle::detail {
 
-bool has_one_core() noexcept { return false; }
+std::optional<int> cores_by_affinity() { return std::nullopt; }
 bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
 void allow(const cpu_set_t&) noexcept {}
 void change_core() noexcept {}
