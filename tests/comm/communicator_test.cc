@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 #include <heddle/communicator.h>
 
+#include "arguments.h"
 #include "ranks.h"
 
 using namespace heddle;
@@ -137,6 +139,41 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
           sweep<BFloat16>(comm, count);
         }
       });
+    }
+  }
+}
+
+// --sweep=1048579 is the long run: all of it, up to so many elements. --backend=1 is shm alone, 2 tcp, 0 local; all without.
+TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
+  const auto most = static_cast<std::size_t>(argument("sweep", 1));
+  const long long only = argument("backend", -1);
+  const char* const backends[] = {"local", "shm", "tcp"};
+  for (std::size_t backend = 0; backend < std::size(backends); ++backend) {
+    if (only >= 0 && static_cast<std::size_t>(only) != backend) continue;
+    for (const char* algorithm :
+         {"auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"}) {
+      if (std::string(algorithm) == "direct" && backend == 2) continue;  // is for shared memory
+      for (int ranks : {1, 2, 3, 4, 5, 7, 8}) {
+        CAPTURE(std::string(backends[backend]));
+        CAPTURE(std::string(algorithm));
+        CAPTURE(ranks);
+        const auto sweep_all = [&](Communicator& comm) {
+          for (std::size_t count : {0u, 1u, 7u, 1024u, (1u << 20) + 3}) {
+            if (count > most) continue;
+            sweep<float>(comm, count);
+            sweep<double>(comm, count);
+            sweep<std::int32_t>(comm, count);
+            sweep<std::int64_t>(comm, count);
+            sweep<std::uint8_t>(comm, count);
+            sweep<std::int8_t>(comm, count);
+            sweep<Float16>(comm, count);
+            sweep<BFloat16>(comm, count);
+          }
+        };
+        const CommOptions options{.algorithm = algorithm};
+        backend == 0 ? run_local(ranks, options, sweep_all)
+                     : run_job(backends[backend], ranks, options, sweep_all);
+      }
     }
   }
 }
