@@ -11,6 +11,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
+#include <heddle/usable_cores.h>
 
 #include "calls/fusion.h"
 #include "calls/traced_name.h"
@@ -21,11 +22,14 @@ namespace {
 
 constexpr std::chrono::microseconds kSpin{50};
 
-// Calls that somebody waits for at once are carried by who waits. After so many in a row the thread is not woken for the
-// next ones, but looks every so often, as long as something happens, whether one is left to it.
+// Calls that somebody waits for at once are carried by who waits. After so many in a row the thread is not woken for those
+// that are there when they are made, but looks every so often, as long as something happens, whether one is left to it.
+// Where there is one core only, each look takes it away from who computes or carries, for 10 us.
 constexpr int kTrust = 3;
-constexpr std::chrono::microseconds kNap{200};
+constexpr std::chrono::microseconds kNap{200}, kNapOnOneCore{3000};
 constexpr int kMostIdleNaps = 10;
+
+thread_local const Call* being_pushed = nullptr;  // by this thread
 
 std::atomic<int> process{0};
 
@@ -80,6 +84,7 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       var_(engine.new_var()),
       order_(engine.new_var()),
       outcome_(engine.new_var()),
+      nap_(usable_cores().by_affinity == 1 ? kNapOnOneCore : kNap),
       thread_([this] { work(); }) {}
 
 std::shared_ptr<CommState> CommState::make(Engine& engine, std::unique_ptr<Backend> backend,
@@ -140,8 +145,11 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
                     {.mutate = {order_}, .name = "collective_order", .priority = kMostPriority}, where);
       to_be_placed = true;
     }
+    being_pushed = call.get();
     engine_->push_async(std::move(start), access, where);
+    being_pushed = nullptr;
   } catch (...) {
+    being_pushed = nullptr;
     if (!in_graph) forget(call, placed, to_be_placed);
     throw;
   }
@@ -164,7 +172,7 @@ void CommState::place(const std::shared_ptr<Call>& call, bool launched) {
     if (gone_ || call->forgotten) return call_ended();
     calls_.push_back(call->instead ? std::move(call->instead) : call);
     if (launched) ++pushed_;
-    if (next_is_there()) wake();
+    if (next_is_there()) next_.notify_one();
   }
 }
 
@@ -174,7 +182,7 @@ void CommState::there(const std::shared_ptr<Call>& call) {
     std::lock_guard guard(mutex_);
     gone = gone_;
     call->there = !gone;
-    if (!gone && next_is_there()) wake();
+    if (!gone && next_is_there()) being_pushed == call.get() ? wake_unless_trusting() : next_.notify_one();
   }
   if (gone) refuse(*call);
 }
@@ -191,7 +199,7 @@ void CommState::skipped(const std::shared_ptr<Call>& call, const std::string& wh
   if (gone_) return;
   const auto placed = std::find(calls_.begin(), calls_.end(), call);
   (placed == calls_.end() ? call->instead : *placed) = instead;
-  if (next_is_there()) wake();
+  if (next_is_there()) next_.notify_one();
 }
 
 void CommState::refuse(Call& call) {
@@ -201,7 +209,7 @@ void CommState::refuse(Call& call) {
 // Waking somebody who goes to sleep again at once costs more than a small call.
 void CommState::call_ended() {
   if (waiting_ > 0) done_.notify_all();
-  if (next_is_there()) wake();
+  if (next_is_there()) wake_unless_trusting();
 }
 
 std::exception_ptr CommState::run(std::span<const std::shared_ptr<Call>> calls) {
@@ -247,7 +255,7 @@ bool CommState::next_is_there() const {
   return !busy_ && (given_up_ || calls_.front()->there);
 }
 
-void CommState::wake() {
+void CommState::wake_unless_trusting() {
   if (!napping_) next_.notify_one();
 }
 
@@ -256,7 +264,7 @@ bool CommState::nap(std::unique_lock<std::mutex>& lock) {
   for (int idle = 0; by_waiters_ >= kTrust && idle < kMostIdleNaps; ++idle) {
     const int before = by_waiters_;
     napping_ = true;
-    next_.wait_for(lock, kNap);
+    next_.wait_for(lock, nap_);
     napping_ = false;
     if (next_is_there()) return true;
     if (by_waiters_ != before) idle = 0;
@@ -265,15 +273,23 @@ bool CommState::nap(std::unique_lock<std::mutex>& lock) {
 }
 
 // Waking up takes as long as many a call, so this looks for the next one for a while, but lets others have the core.
-void CommState::await_next(std::unique_lock<std::mutex>& lock) {
-  if (nap(lock)) return;
+bool CommState::spin(std::unique_lock<std::mutex>& lock) {
   for (const auto end = std::chrono::steady_clock::now() + kSpin; std::chrono::steady_clock::now() < end;) {
-    if (next_is_there()) return;
+    if (next_is_there()) return true;
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
-  next_.wait(lock, [this] { return next_is_there(); });
+  return next_is_there();
+}
+
+// Who is woken in vain, since somebody who waits was faster, asks anew whether to trust.
+void CommState::await_next(std::unique_lock<std::mutex>& lock) {
+  if (nap(lock) || spin(lock)) return;
+  while (!next_is_there()) {
+    next_.wait(lock);
+    if (!next_is_there() && nap(lock)) return;
+  }
 }
 
 void CommState::carry_next(std::unique_lock<std::mutex>& lock) {

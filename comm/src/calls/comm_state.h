@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -63,8 +64,9 @@ class CommState final : public Carrier, public std::enable_shared_from_this<Comm
   void device_call_ended();
   void call_ended();                            // under mutex_
   bool must_come_before(const Var& var) const;  // under mutex_
-  void wake();                                  // under mutex_
+  void wake_unless_trusting();                  // under mutex_
   bool nap(std::unique_lock<std::mutex>& lock);
+  bool spin(std::unique_lock<std::mutex>& lock);
   void carry_next(std::unique_lock<std::mutex>& lock);
   void await_next(std::unique_lock<std::mutex>& lock);
   void place(const std::shared_ptr<Call>& call, bool launched);
@@ -99,6 +101,7 @@ class CommState final : public Carrier, public std::enable_shared_from_this<Comm
   std::size_t together_ = 1;     // of the next calls, all there, that go as one on all ranks
   int by_waiters_ = 0;           // times that somebody who waited carried, and not the thread
   bool napping_ = false;         // the thread looks again soon, unasked
+  const std::chrono::microseconds nap_;
   bool captured_ = false;        // some call gets its place when a graph is launched: all do so by an op
   bool closing_ = false;
   bool given_up_ = false;         // closing has taken too long: what is not there by now is not waited for
