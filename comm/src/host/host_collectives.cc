@@ -249,72 +249,87 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
 
 namespace {
 
-// Windows of the slices that data is cut into: window k of each slice is on its way at the same time.
+// How data goes through a stage: each round a window of every part that it is cut into is on its way, side by side. Rounds, and
+// calls, take the places in the stage in turn, though two would do: a place is used again as late as can be, since lines
+// that another core still holds are slow to write (on two cores of an AMD EPYC 256 KiB took 48 us in one place, 21 in turn).
 struct Windows {
-  std::size_t each;    // elements
-  std::size_t rounds;  // of the longest slice
-  static Windows of(std::size_t longest, int slices, std::size_t element) {
-    const std::size_t room = kStage / static_cast<std::size_t>(slices + 1) / kLine * kLine / element;
-    const std::size_t rounds = (longest + room - 1) / room;
-    return {room, rounds};
+  std::size_t each;   // bytes, whole lines; of the last round there may be fewer
+  std::size_t parts;  // side by side
+  std::size_t rounds;
+  std::size_t places;  // 2 or more
+  std::uint64_t first;
+
+  // `longest`: bytes of the longest part; `turn`: rounds so far, the same on all ranks.
+  static Windows of(std::size_t longest, std::size_t parts, std::uint64_t& turn) {
+    const std::size_t room = kStage / 2 / parts / kLine * kLine, rounds = (longest + room - 1) / room;
+    const std::size_t even = rounds ? (longest + rounds - 1) / rounds : 1;
+    const std::size_t each = (even + kLine - 1) / kLine * kLine;
+    const Windows windows{each, parts, rounds, kStage / (each * parts), turn};
+    turn += rounds;
+    return windows;
   }
-  Part in(const Part& slice, std::size_t round) const {
-    const std::size_t begin = std::min(slice.count, round * each);
-    return {slice.begin + begin, std::min(each, slice.count - begin)};
+  std::size_t begin(std::size_t bytes, std::size_t round) const { return std::min(bytes, round * each); }
+  std::size_t length(std::size_t bytes, std::size_t round) const {
+    return std::min(each, bytes - begin(bytes, round));
+  }
+  std::byte* place(Board& board, std::size_t round, std::size_t part) const {
+    return board.stage + ((first + round) % places * parts + part) * each;
   }
 };
 
 }  // namespace
 
-// A stage holds a window of each slice, for its owner, and behind them the owner's result. Half k % 2 is written again in
-// round k + 2, when everybody has said that it has done round k + 1 and so has read what was there in round k.
+// A stage holds a window of each slice, for its owner; in the place of the owner's own, its result. The place of round k is
+// written again in round k + 2 or later, when everybody has said that it has done round k + 1 and so has read what was there.
 void HostCollectives::reduce_staged(const Collective& call) {
   const bool scatter = call.record.kind == Kind::reduce_scatter;
   const bool receives =
       call.record.kind == Kind::all_reduce || (call.record.kind == Kind::reduce && rank_ == call.record.root);
   const Combine combine = combine_of(call.record.op, call.record.dtype);
   const std::size_t element = call.element();
+  // In bytes, as all below.
   const auto slice_of = [&](int rank) {
-    return scatter ? Part{static_cast<std::size_t>(rank) * call.record.count, call.record.count}
-                   : part_of(call.record.count, rank, ranks_);
+    const Part slice = scatter ? Part{static_cast<std::size_t>(rank) * call.record.count, call.record.count}
+                               : part_of(call.record.count, rank, ranks_);
+    return Part{slice.begin * element, slice.count * element};
   };
-  const Windows windows = Windows::of(slice_of(0).count, ranks_, element);
-  const auto place = [&](int owner, std::size_t round, int slice) {
-    return group_.segment().board(owner).stage[round % 2] +
-           static_cast<std::size_t>(slice) * windows.each * element;
+  const Windows windows = Windows::of(slice_of(0).count, static_cast<std::size_t>(ranks_), stage_turn_);
+  const auto place = [&](int of, std::size_t round, int slice) {
+    return windows.place(group_.segment().board(of), round, static_cast<std::size_t>(slice));
+  };
+  const auto window_of = [&](int slice, std::size_t round) {
+    const Part all = slice_of(slice);
+    return Part{all.begin + windows.begin(all.count, round), windows.length(all.count, round)};
   };
   const auto bring = [&](std::size_t round) {
     for (int slice = 0; slice < ranks_; ++slice) {
       if (slice == rank_) continue;
-      const Part window = windows.in(slice_of(slice), round);
-      copy_bytes(place(rank_, round, slice), call.in + window.begin * element, window.count * element);
+      const Part window = window_of(slice, round);
+      copy_bytes(place(rank_, round, slice), call.in + window.begin, window.count);
     }
   };
   std::vector<const std::byte*> parts(static_cast<std::size_t>(ranks_));
   const auto reduce = [&](std::size_t round) {
-    const Part window = windows.in(slice_of(rank_), round);
-    const std::size_t block = kBlock / element;
-    for (std::size_t begin = 0; begin < window.count; begin += block) {
-      const std::size_t count = std::min(block, window.count - begin);
+    const Part window = window_of(rank_, round);
+    std::byte* out =
+        scatter ? call.out + windows.begin(slice_of(rank_).count, round) : call.out + window.begin;
+    for (std::size_t begin = 0; begin < window.count; begin += kBlock) {
+      const std::size_t bytes = std::min(kBlock, window.count - begin), count = bytes / element;
       for (int rank = 0; rank < ranks_; ++rank) {
-        parts[static_cast<std::size_t>(rank)] = rank == rank_ ? call.in + (window.begin + begin) * element
-                                                              : place(rank, round, rank_) + begin * element;
+        parts[static_cast<std::size_t>(rank)] =
+            begin + (rank == rank_ ? call.in + window.begin : place(rank, round, rank_));
       }
-      std::byte* result = place(rank_, round, ranks_) + begin * element;
+      std::byte* result = place(rank_, round, rank_) + begin;
       combine_tree(result, parts, count, combine, element);
       if (call.record.op == ReduceOp::avg) scale(result, count, call.record.dtype, ranks_);
-      if (scatter) {
-        copy_bytes(call.out + (round * windows.each + begin) * element, result, count * element);
-      } else if (receives) {
-        copy_bytes(call.out + (window.begin + begin) * element, result, count * element);
-      }
+      if (scatter || receives) copy_bytes(out + begin, result, bytes);
     }
   };
   const auto take = [&](std::size_t round) {
     for (int slice = 0; slice < ranks_; ++slice) {
       if (slice == rank_ || !receives) continue;
-      const Part window = windows.in(slice_of(slice), round);
-      copy_bytes(call.out + window.begin * element, place(slice, round, ranks_), window.count * element);
+      const Part window = window_of(slice, round);
+      copy_bytes(call.out + window.begin, place(slice, round, slice), window.count);
     }
   };
   if (windows.rounds == 0) return;
@@ -339,26 +354,29 @@ void HostCollectives::reduce_staged(const Collective& call) {
 // all_gather and broadcast: a window of each sender's data at a time.
 void HostCollectives::spread_staged(const Collective& call) {
   const bool gather = call.record.kind == Kind::all_gather;
-  const std::size_t bytes = sum_size(call), window = kStage, rounds = (bytes + window - 1) / window;
+  const std::size_t bytes = sum_size(call);
   const bool sends = gather || rank_ == call.record.root;
-  const auto length = [&](std::size_t round) { return std::min(window, bytes - round * window); };
+  const Windows windows = Windows::of(bytes, 1, stage_turn_);
   const auto bring = [&](std::size_t round) {
-    if (sends) copy_bytes(group_.mine().stage[round % 2], call.in + round * window, length(round));
+    if (!sends) return;
+    copy_bytes(windows.place(group_.mine(), round, 0), call.in + windows.begin(bytes, round),
+               windows.length(bytes, round));
   };
   const auto take = [&](std::size_t round) {
+    const std::size_t begin = windows.begin(bytes, round);
     for (int from = 0; from < ranks_; ++from) {
       if (!gather && (from != call.record.root || from == rank_)) continue;
-      std::byte* to = call.out + (gather ? static_cast<std::size_t>(from) * bytes : 0) + round * window;
-      copy_bytes(to, from == rank_ ? call.in + round * window : group_.segment().board(from).stage[round % 2],
-                 length(round));
+      std::byte* to = call.out + (gather ? static_cast<std::size_t>(from) * bytes : 0) + begin;
+      copy_bytes(to, from == rank_ ? call.in + begin : windows.place(group_.segment().board(from), round, 0),
+                 windows.length(bytes, round));
     }
   };
   bring(0);
   step();
-  for (std::size_t round = 0; round < rounds; ++round) {
+  for (std::size_t round = 0; round < windows.rounds; ++round) {
     all_have_stepped();  // has brought this round, and taken the one before
-    // The other half is free: all have taken what was in it.
-    if (round + 1 < rounds) bring(round + 1);
+    // Its place is free: all have taken what was in it.
+    if (round + 1 < windows.rounds) bring(round + 1);
     take(round);
     step();
   }

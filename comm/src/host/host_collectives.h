@@ -61,7 +61,7 @@ class HostCollectives {
   HostGroup& group_;
   const Reach& reach_;
   const int rank_, ranks_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t steps_ = 0, stage_turn_ = 0;
   std::vector<std::byte> scratch_;  // of combine_tree
   std::vector<const std::byte*> parts_;
 };

@@ -16,10 +16,10 @@ using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free);
 
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kInline = 48;        // bytes that travel in the line that says a rank has come
-inline constexpr std::size_t kSmall = 16 << 10;   // bytes up to which everybody reads everything
-inline constexpr std::size_t kStage = 512 << 10;  // bytes of a rank's data on their way, in one of two halves
-inline constexpr std::size_t kPipe = 128 << 10;   // a power of two
+inline constexpr std::size_t kInline = 48;       // bytes that travel in the line that says a rank has come
+inline constexpr std::size_t kSmall = 16 << 10;  // bytes up to which everybody reads everything
+inline constexpr std::size_t kStage = 1 << 20;   // bytes of a rank's data on their way
+inline constexpr std::size_t kPipe = 128 << 10;  // a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
 inline constexpr std::size_t kSurvivorWord = 1024;  // in pieces of 8 bytes
@@ -69,7 +69,7 @@ struct alignas(kLine) Board {
   char failure[2][kText];  // with a ticket that says so: what went wrong; taken in turn like arrivals
   SurvivorBoard survivor;
   alignas(kLine) std::byte small[2][kSmall];
-  alignas(kLine) std::byte stage[2][kStage];
+  alignas(kLine) std::byte stage[kStage];
 };
 
 // From one rank to another.
