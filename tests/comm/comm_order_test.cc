@@ -3,8 +3,10 @@
 #include <atomic>
 #include <future>
 #include <optional>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -221,29 +223,62 @@ TEST_CASE("arrays that nobody keeps are let go of while others are reduced") {
   });
 }
 
+namespace {
+
+// What the engine knows nobody to wait for.
+float first_of(Engine& engine, const NDArray& data) {
+  std::promise<float> seen;
+  engine.push([&, at = data.detach()] { seen.set_value(*at.data<const float>()); }, {.read = {data.var()}});
+  return seen.get_future().get();
+}
+
+void call_unawaited_among_awaited(Communicator& comm) {
+  const NDArray data = floats(3);
+  float expected = 1;
+  for (int round = 0; round < 300; ++round) {
+    for (int i = 0; i < round % 7; ++i) {
+      comm.all_reduce(data, ReduceOp::avg);
+      data.wait();
+    }
+    std::optional<Completion> held;
+    const bool later = round % 2 == 1;  // ready after its push
+    if (later) {
+      std::promise<void> holds;
+      comm.engine().push_async(
+          [&](RunContext&, Completion done) {
+            held.emplace(std::move(done));
+            holds.set_value();
+          },
+          {.mutate = {data.var()}});
+      holds.get_future().wait();
+    }
+    comm.all_reduce(data);
+    if (held) held->done();
+    expected *= 2;
+    REQUIRE(first_of(comm.engine(), data) == expected);
+    if (expected > 1e6F) {
+      data.fill(1);
+      expected = 1;
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE(
     "calls that nobody waits for go on by themselves, also after many that were carried by who waited") {
-  run_local(2, {}, [](Communicator& comm) {
-    const NDArray data = floats(3);
-    float expected = 1;
-    for (int round = 0; round < 300; ++round) {
-      for (int i = 0; i < round % 7; ++i) {
-        comm.all_reduce(data, ReduceOp::avg);
-        data.wait();
-      }
-      comm.all_reduce(data);
-      expected *= 2;
-      if (expected > 1e6F) {
-        data.fill(1);
-        expected = 1;
-      }
-      // The engine knows of nobody who waits.
-      std::promise<float> seen;
-      comm.engine().push([&, at = data.detach()] { seen.set_value(*at.data<const float>()); },
-                         {.read = {data.var()}});
-      REQUIRE(seen.get_future().get() == expected);
-    }
-  });
+  run_local(2, {}, call_unawaited_among_awaited);
+}
+
+TEST_CASE("calls that nobody waits for go on by themselves where all threads share one core") {
+  std::thread([] {  // and those of the communicators
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    run_local(2, {}, call_unawaited_among_awaited);
+  })
+      .join();
 }
 
 TEST_CASE("who waits for one array does not wait for calls behind it") {
