@@ -32,8 +32,8 @@ TEST_CASE("without a launcher there is a job of one, and everything is looked at
   CHECK_FALSE(holds(outcome.out, "PROBLEM"));
   CHECK(holds(outcome.out, "rank 0 of 1, because no launcher's variables are set"));
   for (const char* subject :
-       {"host name", "interface", "tcp", "security", "ports", "congestion", "shared memory", "single copy",
-        "death of peers", "/dev/shm", "memlock", "cores", "NUMA", "MPI", "Slurm", "ssh", "CUDA", "NCCL"}) {
+       {"host name", "interface", "tcp", "security", "ports", "congestion", "shared memory", "death of peers",
+        "/dev/shm", "memlock", "cores", "NUMA", "MPI", "Slurm", "ssh", "CUDA", "NCCL"}) {
     CAPTURE(subject);
     CHECK(holds(outcome.out, " " + std::string(subject) + " "));
   }

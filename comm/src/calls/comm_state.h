@@ -85,6 +85,7 @@ class CommState final : public Carrier, public std::enable_shared_from_this<Comm
   const Var var_;      // read by all calls: what mutates it comes after those before and before those after
   const Var order_;    // mutated by the ops that give captured calls their places
   const Var outcome_;  // mutated by calls that have no array to leave an error on
+  const std::chrono::microseconds nap_;  // of the thread, when it trusts those who wait
   // Guards all below. No op is pushed, ended or completed while it is held, nor an array let go of: the engine then starts
   // what is ready, which may be calls of this communicator.
   std::mutex mutex_;
@@ -101,7 +102,6 @@ class CommState final : public Carrier, public std::enable_shared_from_this<Comm
   std::size_t together_ = 1;     // of the next calls, all there, that go as one on all ranks
   int by_waiters_ = 0;           // times that somebody who waited carried, and not the thread
   bool napping_ = false;         // the thread looks again soon, unasked
-  const std::chrono::microseconds nap_;
   bool captured_ = false;        // some call gets its place when a graph is launched: all do so by an op
   bool closing_ = false;
   bool given_up_ = false;         // closing has taken too long: what is not there by now is not waited for

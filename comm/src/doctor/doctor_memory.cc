@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,19 +58,8 @@ void examine_segments(Findings& findings) {
   if (file >= 0) ::close(file);
 }
 
-void examine_single_copy(Findings& findings) {
-  static const long original = 0x68656464;
+void examine_deaths(Findings& findings) {
   const Child child;
-  long copy = 0;
-  const iovec to{&copy, sizeof copy}, from{const_cast<long*>(&original), sizeof original};
-  const bool reads = child.id() > 0 && ::process_vm_readv(child.id(), &to, 1, &from, 1, 0) == sizeof copy;
-  const std::string why = reads ? "" : std::strerror(errno);
-  findings.push_back(
-      reads && copy == original
-          ? Finding{Level::ok, "single copy", "process_vm_readv works on a child process"}
-          : Finding{Level::note, "single copy",
-                    "process_vm_readv: " + why +
-                        ": large buffers are copied twice (containers: --cap-add SYS_PTRACE)"});
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child.id(), 0));
   findings.push_back(
       pidfd >= 0 ? Finding{Level::ok, "death of peers", "pidfd_open works: seen at once"}
@@ -107,7 +95,7 @@ void examine_limits(Findings& findings) {
 
 void examine_memory(Findings& findings) {
   examine_segments(findings);
-  examine_single_copy(findings);
+  examine_deaths(findings);
   examine_limits(findings);
 }
 
