@@ -14,6 +14,7 @@
 #include <heddle/graph.h>
 
 #include "backend.h"
+#include "gate.h"
 #include "host/host_collectives.h"
 #include "host/host_group.h"
 #include "host/stuck.h"
@@ -69,20 +70,13 @@ TEST_CASE("a graph that outlives its communicator fails, and hangs nobody") {
 TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
   auto ranks = Communicator::create_local(1, {.timeout = 20ms});
   NDArray late = floats(8), ready = floats(8);
-  std::optional<Completion> held;
-  std::atomic<bool> begun = false;
-  current_engine().push_async(
-      [&](RunContext&, Completion done) {
-        held.emplace(std::move(done));
-        begun = true;
-      },
-      {.mutate = {late.var()}, .name = "late"});
+  Gate gate(current_engine());
+  gate.hold(late);
   ranks[0]->all_reduce(late);
   ranks[0]->all_reduce(ready);
   ranks.clear();
   CHECK_THROWS_AS(ready.wait(), CommAborted);
-  while (!begun) std::this_thread::yield();
-  held->done();
+  gate.open();
   CHECK_THROWS_AS(late.wait(), CommAborted);
 }
 

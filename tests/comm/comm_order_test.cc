@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
-#include <optional>
-#include <sched.h>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -15,6 +12,8 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
+#include "gate.h"
+#include "one_core.h"
 #include "ranks.h"
 
 using namespace heddle;
@@ -46,22 +45,13 @@ TEST_CASE("the lecture's example: B is reduced while D is computed") {
 
 TEST_CASE("what is ready first waits for what was called first") {
   run_local(2, {}, [](Communicator& comm) {
-    std::optional<Completion> held;
-    std::atomic<bool> holds = false;
-    Var holding = comm.engine().new_var();
     NDArray late = floats(5), early = floats(5, 3);
-    late.wait();
-    comm.engine().push_async(
-        [&](RunContext&, Completion done) {
-          held.emplace(std::move(done));
-          holds = true;
-        },
-        {.mutate = {late.var(), holding}});
+    Gate gate(comm.engine());
+    gate.hold(late);
     comm.all_reduce(late);
     comm.all_reduce(early);
     // On one rank the first array comes late, on the other one at once: the order is that of the calls on both.
-    while (!holds) comm.engine().wait(comm.var());
-    held->done();
+    gate.open();
     REQUIRE(early.to_vector<float>() == all_of(5, 6));
     REQUIRE(late.to_vector<float>() == all_of(5, 2));
   });
@@ -240,20 +230,10 @@ void call_unawaited_among_awaited(Communicator& comm) {
       comm.all_reduce(data, ReduceOp::avg);
       data.wait();
     }
-    std::optional<Completion> held;
-    const bool later = round % 2 == 1;  // ready after its push
-    if (later) {
-      std::promise<void> holds;
-      comm.engine().push_async(
-          [&](RunContext&, Completion done) {
-            held.emplace(std::move(done));
-            holds.set_value();
-          },
-          {.mutate = {data.var()}});
-      holds.get_future().wait();
-    }
+    Gate gate(comm.engine());
+    if (round % 2 == 1) gate.hold(data);  // ready after its push
     comm.all_reduce(data);
-    if (held) held->done();
+    gate.open();
     expected *= 2;
     REQUIRE(first_of(comm.engine(), data) == expected);
     if (expected > 1e6F) {
@@ -271,33 +251,18 @@ TEST_CASE(
 }
 
 TEST_CASE("calls that nobody waits for go on by themselves where all threads share one core") {
-  std::thread([] {  // and those of the communicators
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    run_local(2, {}, call_unawaited_among_awaited);
-  })
-      .join();
+  on_one_core([] { run_local(2, {}, call_unawaited_among_awaited); });
 }
 
 TEST_CASE("who waits for one array does not wait for calls behind it") {
   run_local(2, {}, [](Communicator& comm) {
-    std::optional<Completion> held;
-    std::promise<void> holds;
     NDArray early = floats(4), late = floats(4);
-    late.wait();
-    comm.engine().push_async(
-        [&](RunContext&, Completion done) {
-          held.emplace(std::move(done));
-          holds.set_value();
-        },
-        {.mutate = {late.var()}});
-    holds.get_future().wait();
+    Gate gate(comm.engine());
+    gate.hold(late);
     comm.all_reduce(early);
     comm.all_reduce(late);
     REQUIRE(early.to_vector<float>() == all_of(4, 2));
-    held->done();
+    gate.open();
     REQUIRE(late.to_vector<float>() == all_of(4, 2));
   });
 }

@@ -136,6 +136,17 @@ template <class T> void sweep(Communicator& comm, std::size_t count) {
   comm.wait();
 }
 
+void sweep_all_dtypes(Communicator& comm, std::size_t count) {
+  sweep<float>(comm, count);
+  sweep<double>(comm, count);
+  sweep<std::int32_t>(comm, count);
+  sweep<std::int64_t>(comm, count);
+  sweep<std::uint8_t>(comm, count);
+  sweep<std::int8_t>(comm, count);
+  sweep<Float16>(comm, count);
+  sweep<BFloat16>(comm, count);
+}
+
 }  // namespace
 
 TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtypes and algorithms") {
@@ -147,15 +158,7 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
       run_local(ranks, {.algorithm = algorithm}, [&](Communicator& comm) {
         for (std::size_t count : kSizes) {
           if (count > 10'000 && ranks > (automatic ? 4 : 2)) continue;
-          sweep<float>(comm, count);
-          if (count > 1000 || !automatic) continue;
-          sweep<double>(comm, count);
-          sweep<std::int32_t>(comm, count);
-          sweep<std::int64_t>(comm, count);
-          sweep<std::uint8_t>(comm, count);
-          sweep<std::int8_t>(comm, count);
-          sweep<Float16>(comm, count);
-          sweep<BFloat16>(comm, count);
+          count <= 1000 && automatic ? sweep_all_dtypes(comm, count) : sweep<float>(comm, count);
         }
       });
     }
@@ -172,14 +175,7 @@ TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
   const auto sweep_all = [&](Communicator& comm) {
     for (std::size_t count : {0u, 1u, 7u, 1024u, (1u << 20) + 3}) {
       if (count > most) continue;
-      sweep<float>(comm, count);
-      sweep<double>(comm, count);
-      sweep<std::int32_t>(comm, count);
-      sweep<std::int64_t>(comm, count);
-      sweep<std::uint8_t>(comm, count);
-      sweep<std::int8_t>(comm, count);
-      sweep<Float16>(comm, count);
-      sweep<BFloat16>(comm, count);
+      sweep_all_dtypes(comm, count);
     }
   };
   for (int ranks : {1, 2, 3, 4, 5, 7, 8}) {

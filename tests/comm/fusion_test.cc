@@ -1,10 +1,8 @@
 // Small reductions that go as one.
 #include "calls/fusion.h"
 
-#include <atomic>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -15,6 +13,7 @@
 #include <heddle/array_op.h>
 #include <heddle/communicator.h>
 
+#include "gate.h"
 #include "ranks.h"
 
 using namespace heddle;
@@ -28,31 +27,6 @@ namespace {
 NDArray floats(std::int64_t count, float value) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
-
-// A var that nobody has yet: what reads it is not there.
-class Gate {
- public:
-  explicit Gate(Engine& engine) : engine_(engine), var_(engine.new_var()) {
-    std::atomic<bool> holds = false;
-    engine.push_async(
-        [&, this](RunContext&, Completion done) {
-          held_.emplace(std::move(done));
-          holds = true;
-          holds.notify_all();
-        },
-        {.mutate = {var_}});
-    holds.wait(false);
-  }
-  void hold(const NDArray& array) const {
-    engine_.push([] {}, {.read = {var_}, .mutate = {array.var()}});
-  }
-  void open() { held_->done(); }
-
- private:
-  Engine& engine_;
-  Var var_;
-  std::optional<Completion> held_;
-};
 
 // Only all_reduces of f32 may be fused.
 class Fuses final : public detail::Backend {

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
-#include <sched.h>
-#include <thread>
 
 #include <doctest/doctest.h>
 
 #include <heddle/usable_cores.h>
+
+#include "one_core.h"
 
 using namespace heddle;
 using namespace heddle::detail;
@@ -54,14 +54,7 @@ TEST_CASE("the cores of several ranks are those that any of them may use") {
 
 TEST_CASE("a rank says what its thread may run on") {
   Memory memory(1);
-  std::thread([&] {  // only this thread is held to the core
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
-    say_cores(memory.segment.board(0));
-  })
-      .join();
+  test::on_one_core([&] { say_cores(memory.segment.board(0)); });
   memory.segment.board(0).presence = Presence::there;
   CHECK(cores_of_ranks(memory.segment) == 1);
   say_cores(memory.segment.board(0));  // this one is not held

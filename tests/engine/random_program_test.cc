@@ -1,13 +1,12 @@
 #include "random_program.h"
 
 #include <algorithm>
-#include <sched.h>
-#include <thread>
 
 #include <doctest/doctest.h>
 
 #include "arguments.h"
 #include "cores.h"
+#include "one_core.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -50,21 +49,15 @@ TEST_CASE("one program gives one result under 100 fuzzed schedules") {
 }
 
 TEST_CASE("random programs where all threads share one core") {
-  std::thread([] {  // and those of its engines
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    const bool held = sched_setaffinity(0, sizeof one, &one) == 0;
-    CHECK(held);
+  on_one_core([] {
     CHECK(detail::cores_by_affinity() == 1);
-    for (std::uint64_t seed = 0; held && seed < 10; ++seed) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
       const Program program = without_streams(random_program(seed, 2000, 30));
       const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
       for (const int workers : {1, 2, 4}) CHECK(run_program(program, {.workers = workers}) == expected);
     }
-  })
-      .join();
+  });
 }
 
 TEST_CASE("programs over two vars, where nearly all ops conflict") {

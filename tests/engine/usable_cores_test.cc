@@ -1,9 +1,7 @@
 // What limits a process: affinity, and the quotas of control groups, as the files of a system of the test's own say.
 #include <filesystem>
 #include <initializer_list>
-#include <sched.h>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -12,6 +10,7 @@
 #include <heddle/usable_cores.h>
 
 #include "files.h"
+#include "one_core.h"
 
 using namespace heddle;
 
@@ -92,15 +91,8 @@ TEST_CASE("an engine has a worker for each core that it may use") {
   const UsableCores here = usable_cores();
   CHECK(here.by_affinity >= 1);
   CHECK(Engine(EngineOptions{}).workers() == here.count());
-  std::thread([] {  // only this thread is held to the core
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    const bool held = sched_setaffinity(0, sizeof one, &one) == 0;
-    CHECK(held);
-    if (!held) return;
+  test::on_one_core([] {
     CHECK(usable_cores().by_affinity == 1);
     CHECK(Engine(EngineOptions{}).workers() == 1);
-  })
-      .join();
+  });
 }

@@ -42,9 +42,9 @@ HostCollectives::HostCollectives(HostGroup& group, const Reach& reach)
 
 void HostCollectives::step() { group_.publish(group_.mine().phase, ++steps_); }
 
-void HostCollectives::all_have_stepped() {
+void HostCollectives::all_have_done(std::uint64_t steps) {
   for (int other = 0; other < ranks_; ++other) {
-    if (other != rank_) group_.await(group_.segment().board(other).phase, steps_, other);
+    if (other != rank_) group_.await(group_.segment().board(other).phase, steps, other);
   }
 }
 
@@ -244,7 +244,7 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
   }
   reaching.reset();
   step();  // nobody returns before all have written into its array, and read from it
-  all_have_stepped();
+  all_have_done(steps_);
 }
 
 namespace {
@@ -336,7 +336,7 @@ void HostCollectives::reduce_staged(const Collective& call) {
   bring(0);
   step();
   for (std::size_t round = 0; round < windows.rounds; ++round) {
-    all_have_stepped();  // has brought this round
+    all_have_done(steps_);  // has brought this round
     reduce(round);
     step();
     const std::uint64_t reduced = steps_;
@@ -344,9 +344,7 @@ void HostCollectives::reduce_staged(const Collective& call) {
       bring(round + 1);
       step();
     }
-    for (int other = 0; other < ranks_; ++other) {
-      if (other != rank_) group_.await(group_.segment().board(other).phase, reduced, other);
-    }
+    all_have_done(reduced);
     take(round);
   }
 }
@@ -374,7 +372,7 @@ void HostCollectives::spread_staged(const Collective& call) {
   bring(0);
   step();
   for (std::size_t round = 0; round < windows.rounds; ++round) {
-    all_have_stepped();  // has brought this round, and taken the one before
+    all_have_done(steps_);  // has brought this round, and taken the one before
     // Its place is free: all have taken what was in it.
     if (round + 1 < windows.rounds) bring(round + 1);
     take(round);

@@ -44,8 +44,8 @@ class HostCollectives {
   [[noreturn]] void remote_failure(const Collective& call);
   const Arrival& arrival(int rank, const Collective& call) const;
   const std::byte* small_of(int rank, const Collective& call, std::size_t bytes) const;
-  void step();              // this rank has done one more step than before
-  void all_have_stepped();  // blocks until the others have done as many
+  void step();                              // this rank has done one more than before
+  void all_have_done(std::uint64_t steps);  // blocks until it is so
 
   void small_call(const Collective& call);
   void reduce_small(const Collective& call);

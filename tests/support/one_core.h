@@ -1,0 +1,24 @@
+// A thread that may run on one core only.
+#pragma once
+
+#include <functional>
+#include <sched.h>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+namespace heddle::test {
+
+// Runs body on such a thread, until its end; threads that it starts are held to that core, too.
+inline void on_one_core(const std::function<void()>& body) {
+  std::thread([&body] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    const bool held = sched_setaffinity(0, sizeof one, &one) == 0;
+    CHECK(held);
+    if (held) body();
+  }).join();
+}
+
+}  // namespace heddle::test
