@@ -20,7 +20,7 @@ std::string program_of(const std::string& library) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / ("comm_bench_" + library);
   if (!fs::exists(program)) {
     throw std::runtime_error(program.filename().string() +
-                             " was not built (docs/performance.md says what it needs)");
+                             " was not built (bench/README.md says what it needs)");
   }
   return program.string();
 }
