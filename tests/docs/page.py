@@ -6,9 +6,10 @@
   page.py block PAGE LANGUAGE OUT  the page's one block in this language
   page.py check PAGE KIND COMMAND...  runs COMMAND in an empty directory; its output must be what the page shows
 
-A block that begins with #include stands at file scope, before all others. In a table whose last column is called
-"Heddle" each cell of that column is an expression, which is evaluated at the end of its section. A block in the language
-"text" is the output of the C++ block before it; "..." in it stands for any text. KIND is "parts" or "whole".
+A block that begins with #include stands at file scope, before all others. Without one the #include and using lines of
+the page's whole program do. In a table whose last column is called "Heddle" each cell of that column is an expression,
+which is evaluated at the end of its section. A block in the language "text" is the output of the C++ block before it;
+"..." in it stands for any text. KIND is "parts" or "whole".
 """
 import os
 import re
@@ -48,11 +49,14 @@ def is_whole(lines):
 
 
 def parts(page):
-    top, body, section_open = [], [], -1
+    top, body, section_open, inherited = [], [], -1, []
     for language, first, lines, section in blocks(page):
         if language == "expressions":
             lines = [f"static_cast<void>({code});" for code in lines]
-        elif language != "cpp" or is_whole(lines):
+        elif language != "cpp":
+            continue
+        elif is_whole(lines):
+            inherited = [line for line in lines if line.startswith(("#include", "using "))]
             continue
         code = [f'#line {first} "{page}"', *lines]
         if lines and lines[0].startswith("#include"):
@@ -63,7 +67,7 @@ def parts(page):
             body.append("{")
             section_open = section
         body += code
-    return [*top, "int main() {", *body, "}" if section_open >= 0 else "", "}"]
+    return [*(top or inherited), "int main() {", *body, "}" if section_open >= 0 else "", "}"]
 
 
 def the_one(found, what):
