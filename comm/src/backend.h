@@ -7,7 +7,7 @@
 #include "collective.h"
 #include "meet/survivors.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
@@ -60,4 +60,4 @@ std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendO
 std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const BackendOptions& options);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One thread at a time.
 class CallNumbers {
@@ -47,4 +47,4 @@ class CallNumbers {
   std::vector<std::uint64_t> sent_, received_;  // by rank
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -12,7 +12,7 @@ const char* name_of(ReduceOp op) {
   return index < kNames.size() ? kNames[index] : "?";
 }
 
-namespace detail {
+namespace comm_detail {
 namespace {
 
 constexpr std::array kKinds{"nothing",    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
@@ -100,5 +100,5 @@ Part part_of(std::size_t count, int part, int parts) {
   return {index * each + std::min(index, longer), each + (index < longer ? 1 : 0)};
 }
 
-}  // namespace detail
+}  // namespace comm_detail
 }  // namespace heddle

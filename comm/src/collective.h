@@ -11,7 +11,7 @@
 
 #include <heddle/communicator.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 enum class Kind : std::uint8_t {
   none,
@@ -101,4 +101,4 @@ struct Part {
 };
 Part part_of(std::size_t count, int part, int parts);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

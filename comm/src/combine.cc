@@ -5,7 +5,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 struct Sum {
@@ -133,4 +133,4 @@ void scale(std::byte* data, std::size_t count, DType dtype, int ranks) {
   });
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,4 +31,4 @@ void CoreShare::leave() {
   sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One thread at a time.
 class CoreShare {
@@ -18,4 +18,4 @@ class CoreShare {
   std::chrono::steady_clock::time_point left_{};  // a core, the last time
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

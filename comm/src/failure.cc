@@ -3,7 +3,7 @@
 #include <heddle/comm_error.h>
 #include <heddle/error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 void Failure::raise() const {
   switch (type) {
@@ -25,4 +25,4 @@ std::string message_of(const std::exception_ptr& error) {
   return report.message();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct Failure {
   enum class Type : std::uint8_t { mismatch, lost, silent, aborted };
@@ -22,4 +22,4 @@ struct Failure {
 // What an exception says, to be told to other ranks.
 std::string message_of(const std::exception_ptr& error);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

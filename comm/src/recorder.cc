@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 std::int64_t nanoseconds_now() {
   timespec time{};
@@ -37,4 +37,4 @@ std::string Recorder::to_string(int rank) const {
   return text;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

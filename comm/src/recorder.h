@@ -7,7 +7,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Thread-safe.
 class Recorder {
@@ -27,4 +27,4 @@ class Recorder {
 std::string line_of(const CallRecord& call);
 std::int64_t nanoseconds_now();  // CLOCK_REALTIME
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

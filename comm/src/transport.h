@@ -9,7 +9,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One message out and one in, at the same time: neither waits for the other. Either may be missing (rank -1).
 struct Transfer {
@@ -57,4 +57,4 @@ class Transport {
   virtual void abort(const std::string& why) noexcept = 0;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

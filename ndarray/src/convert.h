@@ -7,7 +7,7 @@
 
 #include <heddle/half.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // How a bool is read from an array: memory nobody has written yet may hold any byte.
 struct BoolByte {
@@ -35,4 +35,4 @@ template <class To, class From> inline To convert(From x) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

@@ -83,7 +83,7 @@ std::size_t most_cached() {
 class CpuAllocator {
  public:
   std::byte* allocate(std::size_t bytes) {
-    const std::size_t size = detail::cpu_block_size(bytes);
+    const std::size_t size = ndarray_detail::cpu_block_size(bytes);
     std::byte* block = take_cached(size);
     if (!block) block = take_new(size);
     count_in_use(size);
@@ -93,7 +93,7 @@ class CpuAllocator {
   }
 
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
-    const std::size_t size = detail::cpu_block_size(bytes);
+    const std::size_t size = ndarray_detail::cpu_block_size(bytes);
     in_use_.fetch_sub(size, std::memory_order_relaxed);
     // Counted first: a thread that takes the block at once must not count below zero.
     const std::size_t cached = cached_.fetch_add(size, std::memory_order_relaxed) + size;
@@ -214,7 +214,7 @@ CpuAllocator& allocator() {
 
 }  // namespace
 
-namespace detail {
+namespace ndarray_detail {
 
 std::size_t cpu_block_size(std::size_t bytes) {
   if (bytes > kLargest) throw std::bad_alloc();
@@ -227,7 +227,7 @@ std::byte* cpu_allocate(std::size_t bytes) { return allocator().allocate(bytes);
 
 void cpu_deallocate(std::byte* block, std::size_t bytes) noexcept { allocator().deallocate(block, bytes); }
 
-}  // namespace detail
+}  // namespace ndarray_detail
 
 AllocatorStats cpu_allocator_stats() { return allocator().stats(); }
 

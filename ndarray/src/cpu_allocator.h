@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // At least `bytes` bytes, 64-byte aligned, of undetermined content. Throws std::bad_alloc.
 std::byte* cpu_allocate(std::size_t bytes);
@@ -14,4 +14,4 @@ void cpu_deallocate(std::byte* block, std::size_t bytes) noexcept;
 // The size that a request is rounded up to: under 25% more, but at least 64.
 std::size_t cpu_block_size(std::size_t bytes);
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::uint32_t crc32(const void* data, std::size_t bytes) {
   return ~sum;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

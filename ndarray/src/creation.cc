@@ -36,7 +36,7 @@ NDArray arange(double begin, double end, double step, DType dtype, Device device
       T* values = result.data<T>();
       parallel_for(result.size(), 16384, [=](std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {
-          values[i] = detail::convert<T>(begin + static_cast<double>(i) * step);
+          values[i] = ndarray_detail::convert<T>(begin + static_cast<double>(i) * step);
         }
       });
     });

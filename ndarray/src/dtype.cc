@@ -55,7 +55,7 @@ DType promote(DType a, DType b) {
   return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
 }
 
-void detail::refuse_half(DType dtype) {
+void ndarray_detail::refuse_half(DType dtype) {
   throw InvalidArgument(std::string("there is no arithmetic in ") + name_of(dtype) + "; cast it to f32");
 }
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::string scientific_text(const Decimal& decimal, int places, int exponent_dig
   return (decimal.negative ? "-" : "") + digits.substr(0, 1) + "." + digits.substr(1) + tail;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

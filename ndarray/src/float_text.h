@@ -5,7 +5,7 @@
 
 #include <heddle/half.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // Digits of |x| = 0.d1 d2 d3 ... * 10^point; none for 0. For finite x.
 struct Decimal {
@@ -30,4 +30,4 @@ std::string plain_text(const Decimal& decimal);
 // "1.25e-07": at least `exponent_digits` digits of exponent, zeros up to `places` behind the point.
 std::string scientific_text(const Decimal& decimal, int places, int exponent_digits);
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

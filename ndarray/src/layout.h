@@ -5,7 +5,7 @@
 
 #include <heddle/ndarray.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // Offsets of the first and last element in memory, both inclusive; of an array with at least one element.
 struct Extent {
@@ -20,4 +20,4 @@ bool may_overlap(const NDArray& a, const NDArray& b);
 // broadcasts of contiguous arrays; of stranger strides it may say yes when the truth is no.
 bool overlaps_itself(const Shape& shape, const Strides& strides);
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

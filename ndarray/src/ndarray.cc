@@ -26,7 +26,8 @@ NDArray new_beside(const NDArray& like, DType dtype, Device device) {
 
 void push_copy(const char* name, const NDArray& source, const NDArray& target) {
   array_push(name, {source}, {target}, [source = source.detach(), target = target.detach()] {
-    detail::strided_copy(target.shape(), detail::target_of(target), detail::source_of(source));
+    ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
+                                 ndarray_detail::source_of(source));
   });
 }
 
@@ -46,8 +47,8 @@ void check_target(const NDArray& target, const char* name) {
 template <class T> void push_fill(const NDArray& array, T value) {
   check_target(array, "fill");
   array_push("fill", {}, {array}, [value, target = array.detach()] {
-    detail::strided_copy(
-        target.shape(), detail::target_of(target),
+    ndarray_detail::strided_copy(
+        target.shape(), ndarray_detail::target_of(target),
         {reinterpret_cast<const std::byte*>(&value), dtype_of<T>, Dims::filled(target.ndim(), 0)});
   });
 }
@@ -90,7 +91,7 @@ bool NDArray::covers_storage() const {
   return bytes == storage_->bytes() && (is_contiguous() || !overlaps_itself());
 }
 
-bool NDArray::overlaps_itself() const { return detail::overlaps_itself(shape_, strides_); }
+bool NDArray::overlaps_itself() const { return ndarray_detail::overlaps_itself(shape_, strides_); }
 
 NDArray NDArray::detach() const {
   NDArray result;
@@ -130,7 +131,8 @@ void NDArray::assign(const NDArray& source) const {
   check_defined(source, "assign");
   if (source.grad_meta()) source.grad_meta()->check_source("assign");
   if (same_view(*this, source)) return;
-  const NDArray wide = (detail::may_overlap(*this, source) ? source.copy() : source).broadcast_view(shape_);
+  const NDArray wide =
+      (ndarray_detail::may_overlap(*this, source) ? source.copy() : source).broadcast_view(shape_);
   push_copy("assign", wide, *this);
 }
 
@@ -164,10 +166,10 @@ template <class T> std::vector<T> NDArray::to_vector() const {
   // bool values are read through a plain array: a vector<bool> has no memory to copy to
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));
-  detail::read_now(*this, "to_vector", [values, source = detach()] {
-    const detail::Target target{reinterpret_cast<std::byte*>(values->data()), dtype_of<Element>,
-                                contiguous_strides(source.shape())};
-    detail::strided_copy(source.shape(), target, detail::source_of(source));
+  ndarray_detail::read_now(*this, "to_vector", [values, source = detach()] {
+    const ndarray_detail::Target target{reinterpret_cast<std::byte*>(values->data()), dtype_of<Element>,
+                                        contiguous_strides(source.shape())};
+    ndarray_detail::strided_copy(source.shape(), target, ndarray_detail::source_of(source));
   });
   if constexpr (std::is_same_v<T, bool>) {
     return std::vector<bool>(values->begin(), values->end());

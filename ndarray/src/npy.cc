@@ -74,14 +74,14 @@ std::size_t read_header_length(InputFile& file) {
          std::size_t{length[3]} << 24;
 }
 
-detail::NpyHeader read_header(InputFile& file) {
+ndarray_detail::NpyHeader read_header(InputFile& file) {
   const std::size_t length = read_header_length(file);
   if (length > kMaxHeader)
     file.fail("has a header of " + std::to_string(length) + " bytes, more than allowed");
   std::string text(length, '\0');
   file.read(text.data(), length);
   try {
-    return detail::parse_npy_header(text);
+    return ndarray_detail::parse_npy_header(text);
   } catch (const Error& error) {
     file.fail(std::string("has a bad header: ") + error.what());
   }
@@ -107,7 +107,7 @@ void save_npy(const std::string& path, const NDArray& array) {
   }
   const NDArray values = array.copy();
   values.wait();
-  const std::string header = detail::npy_preamble({array.dtype(), false, array.shape()});
+  const std::string header = ndarray_detail::npy_preamble({array.dtype(), false, array.shape()});
   AtomicFile file(path);
   file.write(header.data(), header.size());
   file.write(values.data<const std::byte>(), values.storage()->bytes());
@@ -116,7 +116,7 @@ void save_npy(const std::string& path, const NDArray& array) {
 
 NDArray load_npy(const std::string& path, Device device) {
   InputFile file(path);
-  const detail::NpyHeader header = read_header(file);
+  const ndarray_detail::NpyHeader header = read_header(file);
   const Shape shape = header.fortran_order ? reversed(header.shape) : header.shape;
   // Compared by dividing: the product of a lying header need not fit any number.
   const auto count = static_cast<std::size_t>(element_count(shape));

@@ -5,7 +5,7 @@
 
 #include <heddle/error.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 namespace {
 
@@ -152,4 +152,4 @@ std::string npy_preamble(const NpyHeader& header) {
   return std::string("\x93NUMPY\x01\x00", 8) + length + text;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

@@ -6,7 +6,7 @@
 #include <heddle/dtype.h>
 #include <heddle/shape.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 struct NpyHeader {
   DType dtype;
@@ -20,4 +20,4 @@ NpyHeader parse_npy_header(const std::string& text);
 // Magic, version, length and dictionary, padded to a multiple of 64 bytes.
 std::string npy_preamble(const NpyHeader& header);
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

@@ -37,7 +37,7 @@ struct Widths {
 // T: float or double. Halves are floats that have other shortest digits.
 template <class T> class FloatFormat {
  public:
-  using Shortest = detail::Decimal (*)(T x);
+  using Shortest = ndarray_detail::Decimal (*)(T x);
 
   FloatFormat(const std::vector<T>& values, DType dtype, Shortest shortest)
       : dtype_(dtype), shortest_(shortest) {
@@ -59,7 +59,7 @@ template <class T> class FloatFormat {
     if (std::isinf(x)) return padded_left(x < 0 ? "-inf" : "inf", left_ + right_ + 1);
     if (scientific_) {
       const std::string text =
-          scientific_text(detail::rounded_scientific(x, places_), places_, exponent_digits_);
+          scientific_text(ndarray_detail::rounded_scientific(x, places_), places_, exponent_digits_);
       return padded_left("", left_ - text.find('.')) + text;
     }
     std::string text = plain(x);
@@ -69,11 +69,11 @@ template <class T> class FloatFormat {
 
  private:
   std::string plain(T x) const {
-    const detail::Decimal decimal = shortest_(x);
+    const ndarray_detail::Decimal decimal = shortest_(x);
     const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
     if (places < 0)
-      return plain_text(detail::rounded_plain(x, 1));  // an array shows all digits of a large number
-    return plain_text(places <= kPrecision ? decimal : detail::rounded_plain(x, kPrecision));
+      return plain_text(ndarray_detail::rounded_plain(x, 1));  // an array shows all digits of a large number
+    return plain_text(places <= kPrecision ? decimal : ndarray_detail::rounded_plain(x, kPrecision));
   }
 
   void choose_form(const std::vector<T>& values) {
@@ -102,9 +102,9 @@ template <class T> class FloatFormat {
     Widths widths;
     for (T x : values) {
       if (!std::isfinite(x)) continue;
-      detail::Decimal decimal = shortest_(x);
+      ndarray_detail::Decimal decimal = shortest_(x);
       if (decimal.digits.size() > kPrecision + 1) {
-        decimal = detail::rounded_scientific(x, kPrecision);
+        decimal = ndarray_detail::rounded_scientific(x, kPrecision);
         decimal.digits.erase(std::max<std::size_t>(decimal.digits.find_last_not_of('0') + 1, 1));
       }
       const std::string text = scientific_text(decimal, 0, 2);
@@ -127,7 +127,7 @@ template <class T> class FloatFormat {
 std::string integer_text(std::int64_t x) { return std::to_string(x); }
 
 // How an element is read from memory, and as what: a bool may be any byte there, a half is a float.
-template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, detail::BoolByte, T>;
+template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ndarray_detail::BoolByte, T>;
 template <class T> auto load(const std::byte* at) {
   const Stored<T> value = *reinterpret_cast<const Stored<T>*>(at);
   if constexpr (is_half_type<T>) {
@@ -141,8 +141,8 @@ template <class T> auto load(const std::byte* at) {
   }
 }
 
-template <class T> detail::Decimal shortest_of(decltype(load<T>(nullptr)) x) {
-  return detail::shortest(static_cast<T>(x));
+template <class T> ndarray_detail::Decimal shortest_of(decltype(load<T>(nullptr)) x) {
+  return ndarray_detail::shortest(static_cast<T>(x));
 }
 
 using ElementText = std::function<std::string(const std::byte*)>;
@@ -174,7 +174,7 @@ template <class T> std::string scalar_text(const std::byte* at) {
   } else {
     if (std::isnan(x)) return "nan";
     if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
-    const detail::Decimal decimal = shortest_of<T>(x);
+    const ndarray_detail::Decimal decimal = shortest_of<T>(x);
     if (x == 0 || (std::abs(x) >= 1e-4L && std::abs(x) < 1e16L)) {
       const std::string text = plain_text(decimal);
       return text.back() == '.' ? text + "0" : text;
@@ -284,7 +284,7 @@ class Printer {
 std::string NDArray::to_string() const {
   if (!defined()) throw InvalidArgument("to_string: the array is undefined");
   const auto text = std::make_shared<std::string>();
-  detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
+  ndarray_detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
   return std::move(*text);
 }
 

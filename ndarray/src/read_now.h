@@ -5,7 +5,7 @@
 
 #include <heddle/array_op.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // Pushes fn as an op that reads array, and blocks until it is done; rethrows what went wrong. As fn runs inside an
 // op, other threads may go on pushing ops that overwrite the array.
@@ -16,4 +16,4 @@ template <class F> void read_now(const NDArray& array, const char* name, F&& fn)
   engine.wait(done);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

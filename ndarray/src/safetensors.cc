@@ -80,7 +80,7 @@ Arrays in_file_order(const std::string& path, const Safetensors& content) {
 
 std::string checksum(const void* data, std::size_t bytes) {
   char digits[kDigits + 1];
-  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(detail::crc32(data, bytes)));
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(ndarray_detail::crc32(data, bytes)));
   return digits;
 }
 

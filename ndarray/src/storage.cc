@@ -30,7 +30,7 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
 
 Storage::~Storage() {
   std::byte* block = data_.load(std::memory_order_acquire);
-  if (block && !lent_) detail::cpu_deallocate(block, bytes_);
+  if (block && !lent_) ndarray_detail::cpu_deallocate(block, bytes_);
 }
 
 std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
@@ -46,9 +46,9 @@ std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;
   // Ops that only read may get here together: the first to publish its block wins, the others take that one.
-  std::byte* fresh = detail::cpu_allocate(bytes_);
+  std::byte* fresh = ndarray_detail::cpu_allocate(bytes_);
   if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) return fresh;
-  detail::cpu_deallocate(fresh, bytes_);
+  ndarray_detail::cpu_deallocate(fresh, bytes_);
   return block;
 }
 

@@ -12,7 +12,7 @@
 
 #include "convert.h"
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 namespace {
 
@@ -269,4 +269,4 @@ void strided_copy(const Shape& shape, const Target& target, const Source& source
   parallel_for(plan.units, grain, [&plan](std::int64_t begin, std::int64_t end) { plan.run(begin, end); });
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

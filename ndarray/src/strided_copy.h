@@ -7,7 +7,7 @@
 #include <heddle/ndarray.h>
 #include <heddle/shape.h>
 
-namespace heddle::detail {
+namespace heddle::ndarray_detail {
 
 // One operand: its first element and its strides, in elements.
 struct Source {
@@ -28,4 +28,4 @@ Target target_of(const NDArray& array);
 // the target may share memory; source strides may be 0. Large copies use parallel_for.
 void strided_copy(const Shape& shape, const Target& target, const Source& source);
 
-}  // namespace heddle::detail
+}  // namespace heddle::ndarray_detail

@@ -75,7 +75,7 @@ Shape complete(Shape shape, std::int64_t size) {
 
 }  // namespace
 
-namespace detail {
+namespace ndarray_detail {
 
 Extent extent_of(const NDArray& array) {
   Extent extent{array.offset(), array.offset()};
@@ -112,7 +112,7 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) {
   return false;
 }
 
-}  // namespace detail
+}  // namespace ndarray_detail
 
 NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset) const {
   if (shape.size() != strides.size()) {

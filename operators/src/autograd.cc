@@ -116,7 +116,8 @@ NDArray gradient_for(const Input& input, const NDArray& like) {
   Place* leaf = input.meta && input.meta->leaf ? input.meta.get() : nullptr;
   const bool lent = leaf && leaf->memory.defined() && !leaf->grad.defined() &&
                     leaf->memory.device() == like.device() && &leaf->memory.engine() == &like.engine();
-  return lent ? std::exchange(leaf->memory, NDArray()) : detail::make_result(like, input.shape, input.dtype);
+  return lent ? std::exchange(leaf->memory, NDArray())
+              : operators_detail::make_result(like, input.shape, input.dtype);
 }
 
 // The gradient of one node's output, as far as it has arrived.

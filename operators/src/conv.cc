@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-using detail::kernel_for;
-using detail::make_result;
+using operators_detail::kernel_for;
+using operators_detail::make_result;
 
 [[noreturn]] void refuse(const std::string& what) { throw InvalidArgument("conv2d: " + what); }
 
@@ -37,9 +37,9 @@ void check_shapes(const NDArray& x, const NDArray& weight, const NDArray& bias, 
 }
 
 void check_arrays(const NDArray& x, const NDArray& weight, const NDArray& bias) {
-  detail::check_arrays("conv2d", {&x, &weight});
-  if (bias.defined()) detail::check_arrays("conv2d", {&x, &bias});
-  detail::check_floating("conv2d", x);
+  operators_detail::check_arrays("conv2d", {&x, &weight});
+  if (bias.defined()) operators_detail::check_arrays("conv2d", {&x, &bias});
+  operators_detail::check_floating("conv2d", x);
   if (x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype())) return;
   refuse(std::string("x is ") + name_of(x.dtype()) + " and weight " + name_of(weight.dtype()) +
          "; wanted one dtype for x, weight and bias");
@@ -92,7 +92,7 @@ NDArray forward(const ConvProblem& problem, const Inputs& in) {
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
   const NDArray writes[] = {y};
-  detail::push_op("conv2d", reads, writes, [=] { kernel(problem, in.x, in.weight, in.bias, y); });
+  operators_detail::push_op("conv2d", reads, writes, [=] { kernel(problem, in.x, in.weight, in.bias, y); });
   return y;
 }
 
@@ -103,8 +103,8 @@ NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDA
   std::vector<NDArray> reads{grad, in.weight};
   if (y.defined()) reads.push_back(y);
   const NDArray writes[] = {x_grad};
-  detail::push_op("conv2d_backward_data", reads, writes,
-                  [=, weight = in.weight] { kernel(problem, grad, y, weight, x_grad); });
+  operators_detail::push_op("conv2d_backward_data", reads, writes,
+                            [=, weight = in.weight] { kernel(problem, grad, y, weight, x_grad); });
   return x_grad;
 }
 
@@ -117,9 +117,10 @@ std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray&
   std::vector<NDArray> reads{grad, in.x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);
   if (problem.bias) writes.push_back(bias_grad);
-  detail::push_op(
+  operators_detail::push_op(
       "conv2d_backward_weights", reads, writes,
-      [=, x = in.x] { kernel(problem, grad, y, x, weight_grad, bias_grad); }, detail::kWeightsFirst);
+      [=, x = in.x] { kernel(problem, grad, y, x, weight_grad, bias_grad); },
+      operators_detail::kWeightsFirst);
   return {weight_grad, bias_grad};
 }
 
@@ -129,7 +130,9 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
   check_arrays(x, weight, bias);
   check_shapes(x, weight, bias, options.groups);
   if (is_half(x.dtype())) {
-    return cast(conv2d(detail::wide(x), detail::wide(weight), detail::wide(bias), options), x.dtype());
+    return cast(conv2d(operators_detail::wide(x), operators_detail::wide(weight),
+                       operators_detail::wide(bias), options),
+                x.dtype());
   }
   const ConvProblem problem = problem_of(x, weight, bias, options);
   const Inputs in{x.detach().contiguous(), weight.detach().contiguous(),

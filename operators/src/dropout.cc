@@ -11,8 +11,8 @@ namespace heddle {
 namespace {
 
 NDArray masked(const char* name, const NDArray& x, const NDArray& mask, double scale) {
-  const NDArray y = detail::make_result(x, x.shape(), x.dtype());
-  auto* kernel = detail::kernel_for<DropoutKernel>("dropout", x);
+  const NDArray y = operators_detail::make_result(x, x.shape(), x.dtype());
+  auto* kernel = operators_detail::kernel_for<DropoutKernel>("dropout", x);
   array_push(name, {x, mask}, {y}, [=] { kernel(x, mask, scale, y); });
   return y;
 }
@@ -20,11 +20,11 @@ NDArray masked(const char* name, const NDArray& x, const NDArray& mask, double s
 }  // namespace
 
 NDArray dropout(const NDArray& x, double p, Generator& generator, bool training) {
-  detail::check_arrays("dropout", {&x});
-  detail::check_floating("dropout", x);
+  operators_detail::check_arrays("dropout", {&x});
+  operators_detail::check_floating("dropout", x);
   if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + std::to_string(p) + "; wanted 0 to 1");
   if (!training || p == 0) return x;
-  if (is_half(x.dtype())) return cast(dropout(detail::wide(x), p, generator, training), x.dtype());
+  if (is_half(x.dtype())) return cast(dropout(operators_detail::wide(x), p, generator, training), x.dtype());
   EngineScope scope(x.engine());
   const NDArray mask = generator.bernoulli(x.shape(), 1 - p, x.dtype(), x.device());
   const double scale = p == 1 ? 0 : 1 / (1 - p);

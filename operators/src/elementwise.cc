@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-using namespace detail;
+using namespace operators_detail;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "elementwise_rule.h"
 #include "operator.h"
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 namespace {
 
@@ -126,4 +126,4 @@ void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& 
   });
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

@@ -3,7 +3,7 @@
 
 #include <heddle/elementwise.h>
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 // Of y = f(x): the gradient is kernel(g, saved), a binary operator, or kernel(g), a unary one, if nothing is saved.
 struct UnaryGradient {
@@ -36,4 +36,4 @@ void record_unary(const char* op, NDArray& y, const NDArray& x, UnaryGradient gr
 void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& b,
                    const BinaryGradient& gradient);
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

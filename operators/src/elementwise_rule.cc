@@ -6,7 +6,7 @@
 #include "elementwise_kernels.h"
 #include "operator.h"
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 namespace {
 
@@ -101,4 +101,4 @@ NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes d
   return y;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

@@ -3,7 +3,7 @@
 
 #include <heddle/elementwise.h>
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 // What an operator makes of its operands' common dtype.
 enum class Family {
@@ -35,4 +35,4 @@ NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result
 NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes);
 void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y);
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

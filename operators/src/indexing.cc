@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-using namespace detail;
+using namespace operators_detail;
 
 namespace {
 

@@ -12,13 +12,13 @@
 namespace heddle {
 namespace {
 
-using detail::kernel_for;
-using detail::make_result;
+using operators_detail::kernel_for;
+using operators_detail::make_result;
 
 void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) {
-  detail::check_arrays("linear", {&x, &weight});
-  if (bias.defined()) detail::check_arrays("linear", {&x, &bias});
-  detail::check_floating("linear", x);
+  operators_detail::check_arrays("linear", {&x, &weight});
+  if (bias.defined()) operators_detail::check_arrays("linear", {&x, &bias});
+  operators_detail::check_floating("linear", x);
   if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype())) {
     throw InvalidArgument(std::string("linear: x is ") + name_of(x.dtype()) + " and weight " +
                           name_of(weight.dtype()) + "; wanted one dtype for x, weight and bias");
@@ -48,7 +48,7 @@ NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDA
                         {{0, 0}},
                         1};
   const NDArray reads[] = {a, b}, writes[] = {y};
-  detail::push_op(
+  operators_detail::push_op(
       "linear_backward", reads, writes,
       [=, a = a.detach(), b = b.detach(), y = y.detach()] { kernel(problem, a, b, y); }, priority);
   return y;
@@ -58,9 +58,9 @@ NDArray column_sums(const NDArray& g) {
   const NDArray sums = make_result(g, {g.shape()[1]}, g.dtype());
   ColumnSumsKernel* kernel = kernel_for<ColumnSumsKernel>("column_sums", g);
   const NDArray reads[] = {g}, writes[] = {sums};
-  detail::push_op(
+  operators_detail::push_op(
       "linear_bias_backward", reads, writes, [=, g = g.detach(), sums = sums.detach()] { kernel(g, sums); },
-      detail::kWeightsFirst);
+      operators_detail::kWeightsFirst);
   return sums;
 }
 
@@ -74,14 +74,14 @@ NDArray push_linear(const Inputs& in, bool relu) {
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
   const NDArray writes[] = {y};
-  detail::push_op("linear", reads, writes,
-                  [=, y = y.detach()] { kernel(in.x, in.weight, in.bias, y, relu); });
+  operators_detail::push_op("linear", reads, writes,
+                            [=, y = y.detach()] { kernel(in.x, in.weight, in.bias, y, relu); });
   return y;
 }
 
 }  // namespace
 
-NDArray detail::relu_mask(const char* name, const NDArray& g, const NDArray& y) {
+NDArray operators_detail::relu_mask(const char* name, const NDArray& g, const NDArray& y) {
   const NDArray out = make_result(g, g.shape(), g.dtype());
   ReluMaskKernel* kernel = kernel_for<ReluMaskKernel>("relu_mask", g);
   array_push(name, {g, y}, {out},
@@ -92,7 +92,9 @@ NDArray detail::relu_mask(const char* name, const NDArray& g, const NDArray& y) 
 NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options) {
   check_linear(x, weight, bias);
   if (is_half(x.dtype())) {
-    return cast(linear(detail::wide(x), detail::wide(weight), detail::wide(bias), options), x.dtype());
+    return cast(linear(operators_detail::wide(x), operators_detail::wide(weight),
+                       operators_detail::wide(bias), options),
+                x.dtype());
   }
   const std::int64_t width = weight.shape()[1];
   std::int64_t rows = 1;
@@ -112,10 +114,10 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
   record("linear", result, std::move(inputs), std::move(saved),
          [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
            NDArray g = grad_output.contiguous().view_as(y.shape());
-           if (options.relu) g = detail::relu_mask("linear_relu_backward", g, y);
+           if (options.relu) g = operators_detail::relu_mask("linear_relu_backward", g, y);
            std::vector<NDArray> grads(has_bias ? 3 : 2);
            if (need_x) grads[0] = product(0, g, false, inner.weight, false);
-           if (need_weight) grads[1] = product(1, g, true, inner.x, false, detail::kWeightsFirst);
+           if (need_weight) grads[1] = product(1, g, true, inner.x, false, operators_detail::kWeightsFirst);
            if (need_bias) grads[2] = column_sums(g);
            return grads;
          });

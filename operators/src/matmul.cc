@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-using detail::kernel_for;
-using detail::make_result;
+using operators_detail::kernel_for;
+using operators_detail::make_result;
 using Operand = MatmulProblem::Operand;
 
 // An array whose last two axes are matrices that a BLAS can read, perhaps as their transposes.
@@ -130,7 +130,7 @@ NDArray as_matrix(const NDArray& array, bool row) {
 }
 
 void check_matmul(const NDArray& a, const NDArray& b) {
-  detail::check_arrays("matmul", {&a, &b});
+  operators_detail::check_arrays("matmul", {&a, &b});
   if (a.ndim() == 0 || b.ndim() == 0) {
     throw InvalidArgument("matmul: a scalar has no axis to multiply along: " + a.shape().to_string() +
                           " and " + b.shape().to_string());
@@ -157,7 +157,7 @@ NDArray matmul(const NDArray& a, const NDArray& b) {
   if (is_half(dtype)) return cast(matmul(cast(a, DType::f32), cast(b, DType::f32)), dtype);
   const Stack left = stack_of(as_matrix(converted(a.detach(), dtype), true));
   const Stack right = stack_of(as_matrix(converted(b.detach(), dtype), false));
-  const Shape batch = detail::broadcast_for("matmul", left.batch(), right.batch());
+  const Shape batch = operators_detail::broadcast_for("matmul", left.batch(), right.batch());
   const NDArray products =
       make_result(left.array, with_matrix(batch, left.rows, right.columns), left.array.dtype());
   multiply("matmul", left, right, batch, products);

@@ -5,7 +5,7 @@
 #include <heddle/engine.h>
 #include <heddle/shape_ops.h>
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype) {
   EngineScope scope(like.engine());
@@ -64,4 +64,4 @@ Shape broadcast_for(const char* op, const Shape& a, const Shape& b) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

@@ -14,7 +14,7 @@
 
 #include "kernel_table.h"
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 // An undetermined array on the device and engine of `like`, whatever engine is this thread's current one.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
@@ -57,4 +57,4 @@ void push_op(const char* name, std::span<const NDArray> reads, std::span<const N
 // The gradient of an input of `shape` that was broadcast: sums over the axes that broadcasting made or stretched.
 NDArray sum_to_shape(const NDArray& gradient, const Shape& shape);
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

@@ -35,7 +35,7 @@ void push_update_op(const char* name, const NDArray& grad, std::vector<NDArray> 
   mutated.push_back(updates);
   std::vector<NDArray> reads = mutated;
   reads.push_back(grad);
-  detail::push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)] {
+  operators_detail::push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)] {
     std::int64_t& count = *updates.data<std::int64_t>();
     fn(static_cast<double>(count + 1));
     ++count;
@@ -58,7 +58,7 @@ class Sgd : public Optimizer {
 
   void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                    double grad_scale) const override {
-    auto* kernel = detail::kernel_for<SgdKernel>("sgd_update", weight);
+    auto* kernel = operators_detail::kernel_for<SgdKernel>("sgd_update", weight);
     SgdStep step{lr, grad_scale, param("momentum"), param("weight_decay"), param("nesterov") != 0};
     NDArray velocity = slot.arrays.empty() ? NDArray() : slot.arrays[0];
     std::vector<NDArray> mutated = slot.arrays;
@@ -85,7 +85,7 @@ class Adam : public Optimizer {
 
   void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                    double grad_scale) const override {
-    auto* kernel = detail::kernel_for<AdamKernel>("adam_update", weight);
+    auto* kernel = operators_detail::kernel_for<AdamKernel>("adam_update", weight);
     double beta1 = param("beta1"), beta2 = param("beta2");
     AdamStep step{.lr = lr,
                   .grad_scale = grad_scale,

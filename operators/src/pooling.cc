@@ -10,12 +10,12 @@
 namespace heddle {
 namespace {
 
-using detail::kernel_for;
-using detail::make_result;
+using operators_detail::kernel_for;
+using operators_detail::make_result;
 
 PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOptions& options) {
-  detail::check_arrays(op.c_str(), {&x});
-  detail::check_floating(op.c_str(), x);
+  operators_detail::check_arrays(op.c_str(), {&x});
+  operators_detail::check_floating(op.c_str(), x);
   if (x.ndim() != 4) throw InvalidArgument(op + ": x " + x.shape().to_string() + "; wanted (N, C, H, W)");
   PoolProblem problem{};
   problem.planes = x.shape()[0] * x.shape()[1];
@@ -67,7 +67,7 @@ NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const
 
 NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
   const PoolProblem problem = problem_of("max_pool2d", x, options);
-  if (is_half(x.dtype())) return cast(max_pool2d(detail::wide(x), options), x.dtype());
+  if (is_half(x.dtype())) return cast(max_pool2d(operators_detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   const bool taped = recording({&x});
@@ -76,8 +76,8 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
   auto* kernel = kernel_for<MaxPoolKernel>("max_pool2d", x);
   std::vector<NDArray> writes{y};
   if (taped) writes.push_back(where);
-  detail::push_op("max_pool2d", {{source}}, writes,
-                  [=, out = y.detach()] { kernel(problem, source, out, where); });
+  operators_detail::push_op("max_pool2d", {{source}}, writes,
+                            [=, out = y.detach()] { kernel(problem, source, out, where); });
   if (taped) {
     record("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
       return std::vector<NDArray>{
@@ -89,7 +89,7 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
 
 NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options) {
   const PoolProblem problem = problem_of("avg_pool2d", x, options);
-  if (is_half(x.dtype())) return cast(avg_pool2d(detail::wide(x), options), x.dtype());
+  if (is_half(x.dtype())) return cast(avg_pool2d(operators_detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);

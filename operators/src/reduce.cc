@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-using namespace detail;
+using namespace operators_detail;
 
 namespace {
 
@@ -134,7 +134,7 @@ NDArray min(const NDArray& x, Dims axes, bool keepdims) { return extreme("min", 
 NDArray argmax(const NDArray& x, int axis) { return arg_extreme("argmax", x, axis); }
 NDArray argmin(const NDArray& x, int axis) { return arg_extreme("argmin", x, axis); }
 
-namespace detail {
+namespace operators_detail {
 
 NDArray sum_to_shape(const NDArray& gradient, const Shape& shape) {
   if (gradient.shape() == shape) return gradient;
@@ -147,6 +147,6 @@ NDArray sum_to_shape(const NDArray& gradient, const Shape& shape) {
   return sum(gradient, axes, true).view_as(shape);
 }
 
-}  // namespace detail
+}  // namespace operators_detail
 
 }  // namespace heddle

@@ -3,9 +3,9 @@
 
 #include <heddle/ndarray.h>
 
-namespace heddle::detail {
+namespace heddle::operators_detail {
 
 // 0 where y <= 0, else g: also where y is NaN. Both contiguous, of one shape; `name` is the op's.
 NDArray relu_mask(const char* name, const NDArray& g, const NDArray& y);
 
-}  // namespace heddle::detail
+}  // namespace heddle::operators_detail

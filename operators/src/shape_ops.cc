@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-using namespace detail;
+using namespace operators_detail;
 
 namespace {
 

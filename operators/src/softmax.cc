@@ -10,14 +10,14 @@
 namespace heddle {
 namespace {
 
-using detail::kernel_for;
-using detail::make_result;
+using operators_detail::kernel_for;
+using operators_detail::make_result;
 
 NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
-  detail::check_arrays(name, {&x});
-  detail::check_floating(name, x);
-  if (is_half(x.dtype())) return cast(softmax_of(name, detail::wide(x), axis, log), x.dtype());
-  const int along = detail::checked_axis(name, axis, x.ndim());
+  operators_detail::check_arrays(name, {&x});
+  operators_detail::check_floating(name, x);
+  if (is_half(x.dtype())) return cast(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
+  const int along = operators_detail::checked_axis(name, axis, x.ndim());
   SoftmaxProblem problem{1, x.shape()[along], 1, log};
   for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
   for (int i = along + 1; i < x.ndim(); ++i) problem.inner *= x.shape()[i];
@@ -40,8 +40,8 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
 }
 
 void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
-  detail::check_arrays("cross_entropy", {&logits, &labels});
-  detail::check_floating("cross_entropy", logits);
+  operators_detail::check_arrays("cross_entropy", {&logits, &labels});
+  operators_detail::check_floating("cross_entropy", logits);
   if (logits.ndim() != 2 || labels.shape() != Shape{logits.shape()[0]} || logits.shape()[1] == 0) {
     throw InvalidArgument("cross_entropy: logits " + logits.shape().to_string() + ", labels " +
                           labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
@@ -61,7 +61,8 @@ NDArray log_softmax(const NDArray& x, int axis) { return softmax_of("log_softmax
 
 NDArray cross_entropy(const NDArray& logits, const NDArray& labels) {
   check_cross_entropy(logits, labels);
-  if (is_half(logits.dtype())) return cast(cross_entropy(detail::wide(logits), labels), logits.dtype());
+  if (is_half(logits.dtype()))
+    return cast(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
   const NDArray x = logits.detach().contiguous(), classes = labels.detach().contiguous();
   const NDArray probabilities = make_result(x, x.shape(), x.dtype());
   NDArray loss = make_result(x, {}, x.dtype());

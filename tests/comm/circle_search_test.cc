@@ -16,9 +16,9 @@
 
 using namespace heddle;
 using namespace heddle::test;
-using detail::CircleSearch;
-using detail::MessageCounts;
-using detail::Probe;
+using comm_detail::CircleSearch;
+using comm_detail::MessageCounts;
+using comm_detail::Probe;
 
 namespace {
 

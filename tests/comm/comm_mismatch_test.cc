@@ -17,7 +17,7 @@
 
 using namespace heddle;
 using namespace heddle::test;
-using detail::Kind;
+using comm_detail::Kind;
 using Clock = std::chrono::steady_clock;
 using Random = std::mt19937;
 

@@ -29,7 +29,7 @@
 #include "tcp/neighbours.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "one_core.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "wire/ring_connection.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using heddle::test::run_ranks;
 using heddle::test::text_of;
 

@@ -7,7 +7,7 @@
 #include <heddle/comm_error.h>
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

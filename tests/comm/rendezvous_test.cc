@@ -24,7 +24,7 @@
 #include "meet/rendezvous_wire.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

@@ -14,7 +14,7 @@
 namespace heddle::test {
 namespace {
 
-using namespace detail;
+using namespace comm_detail;
 using namespace std::chrono_literals;
 using Time = Simulation::Time;
 

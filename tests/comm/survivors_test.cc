@@ -18,7 +18,7 @@
 #include "ranks.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 

@@ -15,7 +15,7 @@
 #include "thread_ranks.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using namespace std::chrono_literals;
 using namespace heddle::test;
 

@@ -12,7 +12,7 @@
 #include "wire/socket.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using Outcome = Decoded::Outcome;
 
 namespace {

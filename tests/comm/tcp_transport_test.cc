@@ -13,7 +13,7 @@
 #include "wire/connection.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using heddle::test::run_ranks;
 using heddle::test::text_of;
 

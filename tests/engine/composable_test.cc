@@ -12,7 +12,7 @@
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
-#include "threaded.h"
+#include "scheduler/threaded.h"
 
 using namespace heddle;
 

@@ -15,9 +15,9 @@
 #include <heddle/engine.h>
 
 #include "asleep.h"
-#include "core.h"
+#include "core/core.h"
+#include "scheduler/threaded.h"
 #include "schedulers.h"
-#include "threaded.h"
 
 using namespace heddle;
 using namespace heddle::test;

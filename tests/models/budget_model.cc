@@ -4,7 +4,7 @@
 #define std model_std
 #define private public  // the model acts as one who waits
 #define __builtin_ia32_pause model::step
-#include <product/budget.cc>
+#include <product/op/budget.cc>
 #undef std
 #undef private
 #undef __builtin_ia32_pause

@@ -3,7 +3,7 @@
 
 #define std model_std
 #define __builtin_ia32_pause model::step
-#include <product/issue_gate.h>
+#include <product/stream/issue_gate.h>
 #undef std
 #undef __builtin_ia32_pause
 

@@ -1,7 +1,7 @@
 // Threads of a model have no cores; for the one source of a model, behind the product's.
 #pragma once
 
-#include <product/cores.h>
+#include <product/base/cores.h>
 
 #include <heddle/usable_cores.h>
 

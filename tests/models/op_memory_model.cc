@@ -21,7 +21,7 @@ inline void* map_room(std::size_t bytes) { return bytes == kRoom ? room : nullpt
 #define mine mine_of[model::thread_index()]
 #define mmap(at, bytes, ...) model::map_room(bytes)
 #define madvise(...) void()
-#include <product/fork.h>
+#include <product/base/fork.h>
 namespace heddle::detail {
 ForkMutex::ForkMutex() {}
 namespace {
@@ -29,7 +29,7 @@ class Reserve;
 Reserve* reserve_of_schedule();
 }  // namespace
 }  // namespace heddle::detail
-#include <product/op_memory.cc>
+#include <product/op/op_memory.cc>
 
 namespace heddle::detail {
 namespace {

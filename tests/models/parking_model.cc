@@ -3,7 +3,7 @@
 #include "model.h"
 
 #define std model_std
-#include <product/parking.h>
+#include <product/base/parking.h>
 #undef std
 
 #include "no_cores.h"

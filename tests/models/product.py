@@ -67,14 +67,17 @@ def write(file, text):
 def main():
     source, output = Path(sys.argv[1]), Path(sys.argv[2])
     output.mkdir(parents=True, exist_ok=True)
-    for file in sorted([*source.glob("*.h"), *source.glob("*.cc")]):
+    files = [file for file in sorted(source.rglob("*")) if file.suffix in {".h", ".cc"} and file.parent.name != "cuda"]
+    for file in files:
         text = file.read_text(encoding="utf-8")
         for pattern, replacement in SMALLER.get(file.name, []):
             text, count = re.subn(pattern, replacement, text)
             if count != 1:
                 sys.exit(f"{file}: {pattern!r} is there {count} times, not once: mend {Path(__file__).name}")
-        write(output / file.name, text)
-    sources = [file.name for file in sorted(source.glob("*.cc")) if file.stem not in LEFT_OUT]
+        copy = output / file.relative_to(source)
+        copy.parent.mkdir(exist_ok=True)
+        write(copy, text)
+    sources = [file.relative_to(source) for file in files if file.suffix == ".cc" and file.stem not in LEFT_OUT]
     write(output / "engine_sources.inc", "".join(f"#include <product/{name}>\n" for name in sources))
 
 

@@ -12,8 +12,8 @@
 #define this_thread_blocked this_threads_blocked[model::thread_index()]
 #define __builtin_ia32_pause model::step
 
-#include <product/fork.h>
-#include <product/op_memory.h>
+#include <product/base/fork.h>
+#include <product/op/op_memory.h>
 
 #include <heddle/bulk.h>
 #include <heddle/engine.h>
@@ -53,7 +53,7 @@ inline void op_memory_trim() noexcept {}
 
 }  // namespace heddle::detail
 
-#include <product/trace.h>
+#include <product/trace/trace.h>
 
 namespace heddle::trace {
 inline std::uint32_t next_engine() noexcept { return 1; }

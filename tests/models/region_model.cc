@@ -3,7 +3,7 @@
 
 #define std model_std
 #define __builtin_ia32_pause model::step
-#include <product/region.cc>
+#include <product/scheduler/region.cc>
 #undef std
 #undef __builtin_ia32_pause
 

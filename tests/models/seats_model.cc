@@ -5,7 +5,7 @@
 
 #define std model_std
 #define __builtin_ia32_pause model::step
-#include <product/crew.cc>
+#include <product/scheduler/crew.cc>
 
 #include <heddle/error.h>
 #undef std

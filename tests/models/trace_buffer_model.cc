@@ -20,7 +20,7 @@ namespace model_std {
 inline void* aligned_alloc(size_t, size_t bytes) { return bytes == model::kRoom ? model::room : nullptr; }
 inline void free(void*) {}
 }  // namespace model_std
-#include <product/trace_buffer.cc>
+#include <product/trace/trace_buffer.cc>
 #undef std
 #undef madvise
 

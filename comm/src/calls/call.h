@@ -6,7 +6,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct Call {
   Collective what;  // without memory until the arrays are there
@@ -16,4 +16,4 @@ struct Call {
   bool there = false, forgotten = false;  // under CommState's mutex
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -7,7 +7,7 @@
 #include "device/nccl_backend.h"
 #include "wire/environment.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // A day is for ever; what is longer overflows somewhere.
@@ -78,4 +78,4 @@ std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rende
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 
 #include "backend.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // All throw InvalidArgument naming the variable.
 BackendOptions backend_options(const CommOptions& options);
@@ -16,4 +16,4 @@ std::string backend_name(const CommOptions& options);
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -17,7 +17,7 @@
 #include "calls/traced_name.h"
 #include "failure.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{50};
@@ -392,4 +392,4 @@ void CommState::close() noexcept {
   thread_.join();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -20,7 +20,7 @@
 #include "backend.h"
 #include "calls/call.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Thread-safe.
 class CommState final : public Carrier, public std::enable_shared_from_this<CommState> {
@@ -110,4 +110,4 @@ class CommState final : public Carrier, public std::enable_shared_from_this<Comm
   std::thread thread_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -13,11 +13,11 @@
 
 namespace heddle {
 
-using detail::Collective;
-using detail::Kind;
+using comm_detail::Collective;
+using comm_detail::Kind;
 
 // How a job's ranks came together, and can again.
-struct detail::Origin {
+struct comm_detail::Origin {
   CommOptions options;
   LaunchEnvironment job;
 };
@@ -33,9 +33,9 @@ std::string describe(const NDArray& array) {
 }
 
 // The end of the path: what tells files apart, in few bytes.
-void set_site(detail::CallRecord& record, const std::source_location& where) {
+void set_site(comm_detail::CallRecord& record, const std::source_location& where) {
   const std::size_t length = std::strlen(where.file_name());
-  const std::size_t kept = std::min(length, detail::CallRecord::kSite);
+  const std::size_t kept = std::min(length, comm_detail::CallRecord::kSite);
   std::memcpy(record.site, where.file_name() + length - kept, kept);
   record.line = where.line();
 }
@@ -43,7 +43,7 @@ void set_site(detail::CallRecord& record, const std::source_location& where) {
 // One call: what is asked for, checked before anything is pushed.
 class Request {
  public:
-  Request(detail::CommState& state, Kind kind, const std::source_location& where)
+  Request(comm_detail::CommState& state, Kind kind, const std::source_location& where)
       : state_(state), kind_(kind), where_(where) {
     what_.record.kind = kind;
     set_site(what_.record, where);
@@ -54,7 +54,7 @@ class Request {
   const NDArray& checked(const NDArray& array, const char* name) const {
     if (!array.defined()) refuse(kind_, std::string(name) + " is an undefined array");
     if (&array.engine() != &state_.engine()) refuse(kind_, std::string(name) + " belongs to another engine");
-    const detail::StreamCalls* calls = state_.backend().stream_calls();
+    const comm_detail::StreamCalls* calls = state_.backend().stream_calls();
     if (array.device().kind != DeviceKind::cpu && !on_device(array)) {
       refuse(kind_, std::string(name) + " is on " + array.device().to_string() +
                         "; want an array on a cpu(i)" +
@@ -86,7 +86,7 @@ class Request {
                       std::to_string(state_.backend().size() - 1));
   }
   void reduces(ReduceOp op, DType dtype) {
-    detail::combine_of(op, dtype);
+    comm_detail::combine_of(op, dtype);
     what_.record.op = op;
   }
 
@@ -111,7 +111,7 @@ class Request {
 
  private:
   bool on_device(const NDArray& array) const {
-    const detail::StreamCalls* calls = state_.backend().stream_calls();
+    const comm_detail::StreamCalls* calls = state_.backend().stream_calls();
     return calls && array.device() == calls->device();
   }
 
@@ -121,30 +121,32 @@ class Request {
     array.detach().assign(copy);
   }
 
-  detail::CommState& state_;
+  comm_detail::CommState& state_;
   const Kind kind_;
   const std::source_location where_;
   Collective what_;
 };
 
-std::shared_ptr<detail::CommState> make_state(const CommOptions& options,
-                                              std::unique_ptr<detail::Backend> backend) {
+std::shared_ptr<comm_detail::CommState> make_state(const CommOptions& options,
+                                                   std::unique_ptr<comm_detail::Backend> backend) {
   Engine& engine = options.engine ? *options.engine : current_engine();
-  return detail::CommState::make(engine, std::move(backend), detail::backend_options(options));
+  return comm_detail::CommState::make(engine, std::move(backend), comm_detail::backend_options(options));
 }
 
 // Of what is made with some of the ranks, each of which keeps its device.
-detail::BackendOptions options_for_some(const detail::CommState& state) {
-  detail::BackendOptions options = state.options();
-  if (const detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
+comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state) {
+  comm_detail::BackendOptions options = state.options();
+  if (const comm_detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
   return options;
 }
 
-std::shared_ptr<detail::CommState> meet_and_make(const CommOptions& options, const LaunchEnvironment& job,
-                                                 std::chrono::milliseconds patience) {
-  const detail::BackendOptions wanted = detail::backend_options(options);
-  const auto rendezvous = detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
-  return make_state(options, detail::make_backend(detail::backend_name(options), *rendezvous, wanted));
+std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options,
+                                                      const LaunchEnvironment& job,
+                                                      std::chrono::milliseconds patience) {
+  const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
+  const auto rendezvous = comm_detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  return make_state(options,
+                    comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
 }
 
 // The job as it is to be, with `size` ranks; 0: as many as it has.
@@ -165,8 +167,8 @@ void join_job(LaunchEnvironment& job, int size) {
 
 }  // namespace
 
-Communicator::Communicator(std::shared_ptr<detail::CommState> state,
-                           std::shared_ptr<const detail::Origin> origin)
+Communicator::Communicator(std::shared_ptr<comm_detail::CommState> state,
+                           std::shared_ptr<const comm_detail::Origin> origin)
     : state_(std::move(state)), origin_(std::move(origin)) {}
 Communicator::~Communicator() {
   if (!state_->in_child()) {
@@ -174,22 +176,22 @@ Communicator::~Communicator() {
     return;
   }
   // Its parts would wait for threads that the child does not have, and tell the other ranks that this one leaves.
-  static auto* kept = new std::vector<std::shared_ptr<detail::CommState>>;
+  static auto* kept = new std::vector<std::shared_ptr<comm_detail::CommState>>;
   kept->push_back(state_);
 }
 
 std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
   return std::shared_ptr<Communicator>(
-      new Communicator(meet_and_make(options, job, {}), std::make_shared<detail::Origin>(options, job)));
+      new Communicator(meet_and_make(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
-  if (size < 1 || size > detail::kMostLocalRanks) {
+  if (size < 1 || size > comm_detail::kMostLocalRanks) {
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
-                          std::to_string(detail::kMostLocalRanks));
+                          std::to_string(comm_detail::kMostLocalRanks));
   }
   std::vector<std::shared_ptr<Communicator>> ranks;
-  for (auto& backend : detail::make_local_backends(size, detail::backend_options(options))) {
+  for (auto& backend : comm_detail::make_local_backends(size, comm_detail::backend_options(options))) {
     ranks.push_back(
         std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend)), nullptr)));
   }
@@ -200,7 +202,7 @@ int Communicator::rank() const { return state_->backend().rank(); }
 int Communicator::size() const { return state_->backend().size(); }
 std::string Communicator::backend() const { return state_->backend().name(); }
 Device Communicator::device() const {
-  const detail::StreamCalls* calls = state_->backend().stream_calls();
+  const comm_detail::StreamCalls* calls = state_->backend().stream_calls();
   return calls ? calls->device() : cpu();
 }
 const Var& Communicator::var() const { return state_->var(); }
@@ -313,7 +315,7 @@ void Communicator::wait() { state_->wait(); }
 
 void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
   if (!data && count) refuse(Kind::all_reduce, "data is null");
-  detail::combine_of(op, dtype);
+  comm_detail::combine_of(op, dtype);
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / size_of(dtype))
     refuse(Kind::all_reduce, std::to_string(count) + " elements are more than memory can hold");
   Collective what;
@@ -337,17 +339,17 @@ NDArray Communicator::shared_array(Shape shape, DType dtype) {
 }
 
 std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where where) {
-  const std::vector<detail::Member> members = detail::members_of(*state_, colour, key, where);
+  const std::vector<comm_detail::Member> members = comm_detail::members_of(*state_, colour, key, where);
   if (members.empty()) return nullptr;
-  detail::PairRendezvous rendezvous(*state_, members, where);
+  comm_detail::PairRendezvous rendezvous(*state_, members, where);
   // A part of ranks on several hosts may be on one.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
-    return detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
-                                options_for_some(*state_));
+    return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
+                                     options_for_some(*state_));
   });
-  return std::shared_ptr<Communicator>(
-      new Communicator(detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
+  return std::shared_ptr<Communicator>(new Communicator(
+      comm_detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
 }
 
 void Communicator::abort(const std::string& why) {
@@ -355,16 +357,16 @@ void Communicator::abort(const std::string& why) {
 }
 
 std::shared_ptr<Communicator> Communicator::shrink() {
-  detail::Backend& old = state_->backend();
+  comm_detail::Backend& old = state_->backend();
   give_up("shrink");
-  detail::Survivors& survivors = old.survivors();
-  std::unique_ptr<detail::Backend> made;
+  comm_detail::Survivors& survivors = old.survivors();
+  std::unique_ptr<comm_detail::Backend> made;
   survivors.make([&] {
     made.reset();
-    made = detail::make_backend(old.name(), survivors, options_for_some(*state_));
+    made = comm_detail::make_backend(old.name(), survivors, options_for_some(*state_));
   });
   return std::shared_ptr<Communicator>(
-      new Communicator(detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
+      new Communicator(comm_detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
 }
 
 std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience) {
@@ -373,7 +375,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
         "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
         "split or create_local");
   }
-  auto origin = std::make_shared<detail::Origin>(*origin_);
+  auto origin = std::make_shared<comm_detail::Origin>(*origin_);
   origin->options.engine = &engine();
   join_job(origin->job, size);
   if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");

@@ -12,7 +12,7 @@
 #include "calls/comm_state.h"
 #include "device/stream_calls.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 std::byte* address(const NDArray& array, check::Touch touch) {
@@ -87,4 +87,4 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

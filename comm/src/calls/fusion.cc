@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
                            std::size_t most) {
@@ -46,4 +46,4 @@ void run_fused(std::span<const std::shared_ptr<Call>> calls, Backend& backend,
   calls.back()->what.record.ahead = all.record.ahead;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -14,7 +14,7 @@
 #include "backend.h"
 #include "calls/call.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // How many of the first calls may go as one; 0 if not even two.
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
@@ -24,4 +24,4 @@ std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const
 void run_fused(std::span<const std::shared_ptr<Call>> calls, Backend& backend,
                std::vector<std::byte>& memory);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

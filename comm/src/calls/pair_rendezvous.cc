@@ -6,7 +6,7 @@
 
 #include "failure.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::uint64_t kLongest = 64 << 10;
@@ -125,4 +125,4 @@ std::vector<std::string> PairRendezvous::gather_words(const std::string& mine) {
   return all;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -9,7 +9,7 @@
 
 #include "calls/comm_state.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct Member {
   int colour, key, rank;
@@ -46,4 +46,4 @@ class PairRendezvous final : public Rendezvous {
   std::uint32_t epoch_ = 0;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -7,7 +7,7 @@
 
 #include <heddle/trace.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // A program that calls each time with another size shall not fill the memory with names.
@@ -27,4 +27,4 @@ const char* traced_name(Kind kind, std::size_t bytes) {
   return names->emplace(std::pair(kind, bytes), std::move(name)).first->second.c_str();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -7,7 +7,7 @@
 
 #include "codecs/codecs.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Codes of kBits bits, in groups of 16 bytes. Byte b holds those of the values b, b + 16, b + 32 ... of its group: 16 bytes
@@ -155,4 +155,4 @@ class OneBit final : public Codec {
 std::shared_ptr<const Codec> make_one_bit() { return std::make_shared<OneBit>(); }
 std::shared_ptr<const Codec> make_two_bit(float threshold) { return std::make_shared<TwoBit>(threshold); }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

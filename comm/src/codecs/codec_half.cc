@@ -47,10 +47,10 @@ float from_fp16(std::uint16_t bits) { return static_cast<float>(Float16::from_bi
 std::uint16_t to_bf16(float value) { return BFloat16(value).bits; }
 float from_bf16(std::uint16_t bits) { return static_cast<float>(BFloat16::from_bits(bits)); }
 
-namespace detail {
+namespace comm_detail {
 
 std::shared_ptr<const Codec> make_fp16() { return std::make_shared<HalfCodec<Float16>>("fp16"); }
 std::shared_ptr<const Codec> make_bf16() { return std::make_shared<HalfCodec<BFloat16>>("bf16"); }
 
-}  // namespace detail
+}  // namespace comm_detail
 }  // namespace heddle

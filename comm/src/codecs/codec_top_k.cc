@@ -7,7 +7,7 @@
 
 #include "codecs/codecs.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 struct Pair {
@@ -76,4 +76,4 @@ class TopK final : public Codec {
 
 std::shared_ptr<const Codec> make_top_k(double ratio) { return std::make_shared<TopK>(ratio); }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,7 +5,7 @@
 
 #include <heddle/compression.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 std::shared_ptr<const Codec> make_fp16();
 std::shared_ptr<const Codec> make_bf16();
@@ -16,4 +16,4 @@ std::shared_ptr<const Codec> make_top_k(double ratio);
 // The shortest text that is read as this number.
 std::string shortest(double number);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

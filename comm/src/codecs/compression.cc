@@ -27,27 +27,27 @@ double number_of(const std::string& text, std::size_t colon, double otherwise, d
 
 }  // namespace
 
-namespace detail {
+namespace comm_detail {
 
 std::string shortest(double number) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
-}  // namespace detail
+}  // namespace comm_detail
 
 std::shared_ptr<const Codec> make_codec(const std::string& text) {
   if (text == "none") return nullptr;
-  if (text == "fp16") return detail::make_fp16();
-  if (text == "bf16") return detail::make_bf16();
-  if (text == "1bit") return detail::make_one_bit();
+  if (text == "fp16") return comm_detail::make_fp16();
+  if (text == "bf16") return comm_detail::make_bf16();
+  if (text == "1bit") return comm_detail::make_one_bit();
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   // Thresholds that are ordinary floats, and whose sums over ranks are.
   if (name == "2bit") {
-    return detail::make_two_bit(static_cast<float>(number_of(text, colon, 0.5, 1e-30, 1e30)));
+    return comm_detail::make_two_bit(static_cast<float>(number_of(text, colon, 0.5, 1e-30, 1e30)));
   }
-  if (name == "topk") return detail::make_top_k(number_of(text, colon, 0.01, 1e-9, 1));
+  if (name == "topk") return comm_detail::make_top_k(number_of(text, colon, 0.01, 1e-9, 1));
   no_such_codec(text);
 }
 

@@ -8,7 +8,7 @@
 #include "device/stream_calls.h"
 #include "meet/host_id.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // How long NCCL may take to connect ranks that are known to be there and alive.
@@ -133,4 +133,4 @@ std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const Backend
   return backend;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

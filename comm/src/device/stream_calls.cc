@@ -6,7 +6,7 @@
 
 #include "tcp/call_watch.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -203,4 +203,4 @@ void StreamCalls::look_for_leavers(const CallRecord& call) {
                             " waits for it in " + call.to_string()});
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -14,7 +14,7 @@
 #include "recorder.h"
 #include "tcp/tcp_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct DeviceCall {
   Collective what;
@@ -80,4 +80,4 @@ class StreamCalls {
   std::thread thread_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

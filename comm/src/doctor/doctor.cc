@@ -15,7 +15,7 @@
 #include "wire/environment.h"
 #include "wire/interfaces.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Level = Finding::Level;
@@ -178,15 +178,15 @@ void examine_network(Findings& findings) {
   examine_congestion(findings);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail
 
 namespace heddle {
 
 std::vector<Finding> examine_host() {
   std::vector<Finding> findings;
-  detail::examine_network(findings);
-  detail::examine_memory(findings);
-  detail::examine_others(findings);
+  comm_detail::examine_network(findings);
+  comm_detail::examine_memory(findings);
+  comm_detail::examine_others(findings);
   return findings;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epoch,
                          std::shared_ptr<HostMemory> memory, std::unique_ptr<Liveness> liveness,
@@ -70,4 +70,4 @@ void HostBackend::carry(Collective& call) {
   messages_.run(call);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -13,7 +13,7 @@
 #include "host/host_line.h"
 #include "host/pipe_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // What the ranks of a host have in common, as one of them sees it.
 struct HostMemory : Reach {
@@ -57,4 +57,4 @@ class HostBackend final : public Backend {
   std::thread keeper_;  // says that this rank lives
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Reduced at a time: small enough that what was just written is still in the first cache when it is copied on.
@@ -380,4 +380,4 @@ void HostCollectives::spread_staged(const Collective& call) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -3,7 +3,7 @@
 #include <bit>
 #include <sched.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 void say_cores(Board& board) {
   cpu_set_t set;
@@ -28,4 +28,4 @@ std::optional<int> cores_of_ranks(const Segment& segment) {
   return count;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -16,7 +16,7 @@
 #include "host/stuck.h"
 #include "recorder.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -327,4 +327,4 @@ void HostGroup::await_withdrawal() {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

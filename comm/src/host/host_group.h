@@ -12,7 +12,7 @@
 #include "core_share.h"
 #include "host/segment.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Whether the other ranks' processes live. Thread-safe.
 class Liveness {
@@ -136,4 +136,4 @@ class HostGroup {
   std::vector<Pulse> pulses_;                       // of the others, as last seen while waiting for them
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Nobody rings for what is waited for here, and it happens once.
@@ -63,4 +63,4 @@ std::string HostLine::hear(int rank) {
 
 void HostLine::wait() { std::this_thread::sleep_for(kPause); }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 #include "host/host_group.h"
 #include "meet/survivors.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Each rank's word lies on its board, and only that rank writes it: who dies over it leaves the one before.
 class HostLine final : public Line {
@@ -30,4 +30,4 @@ class HostLine final : public Line {
   std::vector<Pulse> pulses_;  // of the others, as last seen
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -10,7 +10,7 @@
 
 #include "collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free);
@@ -119,4 +119,4 @@ class Segment {
   std::size_t ranks_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -12,7 +12,7 @@
 #include "meet/host_id.h"
 #include "wire/shared_memory.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Of address space, for shared arrays; only what is used takes memory.
@@ -229,4 +229,4 @@ std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendO
   return backend;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 struct Seen {
@@ -69,4 +69,4 @@ std::vector<bool> stuck_ranks(const Segment& segment) {
   return stuck;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

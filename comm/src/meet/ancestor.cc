@@ -4,7 +4,7 @@
 #include <sstream>
 #include <unistd.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 struct Process {
@@ -40,4 +40,4 @@ std::string ancestor_called(const std::string& name) {
   return {};
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -10,7 +10,7 @@
 #include "wire/environment.h"
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::size_t kLongestName = 64;
@@ -42,4 +42,4 @@ std::string memory_world() {
 
 std::string network_world() { return kernel() + "/" + space_of("net"); }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

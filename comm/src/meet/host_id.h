@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Ranks of which this differs cannot see each other's memory, or are not to: HEDDLE_COMM_HOST is in it. No spaces.
 // Throws InvalidArgument for that, CommError if the system does not say.
@@ -12,4 +12,4 @@ std::string memory_world();
 // Ranks of which this is the same reach each other over loopback: one kernel, and not in different containers.
 std::string network_world();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

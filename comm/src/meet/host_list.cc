@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -63,4 +63,4 @@ int tasks_of_node(const std::string& list, long node) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

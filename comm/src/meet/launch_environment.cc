@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-using detail::PortRange;
+using comm_detail::PortRange;
 using Lookup = std::function<const char*(const char*)>;
 
 constexpr int kMostRanks = 1 << 20;
@@ -121,7 +121,7 @@ std::string tcp(const std::string& host, long port) {
 
 PortRange ports_of(const Reader& read) {
   const std::string text = read.text("HEDDLE_COMM_PORTS");
-  return text.empty() ? kDefaultPorts : detail::parse_port_range(text);
+  return text.empty() ? kDefaultPorts : comm_detail::parse_port_range(text);
 }
 
 long port_from(const Reader& read, const char* name) {
@@ -158,7 +158,7 @@ std::string slurm_job(const Reader& read) {
 bool meets_by_slurm(const Reader& read, LaunchEnvironment& job) {
   const auto nodes = read.first({"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"});
   if (!nodes || slurm_job(read).empty()) return false;
-  const std::string host = detail::first_host(nodes->value);
+  const std::string host = comm_detail::first_host(nodes->value);
   if (host.empty()) {
     throw InvalidArgument(std::string(nodes->name) + ": got '" + nodes->value + "', which names no host");
   }
@@ -213,7 +213,7 @@ void read_slurm_locals(const Reader& read, LaunchEnvironment& job) {
   const auto node = read.first({"SLURM_NODEID"});
   if (tasks) {
     const long index = node ? number(*node, 0, kMostRanks) : 0;
-    const int count = detail::tasks_of_node(tasks->value, index);
+    const int count = comm_detail::tasks_of_node(tasks->value, index);
     if (count < 1 || count > job.size) {
       throw InvalidArgument(std::string(tasks->name) + ": got '" + tasks->value +
                             "', want the tasks of each node, as in 2(x3),1");
@@ -313,7 +313,7 @@ LaunchEnvironment LaunchEnvironment::from_environment() {
     if (name == std::string_view("HOSTNAME")) return host;  // shells do not always export it
     if (name != std::string_view("PMI_JOBID")) return nullptr;
     // MPICH's and Intel's mpiexec give a job no name, but a process on each host that starts its ranks.
-    return (proxy = detail::ancestor_called("hydra_pmi_proxy")).c_str();
+    return (proxy = comm_detail::ancestor_called("hydra_pmi_proxy")).c_str();
   });
 }
 

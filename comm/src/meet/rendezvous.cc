@@ -8,7 +8,7 @@
 #include "meet/rendezvous_socket.h"
 #include "meet/rendezvous_wire.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -435,4 +435,4 @@ std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds time
   return std::make_unique<Peer>(job, timeout, security);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -11,7 +11,7 @@
 
 #include "meet/security.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 class Rendezvous {
  public:
@@ -31,4 +31,4 @@ class Rendezvous {
 std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, std::chrono::milliseconds timeout,
                                  const SecurityPolicy& security = SecurityPolicy::from_environment());
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

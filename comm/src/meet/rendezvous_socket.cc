@@ -18,7 +18,7 @@
 #include "wire/interfaces.h"
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 struct Address {
@@ -207,4 +207,4 @@ std::unique_ptr<Channel> connect_to(const MeetingPlace& place, int milliseconds)
   return nullptr;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

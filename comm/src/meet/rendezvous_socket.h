@@ -10,7 +10,7 @@
 #include "meet/rendezvous_wire.h"
 #include "meet/security.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // LaunchEnvironment::rendezvous, taken apart. Throws InvalidArgument.
 struct MeetingPlace {
@@ -49,4 +49,4 @@ class Listener {
 // Null: nobody listens there yet. Waits `milliseconds` at most for a host that does not answer. Throws as open does.
 std::unique_ptr<Channel> connect_to(const MeetingPlace& place, int milliseconds);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

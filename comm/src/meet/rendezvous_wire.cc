@@ -5,7 +5,7 @@
 #include <span>
 #include <sys/socket.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 void check(const FrameHeader& header, int job_size) {
@@ -93,4 +93,4 @@ bool Channel::flush() {
   return true;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

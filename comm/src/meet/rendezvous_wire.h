@@ -13,7 +13,7 @@
 
 #include "wire/tls_connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 constexpr std::size_t kLongestText = 64 * 1024;
 
@@ -87,4 +87,4 @@ class Channel {
   std::size_t sent_ = 0;  // of the first
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -9,7 +9,7 @@
 #include "wire/interfaces.h"
 #include "wire/tls_connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 Security::Security(const KeyFiles& files)
     : tls_(make_tls_context(files)), own_key_(fingerprint_of(files.key.get())), files_(files) {}
@@ -52,4 +52,4 @@ Security SecurityPolicy::at(const std::string& address, const std::string& what)
   return keys_ = Security(*files);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -7,7 +7,7 @@
 #include "wire/connection.h"
 #include "wire/key_files.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 class TlsContext;
 
@@ -55,4 +55,4 @@ class SecurityPolicy {
   Security keys_;  // once they are needed
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -7,7 +7,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::size_t kLongestText = 3 << 10;  // two of them and the set are a word
@@ -265,4 +265,4 @@ void Survivors::give_up(const std::string& why) {
   throw CommError("shrink: " + over_);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -13,7 +13,7 @@
 
 #include "meet/rendezvous.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // What carries the words.
 class Line {
@@ -95,4 +95,4 @@ class Survivors final : public Rendezvous {
   std::string over_;      // why there is nothing to agree on any more
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -1,6 +1,6 @@
 #include "tcp/circle_search.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::size_t kMostPath = 2048;
@@ -76,4 +76,4 @@ CircleSearch::Finding CircleSearch::received(int from, const Probe& probe) {
   return {along(probe), std::nullopt};
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

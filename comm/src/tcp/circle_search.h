@@ -16,7 +16,7 @@
 #include "collective.h"
 #include "failure.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Messages between this rank and another one that have been begun.
 struct MessageCounts {
@@ -73,4 +73,4 @@ class CircleSearch {
   std::vector<Seen> seen_;  // by origin
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

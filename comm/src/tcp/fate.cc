@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 Fate::Fate(int size) : left_(static_cast<std::size_t>(size)) {}
 
@@ -30,4 +30,4 @@ void Fate::set_left(int rank) {
   caller_alarm_.ring();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -8,7 +8,7 @@
 #include "failure.h"
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Thread-safe. The first failure is the one that counts, for good.
 class Fate {
@@ -38,4 +38,4 @@ class Fate {
   Alarm caller_alarm_, keeper_alarm_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

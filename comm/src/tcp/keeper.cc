@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -303,4 +303,4 @@ void Keeper::say_goodbye() {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

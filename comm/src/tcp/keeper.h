@@ -20,7 +20,7 @@
 #include "tcp/frame.h"
 #include "wire/connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Owns the control connections. What it learns it writes into the fate; a failure there, whoever reported it, it tells
 // all other ranks, so that each rank hears of it before it hears that somebody left because of it.
@@ -103,4 +103,4 @@ class Keeper final : public Line {
   std::thread thread_;  // last: it uses all of the above
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -11,7 +11,7 @@
 #include "tcp/frame.h"
 #include "wire/connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // The two connections with one other rank; of this rank itself both are null.
 struct Link {
@@ -31,4 +31,4 @@ struct Mesh {
 Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
                std::chrono::milliseconds timeout, const Security& security = {});
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -24,7 +24,7 @@
 
 #include "tcp/mesh.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -537,4 +537,4 @@ std::string mpi_library() {
   return whole.substr(0, whole.find_first_of(",\n"));
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -11,7 +11,7 @@
 #include "wire/ring_connection.h"
 #include "wire/shared_memory.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // What lies between two ranks, in the memory of the lower one.
@@ -120,4 +120,4 @@ std::vector<int> meet_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::
   return Neighbours(rendezvous, mesh).meet(name);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

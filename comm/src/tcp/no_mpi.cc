@@ -3,7 +3,7 @@
 
 #include "tcp/mpi_wires.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 Wires mpi_wires() {
   throw InvalidArgument(
@@ -14,4 +14,4 @@ Wires mpi_wires() {
 
 std::string mpi_library() { return ""; }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -9,7 +9,7 @@
 #include "recorder.h"
 #include "tcp/tcp_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct TcpParts {
   std::unique_ptr<MeshTransport> transport;
@@ -51,4 +51,4 @@ class TcpBackend : public Backend {
   Survivors survivors_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -15,7 +15,7 @@
 #include "tcp/message.h"
 #include "tcp/neighbours.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -107,7 +107,7 @@ class TcpTransport final : public MeshTransport {
 
   void abort(const std::string& why) noexcept override {
     try {
-      fate_.fail({Failure::Type::aborted, rank_, detail::name(rank_) + " aborted: " + why});
+      fate_.fail({Failure::Type::aborted, rank_, comm_detail::name(rank_) + " aborted: " + why});
     } catch (...) {  // no memory for the words
       fate_.fail({Failure::Type::aborted, rank_});
     }
@@ -128,8 +128,8 @@ class TcpTransport final : public MeshTransport {
 
   void check(const Transfer& transfer) const {
     if (transfer.to < size() && transfer.from < size()) return;
-    throw InvalidArgument("a transfer to " + detail::name(transfer.to) + " and from " +
-                          detail::name(transfer.from) + " among " + std::to_string(size()) + " ranks");
+    throw InvalidArgument("a transfer to " + comm_detail::name(transfer.to) + " and from " +
+                          comm_detail::name(transfer.from) + " among " + std::to_string(size()) + " ranks");
   }
 
   void exchange(const Transfer& transfer, OutgoingMessage& out, IncomingMessage& in) {
@@ -174,7 +174,7 @@ class TcpTransport final : public MeshTransport {
     const bool says_who = !header.record.failed || (header.missing >= 0 && header.missing < size());
     if (!genuine(header, key_) || !says_who || header.number != counts(from).received++) {
       give_up({Failure::Type::mismatch, from,
-               detail::name(from) + " sends " + detail::name(rank_) + " what is no message, in " +
+               comm_detail::name(from) + " sends " + comm_detail::name(rank_) + " what is no message, in " +
                    call_.to_string()});
     }
     look_at(from, header.record, header.bytes, in.wanted());
@@ -187,8 +187,8 @@ class TcpTransport final : public MeshTransport {
     const bool meant = !pair || (theirs.root == rank_ && call_.root == from);
     if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
     if (members_.size() > 1) find_out_which();
-    std::string mine = detail::name(rank_) + " called " + call_.to_string();
-    std::string other = detail::name(from) + " called " + theirs.to_string();
+    std::string mine = comm_detail::name(rank_) + " called " + call_.to_string();
+    std::string other = comm_detail::name(from) + " called " + theirs.to_string();
     if (bytes != wanted) {
       mine += " and waits for " + std::to_string(wanted) + " bytes";
       other += " and sends " + std::to_string(bytes) + " bytes";
@@ -224,8 +224,9 @@ class TcpTransport final : public MeshTransport {
       to_oneself_.push_back({call_, {transfer.out.begin(), transfer.out.end()}, missing_});
     if (transfer.from != rank_) return;
     if (to_oneself_.empty()) {
-      give_up({Failure::Type::mismatch, rank_,
-               detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
+      give_up(
+          {Failure::Type::mismatch, rank_,
+           comm_detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
     }
     const ToOneself message = std::move(to_oneself_.front());
     to_oneself_.pop_front();
@@ -285,7 +286,7 @@ class TcpTransport final : public MeshTransport {
 
   Failure left(int rank) const {
     return {Failure::Type::lost, rank,
-            detail::name(rank) + " left the communicator, while " + detail::name(rank_) +
+            comm_detail::name(rank) + " left the communicator, while " + comm_detail::name(rank_) +
                 " waits for it in " + call_.to_string()};
   }
 
@@ -294,7 +295,7 @@ class TcpTransport final : public MeshTransport {
     await_news(kVerdict, [&] { return fate_.left(rank); });
     if (fate_.left(rank)) give_up(left(rank));
     give_up({Failure::Type::lost, rank,
-             detail::name(rank) + " has ended its connection with " + detail::name(rank_)});
+             comm_detail::name(rank) + " has ended its connection with " + comm_detail::name(rank_)});
   }
 
   void await_delivery(Clock::time_point deadline) {
@@ -334,4 +335,4 @@ std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const 
   return std::make_unique<TcpTransport>(std::move(mesh), std::move(hosts), options);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

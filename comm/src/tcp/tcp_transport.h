@@ -13,7 +13,7 @@
 #include "tcp/fate.h"
 #include "transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct Mesh;
 // Collective: puts others in the place of a mesh's data connections.
@@ -50,4 +50,4 @@ class MeshTransport : public Transport {
 // says that this rank leaves, after what it has sent has arrived; waits `timeout` at most.
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

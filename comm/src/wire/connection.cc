@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Up to so many bytes a copy more costs less than what the kernel does for a list of parts.
@@ -97,4 +97,4 @@ bool nothing_on_its_way(const Socket& socket) {
   return ioctl(socket.fd(), SIOCOUTQ, &waiting) != 0 || waiting == 0;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -11,7 +11,7 @@
 
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // What a step without blocking has come to. `bytes` counts only with moved.
 struct Step {
@@ -46,4 +46,4 @@ std::unique_ptr<Connection> plain_connection(Socket socket);
 // Connection::all_delivered of the connection itself.
 bool nothing_on_its_way(const Socket& socket);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

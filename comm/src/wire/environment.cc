@@ -4,7 +4,7 @@
 
 #include <heddle/error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -18,4 +18,4 @@ bool flag_of(const char* name) {
   throw InvalidArgument(std::string(name) + " is '" + text + "'; want 1 or 0");
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

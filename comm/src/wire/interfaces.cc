@@ -19,7 +19,7 @@
 
 #include "wire/environment.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr int kMostPorts = 65535;
@@ -151,4 +151,4 @@ PortRange port_range() {
   return set.empty() ? PortRange{} : parse_port_range(set);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One address of a network interface; an interface has as many of these as it has addresses.
 struct Interface {
@@ -40,4 +40,4 @@ PortRange parse_port_range(const std::string& text);
 // HEDDLE_COMM_PORTS, or what the system chooses.
 PortRange port_range();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -17,7 +17,7 @@
 #include "wire/environment.h"
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
@@ -152,12 +152,12 @@ std::optional<KeyFiles> read_key_files(const std::string& directory) {
   return KeyFiles{allowed_file, parse_key(key_file, *key), allowed_in(allowed_file, *allowed)};
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail
 
 namespace heddle {
 
 std::string comm_keys_directory() {
-  using detail::variable;
+  using comm_detail::variable;
   if (const std::string own = variable("HEDDLE_COMM_KEYS"); !own.empty()) return own;
   if (const std::string config = variable("XDG_CONFIG_HOME"); !config.empty()) return config + "/heddle";
   if (const std::string home = variable("HOME"); !home.empty()) return home + "/.config/heddle";
@@ -165,7 +165,7 @@ std::string comm_keys_directory() {
 }
 
 CommKey make_comm_key(const std::string& directory, bool replace) {
-  using namespace detail;
+  using namespace comm_detail;
   const CommKey files{key_file_in(directory), allowed_file_in(directory), ""};
   make_directory(directory);
   std::error_code error;

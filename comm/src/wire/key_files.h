@@ -7,7 +7,7 @@
 
 #include "wire/tls_key.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 std::string key_file_in(const std::string& directory);      // comm.key
 std::string allowed_file_in(const std::string& directory);  // comm.allowed
@@ -22,4 +22,4 @@ struct KeyFiles {
 // others can read (the key) or change (both).
 std::optional<KeyFiles> read_key_files(const std::string& directory);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

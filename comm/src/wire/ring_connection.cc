@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // The other side may be hostile or broken: what it says of itself is not trusted.
@@ -145,4 +145,4 @@ std::unique_ptr<Connection> ring_connection(std::unique_ptr<Connection> bell, Ri
   return std::make_unique<RingConnection>(std::move(bell), out, in, std::move(memory));
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

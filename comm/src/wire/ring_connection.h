@@ -6,7 +6,7 @@
 
 #include "wire/connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One way. All zero is an empty one. Only the writer writes what stands first, only the reader what stands second.
 struct alignas(64) Ring {
@@ -25,4 +25,4 @@ struct alignas(64) Ring {
 std::unique_ptr<Connection> ring_connection(std::unique_ptr<Connection> bell, Ring& out, Ring& in,
                                             std::shared_ptr<void> memory);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -8,7 +8,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 [[noreturn]] void fail(const std::string& what) { throw CommError(what + ": " + last_error()); }
@@ -50,4 +50,4 @@ std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes) {
   return map_memory(file, bytes);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

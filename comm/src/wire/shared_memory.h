@@ -7,7 +7,7 @@
 
 #include "wire/socket.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // All throw CommError saying what the system says.
 Socket make_memory(std::size_t bytes);  // zeros
@@ -15,4 +15,4 @@ std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes);
 // File descriptor `fd` of another process, which made_memory of `bytes` there.
 std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

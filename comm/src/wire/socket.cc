@@ -14,7 +14,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Enough for 10 Gbit/s over a millisecond. More makes data on the way to another process of this host fall out of the
@@ -145,4 +145,4 @@ void tune_for_control(const Socket& socket, unsigned lost_after_ms) {
 
 std::string last_error() { return std::generic_category().message(errno); }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

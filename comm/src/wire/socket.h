@@ -6,7 +6,7 @@
 
 #include "wire/interfaces.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Owns a file descriptor.
 class Socket {
@@ -54,4 +54,4 @@ void tune_for_control(const Socket& socket, unsigned lost_after_ms);
 // The error that errno holds, in words.
 std::string last_error();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

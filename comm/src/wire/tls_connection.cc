@@ -14,7 +14,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 class TlsContext {
  public:
@@ -371,4 +371,4 @@ bool is_tls_hello(const std::string& received) {
   return received.starts_with('\x16') && received.find(kProtocol) != std::string::npos;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

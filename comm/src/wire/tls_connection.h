@@ -9,7 +9,7 @@
 #include "wire/connection.h"
 #include "wire/key_files.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // What all connections of a rank have in common. Any thread.
 class TlsContext;
@@ -30,4 +30,4 @@ std::unique_ptr<Connection> tls_connection(Socket socket, std::shared_ptr<const 
 // By which a listener that does not encrypt knows the first words of a rank that does.
 bool is_tls_hello(const std::string& received);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

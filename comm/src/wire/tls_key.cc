@@ -9,7 +9,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::string_view kScheme = "sha256:";
@@ -93,4 +93,4 @@ std::string last_tls_error() {
   return text.data();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

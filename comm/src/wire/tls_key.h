@@ -7,7 +7,7 @@
 struct evp_pkey_st;
 struct x509_st;
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 using TlsKey = std::shared_ptr<evp_pkey_st>;
 using Certificate = std::shared_ptr<x509_st>;
@@ -28,4 +28,4 @@ Certificate certificate_of(const TlsKey& key);
 // What OpenSSL last complained of, in words.
 std::string last_tls_error();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail
