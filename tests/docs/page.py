@@ -93,8 +93,8 @@ def check(page, kind, command):
         done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, check=False, text=True)
     if done.returncode != 0:
         sys.exit(f"{page}: {command[0]} ended with {done.returncode} after printing\n{done.stdout}")
-    printed = done.stdout.splitlines()
-    for line in range(max(len(printed), len(shown := expected(page, kind)))):
+    printed, shown = done.stdout.splitlines(), expected(page, kind)
+    for line in range(max(len(printed), len(shown))):
         want = shown[line] if line < len(shown) else None
         got = printed[line] if line < len(printed) else None
         pattern = None if want is None else ".*".join(re.escape(piece) for piece in want.split("..."))
