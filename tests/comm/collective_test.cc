@@ -1,4 +1,4 @@
-#include "collective.h"
+#include "core/collective.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

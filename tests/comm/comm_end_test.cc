@@ -13,7 +13,7 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
-#include "backend.h"
+#include "core/backend.h"
 #include "gate.h"
 #include "host/host_collectives.h"
 #include "host/host_group.h"
@@ -33,23 +33,23 @@ NDArray floats(std::int64_t count, float value = 1) {
 // Boards without communicators.
 struct Boards {
   explicit Boards(int ranks)
-      : memory(new (std::align_val_t{detail::kLine}) std::byte[detail::Segment::bytes(ranks)]()),
+      : memory(new (std::align_val_t{comm_detail::kLine}) std::byte[comm_detail::Segment::bytes(ranks)]()),
         segment(memory, ranks) {}
-  ~Boards() { ::operator delete[](memory, std::align_val_t{detail::kLine}); }
+  ~Boards() { ::operator delete[](memory, std::align_val_t{comm_detail::kLine}); }
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
   std::byte* memory;
-  detail::Segment segment;
+  comm_detail::Segment segment;
 
-  void write_wait(int rank, int which, const detail::Counter& counter, int whom) const {
-    detail::Wait& wait = segment.board(rank).waits[which];
+  void write_wait(int rank, int which, const comm_detail::Counter& counter, int whom) const {
+    comm_detail::Wait& wait = segment.rank_block(rank).waits[which];
     wait.target = 1;
     wait.whom = static_cast<std::uint32_t>(whom);
     wait.counter = segment.offset_of(counter);
   }
 };
 
-struct Unreachable : detail::Reach {
+struct Unreachable : comm_detail::Reach {
   std::byte* find(int, std::uint64_t, std::size_t) const override { return nullptr; }
   std::uint64_t publish(const std::byte*, std::size_t) const override { return 0; }
 };
@@ -116,7 +116,7 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
     const auto rendezvous = shared.rendezvous(rank);
     std::string problem;
     try {
-      detail::make_shm_backend(*rendezvous, {});
+      comm_detail::make_shm_backend(*rendezvous, {});
     } catch (const CommError& error) {
       problem = error.what();
     }
@@ -135,16 +135,16 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
 
 TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays any more") {
   const Boards boards(2);
-  detail::HostGroup mine(boards.segment, 0, 10s, detail::make_thread_liveness());
-  detail::HostGroup theirs(boards.segment, 1, 10s, detail::make_thread_liveness());
-  std::optional<detail::HostGroup::Reaching> reaching(theirs);
+  comm_detail::HostGroup mine(boards.segment, 0, 10s, comm_detail::make_thread_liveness());
+  comm_detail::HostGroup theirs(boards.segment, 1, 10s, comm_detail::make_thread_liveness());
+  std::optional<comm_detail::HostGroup::Reaching> reaching(theirs);
   std::atomic<bool> ended = false;
   std::thread rank([&] {
     const Unreachable nowhere;
-    detail::HostCollectives collectives(mine, nowhere);
+    comm_detail::HostCollectives collectives(mine, nowhere);
     std::vector<std::byte> data(400'000);
-    detail::Collective call;
-    call.record.kind = detail::Kind::all_reduce;
+    comm_detail::Collective call;
+    call.record.kind = comm_detail::Kind::all_reduce;
     call.record.dtype = DType::f32;
     call.record.count = 100'000;
     call.record.sequence = 1;
@@ -152,9 +152,9 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     CHECK_THROWS_AS(collectives.run(call), CommAborted);
     ended = true;
   });
-  const detail::Counter& naps = boards.segment.board(0).naps;
+  const comm_detail::Counter& naps = boards.segment.rank_block(0).naps;
   while (naps != 1) std::this_thread::yield();  // it waits for the other one
-  theirs.give_up(detail::Fault::aborted, 1, "enough");
+  theirs.give_up(comm_detail::Fault::aborted, 1, "enough");
   while (naps != 2) std::this_thread::yield();  // it has heard of it
   for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
   CHECK(!ended);
@@ -164,7 +164,7 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
 }
 
 TEST_CASE("what no memory can hold is refused, and what it can hold many ranks may share") {
-  CHECK_THROWS_AS(Communicator::create_local(detail::kMostLocalRanks + 1), InvalidArgument);
+  CHECK_THROWS_AS(Communicator::create_local(comm_detail::kMostLocalRanks + 1), InvalidArgument);
   const auto ranks = Communicator::create_local(200);
   CHECK(ranks.size() == 200);
   float value = 1;
@@ -175,28 +175,28 @@ TEST_CASE("what no memory can hold is refused, and what it can hold many ranks m
 
 TEST_CASE("ranks are stuck when all they wait for is, and not while one is writing down what it waits for") {
   const Boards boards(2);
-  const detail::Segment& segment = boards.segment;
-  boards.write_wait(0, 0, segment.board(1).phase, 1);
-  segment.board(0).naps = 1;
-  boards.write_wait(1, 0, segment.board(0).phase, 0);
-  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+  const comm_detail::Segment& segment = boards.segment;
+  boards.write_wait(0, 0, segment.rank_block(1).phase, 1);
+  segment.rank_block(0).naps = 1;
+  boards.write_wait(1, 0, segment.rank_block(0).phase, 0);
+  CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   boards.write_wait(1, 1, segment.pipe(0, 1).head, 0);
-  segment.board(1).naps = 1;
-  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{true, true});
+  segment.rank_block(1).naps = 1;
+  CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{true, true});
   segment.pipe(0, 1).head = 1;
-  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+  CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.board(1).naps = 2;  // awake: it has just taken back the first
-  segment.board(1).waits[0].counter = 0;
-  CHECK(detail::stuck_ranks(segment) == std::vector<bool>{false, false});
+  segment.rank_block(1).naps = 2;  // awake: it has just taken back the first
+  segment.rank_block(1).waits[0].counter = 0;
+  CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }
 
 TEST_CASE("a rank that was killed while it said why is spoken for by another") {
   const Boards boards(2);
-  boards.segment.fault().taken = detail::Taken::yes;
-  detail::HostGroup group(boards.segment, 0, 10s, detail::make_thread_liveness());
+  boards.segment.fault().taken = comm_detail::Taken::yes;
+  comm_detail::HostGroup group(boards.segment, 0, 10s, comm_detail::make_thread_liveness());
   try {
-    group.fail(detail::Fault::lost, 1, "rank 1 has ended");
+    group.fail(comm_detail::Fault::lost, 1, "rank 1 has ended");
   } catch (const PeerLost& lost) {
     CHECK(lost.rank() == 1);
     CHECK(std::string(lost.what()) == "rank 1 has ended");

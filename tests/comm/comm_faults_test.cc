@@ -352,8 +352,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a watch compares calls of one number, whoever comes to it first, and no others") {
-  using detail::CallRecord;
-  using detail::Kind;
+  using comm_detail::CallRecord;
+  using comm_detail::Kind;
   const auto call = [](Kind kind, std::uint64_t sequence) {
     CallRecord record;
     record.kind = kind;
@@ -361,7 +361,7 @@ TEST_CASE("a watch compares calls of one number, whoever comes to it first, and 
     record.seal();
     return record;
   };
-  detail::CallWatch watch(0, 3);
+  comm_detail::CallWatch watch(0, 3);
   CHECK_FALSE(watch.began(call(Kind::barrier, 1)));
   CHECK_FALSE(watch.told(1, call(Kind::barrier, 1)));
   CHECK_FALSE(watch.told(2, call(Kind::all_gather, 3)));

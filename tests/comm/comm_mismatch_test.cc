@@ -12,12 +12,12 @@
 
 #include <heddle/communicator.h>
 
-#include "collective.h"
+#include "core/collective.h"
 #include "ranks.h"
 
 using namespace heddle;
 using namespace heddle::test;
-using detail::Kind;
+using comm_detail::Kind;
 using Clock = std::chrono::steady_clock;
 using Random = std::mt19937;
 

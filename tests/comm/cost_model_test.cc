@@ -53,10 +53,10 @@ std::string message_of(const std::string& text) {
 std::vector<Deed> chosen_deeds(const NetworkCost& cost, int ranks, std::size_t bytes, bool reproducible,
                                std::vector<int> hosts = {}) {
   RecordingTransport transport(0, ranks, std::move(hosts));
-  detail::MessageCollectives collectives(transport, reproducible, true, cost);
+  comm_detail::MessageCollectives collectives(transport, reproducible, true, cost);
   std::vector<std::byte> data(bytes);
-  detail::Collective call;
-  call.record.kind = detail::Kind::all_reduce;
+  comm_detail::Collective call;
+  call.record.kind = comm_detail::Kind::all_reduce;
   call.record.count = bytes;
   call.in = call.out = data.data();
   collectives.run(call);
@@ -208,14 +208,14 @@ TEST_CASE("tuning: all ranks have rank 0's, and its errors") {
   const heddle::test::TemporaryFile good, bad;
   heddle::test::write_file(good.path, "local_alpha_us 77\n");
   heddle::test::write_file(bad.path, "local_alpha_us 77\nnonsense\n");
-  const auto check = [&](detail::Rendezvous& rendezvous, const std::string& file) {
-    return detail::agreed_tuning(rendezvous, rendezvous.rank() == 0 ? file : "/nowhere/at/all");
+  const auto check = [&](comm_detail::Rendezvous& rendezvous, const std::string& file) {
+    return comm_detail::agreed_tuning(rendezvous, rendezvous.rank() == 0 ? file : "/nowhere/at/all");
   };
-  auto errors = test::run_ranks(3, [&](detail::Rendezvous& rendezvous) {
+  auto errors = test::run_ranks(3, [&](comm_detail::Rendezvous& rendezvous) {
     if (check(rendezvous, good.path).local.alpha != 77 * 1e-6) throw std::runtime_error("not rank 0's");
   });
   for (const auto& error : errors) CHECK(test::text_of(error) == "");
-  errors = test::run_ranks(3, [&](detail::Rendezvous& rendezvous) { check(rendezvous, bad.path); });
+  errors = test::run_ranks(3, [&](comm_detail::Rendezvous& rendezvous) { check(rendezvous, bad.path); });
   for (const auto& error : errors) {
     const std::string text = test::text_of(error);
     CHECK(text.find("HEDDLE_COMM_TUNING: " + bad.path + ":2: ") != std::string::npos);

@@ -1,5 +1,5 @@
 // Small reductions that go as one.
-#include "calls/fusion.h"
+#include "communicator/fusion.h"
 
 #include <deque>
 #include <memory>
@@ -18,9 +18,9 @@
 
 using namespace heddle;
 using namespace heddle::test;
-using detail::Call;
-using detail::Collective;
-using detail::Kind;
+using comm_detail::Call;
+using comm_detail::Collective;
+using comm_detail::Kind;
 
 namespace {
 
@@ -29,7 +29,7 @@ NDArray floats(std::int64_t count, float value) {
 }
 
 // Only all_reduces of f32 may be fused.
-class Fuses final : public detail::Backend {
+class Fuses final : public comm_detail::Backend {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -40,7 +40,7 @@ class Fuses final : public detail::Backend {
   }
   void abort(const std::string&) noexcept override {}
   std::string flight_recorder() const override { return {}; }
-  detail::Survivors& survivors() override { throw std::logic_error("nobody survives"); }
+  comm_detail::Survivors& survivors() override { throw std::logic_error("nobody survives"); }
   std::vector<Collective> ran;
 };
 
@@ -60,31 +60,31 @@ TEST_CASE("fusion: as many of the first calls as are there, alike, and not too m
   std::vector<float> data(10);
   const Fuses backend;
   std::deque<std::shared_ptr<Call>> calls;
-  CHECK(detail::count_fusable(calls, backend, 1000) == 0);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 0);
   for (int i = 0; i < 5; ++i) calls.push_back(small(data));
-  CHECK(detail::count_fusable(calls, backend, 1000) == 5);
-  CHECK(detail::count_fusable(calls, backend, 159) == 3);
-  CHECK(detail::count_fusable(calls, backend, 79) == 0);  // one alone is none
-  CHECK(detail::count_fusable(calls, backend, 0) == 0);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 5);
+  CHECK(comm_detail::count_fusable(calls, backend, 159) == 3);
+  CHECK(comm_detail::count_fusable(calls, backend, 79) == 0);  // one alone is none
+  CHECK(comm_detail::count_fusable(calls, backend, 0) == 0);
   calls[3]->there = false;
-  CHECK(detail::count_fusable(calls, backend, 1000) == 3);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 3);
   calls[2]->what.record.op = ReduceOp::max;
-  CHECK(detail::count_fusable(calls, backend, 1000) == 2);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 2);
   calls[1]->what.record.dtype = DType::i32;
-  CHECK(detail::count_fusable(calls, backend, 1000) == 0);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 0);
   calls[1]->what.record.dtype = DType::f32;
   calls[1]->what.record.failed = 1;
-  CHECK(detail::count_fusable(calls, backend, 1000) == 0);
+  CHECK(comm_detail::count_fusable(calls, backend, 1000) == 0);
   calls.clear();
   for (int i = 0; i < 300; ++i) calls.push_back(small(data));
-  CHECK(detail::count_fusable(calls, backend, 100'000) == 255);
+  CHECK(comm_detail::count_fusable(calls, backend, 100'000) == 255);
 }
 
 TEST_CASE("fusion: what goes as one lies in the order of the calls, and comes back to each") {
   std::vector<float> a{1, 2}, b{3}, c{4, 5, 6};
   const std::vector<std::shared_ptr<Call>> calls{small(a), small(b), small(c)};
   calls[2]->what.record.ahead = 7;
-  class Doubles final : public detail::Backend {
+  class Doubles final : public comm_detail::Backend {
    public:
     int rank() const override { return 0; }
     int size() const override { return 1; }
@@ -98,10 +98,10 @@ TEST_CASE("fusion: what goes as one lies in the order of the calls, and comes ba
     }
     void abort(const std::string&) noexcept override {}
     std::string flight_recorder() const override { return {}; }
-    detail::Survivors& survivors() override { throw std::logic_error("nobody survives"); }
+    comm_detail::Survivors& survivors() override { throw std::logic_error("nobody survives"); }
   } backend;
   std::vector<std::byte> memory;
-  detail::run_fused(calls, backend, memory);
+  comm_detail::run_fused(calls, backend, memory);
   CHECK(a == std::vector<float>{2, 4});
   CHECK(b == std::vector<float>{6});
   CHECK(c == std::vector<float>{8, 10, 12});

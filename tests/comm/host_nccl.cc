@@ -12,7 +12,7 @@
 
 namespace heddle::test {
 
-using namespace detail;
+using namespace comm_detail;
 using Bytes = std::vector<std::byte>;
 
 namespace {

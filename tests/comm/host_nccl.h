@@ -16,7 +16,7 @@ struct HostWorld;
 
 // As NCCL does, it waits for ever if ranks do not start the same, and knows of others' deaths nothing. While there is
 // one, it is what the back end nccl uses. Its device i is cpu(i + 1): arrays on cpu(0) stay the network's.
-class HostNccl final : public detail::DeviceLibrary {
+class HostNccl final : public comm_detail::DeviceLibrary {
  public:
   explicit HostNccl(int devices = 8);
   ~HostNccl() override;
@@ -25,8 +25,8 @@ class HostNccl final : public detail::DeviceLibrary {
   Device device(int index) override { return cpu(index + 1); }
   std::string place_of(Device device) override { return one_place ? "slot" : device.to_string(); }
   std::string new_id() override;
-  std::unique_ptr<detail::DeviceRanks> join(const std::string& id, int rank, int size,
-                                            Device device) override;
+  std::unique_ptr<comm_detail::DeviceRanks> join(const std::string& id, int rank, int size,
+                                                 Device device) override;
 
   bool one_place = false;  // all devices are the same piece of hardware
   bool careless = false;   // what ranks reduce by may differ: the result is what it happens to be
@@ -38,7 +38,7 @@ class HostNccl final : public detail::DeviceLibrary {
 
  private:
   const int devices_;
-  detail::DeviceLibrary* before_;
+  comm_detail::DeviceLibrary* before_;
   std::mutex mutex_;  // guards the two below
   int ids_ = 0;
   std::map<std::string, std::shared_ptr<HostWorld>> worlds_;

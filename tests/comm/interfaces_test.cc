@@ -1,4 +1,4 @@
-#include "wire/interfaces.h"
+#include "net/interfaces.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include <heddle/comm_error.h>
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

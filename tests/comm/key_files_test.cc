@@ -1,4 +1,4 @@
-#include "wire/key_files.h"
+#include "net/key_files.h"
 
 #include <filesystem>
 #include <string>
@@ -12,7 +12,7 @@
 #include "tls_ends.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using namespace heddle::test;
 
 namespace {

@@ -8,8 +8,8 @@
 #include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
-#include "meet/ancestor.h"
-#include "meet/host_list.h"
+#include "bootstrap/ancestor.h"
+#include "bootstrap/host_list.h"
 
 using namespace heddle;
 
@@ -253,7 +253,7 @@ TEST_CASE("a variable that is no number or out of range is named") {
     for (const char* bad : {"[", "-1", "1x", " 1", "99999999999999999999", "0x1", "1.5", "node[a]"}) {
       CAPTURE(name);
       CAPTURE(bad);
-      if (std::string(name) == "SLURM_STEP_NODELIST" && !detail::first_host(bad).empty()) continue;
+      if (std::string(name) == "SLURM_STEP_NODELIST" && !comm_detail::first_host(bad).empty()) continue;
       CHECK(holds(complaint(with(*good, {{name, bad}})), name));
     }
   }
@@ -263,8 +263,8 @@ TEST_CASE("a variable that is no number or out of range is named") {
 }
 
 TEST_CASE("Slurm's lists") {
-  using detail::first_host;
-  using detail::tasks_of_node;
+  using comm_detail::first_host;
+  using comm_detail::tasks_of_node;
   CHECK(first_host("node[01-04]") == "node01");
   CHECK(first_host("node[7,9-10]") == "node7");
   CHECK(first_host("a,b") == "a");
@@ -283,8 +283,8 @@ TEST_CASE("Slurm's lists") {
 TEST_CASE("the process that has started this one is found by its name, and no other") {
   std::string name;
   std::getline(std::ifstream("/proc/" + std::to_string(getppid()) + "/comm"), name);
-  const std::string found = detail::ancestor_called(name);
+  const std::string found = comm_detail::ancestor_called(name);
   CHECK(found.starts_with(std::to_string(getppid()) + "-"));
   CHECK(found.size() > std::to_string(getppid()).size() + 1);
-  CHECK(detail::ancestor_called("nobody's name") == "");
+  CHECK(comm_detail::ancestor_called("nobody's name") == "");
 }

@@ -75,7 +75,7 @@ struct SharedTable::Page {
 
 namespace {
 
-class TableRendezvous final : public detail::Rendezvous {
+class TableRendezvous final : public comm_detail::Rendezvous {
  public:
   TableRendezvous(SharedTable::Page* page, int rank) : page_(page), rank_(rank) {}
   int rank() const override { return rank_; }
@@ -110,7 +110,7 @@ SharedTable::SharedTable(int size)
   page_->size = size;
 }
 SharedTable::~SharedTable() { munmap(page_, sizeof(Page)); }
-std::unique_ptr<detail::Rendezvous> SharedTable::rendezvous(int rank) {
+std::unique_ptr<comm_detail::Rendezvous> SharedTable::rendezvous(int rank) {
   return std::make_unique<TableRendezvous>(page_, rank);
 }
 void SharedTable::say(int rank, const std::string& text) {

@@ -14,7 +14,7 @@
 
 #include <heddle/communicator.h>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 
 namespace heddle::test {
 
@@ -42,7 +42,7 @@ class SharedTable {
   ~SharedTable();
   SharedTable(const SharedTable&) = delete;
   SharedTable& operator=(const SharedTable&) = delete;
-  std::unique_ptr<detail::Rendezvous> rendezvous(int rank);
+  std::unique_ptr<comm_detail::Rendezvous> rendezvous(int rank);
   void say(int rank, const std::string& text);  // for the parent to see
   std::string said(int rank) const;
 

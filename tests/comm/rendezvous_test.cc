@@ -1,4 +1,4 @@
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,11 +20,11 @@
 
 #include <heddle/comm_error.h>
 
+#include "bootstrap/rendezvous_wire.h"
 #include "files.h"
-#include "meet/rendezvous_wire.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 
 namespace {
 

@@ -19,7 +19,7 @@
 namespace heddle::test {
 namespace {
 
-using namespace detail;
+using namespace comm_detail;
 using namespace std::chrono_literals;
 using Time = Simulation::Time;
 
@@ -151,7 +151,7 @@ class SimulatedConnection final : public Connection {
   const int rank_, other_;
 };
 
-// What a tcp transport is, without its keeper and its sockets.
+// What a tcp transport is, without its control thread and its sockets.
 class SimulatedTransport final : public Transport {
  public:
   SimulatedTransport(Net& net, int rank)

@@ -8,11 +8,11 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
+#include "net/socket.h"
 #include "tcp/frame.h"
-#include "wire/socket.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using Outcome = Decoded::Outcome;
 
 namespace {

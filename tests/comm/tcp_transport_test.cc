@@ -9,11 +9,11 @@
 
 #include <doctest/doctest.h>
 
+#include "net/connection.h"
 #include "thread_ranks.h"
-#include "wire/connection.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using heddle::test::run_ranks;
 using heddle::test::text_of;
 

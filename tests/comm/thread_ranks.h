@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 #include "ranks.h"
 
 namespace heddle::test {
@@ -41,7 +41,7 @@ class MeetingPlace {
   int come_ = 0, round_ = 0;
 };
 
-class ThreadRendezvous : public detail::Rendezvous {
+class ThreadRendezvous : public comm_detail::Rendezvous {
  public:
   ThreadRendezvous(MeetingPlace& place, int rank) : place_(place), rank_(rank) {}
   int rank() const override { return rank_; }
@@ -57,7 +57,7 @@ class ThreadRendezvous : public detail::Rendezvous {
 };
 
 // Runs f(rendezvous) on a thread a rank; what each has thrown, null for nothing.
-inline Outcomes run_ranks(int size, const std::function<void(detail::Rendezvous&)>& f) {
+inline Outcomes run_ranks(int size, const std::function<void(comm_detail::Rendezvous&)>& f) {
   MeetingPlace place(size);
   return on_threads(size, [&](int rank) {
     ThreadRendezvous rendezvous(place, rank);

@@ -1,4 +1,4 @@
-#include "wire/tls_connection.h"
+#include "net/tls_connection.h"
 
 #include <array>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "tls_ends.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using namespace heddle::test;
 
 namespace {

@@ -5,14 +5,14 @@
 
 #include <doctest/doctest.h>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 #include "tcp/mesh.h"
 #include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
 #include "tls_ends.h"
 
 using namespace heddle;
-using namespace heddle::detail;
+using namespace heddle::comm_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 

@@ -143,7 +143,7 @@ class Game {
 
 }  // namespace
 
-void RecordingTransport::transfer(const detail::Transfer& transfer) {
+void RecordingTransport::transfer(const comm_detail::Transfer& transfer) {
   deeds_.push_back({transfer.to, transfer.from, static_cast<double>(transfer.out.size()),
                     transfer.combine ? static_cast<double>(transfer.in.size()) : 0});
   recorded = &deeds_;
@@ -169,20 +169,20 @@ double virtual_seconds(const ReduceBytes& algorithm, const NetworkCost& network,
 ReduceBytes algorithm_of(AllReduce kind, int ranks, int ranks_per_host) {
   switch (kind) {
     case AllReduce::ring:
-      return detail::ring_all_reduce;
+      return comm_detail::ring_all_reduce;
     case AllReduce::tree:
-      return detail::tree_all_reduce;
+      return comm_detail::tree_all_reduce;
     case AllReduce::recursive_doubling:
-      return detail::recursive_doubling_all_reduce;
+      return comm_detail::recursive_doubling_all_reduce;
     case AllReduce::halving_doubling:
-      return detail::halving_doubling_all_reduce;
+      return comm_detail::halving_doubling_all_reduce;
     case AllReduce::hierarchical:
       break;
   }
   std::vector<int> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / ranks_per_host);
-  return [hosts](detail::Transport& transport, const detail::Operand& operand) {
-    detail::hierarchical_all_reduce(transport, operand, hosts);
+  return [hosts](comm_detail::Transport& transport, const comm_detail::Operand& operand) {
+    comm_detail::hierarchical_all_reduce(transport, operand, hosts);
   };
 }
 

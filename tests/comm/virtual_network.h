@@ -18,7 +18,7 @@ struct Deed {
 };
 
 // Writes down what the algorithm of one rank does. No data go anywhere: no algorithm looks at them.
-class RecordingTransport final : public detail::Transport {
+class RecordingTransport final : public comm_detail::Transport {
  public:
   RecordingTransport(int rank, int size, std::vector<int> hosts = {})
       : rank_(rank), size_(size), hosts_(std::move(hosts)) {}
@@ -26,8 +26,9 @@ class RecordingTransport final : public detail::Transport {
   int size() const override { return size_; }
   std::string name() const override { return "recording"; }
   const std::vector<int>& hosts() const override { return hosts_; }
-  void begin(const detail::CallRecord&, const std::string&, std::span<const detail::CallRecord>) override {}
-  void transfer(const detail::Transfer& transfer) override;
+  void begin(const comm_detail::CallRecord&, const std::string&,
+             std::span<const comm_detail::CallRecord>) override {}
+  void transfer(const comm_detail::Transfer& transfer) override;
   Missing end() override { return {}; }
   void abort(const std::string&) noexcept override {}
   // Of the operand: says how many bytes the algorithm combines itself.
@@ -41,7 +42,7 @@ class RecordingTransport final : public detail::Transport {
   std::vector<Deed> deeds_;
 };
 
-using ReduceBytes = std::function<void(detail::Transport&, const detail::Operand&)>;
+using ReduceBytes = std::function<void(comm_detail::Transport&, const comm_detail::Operand&)>;
 
 // Seconds until the last rank is done. A message starts when both ends are there; between hosts, messages share the link
 // of the host they leave evenly.

@@ -9,7 +9,7 @@
 
 #include <heddle/error.h>
 
-#include "issue_gate.h"
+#include "stream/issue_gate.h"
 #include "stream_rig.h"
 
 namespace heddle::test {

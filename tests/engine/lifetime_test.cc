@@ -18,7 +18,7 @@
 #include <heddle/host_stream.h>
 #include <heddle/stream_ops.h>
 
-#include "op_memory.h"
+#include "op/op_memory.h"
 
 using namespace heddle;
 

@@ -1,4 +1,4 @@
-#include "op_memory.h"
+#include "op/op_memory.h"
 
 #include <algorithm>
 #include <cstdint>

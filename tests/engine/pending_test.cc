@@ -21,7 +21,7 @@
 #include <heddle/host_stream.h>
 #include <heddle/stream_ops.h>
 
-#include "watch.h"
+#include "diagnostics/watch.h"
 
 using namespace heddle;
 

@@ -1,5 +1,5 @@
 // Who is told of events on streams that cannot call back.
-#include "poller.h"
+#include "stream/poller.h"
 
 #include <atomic>
 #include <memory>

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "arguments.h"
-#include "cores.h"
+#include "base/cores.h"
 #include "one_core.h"
 
 using namespace heddle;

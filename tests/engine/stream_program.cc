@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "failure.h"
-#include "fence_set.h"
-#include "issuer.h"
-#include "op_node.h"
-#include "poller.h"
+#include "op/failure.h"
+#include "op/op_node.h"
+#include "stream/fence_set.h"
+#include "stream/issuer.h"
+#include "stream/poller.h"
 
 namespace heddle::test {
 namespace {

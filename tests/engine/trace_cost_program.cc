@@ -7,7 +7,7 @@
 #include <time.h>
 #include <vector>
 
-#include "trace.h"
+#include "trace/trace.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,8 +22,8 @@
 #include <heddle/error.h>
 #include <heddle/trace.h>
 
-#include "trace_buffer.h"
-#include "trace_file.h"
+#include "trace/trace_buffer.h"
+#include "trace/trace_file.h"
 
 namespace {
 

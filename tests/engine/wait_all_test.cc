@@ -14,7 +14,7 @@
 #include <heddle/parallel.h>
 
 #include "asleep.h"
-#include "threaded.h"
+#include "scheduler/threaded.h"
 
 using namespace heddle;
 

@@ -24,10 +24,10 @@
 
 namespace heddle {
 
-namespace detail {
+namespace comm_detail {
 class CommState;
 struct Origin;
-}  // namespace detail
+}  // namespace comm_detail
 
 // avg divides the sum by the number of ranks; on integers it truncates. On bools sum is or, prod is and, and there is no avg.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
@@ -124,10 +124,11 @@ class Communicator {
   std::string flight_recorder() const;
 
  private:
-  Communicator(std::shared_ptr<detail::CommState> state, std::shared_ptr<const detail::Origin> origin);
+  Communicator(std::shared_ptr<comm_detail::CommState> state,
+               std::shared_ptr<const comm_detail::Origin> origin);
   void give_up(const char* call);
-  std::shared_ptr<detail::CommState> state_;
-  std::shared_ptr<const detail::Origin> origin_;  // null: not of a whole job
+  std::shared_ptr<comm_detail::CommState> state_;
+  std::shared_ptr<const comm_detail::Origin> origin_;  // null: not of a whole job
 };
 
 }  // namespace heddle

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "transport.h"
+#include "core/transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // What a reduction works on.
 struct Operand {
@@ -57,4 +57,4 @@ void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::v
 // Dissemination: ceil(log2(p)) α.
 void dissemination_barrier(Transport& transport);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

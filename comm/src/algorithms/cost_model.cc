@@ -69,7 +69,7 @@ double ring(const NetworkCost& network, int ranks, double bytes) {
 // Pieces follow each other, but the root handles each of them once a child: that, not a piece's way, is what takes time.
 double tree(const NetworkCost& network, int ranks, double bytes) {
   Steps steps(network, ranks);
-  const double pieces = std::max(1.0, std::ceil(bytes / static_cast<double>(detail::kTreePiece)));
+  const double pieces = std::max(1.0, std::ceil(bytes / static_cast<double>(comm_detail::kTreePiece)));
   const double children = std::bit_width(static_cast<unsigned>(ranks - 1));
   const double busy = std::max(1.0, (steps.ranks_here() - 1) / children);
   for (int distance = 1; distance < ranks; distance *= 2) {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport.h"
+#include "core/transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // For algorithms that work on a part of the ranks at a time; messages belong to the call that the whole is in.
 class GroupTransport final : public Transport {
@@ -38,4 +38,4 @@ class GroupTransport final : public Transport {
   const int rank_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 #include "algorithms/algorithms.h"
 #include "algorithms/group_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // By host, its ranks in their order.
@@ -69,4 +69,4 @@ void hierarchical_all_reduce(Transport& transport, const Operand& operand, const
   (even ? by_parts : by_leaders)(transport, operand, by_host, mine);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Larger ones take so long that one more message's latency is little of it.
@@ -189,4 +189,4 @@ void MessageCollectives::all_to_all(const Collective& call) {
                       call.element());
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,7 +5,7 @@
 
 #include "algorithms/algorithms.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One thread at a time.
 class MessageCollectives {
@@ -40,4 +40,4 @@ class MessageCollectives {
 // Parts that lie one behind the other.
 std::vector<Part> parts_of(const std::vector<std::int64_t>& counts);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -4,7 +4,7 @@
 
 #include "algorithms/algorithms.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element) {
@@ -33,4 +33,4 @@ void dissemination_barrier(Transport& transport) {
   }
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,7 +5,7 @@
 
 #include "algorithms/algorithms.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // The ranks beyond the largest power of two lend their data to the first ones, and get the result back.
@@ -87,4 +87,4 @@ void halving_doubling_all_reduce(Transport& transport, const Operand& operand) {
   folded.unfold();
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

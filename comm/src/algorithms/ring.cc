@@ -1,7 +1,7 @@
 // Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
 #include "algorithms/algorithms.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 int wrapped(int rank, int size) { return (rank % size + size) % size; }
@@ -53,4 +53,4 @@ void ring_all_reduce(Transport& transport, const Operand& operand) {
   ring_all_gather(transport, operand.data, parts, operand.element);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

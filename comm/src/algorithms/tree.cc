@@ -5,7 +5,7 @@
 
 #include "algorithms/algorithms.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // Ranks counted from the root.
@@ -66,4 +66,4 @@ void tree_all_reduce(Transport& transport, const Operand& operand) {
   tree_broadcast(transport, operand.all(), 0);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -106,7 +106,7 @@ std::string tuning_to_text(const NetworkCost& network) {
   return text;
 }
 
-namespace detail {
+namespace comm_detail {
 
 NetworkCost agreed_tuning(Rendezvous& rendezvous, const std::string& file) {
   std::string mine;
@@ -122,5 +122,5 @@ NetworkCost agreed_tuning(Rendezvous& rendezvous, const std::string& file) {
   return tuning_from_text(text, "rank 0's tuning");
 }
 
-}  // namespace detail
+}  // namespace comm_detail
 }  // namespace heddle

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // A bool is a byte that is 0 or 1: or is the larger one, and the smaller one.
@@ -78,4 +78,4 @@ void start(DeviceRanks& ranks, const Collective& call, int rank, Stream& stream)
   throw CommError(std::string("a device has no ") + name_of(record.kind));
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

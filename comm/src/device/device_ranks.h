@@ -8,9 +8,9 @@
 
 #include <heddle/stream.h>
 
-#include "collective.h"
+#include "core/collective.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // One rank's part of a communicator of the device's library. Not thread-safe. Pointers are the device's; what is started
 // runs on the stream, in the order of the starts. All throw CommError for what they are refused.
@@ -61,4 +61,4 @@ DeviceLibrary* nccl();
 // Starts the call: what it is in the library's functions.
 void start(DeviceRanks& ranks, const Collective& call, int rank, Stream& stream);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

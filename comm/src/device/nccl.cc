@@ -7,7 +7,7 @@
 
 #include "device/device_ranks.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 ncclDataType_t type_of(DType dtype) {
@@ -180,4 +180,4 @@ DeviceLibrary* nccl() {
   return &library;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,7 +5,7 @@
 #include "device/device_ranks.h"
 #include "tcp/tcp_backend.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Blocks until all ranks of the rendezvous have come. Throws CommError on all of them if one has no device of its own.
 std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const BackendOptions& options);
@@ -16,4 +16,4 @@ DeviceLibrary* replace_nccl(DeviceLibrary* library);
 // NCCL or what takes its place; null if there is neither.
 DeviceLibrary* device_library();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -10,12 +10,12 @@
 #include <heddle/doctor.h>
 #include <heddle/launch_environment.h>
 
+#include "bootstrap/security.h"
 #include "doctor/doctor_checks.h"
-#include "meet/security.h"
-#include "wire/environment.h"
-#include "wire/interfaces.h"
+#include "net/environment.h"
+#include "net/interfaces.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Level = Finding::Level;
@@ -178,15 +178,15 @@ void examine_network(Findings& findings) {
   examine_congestion(findings);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail
 
 namespace heddle {
 
 std::vector<Finding> examine_host() {
   std::vector<Finding> findings;
-  detail::examine_network(findings);
-  detail::examine_memory(findings);
-  detail::examine_others(findings);
+  comm_detail::examine_network(findings);
+  comm_detail::examine_memory(findings);
+  comm_detail::examine_others(findings);
   return findings;
 }
 

@@ -5,7 +5,7 @@
 
 #include <heddle/doctor.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 using Findings = std::vector<Finding>;
 
@@ -13,4 +13,4 @@ void examine_network(Findings& findings);  // the job, names, addresses, ports
 void examine_memory(Findings& findings);   // what ranks of one host share
 void examine_others(Findings& findings);   // cores, other launchers and libraries
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

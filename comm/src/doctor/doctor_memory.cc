@@ -12,7 +12,7 @@
 
 #include "doctor/doctor_checks.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Level = Finding::Level;
@@ -99,4 +99,4 @@ void examine_memory(Findings& findings) {
   examine_limits(findings);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

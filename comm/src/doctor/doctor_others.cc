@@ -12,7 +12,7 @@
 #include "doctor/doctor_checks.h"
 #include "tcp/mpi_wires.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Level = Finding::Level;
@@ -106,4 +106,4 @@ void examine_others(Findings& findings) {
   examine_nccl(findings);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

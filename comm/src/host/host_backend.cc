@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epoch,
                          std::shared_ptr<HostMemory> memory, std::unique_ptr<Liveness> liveness,
@@ -17,7 +17,7 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       numbers_(size, epoch, options.algorithm),
       line_(group_, options.timeout),
       survivors_(line_, options.timeout, epoch + 1),
-      keeper_([this] { keep_beating(); }) {}
+      control_thread_([this] { keep_beating(); }) {}
 
 HostBackend::~HostBackend() {
   {
@@ -25,7 +25,7 @@ HostBackend::~HostBackend() {
     closing_ = true;
   }
   closes_.notify_one();
-  keeper_.join();
+  control_thread_.join();
 }
 
 // A stopped process is told from one that computes by this thread alone.
@@ -70,4 +70,4 @@ void HostBackend::carry(Collective& call) {
   messages_.run(call);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

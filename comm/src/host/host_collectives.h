@@ -13,7 +13,7 @@
 
 #include "host/host_group.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Where rank's memory that it calls `address` is for the caller; null if it cannot be reached.
 class Reach {
@@ -66,4 +66,4 @@ class HostCollectives {
   std::vector<const std::byte*> parts_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

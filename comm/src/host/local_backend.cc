@@ -7,7 +7,7 @@
 
 #include "host/host_backend.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 std::shared_ptr<std::byte> zeros(std::size_t bytes) {
@@ -101,4 +101,4 @@ std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const Backen
                                        memory, make_thread_liveness(), options);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

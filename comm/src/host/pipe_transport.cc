@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // A message takes whole lines of its pipe, so that no element is cut in two by the pipe's end.
@@ -163,4 +163,4 @@ void PipeTransport::transfer(const Transfer& transfer) {
   missing_.why = in.text.substr(std::min(in.text.size(), in.text.find(' ') + 1));
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "core/transport.h"
 #include "host/host_group.h"
-#include "transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 class PipeTransport final : public Transport {
  public:
@@ -36,4 +36,4 @@ class PipeTransport final : public Transport {
   std::string text_;  // of missing_, as it is sent
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -5,10 +5,10 @@
 
 #include "host/segment.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // By rank. A rank is stuck if it waits, and all that it waits for would have to be done by stuck ranks. Any thread or
 // process, while the ranks go on: what it finds is true, and stays true.
 std::vector<bool> stuck_ranks(const Segment& segment);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 CallWatch::CallWatch(int rank, int size)
     : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)), ahead_(others_.size()) {}
@@ -56,4 +56,4 @@ std::uint64_t CallWatch::latest_of(int rank) {
   return others_[static_cast<std::size_t>(rank)];
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

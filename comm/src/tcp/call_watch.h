@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "collective.h"
-#include "failure.h"
+#include "core/collective.h"
+#include "core/failure.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Thread-safe. Looks at calls of all ranks, which have one order; sends and recvs are the affair of two.
 class CallWatch {
@@ -45,4 +45,4 @@ inline bool is_of_all(const CallRecord& call) {
   return call.sequence > 0 && call.kind != Kind::send && call.kind != Kind::recv;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

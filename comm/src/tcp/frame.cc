@@ -8,7 +8,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x43444548;  // "HEDC"
@@ -209,4 +209,4 @@ Decoded decode(std::span<const std::byte> bytes, const Key& key) {
   return {Decoded::Outcome::frame, size, frame_of(raw, text)};
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -8,11 +8,11 @@
 #include <span>
 #include <string>
 
-#include "collective.h"
-#include "failure.h"
-#include "tcp/circle_search.h"
+#include "core/collective.h"
+#include "core/failure.h"
+#include "tcp/deadlock_search.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // 128 random bits, which the ranks learn from each other at the rendezvous and which never travel on these connections.
 struct Key {
@@ -77,4 +77,4 @@ Decoded decode(std::span<const std::byte> bytes, const Key& key);
 // It came from another process, and goes to terminals and logs.
 std::string printable(std::string text);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -10,7 +10,7 @@
 
 #include <heddle/comm_error.h>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -250,4 +250,4 @@ Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange por
   return mesh;
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "meet/rendezvous.h"
-#include "meet/security.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/security.h"
+#include "net/connection.h"
 #include "tcp/frame.h"
-#include "wire/connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // The two connections with one other rank; of this rank itself both are null.
 struct Link {
@@ -31,4 +31,4 @@ struct Mesh {
 Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
                std::chrono::milliseconds timeout, const Security& security = {});
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 // What goes out in one step: while a thread sends it does not receive, and the other side's buffer must not run full.
@@ -91,4 +91,4 @@ Transport::Missing IncomingMessage::missing() const {
           printable(std::string(reinterpret_cast<const char*>(pieces_.data()), header_.text))};
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -4,11 +4,11 @@
 #include <span>
 #include <string>
 
+#include "core/transport.h"
+#include "net/connection.h"
 #include "tcp/frame.h"
-#include "transport.h"
-#include "wire/connection.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 class OutgoingMessage {
  public:
@@ -65,4 +65,4 @@ class IncomingMessage {
 void deliver(const Transfer& transfer, std::size_t begin, std::span<const std::byte> arriving,
              std::size_t element);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -6,7 +6,7 @@
 
 #include "tcp/tcp_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 // Starts MPI, if the program has not. Throws InvalidArgument if this build has none (no_mpi.cc), or MPI wants one thread
 // only. What it gives throws CommError if the ranks are not of one MPI job.
@@ -15,4 +15,4 @@ Wires mpi_wires();
 // What the library calls itself; empty: not in this build.
 std::string mpi_library();
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

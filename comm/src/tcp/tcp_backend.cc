@@ -1,11 +1,11 @@
 #include "tcp/tcp_backend.h"
 
 #include "algorithms/tuning.h"
-#include "meet/host_id.h"
+#include "bootstrap/host_id.h"
+#include "net/interfaces.h"
 #include "tcp/mpi_wires.h"
-#include "wire/interfaces.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 namespace {
 
 bool one_host(Rendezvous& rendezvous) {
@@ -95,4 +95,4 @@ std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendO
   return std::make_unique<TcpBackend>(connect(rendezvous, options, std::move(tcp)), options);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

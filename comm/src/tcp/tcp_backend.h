@@ -4,12 +4,12 @@
 #include <heddle/cost_model.h>
 
 #include "algorithms/message_collectives.h"
-#include "backend.h"
-#include "call_numbers.h"
-#include "recorder.h"
+#include "core/backend.h"
+#include "core/call_numbers.h"
+#include "core/recorder.h"
 #include "tcp/tcp_transport.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct TcpParts {
   std::unique_ptr<MeshTransport> transport;
@@ -51,4 +51,4 @@ class TcpBackend : public Backend {
   Survivors survivors_;
 };
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

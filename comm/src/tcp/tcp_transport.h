@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "meet/rendezvous.h"
-#include "meet/security.h"
-#include "meet/survivors.h"
-#include "tcp/fate.h"
-#include "transport.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/security.h"
+#include "bootstrap/survivors.h"
+#include "core/transport.h"
+#include "tcp/fault_state.h"
 
-namespace heddle::detail {
+namespace heddle::comm_detail {
 
 struct Mesh;
 // Collective: puts others in the place of a mesh's data connections.
@@ -36,11 +36,11 @@ struct TcpOptions {
 
 class MeshTransport : public Transport {
  public:
-  virtual Line& line() = 0;  // over the control connections, which outlive a failure
+  virtual ControlChannel& line() = 0;  // over the control connections, which outlive a failure
 
   // For calls whose data go another way, from any thread: what the ranks know of each other, that this rank begins a
   // call, that it has been in one for some time, and the latest such call of another rank.
-  virtual Fate& fate() = 0;
+  virtual FaultState& fault_state() = 0;
   virtual void began(const CallRecord& call) = 0;
   virtual void waits_in(const CallRecord& call) = 0;
   virtual std::uint64_t latest_of(int rank) = 0;
@@ -50,4 +50,4 @@ class MeshTransport : public Transport {
 // says that this rank leaves, after what it has sent has arrived; waits `timeout` at most.
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
-}  // namespace heddle::detail
+}  // namespace heddle::comm_detail

@@ -42,7 +42,7 @@ template <> inline constexpr DType dtype_of<Float16> = DType::f16;
 template <> inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <> inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 
-namespace detail {
+namespace ndarray_detail {
 [[noreturn]] void refuse_half(DType dtype);
 }
 
@@ -52,7 +52,7 @@ template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
   switch (dtype) {
     case DType::f16:
     case DType::bf16:
-      detail::refuse_half(dtype);
+      ndarray_detail::refuse_half(dtype);
     case DType::f64:
       return fn.template operator()<double>();
     case DType::i32:

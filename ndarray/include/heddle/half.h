@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-namespace detail {
+namespace ndarray_detail {
 
 // From wider to narrower types the last bit of this stands for all that was cut off, so that rounding to 16 bits later is
 // rounding once ("round to odd").
@@ -46,7 +46,7 @@ struct Brain16 {
   static float widen(std::uint16_t bits);
 };
 
-}  // namespace detail
+}  // namespace ndarray_detail
 
 // One element: two bytes, made from a number and read as one explicitly.
 template <class Format> struct Half {
@@ -55,7 +55,7 @@ template <class Format> struct Half {
   Half() = default;
   template <class T>
   requires std::is_arithmetic_v<T>
-  explicit Half(T value) : bits(Format::narrow(detail::f32_for_half(value))) {}
+  explicit Half(T value) : bits(Format::narrow(ndarray_detail::f32_for_half(value))) {}
   static Half from_bits(std::uint16_t bits) {
     Half made;
     made.bits = bits;
@@ -66,8 +66,8 @@ template <class Format> struct Half {
   explicit operator T() const { return static_cast<T>(Format::widen(bits)); }
   friend bool operator==(Half a, Half b) { return Format::widen(a.bits) == Format::widen(b.bits); }
 };
-using Float16 = Half<detail::Ieee16>;
-using BFloat16 = Half<detail::Brain16>;
+using Float16 = Half<ndarray_detail::Ieee16>;
+using BFloat16 = Half<ndarray_detail::Brain16>;
 
 template <class T>
 inline constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
@@ -79,7 +79,7 @@ void narrow(const float* from, Float16* to, std::size_t count);
 void narrow(const float* from, BFloat16* to, std::size_t count);
 
 // Both formats without branches: all cases are computed and one is chosen, so that loops become vector code.
-inline std::uint16_t detail::Ieee16::narrow(float value) {
+inline std::uint16_t ndarray_detail::Ieee16::narrow(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
   // The exponent's bias changes from 127 to 15; a carry out of the fraction makes the exponent one more, up to inf.
@@ -93,7 +93,7 @@ inline std::uint16_t detail::Ieee16::narrow(float value) {
   return static_cast<std::uint16_t>(sign | result);
 }
 
-inline float detail::Ieee16::widen(std::uint16_t bits) {
+inline float ndarray_detail::Ieee16::widen(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16, size = bits & 0x7fffu;
   const std::uint32_t normal = (size << 13) + (112u << 23), special = (size << 13) + (224u << 23);
   const auto small = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(size)) * 0x1p-24f);
@@ -103,13 +103,13 @@ inline float detail::Ieee16::widen(std::uint16_t bits) {
   return std::bit_cast<float>(sign | result);
 }
 
-inline std::uint16_t detail::Brain16::narrow(float value) {
+inline std::uint16_t ndarray_detail::Brain16::narrow(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
   return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-inline float detail::Brain16::widen(std::uint16_t bits) {
+inline float ndarray_detail::Brain16::widen(std::uint16_t bits) {
   const std::uint32_t wide = std::uint32_t{bits} << 16;
   return std::bit_cast<float>((wide & 0x7fffffff) > 0x7f800000 ? wide | 0x400000 : wide);
 }

@@ -64,7 +64,7 @@ std::vector<float> of(std::size_t count, double value) {
 void on_gpus(const std::function<void(Communicator&)>& body) {
   const TemporaryDirectory directory;
   const int size = gpu_count();
-  MESSAGE(size << (size == 1 ? " rank, NCCL " : " ranks, NCCL ") << detail::nccl()->version());
+  MESSAGE(size << (size == 1 ? " rank, NCCL " : " ranks, NCCL ") << comm_detail::nccl()->version());
   const Outcomes outcomes = on_threads(size, [&](int rank) {
     Engine engine;
     const EngineScope scope(engine);

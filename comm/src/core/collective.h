@@ -1,0 +1,104 @@
+// One call of a collective, as the ranks must agree on it, and as it is written on the wire and into flight recorders.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <heddle/communicator.h>
+
+namespace heddle::comm_detail {
+
+enum class Kind : std::uint8_t {
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  all_to_all,
+  send,
+  recv,
+  barrier,
+  leave,
+};
+const char* name_of(Kind kind);
+bool reduces(Kind kind);
+
+enum class Algorithm : std::uint8_t {
+  automatic,
+  direct,
+  ring,
+  tree,
+  recursive_doubling,
+  halving_doubling,
+  hierarchical
+};
+const char* name_of(Algorithm algorithm);
+Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgument saying what exists
+
+// 128 bytes, the same on all machines of a job (which must have one byte order). Plain data: it lies in shared memory,
+// and comes from the network, where nothing in it is trusted before `valid`.
+struct alignas(64) CallRecord {
+  static constexpr std::uint32_t kMagic = 0x4c444548;  // "HEDL"
+  static constexpr std::uint8_t kVersion = 1;
+  static constexpr std::size_t kSite = 62;
+
+  std::uint32_t magic = kMagic;
+  std::uint8_t version = kVersion;
+  Kind kind = Kind::none;
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::u8;
+  std::uint32_t epoch = 0;  // of the communicator: another one's messages are not taken for this one's
+  std::int32_t root = -1;   // of send and recv: the other rank
+  std::uint64_t sequence = 0;
+  std::uint64_t count =
+      0;  // elements of the call (of in, for all_gather and all_to_all; of out, for reduce_scatter)
+  std::uint64_t agreement = 0;  // a hash of all that ranks have to agree on
+  Algorithm algorithm = Algorithm::automatic;
+  std::uint8_t failed = 0;  // the op that computes the input has failed: this rank has nothing to send
+  std::uint8_t state = 0;   // in flight recorders: 0 called, 1 done, 2 failed
+  std::uint8_t ahead = 0;   // so many of the calls behind it are there, and may go as one: fusion.h
+  std::uint32_t line = 0;
+  std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
+  char site[kSite + 1] = {};     // the end of the file's name, or why `failed`
+  std::uint8_t on_device = 0;    // not over the network, but by a device: see stream_calls.h
+  std::uint64_t history = 0;     // with on_device: a hash of all such calls up to this one
+
+  void seal();                                     // sets agreement
+  void seal(std::span<const CallRecord> members);  // of calls that go as one
+  bool valid() const;                              // magic, version, kinds in range, text terminated
+  // "all_reduce #12 sum f32 x 1000 at train.cc:31"
+  std::string to_string() const;
+};
+static_assert(sizeof(CallRecord) == 128);
+static_assert(std::has_unique_object_representations_v<CallRecord>, "padding would show what lay in memory");
+
+// What a backend is asked to do. `in` and `out` may be the same memory; otherwise they do not overlap.
+struct Collective {
+  CallRecord record;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::vector<std::int64_t> in_counts{}, out_counts{};  // of all_to_all: elements for and from each rank
+  std::vector<CallRecord> members{};                    // of several calls that go as one: fusion.h
+  std::string failure{};  // with record.failed: what went wrong here, for the others
+  std::size_t element() const { return size_of(record.dtype); }
+  std::size_t bytes() const { return record.count * element(); }
+};
+
+// to[i] = a[i] op b[i]; `to` may be a or b. avg adds: whoever has the sum divides it, with scale().
+using Combine = void (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
+Combine combine_of(ReduceOp op, DType dtype);  // throws InvalidArgument for avg of bools
+void scale(std::byte* data, std::size_t count, DType dtype, int ranks);
+
+// Part `part` of `parts` of count elements: as even as can be, the first ones longer.
+struct Part {
+  std::size_t begin, count;
+};
+Part part_of(std::size_t count, int part, int parts);
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,25 @@
+// Why a communicator is of no use any more, as it is kept, told to the other ranks, and thrown.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace heddle::comm_detail {
+
+struct Failure {
+  enum class Type : std::uint8_t { mismatch, lost, silent, aborted };
+  static constexpr std::uint8_t kTypes = 4;
+
+  Type type = Type::aborted;
+  int rank = -1;  // which one is lost or silent
+  std::string text{};
+
+  // Throws CommMismatch, PeerLost, PeerSilent or CommAborted.
+  [[noreturn]] void raise() const;
+};
+
+// What an exception says, to be told to other ranks.
+std::string message_of(const std::exception_ptr& error);
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,474 @@
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <heddle/engine.h>
+#include <heddle/parallel.h>
+
+#include "core/core.h"
+#include "diagnostics/pending.h"
+#include "graph/graph_state.h"
+#include "stream/fence_set.h"
+
+namespace heddle {
+namespace detail {
+
+VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) {
+  core->vars.add(*this);
+  core->retain();
+}
+VarState::~VarState() {
+  // In the child of a fork a thread of the parent may hold a lock of the registry for ever.
+  if (!core->forked()) core->vars.remove(*this);
+  delete fences.load(std::memory_order_acquire);
+  core->release();
+}
+
+void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(VarState* state) noexcept {
+  // acq_rel: whatever others pushed on the var comes before the last one's drop of it.
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) state->core->drop(*state);
+}
+
+void retain(PreparedState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(PreparedState* state) noexcept {
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  state->table->destroy_heap(state->closure);
+  for (std::uint32_t i = 0; i < state->access_count; ++i) release(state->accesses[i].var);
+  state->core->release();
+  delete state;
+}
+
+namespace {
+
+[[noreturn]] void throw_bad_var(const VarState* var, const std::string& who) {
+  throw InvalidArgument(who +
+                        (var ? ": a Var of another engine; want one that this engine made"
+                             : ": an empty Var, never made or moved from; vars are made by Engine::new_var"));
+}
+
+void check_var(const Var& var, const EngineCore* core, const char* who) {
+  if (!var || var.state()->core != core) throw_bad_var(var.state(), who);
+}
+
+void check_vars(const Access& access, const EngineCore* core) {
+  for (const VarList* list : {&access.read, &access.mutate}) {
+    for (const VarState* var : *list) {
+      if (!var || var->core != core) [[unlikely]]
+        throw_bad_var(var, std::string("op '") + access.name + "', access list");
+    }
+  }
+}
+
+// One of two accesses to a var stays, and stands for both.
+void merge_into(AccessNode& node, const AccessNode& other) {
+  node.reads |= other.reads;
+  node.mutates |= other.mutates;
+}
+
+// For a few, comparing each with each is faster.
+AccessNode* merge_few(AccessNode* nodes, AccessNode* end) noexcept {
+  AccessNode* last = nodes;
+  for (AccessNode* node = nodes; node != end; ++node) {
+    AccessNode* same = nodes;
+    while (same != last && same->var != node->var) ++same;
+    if (same == last) {
+      if (last != node) *last = *node;
+      ++last;
+    } else {
+      merge_into(*same, *node);
+    }
+  }
+  return last;
+}
+
+// Keeps the first access to each var in a table of places, open addressing.
+AccessNode* merge_many(AccessNode* nodes, AccessNode* end) noexcept {
+  const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
+  // Not kept for the thread's next push: a thread_local object may push when all others of its thread are dead. And a push
+  // that has its op has no way back.
+  const std::unique_ptr<AccessNode*[]> table(new (std::nothrow) AccessNode*[size]());
+  if (!table) return merge_few(nodes, end);
+  AccessNode* last = nodes;
+  for (AccessNode* node = nodes; node != end; ++node) {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(node->var) / sizeof(VarState)) & (size - 1);
+    while (table[at] && table[at]->var != node->var) at = (at + 1) & (size - 1);
+    if (table[at]) {
+      merge_into(*table[at], *node);
+    } else {
+      if (last != node) *last = *node;
+      table[at] = last++;
+    }
+  }
+  return last;
+}
+
+// Merges repeats; a var in both lists is mutated and read. Returns how many are left.
+std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op) noexcept {
+  constexpr std::ptrdiff_t kFew = 8;
+  AccessNode* end = nodes;
+  for (VarState* var : access.read) ::new (end++) AccessNode{op, var, nullptr, true, false, false};
+  for (VarState* var : access.mutate) ::new (end++) AccessNode{op, var, nullptr, false, true, false};
+  if (end - nodes > 1) end = end - nodes <= kFew ? merge_few(nodes, end) : merge_many(nodes, end);
+  return static_cast<std::uint32_t>(end - nodes);
+}
+
+bool has_wishes(const Access& access) {
+  return access.group.state || access.priority != 0 || access.bytes != 0;
+}
+
+// Out of line, here and below: most ops have none.
+[[gnu::noinline]] void check_wishes(const Access& access) {
+  if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
+  throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
+                        std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
+                        " to " + std::to_string(kMostPriority));
+}
+
+[[gnu::noinline]] void set_wishes(PushOptions& push_options, const Access& access) {
+  push_options = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
+}
+
+// As allocate_op, for an op of a user.
+OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
+                           std::size_t bytes) {
+  core->take_room(bytes);
+  try {
+    return allocate_op(core, accesses, closure_bytes, extra);
+  } catch (...) {
+    core->return_room(bytes);
+    throw;
+  }
+}
+
+constexpr double kLongestWatchdog = 1e9;  // seconds
+
+EngineCore* make_scheduler(const EngineOptions& options) {
+  switch (options.scheduler) {
+    case Scheduler::naive:
+      return make_naive_core(options);
+    case Scheduler::fuzz:
+      return make_fuzz_core(options);
+    default:
+      return make_threaded_core(options);
+  }
+}
+
+}  // namespace
+
+void check_options(const EngineOptions& options) {
+  if (options.workers < 0 || options.workers > detail::kMostWorkers) {
+    throw InvalidArgument("workers: got " + std::to_string(options.workers) +
+                          ", want 0 (one a usable core) to 1024");
+  }
+  if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+    throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
+                          ", want 0 (off) to 1e9 seconds");
+  }
+}
+
+namespace {
+
+EngineCore* make_core(const EngineOptions& options) {
+  check_options(options);
+  EngineCore* core = make_scheduler(options);
+  try {
+    core->start_watchdog();
+  } catch (const std::system_error& error) {
+    core->shut_down();
+    core->release();
+    throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
+  } catch (...) {  // no memory
+    core->shut_down();
+    core->release();
+    throw;
+  }
+  return core;
+}
+
+}  // namespace
+}  // namespace detail
+
+using namespace detail;
+
+Engine::Engine(EngineOptions options) : core_(make_core(options)) {}
+
+Engine::~Engine() {
+  core_->shut_down();
+  core_->release();
+}
+
+Var Engine::new_var() {
+  core_->check_open();
+  return Var::adopt(new VarState(core_));
+}
+
+detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes, const Access& access,
+                                 std::source_location where) {
+  core_->check_open();
+  check_capture(core_);
+  check_vars(access, core_);
+  const bool has_push_options = has_wishes(access);
+  if (has_push_options) check_wishes(access);
+  OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
+                                  table->extra || has_push_options, access.bytes);
+  if (has_push_options) set_wishes(op->extra->push_options, access);
+  op->access_count = fill_accesses(op->accesses(), access, op);
+  op->table = table;
+  op->name = access.name;
+  op->where = where;
+  return {op, op->place()};
+}
+
+void Engine::submit(OpNode* op) { submit_or_record(core_, op); }
+
+void Engine::abandon_push(NewOp op) noexcept {
+  core_->return_room(op.node->bytes());
+  free_op(op.node);
+}
+
+detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure, const Access& access,
+                                             std::source_location where) {
+  std::unique_ptr<PreparedState> state;
+  try {
+    state = std::make_unique<PreparedState>();
+    check_vars(access, core_);
+    state->has_push_options = has_wishes(access);
+    check_wishes(access);
+    set_wishes(state->push_options, access);
+    state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
+  } catch (...) {
+    table->destroy_heap(closure);
+    throw;
+  }
+  state->access_count = fill_accesses(state->accesses.get(), access, nullptr);
+  for (std::uint32_t i = 0; i < state->access_count; ++i) retain(state->accesses[i].var);
+  state->table = table;
+  state->closure = closure;
+  state->core = core_;
+  state->name = access.name;
+  state->where = where;
+  core_->retain();
+  return state.release();
+}
+
+void Engine::push(const PreparedOp& prepared) { submit(make_op(prepared)); }
+
+OpNode* Engine::make_op(const PreparedOp& prepared) {
+  PreparedState* state = prepared.state();
+  if (!state)
+    throw InvalidArgument("push: an empty PreparedOp, moved from; they are made by Engine::prepare");
+  if (state->core != core_)
+    throw InvalidArgument("push: a PreparedOp of another engine; want one that this engine prepared");
+  core_->check_open();
+  check_capture(core_);
+  OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->has_push_options,
+                                  state->push_options.bytes);
+  if (state->has_push_options) op->extra->push_options = state->push_options;
+  op->access_count = state->access_count;
+  for (std::uint32_t i = 0; i < state->access_count; ++i) {
+    AccessNode* access = ::new (&op->accesses()[i]) AccessNode(state->accesses[i]);
+    access->op = op;
+  }
+  retain(state);
+  op->prepared = true;
+  ::new (op->place()) PreparedState*(state);
+  op->table = state->table;
+  op->name = state->name;
+  op->where = state->where;
+  return op;
+}
+
+namespace {
+
+OpNode* wait_op(EngineCore* core, const Var& var) {
+  Access access{.name = "wait"};
+  access.read.add(var);
+  check_var(var, core, access.name);
+  OpNode* op = allocate_op(core, 1, 0, true);
+  op->access_count = fill_accesses(op->accesses(), access, op);
+  op->accesses()[0].reads = false;  // a wait reports the error itself
+  op->kind = OpKind::wait;
+  op->name = access.name;
+  return op;
+}
+
+}  // namespace
+
+namespace {
+
+void rethrow(const Failure& failure) {
+  failure.root->seen = true;
+  std::rethrow_exception(failure.root->exception);
+}
+
+// In the child of a fork: what was done before it is there, what was under way never ends.
+void wait_in_child(VarState& var) {
+  constexpr const char* kUnderWay =
+      "wait: ops on this var were under way in the parent when it called fork()";
+  if (!var.lock.try_lock()) throw Error(kUnderWay);
+  const bool done = !var.writer && !var.head && !var.core->has_submitted(var);
+  std::shared_ptr<const Failure> poison = var.poison;
+  var.lock.unlock();
+  if (const FenceSet* fences = var.fences) {
+    std::shared_ptr<const Failure> failure;
+    if (!fences->settled_in_child(failure)) throw Error(kUnderWay);
+    if (failure) poison = failure;
+  }
+  if (!done) throw Error(kUnderWay);
+  if (poison) rethrow(*poison);
+}
+
+}  // namespace
+
+void Engine::wait(const Var& var) {
+  refuse_in_capture("wait");
+  if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
+  EngineCore::check_may_wait();
+  auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
+  OpNode* op = wait_op(core_, var);
+  op->extra->wait = state;
+  core_->wait(op);
+  // Taken out of state, which the thread that ended the wait may still hold: an error that only it knew would look as if it
+  // poisoned a var.
+  if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
+}
+
+void Engine::wait_all() {
+  refuse_in_capture("wait_all");
+  if (core_->forked()) core_->check_open();
+  EngineCore::check_may_wait();
+  core_->wait_all();
+  std::vector<ErrorReport> reports = core_->errors.take_reports();
+  if (!reports.empty()) throw AggregateError(std::move(reports));
+}
+
+void Engine::add_progress_source(std::weak_ptr<ProgressSource> progress_source) {
+  core_->progress_sources.add(std::move(progress_source));
+}
+
+ErrorReport Engine::error_of(const Var& var) const {
+  check_var(var, core_, "error_of");
+  std::shared_ptr<const Failure> poison;
+  {
+    std::unique_lock lock(var.state()->lock, std::defer_lock);
+    // A thread of the parent that held it at fork() never lets it go here.
+    if (!core_->forked()) lock.lock();
+    poison = var.state()->poison;
+  }
+  if (const FenceSet* fences = var.state()->fences.load(std::memory_order_acquire)) {
+    std::shared_ptr<const Failure> failure;
+    if (core_->forked()) {
+      fences->settled_in_child(failure);
+    } else {
+      failure = fences->failure();
+    }
+    if (failure) poison = failure;
+  }
+  return poison ? describe(*poison) : ErrorReport{};
+}
+
+void Engine::clear_error(const Var& var) {
+  core_->check_open();
+  check_capture(core_);
+  constexpr auto kNothing = [] {};
+  using Nothing = SyncOp<std::remove_const_t<decltype(kNothing)>>;
+  Access access{.name = "clear_error"};
+  access.mutate.add(var);
+  check_var(var, core_, access.name);
+  OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
+  core_->take_room_anyway(0);
+  ::new (op->place()) Nothing{kNothing};
+  op->access_count = fill_accesses(op->accesses(), access, op);
+  op->table = &Nothing::table;
+  op->name = access.name;
+  submit(op);
+}
+
+std::string Engine::describe_pending() const { return Pending(*core_).text(); }
+std::string Engine::pending_dot() const { return Pending(*core_).dot(); }
+
+int Engine::workers() const { return core_->workers(); }
+EngineOptions Engine::options() const { return core_->options; }
+
+void parallel_for(std::int64_t count, std::int64_t grain,
+                  const std::function<void(std::int64_t begin, std::int64_t end)>& body) {
+  if (grain < 1)
+    throw InvalidArgument("parallel_for: grain is " + std::to_string(grain) + ", want at least 1");
+  if (count <= 0) return;
+  EngineCore* core = this_thread_state.core;
+  if (core && count > grain) {
+    core->parallel(count, grain, body);
+    return;
+  }
+  for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+}
+
+namespace {
+
+// `number` is the part of the variable's `value` to be parsed.
+template <class Number>
+Number parse_number(std::string_view number, const char* value, const char* variable, const char* wanted) {
+  Number parsed{};
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), parsed);
+  if (error != std::errc() || end != number.data() + number.size()) {
+    throw InvalidArgument(std::string(variable) + ": got '" + value + "', want " + wanted);
+  }
+  return parsed;
+}
+
+template <class Number> void read_number(const char* variable, Number& number, const char* wanted) {
+  const char* value = std::getenv(variable);
+  if (value && *value) number = parse_number<Number>(value, value, variable, wanted);
+}
+
+}  // namespace
+
+EngineOptions EngineOptions::from_environment() {
+  constexpr const char* kSchedulers = "threaded, naive, fuzz or fuzz:SEED";
+  EngineOptions options;
+  if (const char* value = std::getenv("HEDDLE_SCHEDULER"); value && *value) {
+    const std::string_view text = value;
+    if (text == "naive") {
+      options.scheduler = Scheduler::naive;
+    } else if (text == "fuzz" || text.starts_with("fuzz:")) {
+      options.scheduler = Scheduler::fuzz;
+      if (text != "fuzz")
+        options.seed = parse_number<std::uint64_t>(text.substr(5), value, "HEDDLE_SCHEDULER", kSchedulers);
+    } else if (text != "threaded") {
+      throw InvalidArgument("HEDDLE_SCHEDULER: got '" + std::string(text) + "', want " + kSchedulers);
+    }
+  }
+  constexpr const char* kWorkers = "a number from 1 to 1024, or 0 for one a usable core";
+  read_number("HEDDLE_WORKERS", options.workers, kWorkers);
+  if (options.workers < 0 || options.workers > detail::kMostWorkers) {
+    throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);
+  }
+  if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {
+    constexpr const char* kWanted = "a number of seconds, 0 for none";
+    options.watchdog = parse_number<double>(value, value, "HEDDLE_WATCHDOG", kWanted);
+    if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+      throw InvalidArgument(std::string("HEDDLE_WATCHDOG: got '") + value + "', want " + kWanted);
+    }
+  }
+  read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
+  read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
+  // The checker reads it when the process starts, where nothing may be thrown.
+  if (const char* value = std::getenv("HEDDLE_CHECK"); value && *value) {
+    const std::string_view text = value;
+    if (text != "0" && text != "1")
+      throw InvalidArgument("HEDDLE_CHECK: got '" + std::string(text) + "', want 1 (on) or 0 (off)");
+  }
+  return options;
+}
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+#include <atomic>
+#include <optional>
+
+#include <tbb/task_arena.h>
+
+#include "base/arena.h"
+#include "base/fork.h"
+
+namespace heddle::detail {
+
+struct Arena::Impl {
+  std::optional<tbb::task_arena> arena;
+  std::atomic<int> places{0};
+};
+
+// All slots are reserved for our threads, and no more of them are let in than there are. Were TBB's own threads let in, a
+// thread that came back could find its slot taken, and TBB would hand its loop to a thread that waits inside an op's
+// parallel loop: ops would run on top of that op.
+//
+// In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, and nobody will
+// ever let it go here.
+Arena::Arena(int cores) : impl_(new Impl) {
+  if (fork_generation() > 0) return;
+  impl_->arena.emplace(cores, static_cast<unsigned>(cores));
+  impl_->places = cores;
+}
+Arena::~Arena() = default;
+void Arena::run(void (*fn)(void*), void* argument) {
+  // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
+  if (impl_->places.fetch_sub(1) > 0) {
+    impl_->arena->execute([=] { fn(argument); });
+  } else if (impl_->arena) {
+    tbb::task_arena(1, 1).execute(
+        [=] { fn(argument); });  // in TBB's default arena its own threads would join in
+  } else {
+    fn(argument);
+  }
+  impl_->places.fetch_add(1);
+}
+
+}  // namespace heddle::detail

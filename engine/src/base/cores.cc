@@ -1,0 +1,31 @@
+#include "base/cores.h"
+
+#include <vector>
+
+namespace heddle::detail {
+
+// A kernel that knows more cores than there is room for refuses.
+std::optional<int> cores_by_affinity() {
+  for (unsigned long most = CPU_SETSIZE; most <= 1UL << 20; most *= 4) {
+    std::vector<cpu_set_t> sets(most / CPU_SETSIZE);
+    const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, sets.data()) == 0) return CPU_COUNT_S(bytes, sets.data());
+  }
+  return std::nullopt;
+}
+
+bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept {
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(thread, sizeof before, &before) != 0) return false;
+  cpu_set_t others = before;
+  CPU_CLR(static_cast<unsigned>(core), &others);
+  return CPU_COUNT(&others) > 0 && sched_setaffinity(thread, sizeof others, &others) == 0;
+}
+
+void allow(const cpu_set_t& cores) noexcept { sched_setaffinity(0, sizeof cores, &cores); }
+
+void change_core() noexcept {
+  cpu_set_t before;
+  if (keep_off(0, this_core(), before)) allow(before);
+}
+
+}  // namespace heddle::detail

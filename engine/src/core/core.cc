@@ -1,0 +1,356 @@
+#include "core/core.h"
+
+#include <algorithm>
+
+#include "base/fork.h"
+#include "diagnostics/watch.h"
+#include "graph/graph_state.h"
+#include "op/op_memory.h"
+#include "op/tracker.h"
+#include "stream/fence_set.h"
+#include "stream/stream_work.h"
+#include "stream/streams.h"
+
+namespace heddle::detail {
+
+constinit thread_local ThreadState this_thread_state;
+constinit thread_local std::uint32_t this_thread_blocked = 0;
+
+EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
+    : options(engine_options),
+      extra_for_all(extra),
+      trace_number(trace::next_engine()),
+      budget_(engine_options.max_ops != 0 || engine_options.max_bytes != 0
+                  ? std::make_unique<Budget>(engine_options.max_ops, engine_options.max_bytes)
+                  : nullptr),
+      generation_(fork_generation()) {
+  trace::start_from_environment();
+  if (options.watchdog > 0) watch_ = std::make_unique<Watch>(*this, options.watchdog);
+}
+
+void EngineCore::start_watchdog() {
+  if (watch_) watch_->start();
+}
+
+void EngineCore::take_bounded(std::size_t bytes) {
+  // What is captured is given its room back at once: it will run later, or never.
+  if (this_thread_state.core || InStreamWork::here() || capturing()) return budget_->take_anyway(bytes);
+  if (budget_->try_take(bytes)) return;
+  await_room(bytes);
+  try {
+    check_open();
+  } catch (...) {
+    return_room(bytes);
+    throw;
+  }
+}
+
+EngineCore::~EngineCore() { delete streams(); }
+
+void EngineCore::throw_closed() const {
+  if (forked()) {
+    throw Error(
+        "this engine was made before fork(): its threads are in the parent process. default_engine() makes a "
+        "new one here; arrays and vars made before the fork can be waited for, not computed with");
+  }
+  throw Error("this engine has been shut down");
+}
+
+void EngineCore::shut_down() noexcept {
+  if (forked()) return;
+  if (current_op()) {  // std::exit inside an op: the process ends, this op never will
+    errors.log_unseen();
+    return;
+  }
+  wait_all();
+  open_.store(false, std::memory_order_relaxed);
+  stop();
+  if (watch_) watch_->stop();
+  if (Streams* all = streams()) all->stop();
+  errors.log_unseen();
+}
+
+void EngineCore::release() noexcept {
+  // In the child of a fork there are no threads to end, and what they held stays as it was.
+  if (forked()) return;
+  // acq_rel: the last one sees what all others did to the core before it deletes it.
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+InsideOp::InsideOp(EngineCore* core, OpNode* op, int worker) : outer_(this_thread_state) {
+  this_thread_state = {core, op, worker, outer_.core ? &outer_ : nullptr};
+}
+InsideOp::~InsideOp() { this_thread_state = outer_; }
+
+void Scheduling::drop(VarState& var) noexcept { delete &var; }
+
+OpNode* EngineCore::current_op() const {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->core == this) return frame->op;
+  }
+  return nullptr;
+}
+
+void begin_blocking_everywhere() try {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->core && !frame->core->forked()) frame->core->begin_blocking();
+  }
+} catch (...) {
+  end_blocking_everywhere();
+  throw;
+}
+
+void end_blocking_everywhere() noexcept {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->core && !frame->core->forked()) frame->core->end_blocking();
+  }
+}
+
+namespace {
+
+std::exception_ptr call(OpNode* op, int worker) noexcept {
+  RunContext context{op->name, worker, op->sequence, op->group()};
+  try {
+    op->table->run(closure_of(op), context, op);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+// One op in a million: what it costs to find out whether that concerns it the others need not pay.
+bool touches_poison(const OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    if (op.accesses()[i].var->poison) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
+std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
+  // What a launch reads is its ops' affair.
+  const bool launch = op.extra && op.extra->graph;
+  if (std::shared_ptr<const Failure> cause = launch ? nullptr : failure_of_reads(op)) {
+    return ErrorLog::skipped(op, std::move(cause));
+  }
+  const GroupState* group = op.group();
+  if (!group) return nullptr;
+  std::exception_ptr cancelled = group->cancellation();
+  return cancelled ? errors.failed(op, std::move(cancelled), group->reported()) : nullptr;
+}
+
+// Destructors of what the closure holds may push and wait like the op itself.
+void EngineCore::execute(OpNode* op, int worker) noexcept {
+  if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
+    return;
+  if (watch_) [[unlikely]]
+    watch_->started(*op, worker);
+  std::shared_ptr<const Failure> failure;
+  if (op->extra || streams() || touches_poison(*op)) [[unlikely]]
+    failure = skip_reason(*op);
+  if (op->table->async && !failure) return execute_async(op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
+  {
+    const InsideOp inside(this, op, worker);
+    if (failure) {
+      tell_skipped(op, *failure);
+    } else if (std::exception_ptr thrown = call(op, worker)) {
+      failure = errors.failed(*op, std::move(thrown));
+    }
+    destroy_closure(op);
+  }
+  if (start) [[unlikely]]
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, trace_number), start, trace::now());
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  give_room(op->bytes());
+  finish(op, std::move(failure));
+}
+
+void EngineCore::execute_async(OpNode* op, int worker) noexcept {
+  OpExtra& extra = *op->extra;
+  const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
+  extra.lane = trace::worker_lane(trace_number, worker);
+  {
+    const InsideOp inside(this, op, worker);
+    extra.thrown = call(op, worker);
+  }
+  if (start) [[unlikely]]
+    trace::op_issued(extra.lane, traced(*op, trace_number), start, trace::now());
+  if (watch_) [[unlikely]]
+    watch_->returned(*op);
+  // acq_rel: the part that ends last sees what the other one wrote.
+  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+}
+
+std::exception_ptr outcome_of(OpNode* op) noexcept {
+  OpExtra& extra = *op->extra;
+  // An exception that unwound an unused Completion is the error; the drop is only its echo.
+  const bool reported = extra.reported && !(extra.dropped && extra.thrown);
+  // An op has one error; a second one is on record for wait_all.
+  if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
+  return reported ? extra.reported : extra.thrown;
+}
+
+void complete_parts(OpNode* op) noexcept {
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
+  if (op->extra->started) [[unlikely]]
+    trace::op_completed(op->extra->lane, traced(*op, op->extra->core->trace_number), op->extra->started,
+                        trace::now());
+  op->extra->core->end(op, std::move(thrown));
+}
+
+void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
+  std::shared_ptr<const Failure> failure;
+  if (thrown) failure = errors.failed(*op, std::move(thrown));
+  end_with(op, std::move(failure));
+}
+
+void EngineCore::end_with(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
+  {
+    const InsideOp inside(this, op, this_thread_state.worker);
+    destroy_closure(op);
+  }
+  if (watch_) [[unlikely]]
+    watch_->ended(*op);
+  give_room(op->bytes());
+  finish(op, std::move(failure));
+}
+
+void complete(OpNode* op, std::exception_ptr error) noexcept {
+  op->extra->reported = std::move(error);
+  // The last op's end may let the engine go while this thread is still on its way out of it.
+  EngineCore* core = op->extra->core;
+  core->retain();
+  if (op->extra->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  core->release();
+}
+
+void fail(OpNode* op, std::exception_ptr error) noexcept {
+  if (!error)
+    error = std::make_exception_ptr(Error("op '" + std::string(op->name) + "': fail() without an error"));
+  complete(op, std::move(error));
+}
+
+void drop(OpNode* op) noexcept {
+  op->extra->dropped = true;
+  complete(op,
+           std::make_exception_ptr(DroppedCompletion(
+               "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
+}
+
+namespace {
+
+// Of two launches that follow each other. The vars go on naming the access of the first one, which lives until the last
+// gives them back, under the number of the one that has them now: see Pending.
+void hand_over(OpNode& from, OpNode& to) noexcept {
+  OpNode* holder = from.extra->holder ? from.extra->holder : &from;
+  std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);
+  to.extra->holder = holder;
+}
+
+}  // namespace
+
+void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
+                        ReadyList& ready) noexcept {
+  if (OpNode* then = op->extra ? op->extra->then : nullptr)
+    return hand_over(*op, *then), ready.push_back(then);
+  ReadyList woken;
+  leave(*op, failure, woken);
+  if (woken.size == 1 && !woken.head->extra) return ready.push_back(woken.head);
+  while (!woken.empty()) {
+    OpNode* next = woken.pop_front();
+    if (next->kind == OpKind::user) {
+      if (next->plain()) {
+        ready.push_back(next);
+      } else {
+        made_ready(next, ready);
+      }
+    } else {
+      signal(next);
+      leave(*next, nullptr, woken);
+      free_op(next);
+    }
+  }
+}
+
+void announce(WaitState& state) noexcept {
+  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  state.done.store(1, std::memory_order_seq_cst);
+  state.done.notify_all();
+}
+
+void EngineCore::signal(OpNode* op) noexcept {
+  const std::shared_ptr<WaitState> state = op->extra->wait;
+  if (op->access_count == 0) return announce(*state);
+  const VarState& var = *op->accesses()[0].var;
+  state->poison = var.poison;
+  if (FenceSet* fences = var.fences.load(std::memory_order_acquire)) return signal_after(*fences, state);
+  announce(*state);
+}
+
+void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
+  if (node->kind == OpKind::drop) return drop_var(*static_cast<VarState*>(node));
+  auto* op = static_cast<OpNode*>(node);
+  signal(op);
+  settle(op, nullptr, ready);
+  free_op(op);
+}
+
+void Scheduling::parallel(std::int64_t count, std::int64_t grain,
+                          const std::function<void(std::int64_t, std::int64_t)>& body) {
+  for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+}
+
+namespace {
+std::size_t aligned(std::size_t bytes) { return (bytes + kClosureAlign - 1) / kClosureAlign * kClosureAlign; }
+}  // namespace
+
+OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra) {
+  extra = extra || core->extra_for_all;
+  const std::size_t extra_at = sizeof(OpNode) + accesses * sizeof(AccessNode);
+  const std::size_t closure_at = extra_at + (extra ? aligned(sizeof(OpExtra)) : 0);
+  const std::size_t bytes = closure_at + closure_bytes;
+  auto* memory = static_cast<std::byte*>(op_allocate(bytes));
+  auto* op = ::new (memory) OpNode;
+  op->alone = bytes > kLargestOp;
+  op->closure_at = static_cast<std::uint32_t>(closure_at);
+  if (extra) {
+    op->extra = ::new (memory + extra_at) OpExtra;
+    op->extra->core = core;
+  }
+  return op;
+}
+
+void* closure_of(OpNode* op) noexcept {
+  return op->prepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
+}
+
+void tell_skipped(OpNode* op, const Failure& why) noexcept {
+  if (op->table && op->table->skipped) op->table->skipped(closure_of(op), why.root->exception);
+}
+
+void destroy_closure(OpNode* op) noexcept {
+  if (op->prepared) {
+    release(*static_cast<PreparedState**>(op->place()));
+  } else if (op->table && op->table->destroy) {
+    op->table->destroy(op->place());
+  }
+}
+
+void free_op(OpNode* op) noexcept {
+  if (OpExtra* extra = op->extra) {
+    if (extra->then && !extra->holder) return;  // it is the holder
+    if (extra->holder && !extra->then) {
+      extra->holder->extra->then = nullptr;
+      free_op(extra->holder);
+    }
+    extra->~OpExtra();
+  }
+  op_free(op, op->closure_at, op->alone);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,70 @@
+// What sets the three schedulers apart: when and where ops run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <heddle/stream.h>
+
+#include "op/op_node.h"
+
+namespace heddle::detail {
+
+class Pending;
+struct Failure;
+
+struct Scheduling {
+  virtual ~Scheduling() = default;
+
+  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
+  virtual void submit_all(OpNode* first,
+                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
+  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
+  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
+  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
+  // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
+  virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
+  virtual void drop(VarState& var) noexcept;  // its last handle is gone
+  virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
+  // In the child of a fork: ops on var were pushed and not yet entered.
+  virtual bool has_submitted(const VarState&) const { return false; }
+  virtual void
+  stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
+  virtual int workers() const { return 1; }
+
+  // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
+  // shows those that are pushed and not entered, or ready.
+  virtual std::int64_t in_flight() = 0;
+  virtual bool has_pending() { return in_flight() > 0; }
+  virtual void visit_pending(Pending&) {}
+
+  // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
+  virtual void issued(OpNode* op) noexcept = 0;
+  // What it has enqueued is done, any thread; op is freed.
+  virtual void ended(OpNode* op) noexcept = 0;
+  // What op was kept back for is done, any thread: it is executed again.
+  virtual void resume(OpNode* op) noexcept = 0;
+  virtual void wake_waiters() noexcept {}  // a WaitState is done, any thread, no lock held
+  virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
+
+  virtual void parallel(std::int64_t count, std::int64_t grain,
+                        const std::function<void(std::int64_t, std::int64_t)>& body);
+
+  // The calling thread's worker number now, -1 if it may not start another op.
+  virtual int worker_now() const { return 0; }
+  // The calling thread may run any op now: it is not one that waits for something.
+  virtual bool runs_anything() const { return true; }
+  // The op that the calling thread runs has work for others.
+  virtual void expect_help() {}
+
+  // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
+  virtual void begin_blocking() {}
+  virtual void end_blocking() noexcept {}
+
+ protected:
+  // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
+  virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,290 @@
+// Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
+#include <string>
+
+#include <heddle/stream_ops.h>
+
+#include "core/core.h"
+#include "diagnostics/watch.h"
+#include "graph/graph_state.h"
+#include "stream/fence_set.h"
+#include "stream/stream_work.h"
+#include "stream/streams.h"
+
+namespace heddle {
+namespace detail {
+namespace {
+
+FenceSet* fences_of(const AccessNode& access) { return access.var->fences.load(std::memory_order_acquire); }
+
+// Readers of one var may be issued at the same time.
+FenceSet& need_fences(VarState& var) {
+  FenceSet* known = var.fences.load(std::memory_order_acquire);
+  if (known) return *known;
+  auto made = std::make_unique<FenceSet>();
+  if (var.fences.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+    return *made.release();
+  return *known;
+}
+
+std::vector<Dependency> fences_before(const OpNode& op) {
+  std::vector<Dependency> after;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    if (FenceSet* fences = fences_of(access)) fences->collect(access.reads, access.mutates, after);
+  }
+  return after;
+}
+
+bool all_done(const std::vector<Dependency>& after) {
+  for (const Dependency& dependency : after) {
+    if (!dependency.fence->done()) return false;
+  }
+  return true;
+}
+
+void leave_fence(const OpNode& op, const Fence& fence) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet& fences = need_fences(*access.var);
+    access.mutates ? fences.set_write(fence) : fences.add_read(fence);
+  }
+}
+
+// The op goes on as if there were no streams: of the fences on what it mutates, which are done, the failure stays.
+void absorb_fences(const OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet* fences = access.mutates ? fences_of(access) : nullptr;
+    if (!fences) continue;
+    if (FailurePtr failure = fences->failure()) {
+      std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+      access.var->poison.swap(failure);
+    }
+    fences->clear();
+  }
+}
+
+void take_if_earlier(FailurePtr& first, const FailurePtr& failure) {
+  if (failure && (!first || earlier(*failure, *first))) first = failure;
+}
+
+}  // namespace
+
+Stream& stream_of(const OpNode* op) { return op->extra->on->issuer.stream(); }
+
+Streams& EngineCore::need_streams() {
+  Streams* known = streams();
+  if (known) return *known;
+  auto made = std::make_unique<Streams>();
+  if (streams_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *known;
+}
+
+std::unique_ptr<Stream> Scheduling::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
+
+void EngineCore::check_may_wait() {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (!frame->op || !frame->op->extra || !frame->op->extra->on) continue;
+    throw WouldDeadlock("op '" + std::string(frame->op->name) +
+                        "' is on a stream: its function only enqueues, and must not wait");
+  }
+  if (InStreamWork::here())
+    throw WouldDeadlock(
+        "a wait in the work of a stream would hold up the stream; push an op that waits instead");
+}
+
+// Of what op reads, on whichever way it came. Only while op holds its grants.
+std::shared_ptr<const Failure> EngineCore::failure_of_reads(const OpNode& op) const {
+  FailurePtr first = poison_of_reads(op);
+  if (!streams()) return first;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    FenceSet* fences = access.reads ? fences_of(access) : nullptr;
+    if (fences) take_if_earlier(first, fences->failure());
+  }
+  return first;
+}
+
+// What it reads has failed, or its group was cancelled.
+bool EngineCore::is_lost(const OpNode& op) const {
+  return failure_of_reads(op) || (op.group() && op.group()->cancellation());
+}
+
+// False if op is for its stream, or is kept back until its fences are done.
+bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
+  if (op->extra && op->extra->on) {
+    issue_in_turn(op, worker);
+    return false;
+  }
+  if (std::vector<Dependency> after = fences_before(*op); !all_done(after)) {
+    keep_back(op, std::move(after));
+    return false;
+  }
+  absorb_fences(*op);
+  return true;
+}
+
+void EngineCore::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
+  if (watch_) watch_->kept_back(*op);
+  when_all_done(std::move(after), [this, op] {
+    if (watch_) watch_->resumes(*op);
+    resume(op);
+  });
+}
+
+// Where the fences are that op, which is kept back, waits for.
+std::string EngineCore::streams_before(const OpNode& op) const {
+  std::string names;
+  const StreamLane* last = nullptr;
+  for (const Dependency& dependency : fences_before(op)) {
+    const StreamLane* lane =
+        dependency.fence->done() ? nullptr : streams()->find(*dependency.fence->stream());
+    if (!lane || lane == last) continue;
+    names += (names.empty() ? "" : ", ") + lane->name();
+    last = lane;
+  }
+  return names;
+}
+
+std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
+
+// What it was to come after is done.
+void EngineCore::end_unissued(OpNode* op, FailurePtr&& failure) noexcept {
+  absorb_fences(*op);
+  if (failure) tell_skipped(op, *failure);
+  if (trace::on()) [[unlikely]]
+    op->extra->on->trace_done(*op, trace_number, trace::now());
+  end_with(op, std::move(failure));
+}
+
+// A thread that waits for something issues what that needs: the rest might keep it longer, or need a lock that it holds.
+void EngineCore::issue_in_turn(OpNode* op, int worker) noexcept {
+  StreamLane& lane = *op->extra->on;
+  if (!lane.gate.enter(op)) return;
+  do {
+    issue(op, worker);
+    if (!runs_anything()) {
+      for (OpNode *left = lane.gate.open(), *next = nullptr; left; left = next) {
+        next = left->next_ready();
+        resume(left);
+      }
+      return;
+    }
+  } while ((op = lane.gate.next()));
+}
+
+// Inside the gate, for op may have stood at it: its group may have been cancelled meanwhile. An op that is known to be lost is
+// kept back like one that its stream cannot order: others rely on coming after what it was to come after.
+void EngineCore::issue(OpNode* op, int worker) noexcept {
+  StreamLane& lane = *op->extra->on;
+  std::vector<Dependency> after = fences_before(*op);
+  const bool lost = is_lost(*op);
+  if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
+  // Asked for anew, and once: a deadline may have been moved.
+  if (FailurePtr failure = lost ? skip_reason(*op) : nullptr) return end_unissued(op, std::move(failure));
+  Fence fence;
+  if (watch_) watch_->started(*op, worker);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
+  try {
+    fence = lane.issuer.issue(
+        after,
+        [this, op, worker](Stream&) {
+          const InsideOp inside(this, op, worker);
+          RunContext context{op->name, worker, op->sequence, op->group()};
+          op->table->run(closure_of(op), context, op);
+        },
+        [this, op](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+          return outcome(op, std::move(own), inherited);
+        });
+  } catch (...) {  // nothing was enqueued
+    return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
+      FailurePtr failure = skip_reason(*op);
+      end_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
+    });
+  }
+  after.clear();  // a failure that only this thread still holds must not look as if it poisoned a var
+  if (start) [[unlikely]] {
+    trace::TraceOp what = traced(*op, trace_number);
+    what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
+    trace::op_issued(trace::worker_lane(trace_number, worker), what, start, trace::now());
+  }
+  leave_fence(*op, fence);
+  if (watch_) watch_->returned(*op);
+  issued(op);
+  when_done(std::move(fence), [this, op, start] {
+    if (start) [[unlikely]]
+      op->extra->on->trace_done(*op, trace_number, start);
+    if (watch_) watch_->ended(*op);
+    give_room(op->bytes());
+    ended(op);
+  });
+}
+
+// An op that read what had failed would serially not have run: what it threw on the way does not count.
+std::shared_ptr<const Failure> EngineCore::outcome(OpNode* op, std::exception_ptr own,
+                                                   const std::vector<FailurePtr>& inherited) noexcept {
+  FailurePtr failure;
+  for (const FailurePtr& cause : inherited) take_if_earlier(failure, cause);
+  if (op->table->outcome) own = op->table->outcome(closure_of(op), failure ? failure->root->exception : own);
+  if (failure) {
+    failure = ErrorLog::skipped(*op, std::move(failure));
+  } else if (own) {
+    failure = errors.failed(*op, std::move(own));
+  }
+  const InsideOp inside(this, op, this_thread_state.worker);
+  destroy_closure(op);
+  return failure;
+}
+
+// A wait need not keep the var from others: it leaves, and is answered when the last write is done.
+void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
+  std::vector<Dependency> after;
+  fences.collect(true, false, after);
+  std::vector<Fence> writes;
+  for (const Dependency& write : after) {
+    if (write.read) writes.push_back(write.fence);
+  }
+  when_all_done(std::move(after), [this, state, writes = std::move(writes)]() mutable {
+    for (const Fence& write : writes) {
+      if (write->failure()) state->poison = write->failure();
+    }
+    writes.clear();  // the waiter holds the failure from now on, and nobody else
+    announce(*state);
+    wake_waiters();
+  });
+}
+
+}  // namespace detail
+
+using namespace detail;
+
+Stream& Engine::stream(Device device, Lane lane) {
+  core_->check_open();
+  return core_->need_streams().shared(device, lane, [&] { return core_->new_stream(device, lane); });
+}
+
+Stream& Engine::make_stream(Device device, Lane lane) {
+  core_->check_open();
+  return core_->need_streams().add(core_->new_stream(device, lane));
+}
+
+Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
+  core_->check_open();
+  if (!stream) throw InvalidArgument("adopt_stream: a null pointer; want a stream");
+  return core_->need_streams().add(std::move(stream));
+}
+
+detail::StreamLane& Engine::lane_of(const Stream& stream) {
+  refuse_in_capture("push_on");
+  const Streams* all = core_->streams();
+  if (StreamLane* lane = all ? all->find(stream) : nullptr) return *lane;
+  throw InvalidArgument(
+      "push_on: a stream of another engine, or of none; see Engine::stream and adopt_stream");
+}
+
+void Engine::submit_on(StreamLane& lane, OpNode* op) {
+  op->extra->on = &lane;
+  core_->submit(op);
+}
+
+}  // namespace heddle

@@ -1,0 +1,270 @@
+// How a graph is captured, and handed to the engine as one op.
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include <heddle/graph.h>
+
+#include "core/core.h"
+#include "graph/graph_state.h"
+
+namespace heddle {
+namespace detail {
+
+// Finds the dependences of the ops recorded so far, in push order.
+struct Recorder {
+  struct Use {                           // of a var
+    std::size_t access;                  // in graph->accesses
+    std::int64_t writer = -1;            // the last one
+    std::vector<std::uint32_t> readers;  // since then
+  };
+  std::shared_ptr<GraphState> graph;
+  std::unordered_map<VarState*, Use> uses;
+  std::vector<std::vector<std::uint32_t>> next_ops;
+  std::vector<std::uint32_t> depths;  // ops on the longest way to each op
+
+  void record(OpNode* op);
+  void follow(std::uint32_t op, const AccessNode& access);
+  void add_edge(std::int64_t from, std::uint32_t to);
+  Use& use_of(const AccessNode& access);
+  void flatten();
+
+  static constinit thread_local Recorder* current;
+};
+constinit thread_local Recorder* Recorder::current = nullptr;
+
+Recorder::Use& Recorder::use_of(const AccessNode& access) {
+  std::vector<AccessNode>& accesses = graph->accesses;
+  const auto [at, is_new] = uses.try_emplace(access.var, Use{accesses.size(), -1, {}});
+  if (is_new) {
+    accesses.push_back({nullptr, access.var, nullptr, false, false, true, true});
+    retain(access.var);
+  }
+  accesses[at->second.access].mutates |= access.mutates;
+  return at->second;
+}
+
+void Recorder::add_edge(std::int64_t from, std::uint32_t to) {
+  if (from < 0) return;
+  std::vector<std::uint32_t>& next = next_ops[static_cast<std::size_t>(from)];
+  if (!next.empty() && next.back() == to) return;  // through another var
+  next.push_back(to);
+  ++graph->before[to];
+  depths[to] = std::max(depths[to], depths[static_cast<std::size_t>(from)] + 1);
+}
+
+void Recorder::follow(std::uint32_t op, const AccessNode& access) {
+  Use& use = use_of(access);
+  if (!access.mutates) {
+    add_edge(use.writer, op);
+    use.readers.push_back(op);
+    return;
+  }
+  if (use.readers.empty()) add_edge(use.writer, op);  // the readers come after the writer already
+  for (const std::uint32_t reader : use.readers) add_edge(reader, op);
+  use.readers.clear();
+  use.writer = op;
+}
+
+void Recorder::record(OpNode* op) {
+  const std::uint32_t index = graph->size();
+  constexpr auto kNothing = [](void*, RunContext&, OpNode*) {};  // clear_error
+  try {
+    graph->ops.push_back({op->table ? op->table->run : kNothing, closure_of(op), op->name, op});
+  } catch (...) {
+    destroy_closure(op);
+    free_op(op);
+    throw;
+  }
+  graph->before.push_back(0);
+  next_ops.emplace_back();
+  depths.push_back(1);
+  graph->async |= op->table && op->table->async;
+  for (std::uint32_t i = 0; i < op->access_count; ++i) follow(index, op->accesses()[i]);
+}
+
+void Recorder::flatten() {
+  graph->first_next.reserve(next_ops.size() + 1);
+  graph->first_next.push_back(0);
+  for (const auto& next : next_ops) {
+    graph->next_ops.insert(graph->next_ops.end(), next.begin(), next.end());
+    graph->first_next.push_back(static_cast<std::uint32_t>(graph->next_ops.size()));
+  }
+  const auto deepest = std::max_element(depths.begin(), depths.end());
+  graph->chain = depths.empty() || *deepest == depths.size();
+  graph->waiting = std::make_unique<std::atomic<std::uint32_t>[]>(graph->ops.size());
+  graph->ready.reserve(graph->ops.size());
+}
+
+Capture::Capture(EngineCore* core, const char* name, std::source_location where) {
+  refuse_in_capture("another capture");
+  core->check_open();
+  recorder_ = std::make_unique<Recorder>();
+  recorder_->graph = std::make_shared<GraphState>(core, name, where);
+  Recorder::current = recorder_.get();
+}
+
+Capture::~Capture() { Recorder::current = nullptr; }
+
+std::shared_ptr<GraphState> Capture::finish() {
+  recorder_->flatten();
+  return std::move(recorder_->graph);
+}
+
+// The graph's own var, which every launch mutates: two launches never overlap.
+GraphState::GraphState(EngineCore* of, const char* graph_name, std::source_location captured)
+    : core(of), name(graph_name), where(captured) {
+  core->retain();
+  accesses.push_back({nullptr, new VarState(core), nullptr, false, true, true, true});
+}
+
+GraphState::~GraphState() {
+  for (const GraphOp& op : ops) {
+    destroy_closure(op.node);
+    free_op(op.node);
+  }
+  for (const AccessNode& access : accesses) release(access.var);
+  core->release();
+}
+
+void refuse_in_capture(const char* what) {
+  if (!Recorder::current) [[likely]]
+    return;
+  throw Error(
+      std::string(what) +
+      " while this thread captures a graph: nothing that is pushed now runs; do it outside the capture");
+}
+
+void check_capture(const EngineCore* core) {
+  const Recorder* recorder = Recorder::current;
+  if (!recorder || recorder->graph->core == core) [[likely]]
+    return;
+  throw Error(
+      "a push on another engine than the one whose graph this thread captures; push it outside the capture");
+}
+
+void submit_or_record(EngineCore* core, OpNode* op) {
+  if (Recorder::current) [[unlikely]]
+    return core->return_room(op->bytes()), Recorder::current->record(op);
+  core->submit(op);
+}
+
+bool capturing() { return Recorder::current != nullptr; }
+
+std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
+  check_capture(core);
+  if (!Recorder::current)
+    throw Error(
+        "slot: this thread captures no graph; call it inside the function that Engine::capture is given");
+  GraphState& graph = *Recorder::current->graph;
+  auto cell = std::make_shared<SlotCell>(graph.slots.size());
+  graph.values.emplace_back();
+  graph.slots.push_back(cell);
+  return cell;
+}
+
+const void* slot_value(const SlotCell* cell) {
+  if (!cell) throw InvalidArgument("a Slot of no graph; slots are made by Engine::slot in a capture");
+  // relaxed: who runs the graph's ops has set it before they start.
+  const void* value = cell->value.load(std::memory_order_relaxed);
+  if (!value) throw Error("a Slot has a value only inside the ops of its graph");
+  return value;
+}
+
+namespace {
+
+// The closure of the op that a launch is.
+struct Launch {
+  std::shared_ptr<GraphState> graph;
+  std::vector<std::shared_ptr<const void>> values;
+  GraphRun* run;
+
+  static void start(void* self, RunContext&, OpNode* op) {
+    auto& launch = *static_cast<Launch*>(self);
+    for (std::size_t i = 0; i < launch.values.size(); ++i) {
+      launch.graph->slots[i]->value.store(launch.values[i].get(), std::memory_order_relaxed);
+    }
+    launch_graph(op, *launch.run);
+  }
+  static void destroy(void* self) noexcept {
+    auto* launch = static_cast<Launch*>(self);
+    release(launch->run);
+    launch->~Launch();
+  }
+  static constexpr OpTable table{true, start, destroy, nullptr};
+};
+
+void bind_value(const GraphState& graph, std::vector<std::shared_ptr<const void>>& values,
+                const Binding& binding) {
+  const SlotCell* cell = binding.cell.get();
+  if (!cell || cell->index >= graph.slots.size() || graph.slots[cell->index].get() != cell) {
+    throw InvalidArgument(std::string("graph '") + graph.name +
+                          "': " + (cell ? "a Slot of another graph" : "a Slot of no graph") +
+                          "; want one that Engine::slot made in its capture");
+  }
+  if (!binding.value)
+    throw InvalidArgument(std::string("graph '") + graph.name + "': a Binding without a value");
+  if (values[cell->index] != graph.values[cell->index]) {
+    throw InvalidArgument(std::string("graph '") + graph.name + "': slot " + std::to_string(cell->index) +
+                          " is bound twice in one launch; bind it once");
+  }
+  values[cell->index] = binding.value;
+}
+
+void check_values(const GraphState& graph, const std::vector<std::shared_ptr<const void>>& values) {
+  const auto missing = std::find(values.begin(), values.end(), nullptr);
+  if (missing == values.end()) return;
+  throw InvalidArgument(std::string("graph '") + graph.name + "': slot " +
+                        std::to_string(missing - values.begin()) + " of " + std::to_string(values.size()) +
+                        " has no value; bind one to the launch, or set one");
+}
+
+OpNode* launch_op(GraphState& graph) {
+  const std::size_t count = graph.accesses.size();
+  graph.core->take_room(0);
+  OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
+  op->access_count = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < count; ++i) (::new (&op->accesses()[i]) AccessNode(graph.accesses[i]))->op = op;
+  op->table = &Launch::table;
+  op->name = graph.name;
+  op->where = graph.where;
+  op->extra->graph = &graph;
+  op->extra->numbers = std::max<std::size_t>(1, graph.ops.size());
+  return op;
+}
+
+GraphState& state_of(const std::shared_ptr<GraphState>& state, const char* what) {
+  if (!state)
+    throw InvalidArgument(std::string(what) + ": an empty Graph; graphs are made by Engine::capture");
+  return *state;
+}
+
+}  // namespace
+}  // namespace detail
+
+using namespace detail;
+
+void Graph::launch_with(std::span<const Binding> bindings) const {
+  GraphState& graph = state_of(state_, "launch");
+  refuse_in_capture("launch");
+  graph.core->check_open();
+  std::vector<std::shared_ptr<const void>> values = graph.values;
+  for (const Binding& binding : bindings) bind_value(graph, values, binding);
+  check_values(graph, values);
+  auto run = std::make_unique<GraphRun>();
+  run->graph = &graph;
+  OpNode* op = launch_op(graph);
+  ::new (op->place()) Launch{state_, std::move(values), run.release()};
+  graph.core->submit(op);
+}
+
+void Graph::set_value(Binding binding) {
+  GraphState& graph = state_of(state_, "set");
+  bind_value(graph, graph.values, binding);
+}
+
+std::size_t Graph::size() const { return state_of(state_, "size").ops.size(); }
+
+bool is_capturing() noexcept { return detail::Recorder::current != nullptr; }
+
+}  // namespace heddle

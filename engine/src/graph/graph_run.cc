@@ -1,0 +1,387 @@
+// How the ops of a launched graph run.
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "core/core.h"
+#include "graph/graph_state.h"
+#include "op/failure.h"
+#include "stream/fence_set.h"
+
+namespace heddle::detail {
+namespace {
+
+constexpr std::uint32_t kNone = ~0u;  // no op
+
+double graph_clock() {
+  return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+bool is_async(const OpNode& op) { return op.table && op.table->async; }
+
+void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
+
+// What leave() does to the vars of an op: the graph holds them all, so nobody is waiting, but error_of may be reading.
+void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    if (!access.mutates) continue;
+    std::shared_ptr<const Failure> old = failure;  // freed outside the lock
+    std::lock_guard guard(access.var->lock);
+    old.swap(access.var->poison);
+  }
+}
+
+// Op i is done and has thrown that. As EngineCore::end().
+void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
+  std::shared_ptr<const Failure> failure = run.graph->core->failure_of_reads(op);
+  if (failure) {
+    failure = ErrorLog::skipped(op, std::move(failure));
+  } else if (thrown) {
+    failure = run.graph->core->errors.failed(op, std::move(thrown));
+  }
+  // relaxed: only ops that come after this one must see it.
+  if (failure) run.check_errors.store(true, std::memory_order_relaxed);
+  leave_poison(op, failure);
+}
+
+std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
+  RunContext context{op.name, worker, sequence};
+  try {
+    op.run(op.closure, context, op.node);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
+                           int worker) noexcept {
+  if (!trace::on()) return call_untraced(op, sequence, worker);
+  const std::uint32_t engine = run.graph->core->trace_number;
+  const trace::Tick start = trace::now();
+  std::exception_ptr thrown = call_untraced(op, sequence, worker);
+  trace::op_ran(trace::worker_lane(engine, worker), {op.name, op.node->where, engine, sequence}, start,
+                trace::now());
+  return thrown;
+}
+
+// True if both of its parts have ended by now.
+bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
+  OpExtra& extra = *op.node->extra;
+  extra.parts.store(2, std::memory_order_relaxed);
+  extra.dropped = false;
+  extra.thrown = extra.reported = nullptr;
+  extra.launch = &run;
+  std::exception_ptr thrown = call_op(run, op, op.node->sequence, worker);
+  extra.thrown = std::move(thrown);
+  // acq_rel: the part that ends last sees what the other one wrote.
+  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  end_op(run, *op.node, outcome_of(op.node));
+  return true;
+}
+
+bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
+  const GraphOp& op = run.graph->ops[i];
+  op.node->sequence = run.first + i;
+  if (const std::shared_ptr<const Failure> cause = run.graph->core->failure_of_reads(*op.node)) {
+    tell_skipped(op.node, *cause);
+    end_op(run, *op.node, nullptr);
+    return true;
+  }
+  if (is_async(*op.node)) return run_async(run, op, worker);
+  end_op(run, *op.node, call_op(run, op, op.node->sequence, worker));
+  return true;
+}
+
+// False if it is asynchronous and goes on.
+inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
+  if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
+    return run_carefully(run, i, worker);
+  const GraphOp& op = run.graph->ops[i];
+  if (std::exception_ptr thrown = call_op(run, op, run.first + i, worker)) [[unlikely]] {
+    op.node->sequence = run.first + i;
+    end_op(run, *op.node, std::move(thrown));
+  }
+  return true;
+}
+
+// All ops are done. Nobody may touch the graph afterwards, nor the run without a reference on it.
+void end_launch(GraphRun& run) noexcept {
+  GraphState& graph = *run.graph;
+  for (const auto& slot : graph.slots) slot->value.store(nullptr, std::memory_order_relaxed);
+  const double ops = std::max(1u, graph.size());
+  const double wall = (graph_clock() - run.began) / ops;
+  const double busy = run.serial ? wall : static_cast<double>(run.busy.load(std::memory_order_relaxed)) / ops;
+  graph.mode_tuner.ended(run.serial, wall, busy);
+  {
+    std::lock_guard guard(run.lock);
+    run.open = false;
+  }
+  {
+    std::lock_guard guard(graph.lock);
+    if (graph.last == run.op) graph.last = nullptr;
+  }
+  complete(run.op, nullptr);
+}
+
+void submit_ticket(GraphRun& run, std::uint32_t from) noexcept;
+
+// One after the other, from op i.
+void run_alone(GraphRun& run, std::uint32_t i, int worker) noexcept {
+  const GraphState& graph = *run.graph;
+  const std::uint32_t end = graph.size();
+  const GraphOp* const ops = graph.ops.data();
+  const std::uint32_t blocked = this_thread_blocked;
+  while (i < end) {
+    if (i + 8 < end) __builtin_prefetch(ops[i + 8].closure);
+    run_op(run, i++, worker);
+    if (this_thread_blocked != blocked) [[unlikely]] {
+      if (i < end) return submit_ticket(run, i);
+    }
+  }
+  end_launch(run);
+}
+
+// In push order, each asynchronous op awaited: naive.
+void run_in_order(GraphRun& run) noexcept {
+  for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
+    const std::uint32_t before = run.left.load(std::memory_order_relaxed);
+    if (run_op(run, i, 0)) {
+      run.left.store(before - 1, std::memory_order_relaxed);
+      continue;
+    }
+    // acquire: what the op did on another thread is seen.
+    while (run.left.load(std::memory_order_acquire) == before) run.left.wait(before);
+  }
+  end_launch(run);
+}
+
+// Under the lock. One more thread could be of use.
+bool wants_ticket(GraphRun& run) {
+  if (run.graph->ready.empty() || run.active + run.coming >= run.most) return false;
+  ++run.coming;
+  return true;
+}
+
+// A ready op, or kNone and the calling thread is no longer active.
+std::uint32_t take(GraphRun& run) noexcept {
+  std::lock_guard guard(run.lock);
+  if (!run.open || run.graph->ready.empty()) {
+    --run.active;
+    return kNone;
+  }
+  std::vector<std::uint32_t>& ready = run.graph->ready;
+  if (run.random) std::swap(ready[(*run.random)() % ready.size()], ready.back());
+  const std::uint32_t i = ready.back();
+  ready.pop_back();
+  return i;
+}
+
+// The calling thread, which was active, leaves its next op to others.
+void give_up(GraphRun& run, std::uint32_t next) noexcept {
+  std::unique_lock guard(run.lock);
+  --run.active;
+  if (next != kNone) run.graph->ready.push_back(next);
+  if (!wants_ticket(run)) return;
+  guard.unlock();
+  submit_ticket(run, kNone);
+}
+
+// Op i is done. Returns an op that this made ready, with `keep_one`; all others go to the list.
+std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexcept {
+  GraphState& graph = *run.graph;
+  std::uint32_t kept = kNone;
+  std::unique_lock guard(run.lock, std::defer_lock);
+  for (std::uint32_t at = graph.first_next[i]; at < graph.first_next[i + 1]; ++at) {
+    const std::uint32_t next = graph.next_ops[at];
+    // acq_rel: whoever runs it sees what all ops before it wrote.
+    if (graph.before[next] > 1 && graph.waiting[next].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
+    if (keep_one && kept == kNone) {
+      kept = next;
+      continue;
+    }
+    if (!guard.owns_lock()) guard.lock();
+    graph.ready.push_back(next);
+  }
+  if (!guard.owns_lock() || !wants_ticket(run)) return kept;
+  guard.unlock();
+  submit_ticket(run, kNone);
+  return kept;
+}
+
+// An active thread runs ready ops until there are none. Returns how many of them are done.
+std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
+  std::uint32_t done = 0;
+  std::uint32_t blocked = this_thread_blocked;
+  for (std::uint32_t i = take(run); i != kNone; i = take(run)) {
+    while (i != kNone) {
+      if (!run_op(run, i, worker)) break;
+      ++done;
+      i = release_next(run, i, !run.random);
+      if (this_thread_blocked == blocked) continue;
+      blocked = this_thread_blocked;
+      worker = run.core->worker_now();
+      if (worker >= 0) continue;
+      give_up(run, i);  // without a slot nobody may start an op
+      return done;
+    }
+  }
+  return done;
+}
+
+void run_shared(GraphRun& run, int worker) noexcept {
+  const double began = graph_clock();
+  const std::uint32_t done = run_ready(run, worker);
+  if (done == 0) return;  // others may have ended it
+  run.busy.fetch_add(static_cast<std::uint64_t>(graph_clock() - began), std::memory_order_relaxed);
+  // acq_rel: whoever ends the launch sees what all others did.
+  if (run.left.fetch_sub(done, std::memory_order_acq_rel) == done) end_launch(run);
+}
+
+struct HelperTask {
+  GraphRun* run;
+  std::uint32_t from;  // where to go on serial; kNone: shared
+
+  static void help(void* self, RunContext& context, OpNode*) {
+    const HelperTask task = *static_cast<HelperTask*>(self);
+    GraphRun& run = *task.run;
+    if (task.from == kNone) {
+      std::unique_lock guard(run.lock);
+      --run.coming;
+      if (!run.open || run.graph->ready.empty()) return;
+      ++run.active;
+      const bool more = run.graph->ready.size() > 1 && wants_ticket(run);
+      guard.unlock();
+      if (more) submit_ticket(run, kNone);
+    }
+    // What the ops push and wait for counts as the launch's doing.
+    const InsideOp inside(run.core, run.op, context.worker);
+    if (task.from == kNone) {
+      run_shared(run, context.worker);
+    } else {
+      run_alone(run, task.from, context.worker);
+    }
+  }
+  static void destroy(void* self) noexcept { release(static_cast<HelperTask*>(self)->run); }
+  static constexpr OpTable table{false, help, destroy, nullptr};
+};
+
+void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
+  EngineCore* core = run.core;  // the graph may be gone
+  core->expect_help();
+  core->take_room_anyway(0);
+  OpNode* op = allocate_op(core, 0, sizeof(HelperTask), false);
+  op->table = &HelperTask::table;
+  op->name = "help with a graph";
+  retain(run);
+  ::new (op->place()) HelperTask{&run, from};
+  core->submit(op);
+}
+
+void set_up_shared(GraphRun& run) {
+  GraphState& graph = *run.graph;
+  graph.ready.clear();
+  for (std::uint32_t i = graph.size(); i-- > 0;) {
+    graph.waiting[i].store(graph.before[i], std::memory_order_relaxed);
+    if (graph.before[i] == 0) graph.ready.push_back(i);
+  }
+  run.active = 1;
+}
+
+bool any_poison(const GraphState& graph) {
+  return std::any_of(graph.accesses.begin(), graph.accesses.end(), [](const AccessNode& access) {
+    const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
+    return access.var->poison || (fences && fences->failure());
+  });
+}
+
+}  // namespace
+
+void release(GraphRun* run) noexcept {
+  if (run->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete run;
+}
+
+bool join_launch(OpNode& op) noexcept {
+  if (!op.extra->graph) return false;
+  GraphState& graph = *op.extra->graph;
+  std::lock_guard guard(graph.lock);
+  OpNode* before = graph.after_last == op.sequence ? graph.last : nullptr;
+  graph.last = &op;
+  graph.after_last = op.sequence + op.numbers();
+  if (before) before->extra->then = &op;
+  return before != nullptr;
+}
+
+void launch_graph(OpNode* op, GraphRun& run) noexcept {
+  GraphState& graph = *run.graph;
+  const Scheduler scheduler = graph.core->options.scheduler;
+  run.op = op;
+  run.core = graph.core;
+  run.first = op->sequence;
+  run.check_errors = graph.async || any_poison(graph);
+  run.left = graph.size();
+  run.open = true;
+  run.began = graph_clock();
+  const int worker = this_thread_state.worker;
+  if (scheduler == Scheduler::naive || graph.ops.empty()) return run_in_order(run);
+  if (scheduler == Scheduler::fuzz) {
+    run.random =
+        std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
+  } else {
+    run.most = graph.core->workers();
+    run.serial = !graph.async && (graph.chain || run.most == 1 || graph.mode_tuner.serial());
+    if (run.serial) return run_alone(run, 0, worker);
+  }
+  set_up_shared(run);
+  if (std::unique_lock guard(run.lock); graph.ready.size() > 1 && wants_ticket(run)) {
+    guard.unlock();
+    submit_ticket(run, kNone);
+  }
+  run_shared(run, worker);
+}
+
+void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
+  GraphRun& run = *op->extra->launch;
+  GraphState& graph = *run.graph;
+  end_op(run, *op, std::move(thrown));
+  if (graph.core->options.scheduler == Scheduler::naive) {
+    retain(run);  // it may be over once the op is
+    // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+    run.left.fetch_sub(1, std::memory_order_seq_cst);
+    run.left.notify_all();
+    return release(&run);
+  }
+  {
+    // What is pushed here belongs to the launch.
+    const InsideOp inside(graph.core, run.op, this_thread_state.worker);
+    release_next(run, static_cast<std::uint32_t>(op->sequence - run.first), false);
+  }
+  if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
+}
+
+// Ops below the one limit are run by one thread, above the other by all. In between the better way is taken, and the
+// other tried again, soon at first: the first launch is a cold one.
+bool ModeTuner::serial() {
+  constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
+  constexpr std::uint32_t kRarely = 64;               // launches
+  if (busy_ == kUnknown) return false;                // ops may take seconds
+  if (busy_ > kLongOp) return false;
+  if (serial_ == kUnknown) return true;
+  if (serial_ < kShortOp) return true;
+  if (parallel_ == kUnknown) return false;
+  const bool alone_is_better = serial_ < parallel_;
+  if (++launches_ < until_probe_) return alone_is_better;
+  launches_ = 0;
+  until_probe_ = std::min(2 * until_probe_, kRarely);
+  return !alone_is_better;
+}
+
+// Whatever else the machine does only makes a launch longer: a better time is believed at once, a worse one slowly.
+void ModeTuner::ended(bool was_serial, double wall, double busy) {
+  double& known = was_serial ? serial_ : parallel_;
+  known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;
+  busy_ = busy;
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,75 @@
+#include "op/budget.h"
+
+#include "base/spin_lock.h"
+
+namespace heddle::detail {
+namespace {
+
+constexpr int kSpins = 200;  // looks for room before the thread goes to sleep
+
+}  // namespace
+
+bool Budget::add_op() noexcept {
+  std::size_t ops = ops_.load(std::memory_order_seq_cst);
+  do {
+    if (max_ops_ != 0 && ops >= max_ops_) return false;
+  } while (!ops_.compare_exchange_weak(ops, ops + 1, std::memory_order_seq_cst));
+  return true;
+}
+
+bool Budget::add_bytes(std::size_t bytes) noexcept {
+  if (max_bytes_ == 0 || bytes == 0) return true;
+  std::size_t held = bytes_.load(std::memory_order_seq_cst);
+  do {
+    if (held != 0 && (held > max_bytes_ || bytes > max_bytes_ - held)) return false;
+  } while (!bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_seq_cst));
+  return true;
+}
+
+bool Budget::fits(std::size_t bytes) noexcept {
+  if (!add_op()) return false;
+  if (add_bytes(bytes)) return true;
+  ops_.fetch_sub(1, std::memory_order_seq_cst);
+  return false;
+}
+
+bool Budget::try_take(std::size_t bytes) noexcept {
+  if (waiting_.load(std::memory_order_seq_cst) > 0) return false;
+  if (fits(bytes)) return true;
+  wake_first();  // it may have found no room while we had taken half of what we needed
+  return false;
+}
+
+void Budget::take(std::size_t bytes) {
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (try_take(bytes)) return;
+    cpu_relax();
+  }
+  std::condition_variable wake;
+  std::unique_lock lock(mutex_);
+  queue_.push_back(&wake);
+  waiting_.fetch_add(1, std::memory_order_seq_cst);
+  while (queue_.front() != &wake || !fits(bytes)) wake.wait(lock);
+  queue_.pop_front();
+  waiting_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!queue_.empty()) queue_.front()->notify_one();
+}
+
+void Budget::take_anyway(std::size_t bytes) noexcept {
+  ops_.fetch_add(1, std::memory_order_seq_cst);
+  if (max_bytes_ != 0) bytes_.fetch_add(bytes, std::memory_order_seq_cst);
+}
+
+void Budget::give_back(std::size_t bytes) noexcept {
+  ops_.fetch_sub(1, std::memory_order_seq_cst);
+  if (max_bytes_ != 0 && bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
+  wake_first();
+}
+
+void Budget::wake_first() noexcept {
+  if (waiting_.load(std::memory_order_seq_cst) == 0) return;
+  std::lock_guard guard(mutex_);
+  if (!queue_.empty()) queue_.front()->notify_one();
+}
+
+}  // namespace heddle::detail

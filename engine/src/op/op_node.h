@@ -1,0 +1,148 @@
+// An op in flight: one block of memory that holds header, access list, what only some ops need, and closure.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <string>
+
+#include <heddle/op_table.h>
+
+#include "base/submission_queue.h"
+#include "op/group.h"
+#include "op/var_state.h"
+#include "trace/trace.h"
+
+namespace heddle::detail {
+
+// What a blocked wait() and its op share.
+struct WaitState {
+  OpNode* resumes =
+      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
+  std::atomic<bool> entered{false};  // the wait op is queued on its var
+  std::atomic<std::uint32_t> done{0};
+  std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
+};
+
+struct GraphRun;
+struct GraphState;
+// What a push may ask for besides its vars.
+struct PushOptions {
+  std::shared_ptr<const GroupState> group;
+  std::int32_t priority = 0;
+  std::size_t bytes = 0;
+};
+
+// What an op has that is asynchronous, a wait, on a stream, or pushed with more than its access list.
+struct OpExtra {
+  EngineCore* core = nullptr;
+  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
+  std::atomic<std::uint32_t> parts{2};  // asynchronous: its function and its Completion, both have to end
+  bool dropped = false;                 // its Completion was destroyed unused
+  std::exception_ptr thrown;            // by the function
+  std::exception_ptr reported;          // by the Completion
+  std::shared_ptr<WaitState> wait;      // of OpKind::wait
+  StreamLane* on = nullptr;             // the op is issued there; null: it runs on the CPU
+  trace::Tick started = 0;              // for the trace: when its function was called; 0: not recorded
+  std::uint32_t lane = 0;               // and where
+  std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op
+  GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
+  GraphState* graph = nullptr;          // of a launch
+  OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
+  OpNode* holder =
+      nullptr;  // of such a next one: the first, whose accesses the vars know; freed with the last
+  PushOptions push_options;
+};
+
+// One cache line. `next` and `kind` are QueueNode's.
+struct OpNode : QueueNode {
+  OpNode() : QueueNode(OpKind::user) {}
+  bool prepared = false;  // the closure's place holds a PreparedState*, with one reference
+  bool alone = false;     // in a block of its own, see op_memory.h
+  static constexpr std::uint8_t kEpochOfEntry = 2;
+  std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
+  std::uint32_t access_count = 0;
+  const OpTable* table = nullptr;
+  const char* name = "op";
+  std::source_location where;
+  std::uint64_t sequence = 0;
+  OpExtra* extra = nullptr;
+  std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while it is being queued
+  std::uint32_t closure_at = 0;           // bytes from the start of this
+
+  AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
+  const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
+  void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
+  // For the trace: the op whose end made this one ready, from then on. All its accesses are granted: the first one's link
+  // is free to say so.
+  void set_released_by(std::uint64_t by) { accesses()[0].released_by = by + 1; }
+  std::uint64_t released_by() const {
+    return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
+  }
+  std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
+  const GroupState* group() const { return extra ? extra->push_options.group.get() : nullptr; }
+  std::int32_t priority() const { return extra ? extra->push_options.priority : 0; }
+  std::size_t bytes() const { return extra ? extra->push_options.bytes : 0; }
+  bool immediate() const { return extra && table && table->immediate; }
+  // Of no priority, nor immediate: one look for most.
+  bool plain() const { return !extra || (extra->push_options.priority == 0 && !immediate()); }
+  WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
+  OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
+  void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }
+};
+static_assert(sizeof(OpNode) == 64 && sizeof(AccessNode) % alignof(std::max_align_t) == 0);
+
+inline trace::TraceOp traced(const OpNode& op, std::uint32_t engine) {
+  return {op.name, op.where, engine, op.sequence, op.released_by()};
+}
+
+// An intrusive list of ops, first in, first out.
+struct ReadyList {
+  OpNode* head = nullptr;
+  OpNode* tail = nullptr;
+  std::size_t size = 0;
+  bool empty() const { return head == nullptr; }
+  void push_back(OpNode* op) {
+    op->set_next_ready(nullptr);
+    if (tail) {
+      tail->set_next_ready(op);
+    } else {
+      head = op;
+    }
+    tail = op;
+    ++size;
+  }
+  OpNode* pop_front() {
+    OpNode* op = head;
+    head = op->next_ready();
+    if (!head) tail = nullptr;
+    --size;
+    return op;
+  }
+};
+
+// A checked access list without repeats, and the closure that all its pushes share.
+struct PreparedState {
+  std::atomic<std::int64_t> refs{1};
+  const OpTable* table = nullptr;
+  void* closure = nullptr;
+  EngineCore* core = nullptr;
+  const char* name = "op";
+  std::source_location where;
+  std::unique_ptr<AccessNode[]> accesses;  // each holds a reference on its var
+  std::uint32_t access_count = 0;
+  bool has_push_options = false;  // its pushes need an OpExtra with these:
+  PushOptions push_options;
+};
+
+// Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.
+OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
+void* closure_of(OpNode* op) noexcept;
+struct Failure;
+void tell_skipped(OpNode* op, const Failure& why) noexcept;  // it is not going to run
+void destroy_closure(OpNode* op) noexcept;                   // or lets go of the prepared op
+void free_op(OpNode* op) noexcept;                           // after destroy_closure
+
+}  // namespace heddle::detail

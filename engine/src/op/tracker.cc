@@ -1,0 +1,178 @@
+#include "op/tracker.h"
+
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "core/core.h"
+#include "op/failure.h"
+#include "trace/trace.h"
+
+namespace heddle::detail {
+namespace {
+
+bool grant_at_once(VarState& var, const AccessNode& access) {
+  if (var.head || var.writer) return false;
+  if (!access.mutates) {
+    ++var.readers_running;
+    return true;
+  }
+  if (var.readers_running > 0) return false;
+  var.writer = &access;
+  return true;
+}
+
+void append(VarState& var, AccessNode& access) {
+  (var.tail ? var.tail->next : var.head) = &access;
+  var.tail = &access;
+}
+
+AccessNode* pop(VarState& var) {
+  AccessNode* access = var.head;
+  var.head = access->next;
+  if (!var.head) var.tail = nullptr;
+  access->next = nullptr;
+  return access;
+}
+
+// An op of one access waits for nothing else: no other thread counts it.
+void grant(AccessNode& access, std::uint64_t by, ReadyList& ready) {
+  access.granted = true;
+  OpNode& op = *access.op;
+  // acq_rel: whoever runs the op sees all that the ops before it on every var wrote.
+  if (op.access_count != 1 && op.waiting.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (by != trace::kNone) [[unlikely]]
+    op.set_released_by(by);
+  ready.push_back(&op);
+}
+
+void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
+  if (var.writer) return;
+  while (var.head && !var.head->mutates) {
+    ++var.readers_running;
+    grant(*pop(var), by, ready);
+  }
+  if (var.head && var.readers_running == 0) {
+    AccessNode* access = pop(var);
+    var.writer = access;
+    grant(*access, by, ready);
+  }
+}
+
+void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
+               ReadyList& ready) {
+  VarState& var = *access.var;
+  std::shared_ptr<const Failure> old;  // freed outside the lock
+  bool last;
+  {
+    std::lock_guard guard(var.lock);
+    if (access.mutates) {
+      if ((var.poison || failure) && !access.keeps_poison) {
+        old = std::move(var.poison);
+        var.poison = failure;
+      }
+      var.writer = nullptr;
+    } else {
+      --var.readers_running;
+    }
+    grant_next(var, by, ready);
+    last = var.dropped && var.idle();
+  }
+  if (last) delete &var;
+}
+
+class Search {
+ public:
+  void visit(OpNode* op) {
+    if (op && seen_.insert(op).second) open_.push_back(op);
+  }
+  OpNode* next() {
+    if (open_.empty()) return nullptr;
+    OpNode* op = open_.back();
+    open_.pop_back();
+    return op;
+  }
+  // The queued ops that have to let `access` go first and no other: what is behind them is found from them. So each
+  // access is looked at a bounded number of times, however long the queues are.
+  void visit_followers(const AccessNode& access) {
+    std::lock_guard guard(access.var->lock);
+    AccessNode* follower = access.granted ? access.var->head : access.next;
+    if (access.mutates) {
+      for (; follower; follower = follower->next) {
+        visit(follower->op);
+        if (follower->mutates) break;
+      }
+    } else {
+      while (follower && !follower->mutates) {
+        if (!passed_.insert(follower).second) return;  // another read of this group went on from here
+        follower = follower->next;
+      }
+      if (follower) visit(follower->op);
+    }
+  }
+
+ private:
+  std::unordered_set<const AccessNode*> passed_;
+  std::unordered_set<OpNode*> seen_;
+  std::vector<OpNode*> open_;
+};
+
+}  // namespace
+
+bool enter(OpNode& op) {
+  const std::uint32_t count = op.access_count;
+  AccessNode* const accesses = op.accesses();
+  op.waiting.store(count + 1, std::memory_order_relaxed);
+  std::uint32_t granted = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    AccessNode& access = accesses[i];
+    VarState& var = *access.var;
+    std::lock_guard guard(var.lock);
+    access.granted = grant_at_once(var, access);
+    if (access.granted) {
+      ++granted;
+    } else {
+      append(var, access);
+    }
+  }
+  if (granted == count) return true;
+  // With one access the op may be granted, run and gone by now.
+  if (count == 1) return false;
+  return op.waiting.fetch_sub(granted + 1, std::memory_order_acq_rel) == granted + 1;
+}
+
+void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
+  AccessNode* const accesses = op.accesses();
+  const std::uint64_t by = trace::on() ? op.sequence : trace::kNone;
+  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, by, ready);
+}
+
+void drop_var(VarState& var) noexcept {
+  bool last;
+  {
+    std::lock_guard guard(var.lock);
+    var.dropped = true;
+    last = var.idle();
+  }
+  if (last) delete &var;
+}
+
+bool depends(WaitState& target, OpNode& from, bool abandon, std::mutex& one_search) {
+  // One search at a time: a waiter that gives up ends its op, and another search must not be about to visit that.
+  std::lock_guard guard(one_search);
+  Search search;
+  search.visit(&from);
+  while (OpNode* op = search.next()) {
+    if (op->wait_state() == &target) {
+      if (abandon) target.resumes = nullptr;
+      return true;
+    }
+    for (std::uint32_t i = 0; i < op->access_count; ++i) search.visit_followers(op->accesses()[i]);
+    if (!op->extra) continue;
+    search.visit(op->extra->resumes);
+    if (op->extra->wait) search.visit(op->extra->wait->resumes);
+  }
+  return false;
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,41 @@
+// All vars of an engine that are alive, so that describe_pending() finds what waits. Nothing on an op's way touches it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "op/var_state.h"
+
+namespace heddle::detail {
+
+class VarRegistry {
+ public:
+  void add(VarState& var);  // gives it its number: of the vars that live at the same time, each has another
+  void remove(VarState& var) noexcept;
+
+  // Calls visit with each var; none is deleted meanwhile. A var's lock may be taken inside.
+  template <class Visit> void for_each(Visit visit) {
+    for (Shard& shard : shards_) {
+      std::lock_guard guard(shard.lock);
+      for (VarState* var : shard.vars) {
+        if (var) visit(*var);
+      }
+    }
+  }
+
+ private:
+  // Slots rather than a list of the vars themselves: those are on lines that other threads write.
+  struct alignas(64) Shard {
+    SpinLock lock;  // guards all below
+    std::vector<VarState*> vars;
+    std::vector<std::size_t> free;  // as large as vars, so that remove() allocates nothing
+    std::size_t frees = 0;
+  };
+  static constexpr std::size_t kShards = 16;
+  static std::size_t shard_of(const VarState& var);
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,55 @@
+// What is behind a Var: the queue of accesses that wait for it, and the error that poisons it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/spin_lock.h"
+#include "base/submission_queue.h"
+
+namespace heddle::detail {
+
+struct EngineCore;
+struct Failure;
+class FenceSet;
+struct OpNode;
+struct VarState;
+
+// One var of one op's access list. Lives in the op's memory.
+struct AccessNode {
+  OpNode* op;
+  VarState* var;
+  union {
+    AccessNode* next;           // in the var's queue
+    std::uint64_t released_by;  // see OpNode
+  };
+  bool reads;  // the op sees the old value: an error there skips it
+  bool mutates;
+  bool granted;               // guarded by var->lock
+  bool keeps_poison = false;  // mutates, but leaves the error to be as it is: a graph's ops see to that
+};
+
+// Two cache lines: threads that push use the first, threads that run ops the second.
+struct alignas(64) VarState : QueueNode {
+  explicit VarState(EngineCore* owner);
+  ~VarState();
+
+  EngineCore* const core;
+  std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
+  std::size_t number = 0;             // in the engine's VarRegistry
+
+  alignas(64) SpinLock lock;  // guards all below; but for the lock of a FenceSet nothing is locked inside it
+  bool dropped = false;       // no handle is left: whoever makes it idle deletes it
+  std::int32_t readers_running = 0;
+  const AccessNode* writer = nullptr;  // granted, and its op has not ended
+  AccessNode* head = nullptr;          // accesses not granted yet, in push order
+  AccessNode* tail = nullptr;
+  std::shared_ptr<const Failure> poison;
+  std::atomic<FenceSet*> fences{nullptr};  // of ops on streams: made for the first one; its own lock
+
+  bool idle() const { return !writer && readers_running == 0 && head == nullptr; }
+};
+
+}  // namespace heddle::detail

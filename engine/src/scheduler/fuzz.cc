@@ -1,0 +1,259 @@
+// One op at a time, but any ready one, picked by seed: schedules that a loaded machine would show once a year.
+// The ops of a program pushed by one thread run in an order that depends on the seed alone. Stepped host streams, and
+// those of cpu(i) that the engine makes are stepped, are moved here too, by the same seed.
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "core/core.h"
+#include "diagnostics/pending.h"
+#include "op/tracker.h"
+#include "stream/streams.h"
+
+namespace heddle::detail {
+namespace {
+
+class FuzzCore final : public EngineCore {
+ public:
+  explicit FuzzCore(const EngineOptions& engine_options)
+      : EngineCore(engine_options, true), random_(engine_options.seed) {}
+
+  // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
+  void submit(OpNode* op) override { submit_all(op, op); }
+
+  void submit_all(OpNode* first, OpNode* last) override {
+    std::unique_lock lock(mutex_);
+    const OpNode* parent = current_op();
+    for (OpNode *op = first, *next = nullptr;; op = next) {
+      next = op->next_ready();
+      op->epoch = parent ? parent->epoch : epoch_;
+      if (op->kind == OpKind::user) ++unfinished_[op->epoch];
+      const bool is_last = op == last;  // it may run and be gone
+      add_ready(op, lock);
+      if (is_last) break;
+    }
+    if (parent) tell();  // its thread may be one that only completes an op
+    if (running_ || parent) return;
+    if (random_() % 4 != 0) return;
+    for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
+    }
+  }
+
+  void wait(OpNode* wait_op) override {
+    std::shared_ptr<WaitState> state = wait_op->extra->wait;
+    OpNode* const current = current_op();
+    state->resumes = current;
+    std::unique_lock lock(mutex_);
+    add_ready(wait_op, lock);
+    if (current && !state->done && depends(*state, *current, true, one_search)) {
+      throw WouldDeadlock("op '" + std::string(current->name) +
+                          "' waits for a var that can only be ready after that op has ended");
+    }
+    while (!state->done) {
+      const bool acted = current ? act(lock, current, state.get()) : !running_ && act(lock);
+      if (!acted && !state->done) progress_.wait(lock);
+    }
+  }
+
+  void wait_all() override {
+    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    std::lock_guard one(wait_all_mutex_);
+    std::unique_lock lock(mutex_);
+    const std::uint8_t epoch = std::exchange(epoch_, epoch_ ^ 1);
+    while (unfinished_[epoch] > 0) {
+      const bool acted = !running_ && act(lock);
+      if (!acted && unfinished_[epoch] > 0) progress_.wait(lock);
+    }
+  }
+
+  void drop(VarState& var) noexcept override { drop_var(var); }
+
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+    const std::uint8_t epoch = op->epoch;
+    ReadyList ready;
+    settle(op, failure, ready);
+    failure.reset();
+    free_op(op);
+    std::lock_guard guard(mutex_);
+    add(ready);
+    --unfinished_[epoch];
+    tell();
+  }
+
+  void issued(OpNode* op) noexcept override {
+    ReadyList ready;
+    settle(op, nullptr, ready);
+    std::lock_guard guard(mutex_);
+    add(ready);
+  }
+
+  void ended(OpNode* op) noexcept override {
+    const std::uint8_t epoch = op->epoch;
+    free_op(op);
+    std::lock_guard guard(mutex_);
+    --unfinished_[epoch];
+    tell();
+  }
+
+  void resume(OpNode* op) noexcept override {
+    std::lock_guard guard(mutex_);
+    op->extra->resumes = nullptr;  // that one may have ended
+    ready_.push_back(op);
+    tell();
+  }
+
+  void wake_waiters() noexcept override {
+    std::lock_guard guard(mutex_);
+    tell();
+  }
+
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
+    std::lock_guard guard(mutex_);
+    const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
+    return std::make_unique<HostStream>(device, lane, of_seed);
+  }
+
+  void stop() noexcept override {
+    while (unfinished() > 0) wait_all();
+  }
+
+  std::int64_t in_flight() override { return unfinished(); }
+
+  void visit_pending(Pending& pending) override {
+    std::lock_guard guard(mutex_);
+    for (const OpNode* op : ready_) pending.see(*op, PendingState::ready);
+  }
+
+ private:
+  std::int64_t unfinished() {
+    std::lock_guard guard(mutex_);
+    return unfinished_[0] + unfinished_[1];
+  }
+
+  void tell() {
+    ++news_;
+    progress_.notify_all();
+  }
+
+  // Whoever adds may run nothing itself: those who wait have something to do now.
+  void add(ReadyList& ready) {
+    if (!ready.empty()) tell();
+    while (!ready.empty()) ready_.push_back(ready.pop_front());
+  }
+
+  void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
+    op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
+    const OpKind kind = op->kind;  // the op may run and be gone once it is entered
+    if (!enter(*op)) return;
+    ReadyList ready;
+    if (kind == OpKind::user) {
+      ready.push_back(op);
+    } else {
+      lock.unlock();  // it may call wake_waiters()
+      run_internal(op, ready);
+      lock.lock();
+    }
+    add(ready);
+  }
+
+  // One choice: runs a ready op, inside `below` one that `state` needs, or moves a stream. False if nothing can move.
+  bool act(std::unique_lock<std::mutex>& lock, OpNode* below = nullptr, WaitState* state = nullptr) {
+    const std::size_t streams = stepped();
+    const std::size_t choices = ready_.size() + streams;
+    if (streams > 0 && random_() % choices >= ready_.size() && step(lock)) return true;
+    OpNode* op = state ? pick_for(*state) : pick();
+    if (!op) {
+      const std::uint64_t old_news = news_;  // a step is made without the lock
+      return streams > 0 && (step(lock) || news_ != old_news);
+    }
+    run(op, lock, below);
+    return true;
+  }
+
+  std::size_t stepped() const {
+    const Streams* all = streams();
+    return all ? all->stepped() : 0;
+  }
+
+  // For a while always the same stream goes first if it can, and the same one last: were all moved evenly, no op would
+  // ever be far behind those of another stream. The work is that of no op: it is outside of all.
+  bool step(std::unique_lock<std::mutex>& lock) {
+    const bool nested = std::exchange(running_, true);
+    if (random_() % 32 == 0) first_stream_ = random_() % stepped();
+    const std::size_t first = first_stream_;
+    lock.unlock();
+    bool moved = false;
+    {
+      const InsideOp outside(this, nullptr, -1);
+      moved = streams()->step(first);
+    }
+    lock.lock();
+    running_ = nested;
+    if (moved) tell();
+    return moved;
+  }
+
+  OpNode* take(std::size_t at) {
+    std::swap(ready_[at], ready_.back());
+    OpNode* op = ready_.back();
+    ready_.pop_back();
+    return op;
+  }
+
+  // Nobody else would run the ops that are in the way.
+  void await_room(std::size_t bytes) override {
+    std::unique_lock lock(mutex_);
+    tell();  // others may have found no room because we had some for a moment, in vain
+    for (std::uint64_t old_news = news_; !budget_->try_take(bytes); old_news = news_) {
+      const bool acted = !running_ && act(lock);
+      if (!acted && news_ == old_news) progress_.wait(lock);  // room may have come while a stream was moved
+    }
+  }
+
+  void room_returned() noexcept override {
+    std::lock_guard guard(mutex_);
+    tell();
+  }
+
+  OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
+
+  // Inside an op: what the wait needs, if possible. Anything else that runs on top of the waiting op might wait for
+  // it in turn; but the wait may need an op's side effect that the engine does not know of.
+  OpNode* pick_for(WaitState& state) {
+    std::vector<std::size_t> needed;
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      if (depends(state, *ready_[i], false, one_search)) needed.push_back(i);
+    }
+    return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
+  }
+
+  void run(OpNode* op, std::unique_lock<std::mutex>& lock, OpNode* below = nullptr) {
+    const bool nested = std::exchange(running_, true);
+    op->extra->resumes = below;
+    lock.unlock();
+    execute(op, 0);
+    lock.lock();
+    running_ = nested;
+    tell();
+  }
+
+  std::mutex wait_all_mutex_;  // held by the one thread in wait_all; mutex_ may be locked inside
+  std::mutex mutex_;           // guards all below; a var's lock may be taken inside
+  std::condition_variable progress_;
+  std::uint64_t news_ = 0;  // how often progress_ was notified
+  std::mt19937_64 random_;
+  std::uint64_t sequence_ = 0;
+  std::vector<OpNode*> ready_;
+  std::size_t first_stream_ = 0;
+  std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
+  std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
+  bool running_ = false;                 // some thread runs ops
+};
+
+}  // namespace
+
+EngineCore* make_fuzz_core(const EngineOptions& options) { return new FuzzCore(options); }
+
+}  // namespace heddle::detail

@@ -1,0 +1,199 @@
+// The oracle: every op runs inside its push, in push order. Nothing is queued on vars, nothing runs at once.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/core.h"
+#include "stream/fence_set.h"
+#include "stream/stream_work.h"
+#include "stream/streams.h"
+
+namespace heddle::detail {
+namespace {
+
+// Threads that push are served one after the other. An op pushed inside an op runs when the outer one has ended,
+// as its push order says. An asynchronous op's push returns when its Completion was called: one that only a later
+// push would complete needs another scheduler.
+class NaiveCore final : public EngineCore {
+ public:
+  using EngineCore::EngineCore;
+
+  void submit(OpNode* op) override { submit_all(op, op); }
+
+  void submit_all(OpNode* first, OpNode* last) override {
+    if (current_op()) return queue(first, last);
+    std::unique_lock guard(mutex_, std::defer_lock);
+    if (!InStreamWork::here()) guard.lock();
+    // Who has the mutex may be waiting for this very work, now or soon.
+    while (!guard.owns_lock() && !guard.try_lock()) {
+      if (nest(first, last)) return;
+      std::this_thread::yield();
+    }
+    queue(first, last);
+    while (!nested_.empty()) {
+      OpNode* next = nested_.front();
+      nested_.pop_front();
+      run(next);
+    }
+  }
+
+  void wait(OpNode* wait_op) override {
+    VarState* var = wait_op->accesses()[0].var;
+    std::shared_ptr<WaitState> state = wait_op->extra->wait;
+    free_op(wait_op);
+    if (current_op()) {
+      run_nested_before(var);
+      state->poison = var->poison;
+    } else {
+      std::lock_guard guard(mutex_);
+      state->poison = var->poison;
+    }
+  }
+
+  void wait_all() override {
+    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
+  }
+
+  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+    for (std::uint32_t i = 0; i < op->access_count; ++i) {
+      VarState& var = *op->accesses()[i].var;
+      std::lock_guard guard(var.lock);  // error_of reads it at any time
+      const AccessNode& access = op->accesses()[i];
+      if (!access.mutates) continue;
+      if (!access.keeps_poison) var.poison = failure;
+      if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
+    }
+    failure.reset();
+    let_go(op);
+  }
+
+  void stop() noexcept override {}
+
+  // The ops that were pushed inside others are not counted before they run.
+  std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
+
+  void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
+  void ended(OpNode* op) noexcept override {
+    for (std::uint32_t i = 0; i < op->access_count; ++i) {
+      const AccessNode& access = op->accesses()[i];
+      if (!access.mutates) continue;
+      FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);  // op has left its own
+      std::shared_ptr<const Failure> failure = fences.failure();
+      {
+        std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+        access.var->poison.swap(failure);
+      }
+      fences.clear();
+    }
+    let_go(op);
+  }
+  void resume(OpNode* op) noexcept override { execute(op, 0); }
+
+  // Its work runs inside the push, as all else does.
+  std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
+    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
+    return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
+  }
+
+ private:
+  void let_go(OpNode* op) noexcept {
+    std::lock_guard guard(ended_mutex_);
+    op->waiting = 0;
+    ended_.notify_all();
+  }
+
+  void queue(OpNode* first, OpNode* last) {
+    for (OpNode* op = first;; op = op->next_ready()) {
+      for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
+      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
+      nested_.push_back(op);
+      if (op == last) return;
+    }
+  }
+
+  // What the work of a stream pushes is nested in the op that waits for it. False if none waits.
+  bool nest(OpNode* first, OpNode* last) {
+    std::lock_guard guard(ended_mutex_);
+    if (awaits_) queue(first, last);
+    return awaits_;
+  }
+
+  void run(OpNode* op) {
+    op->waiting = 1;
+    under_way_.fetch_add(1, std::memory_order_relaxed);
+    running_.push_back(op);
+    execute(op, 0);
+    move_streams(*op);
+    {
+      std::unique_lock lock(ended_mutex_);
+      awaits_ = true;
+      ended_.wait(lock, [&] { return op->waiting == 0; });
+      awaits_ = false;
+    }
+    running_.pop_back();
+    under_way_.fetch_sub(1, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::release(op->accesses()[i].var);
+    free_op(op);
+  }
+
+  // As in nest().
+  void move_streams(OpNode& op) {
+    Streams* const all = streams();
+    if (!all) return;
+    const InsideOp inside(this, &op, 0);
+    while (op.waiting != 0 && all->step(0)) {
+    }
+  }
+
+  static bool conflict(const OpNode& a, const OpNode& b) {
+    return std::any_of(a.accesses(), a.accesses() + a.access_count, [&](const AccessNode& x) {
+      return std::any_of(b.accesses(), b.accesses() + b.access_count,
+                         [&](const AccessNode& y) { return x.var == y.var && (x.mutates || y.mutates); });
+    });
+  }
+
+  static bool mutates(const OpNode& op, const VarState* var) {
+    return std::any_of(op.accesses(), op.accesses() + op.access_count,
+                       [&](const AccessNode& access) { return access.var == var && access.mutates; });
+  }
+
+  // Runs the nested ops that need not stay behind an op that is still running or behind one that must itself stay.
+  void run_nested_before(VarState* var) {
+    std::vector<OpNode*> before = running_;
+    for (auto at = nested_.begin(); at != nested_.end();) {
+      OpNode* op = *at;
+      if (std::any_of(before.begin(), before.end(), [&](OpNode* other) { return conflict(*op, *other); })) {
+        before.push_back(op);
+        ++at;
+      } else {
+        nested_.erase(at);
+        run(op);  // may change nested_
+        before = running_;
+        at = nested_.begin();
+      }
+    }
+    if (std::any_of(before.begin(), before.end(), [&](OpNode* op) { return mutates(*op, var); })) {
+      throw WouldDeadlock("op '" + std::string(running_.back()->name) +
+                          "' waits for a var that can only be ready after that op has ended");
+    }
+  }
+
+  std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<std::int64_t> under_way_{0};
+  std::mutex mutex_;              // held while any op runs; guards nested_ and running_
+  std::deque<OpNode*> nested_;    // pushed by the ops that are running, or about to run
+  std::vector<OpNode*> running_;  // the innermost last
+  std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended; and the next
+  bool awaits_ = false;           // the thread that has mutex_ waits for an op, and leaves nested_ to nest()
+  std::condition_variable ended_;
+};
+
+}  // namespace
+
+EngineCore* make_naive_core(const EngineOptions& options) { return new NaiveCore(options); }
+
+}  // namespace heddle::detail

@@ -1,0 +1,81 @@
+// Ops that may run, taken from the front.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "base/spin_lock.h"
+#include "op/op_node.h"
+
+namespace heddle::detail {
+
+class alignas(64) ReadyQueue {
+ public:
+  // Both empty `list`.
+  void push_back(ReadyList& list) {
+    std::lock_guard guard(lock_);
+    if (!ops_.tail) {
+      ops_ = list;
+    } else {
+      ops_.tail->set_next_ready(list.head);
+      ops_.tail = list.tail;
+      ops_.size += list.size;
+    }
+    publish(list);
+  }
+  void push_front(ReadyList& list) {
+    std::lock_guard guard(lock_);
+    if (ops_.head) {
+      list.tail->set_next_ready(ops_.head);
+      list.tail = ops_.tail;
+      list.size += ops_.size;
+    }
+    ops_ = list;
+    publish(list);
+  }
+
+  OpNode* take_one() {
+    if (empty()) return nullptr;
+    std::lock_guard guard(lock_);
+    if (ops_.empty()) return nullptr;
+    OpNode* op = ops_.pop_front();
+    size_.store(ops_.size, std::memory_order_relaxed);
+    return op;
+  }
+
+  // Takes up to `most` ops, at most half of them rounded up, in order.
+  void take(ReadyList& into, std::size_t most) {
+    if (empty()) return;
+    std::lock_guard guard(lock_);
+    for (std::size_t count = std::min(most, (ops_.size + 1) / 2); count > 0; --count) {
+      into.push_back(ops_.pop_front());
+    }
+    size_.store(ops_.size, std::memory_order_relaxed);
+  }
+
+  // Calls visit with each op until it returns false; none of them ends meanwhile.
+  template <class Visit> void for_each(Visit visit) const {
+    std::lock_guard guard(lock_);
+    for (const OpNode* op = ops_.head; op; op = op->next_ready()) {
+      if (!visit(*op)) return;
+    }
+  }
+
+  bool empty() const { return size_.load(std::memory_order_seq_cst) == 0; }
+
+ private:
+  void publish(ReadyList& list) {
+    list = {};
+    // seq_cst: whoever made the ops ready then looks for sleeping workers, who look here after they say that they sleep,
+    // see IdleWorkers.
+    size_.store(ops_.size, std::memory_order_seq_cst);
+  }
+
+  mutable SpinLock lock_;  // guards ops_
+  ReadyList ops_;
+  std::atomic<std::size_t> size_{0};
+};
+
+}  // namespace heddle::detail

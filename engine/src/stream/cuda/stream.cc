@@ -1,0 +1,190 @@
+// Streams and events of CUDA: every function is the call of its name, and what has to be said of its errors.
+//
+// After a kernel has failed, CUDA answers every call on that GPU with the same error until the process ends. So all ops
+// fail that were not known to be done, and those that come after them: no wrong value is ever taken for a right one,
+// but which op was the culprit is not known. CUDA_LAUNCH_BLOCKING=1 finds it.
+#include <cuda_runtime_api.h>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <heddle/error.h>
+
+#include "stream/gpu.h"
+#include "stream/stream_work.h"
+
+namespace heddle {
+namespace {
+
+Error error_of(cudaError_t status, const char* call, Device device) {
+  return Error(std::string(call) + " on " + device.to_string() + ": " + cudaGetErrorString(status));
+}
+
+void check(cudaError_t status, const char* call, Device device) {
+  if (status != cudaSuccess) throw error_of(status, call, device);
+}
+
+// What happens on the host between two recordings: functions that CUDA calls in their turn, and the first error.
+class Section {
+ public:
+  void fail(std::exception_ptr error) {
+    std::lock_guard guard(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  std::exception_ptr error() const {
+    std::lock_guard guard(mutex_);
+    return error_;
+  }
+  void launch(cudaStream_t stream, std::function<void()> fn, Device device) {
+    calls_.push_back({this, std::move(fn)});
+    check(cudaLaunchHostFunc(stream, run, &calls_.back()), "cudaLaunchHostFunc", device);
+  }
+
+ private:
+  struct Call {
+    Section* section;
+    std::function<void()> fn;
+  };
+  static void CUDART_CB run(void* call) {
+    const detail::InStreamWork inside;
+    auto& [section, fn] = *static_cast<Call*>(call);
+    try {
+      std::exchange(fn, nullptr)();
+    } catch (...) {
+      section->fail(std::current_exception());
+    }
+  }
+
+  mutable std::mutex mutex_;  // guards error_; nothing else is locked while it is held
+  std::exception_ptr error_;
+  std::deque<Call> calls_;  // a deque, for they must not move
+};
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(Device device) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags", device);
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  cudaEvent_t handle() const { return event_; }
+
+  // Keeps what ran before the recording before, until that recording is replaced: then it has all been called.
+  void recorded(std::unique_ptr<Section> section) {
+    section_ = std::move(section);
+    next_generation();
+  }
+  std::exception_ptr error() const { return section_->error(); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+  std::unique_ptr<Section> section_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(Device device, Lane lane) : Stream(device, lane), section_(std::make_unique<Section>()) {
+    begin();
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
+  }
+  ~CudaStream() override {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+
+  void enqueue(std::function<void()> fn) override {
+    if (!fn) throw InvalidArgument("enqueue: the function is empty");
+    section_->launch(stream_, std::move(fn), device());
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync", device());
+  }
+
+  void* native() const override { return stream_; }
+
+  void begin() override {
+    check(cudaSetDevice(device().index), "cudaSetDevice", device());
+    cudaGetLastError();  // of whatever this thread did before: it is not this op's
+  }
+
+  std::unique_ptr<Event> make_event() override {
+    check(cudaSetDevice(device().index), "cudaSetDevice", device());
+    return std::make_unique<CudaEvent>(device());
+  }
+
+  void record(Event& event) override {
+    // A kernel that could not be launched says so here and nowhere else.
+    if (const cudaError_t launch = cudaGetLastError(); launch != cudaSuccess) {
+      section_->fail(std::make_exception_ptr(error_of(launch, "a launch", device())));
+    }
+    auto& recorded = static_cast<CudaEvent&>(event);
+    auto next = std::make_unique<Section>();
+    if (const cudaError_t status = cudaEventRecord(recorded.handle(), stream_); status != cudaSuccess) {
+      cudaStreamSynchronize(stream_);
+      lost_.push_back(std::exchange(section_, std::move(next)));
+      throw error_of(status, "cudaEventRecord", device());
+    }
+    recorded.recorded(std::exchange(section_, std::move(next)));
+  }
+
+  bool can_wait_for(const Stream& other) const override {
+    return dynamic_cast<const CudaStream*>(&other) != nullptr;
+  }
+
+  void wait(Event& event, std::uint64_t generation) override {
+    // Were it recorded anew just now, this would wait for longer than it has to, but for nothing that could wait for
+    // this: all that the event stands for is enqueued already.
+    if (generation < event.generation()) return;
+    const cudaEvent_t handle = static_cast<CudaEvent&>(event).handle();
+    if (const cudaError_t status = cudaStreamWaitEvent(stream_, handle, 0); status != cudaSuccess) {
+      cudaEventSynchronize(handle);
+      throw error_of(status, "cudaStreamWaitEvent", device());
+    }
+  }
+
+  bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override {
+    if (generation < event.generation()) return true;
+    const auto& asked = static_cast<CudaEvent&>(event);
+    const cudaError_t status = cudaEventQuery(asked.handle());
+    if (status != cudaSuccess) cudaGetLastError();  // not to be found by whoever asks next on this thread
+    if (status == cudaErrorNotReady) return false;
+    error = asked.error();
+    if (!error && status != cudaSuccess) {
+      error = std::make_exception_ptr(error_of(status, "work enqueued", device()));
+    }
+    return true;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Section> section_;  // since the last recording
+  std::vector<std::unique_ptr<Section>>
+      lost_;  // after an error nobody says whether their functions are still called
+};
+
+}  // namespace
+
+int gpu_count() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return count;
+  cudaGetLastError();
+  int driver = 0;  // 0 where there is none, which is a machine without a GPU
+  const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
+  if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && no_driver)) return 0;
+  throw Error(std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status));
+}
+
+namespace detail {
+
+std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane) {
+  if (const int count = gpu_count(); device.index >= count) {
+    throw Error(device.to_string() + ": this machine has " + std::to_string(count) +
+                (count == 1 ? " GPU" : " GPUs"));
+  }
+  return std::make_unique<CudaStream>(device, lane);
+}
+
+}  // namespace detail
+}  // namespace heddle

@@ -1,0 +1,80 @@
+#include "stream/fence.h"
+
+#include <deque>
+#include <utility>
+
+#include "stream/event_pool.h"
+
+namespace heddle::detail {
+namespace {
+
+// One fence that gets done may let another one be done, and so on for as long as the program is: the calls line up
+// instead of nesting.
+void call_in_line(std::function<void()> fn) {
+  thread_local std::deque<std::function<void()>>* line = nullptr;
+  if (line) {
+    line->push_back(std::move(fn));
+    return;
+  }
+  std::deque<std::function<void()>> own;
+  line = &own;
+  fn();
+  for (; !own.empty(); own.pop_front()) own.front()();
+  line = nullptr;
+}
+
+}  // namespace
+
+// Takes fn over if the fence is not done.
+bool FenceState::calls_back(std::function<void()>& fn) {
+  std::lock_guard guard(mutex_);
+  if (done()) return false;
+  waiters_.push_back(std::move(fn));
+  return true;
+}
+
+void when_done(Fence&& fence, std::function<void()> fn) {
+  if (Fence own = std::move(fence); own->calls_back(fn)) return;
+  fn();
+}
+
+// `held` is shared by all who bring something: the last one empties it.
+void FenceState::arrive(Fence& held) {
+  // acq_rel: who settles sees what all the others brought, and that they are done with `held`.
+  if (held->to_come_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
+}
+
+void FenceState::settle(Fence self) {
+  {
+    std::vector<FailurePtr> inherited;
+    for (const Fence& read : self->reads_) {
+      if (read->failure()) inherited.push_back(read->failure());
+    }
+    self->reads_.clear();  // fences must not keep all their history alive
+    self->failure_ = std::exchange(self->outcome_, nullptr)(std::exchange(self->own_, nullptr), inherited);
+  }
+  self->pool_->give_back(self->event_);
+  std::vector<std::function<void()>> waiters;
+  {
+    std::lock_guard guard(self->mutex_);
+    self->done_->store(true, std::memory_order_release);
+    waiters.swap(self->waiters_);
+  }
+  self.reset();
+  for (std::function<void()>& waiter : waiters) call_in_line(std::move(waiter));
+}
+
+void when_all_done(std::vector<Dependency>&& dependencies, std::function<void()> fn) {
+  struct Countdown {
+    std::atomic<std::size_t> left;
+    std::function<void()> fn;
+  };
+  auto countdown = std::make_shared<Countdown>(dependencies.size() + 1, std::move(fn));
+  auto count = [countdown] {
+    if (countdown->left.fetch_sub(1, std::memory_order_acq_rel) == 1) countdown->fn();
+  };
+  for (const Dependency& dependency : std::exchange(dependencies, {})) dependency.fence->when_done(count);
+  count();
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,86 @@
+#include "stream/fence_set.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace heddle::detail {
+
+Fence FenceSet::WeakFence::pending() const {
+  if (done()) return nullptr;
+  Fence fence = fence_.lock();
+  // Gone since then: it was done before.
+  while (!fence && !done()) cpu_relax();
+  return fence;
+}
+
+void FenceSet::add_read(const Fence& fence) {
+  std::vector<Fence> seen;  // freed outside the lock
+  std::lock_guard guard(lock_);
+  for (WeakFence& read : reads_) {
+    const Fence& known = seen.emplace_back(read.pending());
+    if (known && known->stream() != fence->stream()) continue;
+    if (!known || known->ticket() < fence->ticket()) read = fence;
+    return;
+  }
+  reads_.push_back(fence);
+}
+
+void FenceSet::set_write(const Fence& fence) {
+  // The write comes after all of them, so they need not be remembered. Freed outside the lock.
+  std::vector<WeakFence> old_reads;
+  Fence old_write = fence;
+  std::lock_guard guard(lock_);
+  write_.swap(old_write);
+  reads_.swap(old_reads);
+}
+
+void FenceSet::clear() { set_write(nullptr); }
+
+void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) {
+  std::vector<Fence> dropped;  // freed outside the lock
+  std::lock_guard guard(lock_);
+  if (write_) {
+    const bool done = write_->done();
+    const bool failed = done && write_->failure();
+    if (!done || (failed && reads)) into.push_back({write_, reads});
+    if (done && !failed) dropped.push_back(std::move(write_));
+  }
+  auto add_pending = [&](const WeakFence& known) {
+    Fence fence = known.pending();
+    if (!fence) return false;
+    into.push_back({std::move(fence), false});
+    return true;
+  };
+  if (mutates) std::erase_if(reads_, [&](const WeakFence& read) { return !add_pending(read); });
+}
+
+FailurePtr FenceSet::failure() const {
+  std::lock_guard guard(lock_);
+  return write_ && write_->done() ? write_->failure() : nullptr;
+}
+
+// These free no fence: their callers hold locks.
+bool FenceSet::writing() const {
+  std::lock_guard guard(lock_);
+  return write_ && !write_->done();
+}
+
+bool FenceSet::busy() const {
+  std::lock_guard guard(lock_);
+  return (write_ && !write_->done()) ||
+         std::any_of(reads_.begin(), reads_.end(), [](const WeakFence& read) { return !read.done(); });
+}
+
+bool FenceSet::settled_in_child(FailurePtr& failure) const {
+  std::unique_lock lock(lock_, std::try_to_lock);
+  if (!lock || (write_ && !write_->done())) return false;
+  failure = write_ ? write_->failure() : nullptr;
+  return true;
+}
+
+std::size_t FenceSet::size() const {
+  std::lock_guard guard(lock_);
+  return reads_.size() + (write_ ? 1 : 0);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,88 @@
+#include "stream/issuer.h"
+
+#include <algorithm>
+
+#include "stream/poller.h"
+
+namespace heddle::detail {
+
+bool Issuer::can_wait_for(const std::vector<Dependency>& after) const {
+  return std::all_of(after.begin(), after.end(), [this](const Dependency& dependency) {
+    const FenceState& fence = *dependency.fence;
+    return fence.done() || fence.stream() == stream_.get() || stream_->can_wait_for(*fence.stream());
+  });
+}
+
+// Streams are in order, so one wait a stream is enough, and none for what was waited for before.
+std::vector<Fence> Issuer::newest_elsewhere(const std::vector<Dependency>& after) {
+  std::vector<Fence> newest;
+  for (const Dependency& dependency : after) {
+    const Fence& fence = dependency.fence;
+    if (fence->stream() == stream_.get() || fence->done()) continue;
+    auto on_its_stream = [&fence](const auto& waited) { return waited.first == fence->stream(); };
+    auto waited = std::find_if(waited_.begin(), waited_.end(), on_its_stream);
+    if (waited == waited_.end()) waited = waited_.insert(waited, {fence->stream(), 0});
+    if (fence->ticket() <= waited->second) continue;
+    waited->second = fence->ticket();
+    std::erase_if(newest, [&fence](const Fence& older) { return older->stream() == fence->stream(); });
+    newest.push_back(fence);
+  }
+  return newest;
+}
+
+std::exception_ptr Issuer::enqueue(const std::vector<Fence>& waits,
+                                   const std::function<void(Stream&)>& body) {
+  std::exception_ptr error;
+  auto attempt = [&error](auto step) {
+    try {
+      step();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  };
+  attempt([&] { stream_->begin(); });
+  // All of them, whatever fails: others rely on it that this op comes after what it was said to come after.
+  for (const Fence& fence : waits) attempt([&] { fence->before(*stream_); });
+  if (!error) attempt([&] { body(*stream_); });
+  return error;
+}
+
+Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
+                    Outcome outcome) {
+  Event* const event = events_.take(*stream_);
+  auto fence = std::make_shared<FenceState>(*stream_, ++tickets_, std::move(outcome));
+  for (const Dependency& dependency : after) {
+    if (dependency.read) fence->reads_.push_back(dependency.fence);
+  }
+  fence->pool_ = &events_;
+  fence->event_ = event;
+  fence->own_ = enqueue(newest_elsewhere(after), body);
+  bool recorded = true;
+  try {
+    stream_->record(*fence->event_);
+  } catch (...) {
+    if (!fence->own_) fence->own_ = std::current_exception();
+    recorded = false;  // and the work has ended
+  }
+  watch(fence, recorded);
+  return fence;
+}
+
+// noexcept: the work is under way, and without memory for these few bytes nobody would ever hear of its end.
+void Issuer::watch(const Fence& fence, bool recorded) noexcept {
+  fence->generation_ = fence->event_->generation();
+  const std::vector<Fence> reads = fence->reads_;  // the last of them to arrive clears the fence's
+  fence->to_come_.fetch_add(reads.size() + (recorded ? 1 : 0), std::memory_order_relaxed);
+  // A back end may keep what it has called back: the fence must not live for as long.
+  const auto held = std::make_shared<Fence>(fence);
+  for (const Fence& read : reads) read->when_done([held] { FenceState::arrive(*held); });
+  if (recorded) {
+    poller_->watch(*stream_, *fence->event_, fence->generation_, [held](const std::exception_ptr& error) {
+      if (error && !(*held)->own_) (*held)->own_ = error;
+      FenceState::arrive(*held);
+    });
+  }
+  FenceState::arrive(*held);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,74 @@
+// The streams of one engine.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <heddle/host_stream.h>
+
+#include "base/spin_lock.h"
+#include "op/op_node.h"
+#include "stream/issue_gate.h"
+#include "stream/issuer.h"
+#include "stream/poller.h"
+#include "trace/trace.h"
+
+namespace heddle::detail {
+
+// A stream as ops see it. Lives as long as the engine runs.
+struct StreamLane {
+  StreamLane(std::unique_ptr<Stream> stream, Poller& poller, bool is_shared, std::size_t its_number)
+      : issuer(std::move(stream), poller), shared(is_shared), number(its_number) {}
+  std::string name() const;  // "stream 0 (cpu(0), compute)"
+
+  // In a trace, where ops on a stream follow one another: an op that was issued at `issued` is done now.
+  void trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept;
+
+  Issuer issuer;
+  IssueGate<OpNode> gate;
+  const bool shared;         // whoever asks for its device and lane gets it
+  const std::size_t number;  // in the order in which they were made
+  StreamLane* next = nullptr;
+
+ private:
+  SpinLock trace_lock_;  // guards last_done_; nothing else is locked while it is held
+  trace::Tick last_done_ = 0;
+};
+
+// Thread-safe but for stop().
+class Streams {
+ public:
+  using Make = std::function<std::unique_ptr<Stream>()>;
+
+  Stream& add(std::unique_ptr<Stream> stream);
+  // The one of that device and lane; made by `make` at the first call.
+  Stream& shared(Device device, Lane lane, const Make& make);
+  // Null if the stream is not one of these.
+  StreamLane* find(const Stream& stream) const;
+
+  // For schedulers that move stepped host streams: how many there are, and one step of one of them, the first that has
+  // something to do from that number on. False if none has.
+  std::size_t stepped() const { return stepped_count_.load(std::memory_order_acquire); }
+  bool step(std::size_t first);
+
+  // Everything issued is done, and nobody will issue more.
+  void stop() noexcept;
+
+ private:
+  Stream& append(std::unique_ptr<Stream> stream, bool shared);
+  HostStream* stepped_at(std::size_t i) const;
+
+  Poller poller_;
+  mutable std::mutex mutex_;  // guards the two below; the making of a stream may lock what it likes inside
+  std::deque<StreamLane> lanes_;
+  std::vector<HostStream*> stepped_;
+  std::atomic<std::size_t> stepped_count_{0};
+  std::atomic<StreamLane*> newest_{nullptr};  // all lanes, for those who only look
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,152 @@
+#include "trace/trace.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+#include <unistd.h>
+
+#include "trace/trace_file.h"
+#include "trace/trace_recorder.h"
+
+namespace heddle::trace {
+namespace {
+
+constinit thread_local ThreadBuffer* buffer = nullptr;
+constinit thread_local std::uint32_t lane_of_thread = 0;
+
+// Tells the writer that this thread is gone. What statics record later on this thread gets a buffer that stays.
+struct AtThreadEnd {
+  ~AtThreadEnd() {
+    if (buffer) buffer->end_of_thread();
+    buffer = nullptr;
+  }
+};
+
+ThreadBuffer* make_buffer() noexcept {
+  thread_local AtThreadEnd at_thread_end;
+  (void)at_thread_end;
+  buffer = the_recorder().make_buffer();
+  return buffer;
+}
+
+// Straight into its place: a record that is put together elsewhere and copied costs twice as much.
+void append(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  ThreadBuffer* mine = buffer ? buffer : make_buffer();
+  if (!mine) return the_recorder().count_dropped();
+  Record* record = mine->place(start);
+  if (!record) return;
+  record->start = start;
+  record->end = end;
+  record->sequence = op.sequence;
+  record->other = op.released_by;
+  record->name = op.name;
+  record->file = op.where.file_name();
+  record->line = op.where.line();
+  record->lane = lane;
+  record->engine = op.engine;
+  record->kind = kind;
+  mine->commit();
+}
+
+std::string replaced(std::string path, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = path.find(what, at)) != std::string::npos; at += by.size())
+    path.replace(at, what.size(), by);
+  return path;
+}
+
+// %p is the process id, %r the rank.
+std::string with_numbers(const std::string& path) {
+  return replaced(replaced(path, "%p", std::to_string(::getpid())), "%r",
+                  std::to_string(std::max<std::int64_t>(0, rank_of_process())));
+}
+
+// One line to stderr if the trace is not what its reader would take it for.
+void say_what_is_missing(const TraceSummary& summary) noexcept {
+  if (summary.dropped == 0 && summary.error.empty()) return;
+  std::fprintf(stderr, "heddle: trace %s: %llu of %llu records are missing: %s\n", summary.path.c_str(),
+               static_cast<unsigned long long>(summary.dropped),
+               static_cast<unsigned long long>(summary.dropped + summary.records),
+               summary.error.empty() ? "they came faster than they could be written" : summary.error.c_str());
+}
+
+struct StopAtExit {
+  ~StopAtExit() {
+    try {
+      say_what_is_missing(stop());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "heddle: %s\n", error.what());
+    }
+  }
+};
+
+void stop_at_exit() noexcept { static StopAtExit at_exit; }
+
+}  // namespace
+
+void forget_thread_after_fork() noexcept {
+  recording.store(false, std::memory_order_relaxed);
+  buffer = nullptr;
+  lane_of_thread = 0;
+}
+
+std::uint32_t next_engine() noexcept {
+  static std::atomic<std::uint32_t> engines{0};
+  return engines.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::uint32_t this_thread_lane() noexcept {
+  if (lane_of_thread == 0) lane_of_thread = the_recorder().next_lane();
+  return lane_of_thread;
+}
+
+void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  append(Kind::op, lane, op, start, end);
+}
+
+void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  append(Kind::issue, lane, op, start, end);
+}
+
+void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  append(Kind::completed, lane, op, start, end);
+}
+
+void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept {
+  // Without the time, which would cost more than all the rest. One left over from an earlier trace does no harm.
+  append(Kind::edge, 0, {nullptr, {}, engine, to, from}, kNone, kNone);
+}
+
+void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start,
+            Tick end) noexcept {
+  append(Kind::wait, this_thread_lane(), {what, {}, engine, kNone, released_by}, start, end);
+}
+
+void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept {
+  const Tick time = now();
+  append(Kind::ready, this_thread_lane(), {nullptr, {}, engine, kNone, count}, time, time);
+}
+
+void start(const std::string& path, TraceOptions options) {
+  stop_at_exit();
+  the_recorder().start(with_numbers(path), options);
+}
+
+TraceSummary stop() { return the_recorder().stop(); }
+void flush() { the_recorder().flush(); }
+bool running() noexcept { return the_recorder().running(); }
+
+void start_from_environment() noexcept {
+  stop_at_exit();
+  if (!the_recorder().first_from_environment()) return;
+  const char* path = std::getenv("HEDDLE_TRACE");
+  if (!path || !*path) return;
+  try {
+    if (!running()) start(path);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "heddle: HEDDLE_TRACE: %s\n", error.what());
+  }
+}
+
+}  // namespace heddle::trace

@@ -1,0 +1,93 @@
+// Where records wait to be written: each thread appends to chunks of its own, one writer takes them from there.
+// No lock is taken but at the start of a chunk, and nothing is allocated but a slab of many chunks at a time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "trace/trace_record.h"
+
+namespace heddle::trace {
+
+inline constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
+inline constexpr std::uint32_t kChunkRecords = (kChunkBytes - 64) / sizeof(Record);
+
+struct Chunk {
+  std::atomic<std::uint32_t> count{0};  // records that may be read; the thread stores, the writer loads
+  std::uint32_t taken = 0;              // of them, read; the writer's
+  std::atomic<Chunk*> next{nullptr};    // once this one is full
+  alignas(64) Record records[kChunkRecords];
+};
+static_assert(sizeof(Record) == 64 && sizeof(Chunk) <= kChunkBytes);
+
+// The chunks of all threads. Memory that was used once stays for the next trace, but without pages.
+class ChunkPool {
+ public:
+  ChunkPool() = default;
+  ~ChunkPool();
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+  void set_limit(std::size_t bytes);
+  Chunk* take() noexcept;  // null: the limit is reached
+  void give(Chunk* chunk) noexcept;
+  void trim() noexcept;  // gives the pages of free chunks back to the system
+  bool is_half_full() noexcept;
+  std::size_t chunks() noexcept;
+
+ private:
+  bool grow() noexcept;
+  std::atomic<bool> exhausted_{false};  // so that threads whose records are dropped do not queue at the mutex
+  std::mutex mutex_;                    // guards all below; innermost
+  std::vector<void*> free_;
+  std::vector<void*> slabs_;
+  std::size_t chunks_ = 0, used_ = 0, limit_ = 0;  // in chunks: made, in use, that may be in use
+};
+
+// The records of one thread: that thread appends, one other thread at a time takes.
+class ThreadBuffer {
+ public:
+  ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
+
+  // Of the thread it belongs to: a place for a record that starts at `start`, then commit(); null if it is dropped.
+  Record* place(Tick start) noexcept {
+    return used_ < kChunkRecords ? &tail_->records[used_] : place_in_next_chunk(start);
+  }
+  void commit() noexcept {
+    // release: who sees the count sees the record.
+    tail_->count.store(++used_, std::memory_order_release);
+  }
+  void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
+
+  // Of the writer. Calls use(record) for at most a chunk of records. True if there is another chunk to look at.
+  template <class F> bool take(F&& use) {
+    const std::uint32_t count = head_->count.load(std::memory_order_acquire);
+    for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);
+    Chunk* next = count == kChunkRecords ? head_->next.load(std::memory_order_acquire) : nullptr;
+    if (!next) return false;
+    pool_.give(std::exchange(head_, next));
+    return true;
+  }
+  bool empty() const noexcept {
+    return head_->taken == head_->count.load(std::memory_order_acquire) &&
+           !head_->next.load(std::memory_order_acquire);
+  }
+  bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  Chunk* last_chunk() const { return head_; }  // to be given back once the thread has ended and all is taken
+  std::uint64_t take_dropped() noexcept;
+
+ private:
+  Record* place_in_next_chunk(Tick start) noexcept;
+  ChunkPool& pool_;
+  Chunk* tail_;
+  std::uint32_t used_ = 0;
+  std::uint64_t dropped_in_a_row_ = 0;
+  Tick dropped_since_ = 0;
+  std::atomic<std::uint64_t> dropped_{0};  // that take_dropped has not counted
+  Chunk* head_;
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace heddle::trace

@@ -1,0 +1,23 @@
+// Where the elements of an array lie in its storage.
+#pragma once
+
+#include <cstdint>
+
+#include <heddle/ndarray.h>
+
+namespace heddle::ndarray_detail {
+
+// Offsets of the first and last element in memory, both inclusive; of an array with at least one element.
+struct Extent {
+  std::int64_t first, last;
+};
+Extent extent_of(const NDArray& array);
+
+// Whether a and b may have an element in common: same storage, crossing extents.
+bool may_overlap(const NDArray& a, const NDArray& b);
+
+// Whether two elements of one array may share memory, as in a broadcast view. Sharp for slices, permutations and
+// broadcasts of contiguous arrays; of stranger strides it may say yes when the truth is no.
+bool overlaps_itself(const Shape& shape, const Strides& strides);
+
+}  // namespace heddle::ndarray_detail

@@ -1,0 +1,19 @@
+// Reading an array's values out to the caller.
+#pragma once
+
+#include <utility>
+
+#include <heddle/array_op.h>
+
+namespace heddle::ndarray_detail {
+
+// Pushes fn as an op that reads array, and blocks until it is done; rethrows what went wrong. As fn runs inside an
+// op, other threads may go on pushing ops that overwrite the array.
+template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
+  Engine& engine = array.engine();
+  const Var done = engine.new_var();
+  engine.push(std::forward<F>(fn), {.read = {array.var()}, .mutate = {done}, .name = name});
+  engine.wait(done);
+}
+
+}  // namespace heddle::ndarray_detail

@@ -1,0 +1,38 @@
+// Conversion of one element, defined for every value.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <heddle/half.h>
+
+namespace heddle::ndarray_detail {
+
+// How a bool is read from an array: memory nobody has written yet may hold any byte.
+struct BoolByte {
+  std::uint8_t bits;
+};
+
+// Floating to integer truncates; what lies beyond the range becomes its nearest end, NaN becomes 0. Integer to
+// integer keeps the low bits. To bool tests != 0.
+template <class To, class From> inline To convert(From x) {
+  if constexpr (std::is_same_v<From, BoolByte>) {
+    return static_cast<To>(x.bits != 0);
+  } else if constexpr (is_half_type<From>) {
+    return convert<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From{0};
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
+    // 2^n: the largest To itself may not be a number of the floating type
+    constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
+    if (x != x) return To{0};
+    if (x >= above) return std::numeric_limits<To>::max();
+    return x > below ? static_cast<To>(x) : std::numeric_limits<To>::min();
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace heddle::ndarray_detail

@@ -1,0 +1,38 @@
+// Rules of the elementwise operators: dtypes, shapes and the push, without gradients.
+#pragma once
+
+#include <heddle/elementwise.h>
+
+namespace heddle::operators_detail {
+
+// What an operator makes of its operands' common dtype.
+enum class Family {
+  arithmetic,  // keeps it
+  no_bool,     // keeps it, refuses bool
+  floating,    // computes in f64 unless it is floating
+  comparison,  // gives bool
+};
+
+struct Dtypes {
+  DType compute, result;
+};
+
+// NumPy's dtypes for a binary operator. Throws InvalidArgument, as for two scalars or undefined arrays.
+Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Operand& b);
+DType unary_dtype(const char* op, Family family, DType x);
+
+// The dtype of an array beside a scalar. Throws InvalidArgument for an integer that does not fit.
+DType weak_dtype(const char* op, DType array, Scalar scalar);
+
+// The operand outside the tape, as `dtype`, broadcast to `shape`.
+Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
+
+// The result shape of two operands. Throws InvalidArgument for two scalars.
+Shape binary_shape(const char* op, const Operand& a, const Operand& b);
+
+// Push the kernel named op on operands of any dtype and shape.
+NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result);
+NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes);
+void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y);
+
+}  // namespace heddle::operators_detail
