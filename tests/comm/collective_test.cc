@@ -1,4 +1,4 @@
-#include "collective.h"
+#include "core/collective.h"
 
 #include <cmath>
 #include <cstring>

@@ -13,7 +13,7 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
-#include "backend.h"
+#include "core/backend.h"
 #include "gate.h"
 #include "host/host_collectives.h"
 #include "host/host_group.h"
@@ -42,7 +42,7 @@ struct Boards {
   comm_detail::Segment segment;
 
   void write_wait(int rank, int which, const comm_detail::Counter& counter, int whom) const {
-    comm_detail::Wait& wait = segment.board(rank).waits[which];
+    comm_detail::Wait& wait = segment.rank_block(rank).waits[which];
     wait.target = 1;
     wait.whom = static_cast<std::uint32_t>(whom);
     wait.counter = segment.offset_of(counter);
@@ -152,7 +152,7 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     CHECK_THROWS_AS(collectives.run(call), CommAborted);
     ended = true;
   });
-  const comm_detail::Counter& naps = boards.segment.board(0).naps;
+  const comm_detail::Counter& naps = boards.segment.rank_block(0).naps;
   while (naps != 1) std::this_thread::yield();  // it waits for the other one
   theirs.give_up(comm_detail::Fault::aborted, 1, "enough");
   while (naps != 2) std::this_thread::yield();  // it has heard of it
@@ -176,18 +176,18 @@ TEST_CASE("what no memory can hold is refused, and what it can hold many ranks m
 TEST_CASE("ranks are stuck when all they wait for is, and not while one is writing down what it waits for") {
   const Boards boards(2);
   const comm_detail::Segment& segment = boards.segment;
-  boards.write_wait(0, 0, segment.board(1).phase, 1);
-  segment.board(0).naps = 1;
-  boards.write_wait(1, 0, segment.board(0).phase, 0);
+  boards.write_wait(0, 0, segment.rank_block(1).phase, 1);
+  segment.rank_block(0).naps = 1;
+  boards.write_wait(1, 0, segment.rank_block(0).phase, 0);
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   boards.write_wait(1, 1, segment.pipe(0, 1).head, 0);
-  segment.board(1).naps = 1;
+  segment.rank_block(1).naps = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{true, true});
   segment.pipe(0, 1).head = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.board(1).naps = 2;  // awake: it has just taken back the first
-  segment.board(1).waits[0].counter = 0;
+  segment.rank_block(1).naps = 2;  // awake: it has just taken back the first
+  segment.rank_block(1).waits[0].counter = 0;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }
 

@@ -12,7 +12,7 @@
 
 #include <heddle/communicator.h>
 
-#include "collective.h"
+#include "core/collective.h"
 #include "ranks.h"
 
 using namespace heddle;

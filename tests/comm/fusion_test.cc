@@ -1,5 +1,5 @@
 // Small reductions that go as one.
-#include "calls/fusion.h"
+#include "communicator/fusion.h"
 
 #include <deque>
 #include <memory>

@@ -21,10 +21,10 @@
 #include <heddle/default_engine.h>
 #include <heddle/launch_environment.h>
 
-#include "calls/pair_rendezvous.h"
-#include "meet/host_id.h"
-#include "meet/rendezvous_wire.h"
-#include "meet/survivors.h"
+#include "bootstrap/host_id.h"
+#include "bootstrap/rendezvous_wire.h"
+#include "bootstrap/survivors.h"
+#include "communicator/pair_rendezvous.h"
 #include "tcp/message.h"
 #include "tcp/neighbours.h"
 

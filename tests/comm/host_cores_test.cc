@@ -27,9 +27,9 @@ struct Memory {
     std::memset(bytes.get(), 0, Segment::bytes(ranks));
   }
   void comes(int rank, std::initializer_list<unsigned> cores) {
-    Board& board = segment.board(rank);
-    for (const unsigned core : cores) board.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64);
-    board.presence = Presence::there;
+    RankBlock& rank_block = segment.rank_block(rank);
+    for (const unsigned core : cores) rank_block.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64);
+    rank_block.presence = Presence::there;
   }
   std::unique_ptr<std::byte, decltype(&std::free)> bytes;
   Segment segment;
@@ -48,15 +48,15 @@ TEST_CASE("the cores of several ranks are those that any of them may use") {
   some.comes(0, {0, 1, 63});
   some.comes(1, {1, 64, 1023});
   some.comes(2, {64});
-  some.segment.board(2).presence = Presence::left;  // it has been there
+  some.segment.rank_block(2).presence = Presence::left;  // it has been there
   CHECK(cores_of_ranks(some.segment) == 5);
 }
 
 TEST_CASE("a rank says what its thread may run on") {
   Memory memory(1);
-  test::on_one_core([&] { say_cores(memory.segment.board(0)); });
-  memory.segment.board(0).presence = Presence::there;
+  test::on_one_core([&] { say_cores(memory.segment.rank_block(0)); });
+  memory.segment.rank_block(0).presence = Presence::there;
   CHECK(cores_of_ranks(memory.segment) == 1);
-  say_cores(memory.segment.board(0));  // this one is not held
+  say_cores(memory.segment.rank_block(0));  // this one is not held
   CHECK(cores_of_ranks(memory.segment) == usable_cores().by_affinity);
 }

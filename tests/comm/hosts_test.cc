@@ -10,9 +10,9 @@
 #include <doctest/doctest.h>
 
 #include "algorithms/algorithms.h"
+#include "net/ring_connection.h"
 #include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
-#include "wire/ring_connection.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

@@ -1,4 +1,4 @@
-#include "wire/interfaces.h"
+#include "net/interfaces.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "wire/key_files.h"
+#include "net/key_files.h"
 
 #include <filesystem>
 #include <string>

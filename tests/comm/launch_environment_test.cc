@@ -8,8 +8,8 @@
 #include <heddle/error.h>
 #include <heddle/launch_environment.h>
 
-#include "meet/ancestor.h"
-#include "meet/host_list.h"
+#include "bootstrap/ancestor.h"
+#include "bootstrap/host_list.h"
 
 using namespace heddle;
 

@@ -14,7 +14,7 @@
 
 #include <heddle/communicator.h>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 
 namespace heddle::test {
 

@@ -1,4 +1,4 @@
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,8 +20,8 @@
 
 #include <heddle/comm_error.h>
 
+#include "bootstrap/rendezvous_wire.h"
 #include "files.h"
-#include "meet/rendezvous_wire.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

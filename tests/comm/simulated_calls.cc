@@ -151,7 +151,7 @@ class SimulatedConnection final : public Connection {
   const int rank_, other_;
 };
 
-// What a tcp transport is, without its keeper and its sockets.
+// What a tcp transport is, without its control thread and its sockets.
 class SimulatedTransport final : public Transport {
  public:
   SimulatedTransport(Net& net, int rank)

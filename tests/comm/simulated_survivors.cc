@@ -7,7 +7,7 @@
 
 #include <heddle/comm_error.h>
 
-#include "meet/survivors.h"
+#include "bootstrap/survivors.h"
 #include "protocol_seeds.h"
 #include "simulation.h"
 
@@ -21,7 +21,7 @@ using Time = Simulation::Time;
 constexpr std::chrono::milliseconds kTimeout{10'000};
 constexpr auto kNews = 20ms;      // at most, until a word arrives
 constexpr auto kNotice = 2000ms;  // at most, until a rank knows that another one has died
-constexpr auto kMoment = 500ms;   // Line::wait
+constexpr auto kMoment = 500ms;   // ControlChannel::wait
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -83,7 +83,7 @@ class World {
   std::vector<std::vector<char>> gone;                // [for whom][who]
 };
 
-class SimulatedLine final : public Line {
+class SimulatedLine final : public ControlChannel {
  public:
   SimulatedLine(World& world, int rank) : world_(world), rank_(rank), newest_(at(world.size())) {}
   int rank() const override { return rank_; }

@@ -1,5 +1,5 @@
 // How survivors agree, with words that come late or not at all, and deaths at every point; and what stands on that.
-#include "meet/survivors.h"
+#include "bootstrap/survivors.h"
 
 #include <condition_variable>
 #include <deque>
@@ -95,7 +95,7 @@ class World {
   std::vector<int> dies_at_;  // after so many steps; -1: never
 };
 
-class WorldLine final : public Line {
+class WorldLine final : public ControlChannel {
  public:
   WorldLine(World& world, int rank)
       : world_(world), rank_(rank), newest_(static_cast<std::size_t>(world.size())), dead_(newest_.size()) {}

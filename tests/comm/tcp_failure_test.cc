@@ -312,7 +312,7 @@ TEST_CASE("tcp: a rank that never shows a sign of life is silent; one that does 
   CHECK(is("PeerSilent", with_impostor([](Mesh&) {}, {.timeout = 100ms})));
   const auto alive = with_impostor(
       [](Mesh& mesh) {
-        // As many signs as a keeper would give in several timeouts; each is looked at before the next is sent.
+        // As many signs as a control thread would give in several timeouts; each is looked at before the next is sent.
         std::byte sink[256];
         std::uint64_t number = 0;
         while (number < 20) {

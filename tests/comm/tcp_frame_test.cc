@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
+#include "net/socket.h"
 #include "tcp/frame.h"
-#include "wire/socket.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

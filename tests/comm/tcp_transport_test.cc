@@ -9,8 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include "net/connection.h"
 #include "thread_ranks.h"
-#include "wire/connection.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 #include "ranks.h"
 
 namespace heddle::test {

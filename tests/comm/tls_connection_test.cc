@@ -1,4 +1,4 @@
-#include "wire/tls_connection.h"
+#include "net/tls_connection.h"
 
 #include <array>
 #include <poll.h>

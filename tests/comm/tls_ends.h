@@ -11,9 +11,9 @@
 
 #include <heddle/comm_keys.h>
 
+#include "bootstrap/security.h"
 #include "files.h"
-#include "meet/security.h"
-#include "wire/tls_connection.h"
+#include "net/tls_connection.h"
 
 namespace heddle::test {
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 #include "tcp/mesh.h"
 #include "tcp/tcp_transport.h"
 #include "thread_ranks.h"

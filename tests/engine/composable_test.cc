@@ -127,8 +127,8 @@ TEST_CASE(
         {.mutate = {vars[i % vars.size()]}});
   }
   engine.wait_all();
-  // A machine that stands still for 20 ms looks like one where all seats' holders need what a waiting op has.
+  // A machine that stands still for 20 ms looks like one where all slots' holders need what a waiting op has.
   const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
-  CHECK(crowd.most() <= kWorkers + static_cast<int>(core.beyond_seats()));
+  CHECK(crowd.most() <= kWorkers + static_cast<int>(core.slot_timeouts()));
   CHECK(on_top == 0);
 }

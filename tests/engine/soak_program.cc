@@ -124,7 +124,7 @@ class Soak {
       case 2:
         return engine_.push_async(
             [this](heddle::RunContext&, heddle::Completion completion) {
-              elsewhere_.take(std::move(completion));
+              ready_without_slot_.take(std::move(completion));
             },
             {.mutate = {engine_.new_var()}, .name = "elsewhere"});
       case 3:
@@ -201,7 +201,7 @@ class Soak {
   heddle::Engine engine_;
   // Some of the asynchronous ops end with an error, or are dropped.
   std::uint64_t elsewhere_count_ = 0;
-  heddle::test::Elsewhere elsewhere_{[this](heddle::Completion& completion) {
+  heddle::test::Elsewhere ready_without_slot_{[this](heddle::Completion& completion) {
     const std::uint64_t count = ++elsewhere_count_;
     if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
     if (count % 64 != 1) completion.done();  // after fail() it does nothing; else it is dropped

@@ -31,7 +31,7 @@ class Pusher {
   static constexpr std::size_t kVars = 4;
 
   Pusher(Engine& engine, Elsewhere& elsewhere, const Var& common, std::uint64_t seed)
-      : engine_(engine), elsewhere_(elsewhere), common_(common), random_(seed) {
+      : engine_(engine), ready_without_slot_(elsewhere), common_(common), random_(seed) {
     for (Var& var : vars_) var = engine.new_var();
     given_up_.cancel();
   }
@@ -56,7 +56,7 @@ class Pusher {
         return engine_.push_async(
             [this, at](RunContext&, Completion completion) {
               ++values_[at];
-              elsewhere_.take(std::move(completion));
+              ready_without_slot_.take(std::move(completion));
             },
             {.read = {common_}, .mutate = {var}});
       case 3:
@@ -112,7 +112,7 @@ class Pusher {
   }
 
   Engine& engine_;
-  Elsewhere& elsewhere_;
+  Elsewhere& ready_without_slot_;
   const Var common_;
   std::mt19937_64 random_;
   Group doomed_, given_up_;

@@ -266,7 +266,7 @@ TEST_CASE("who waits hears of an op, pushed by another thread, that completes wh
   }
 }
 
-TEST_CASE("an op on the thread that waits for it has a seat again before it goes on") {
+TEST_CASE("an op on the thread that waits for it has a slot again before it goes on") {
   using namespace std::chrono_literals;
   const auto here = std::this_thread::get_id();
   int helped = 0;
@@ -297,12 +297,12 @@ TEST_CASE("an op on the thread that waits for it has a seat again before it goes
     engine.wait(var);
     engine.wait_all();
     const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
-    CHECK((!together || core.beyond_seats() > 0));
+    CHECK((!together || core.slot_timeouts() > 0));
   }
   CHECK(helped > 0);
 }
 
-TEST_CASE("an op holds a lock while it waits, and all seats are taken by ops that want it") {
+TEST_CASE("an op holds a lock while it waits, and all slots are taken by ops that want it") {
   for (int workers : {1, 2}) {
     Engine engine({.workers = workers});
     Var late = engine.new_var();

@@ -48,13 +48,13 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     at_rest(core);
     core.release();
   }
-  // Every thread of the crew leaves as a searcher, without a seat; nobody sleeps or thinks that he runs all short ops.
+  // Every thread of the thread pool leaves as a searcher, without a slot; nobody sleeps or thinks that he runs all short ops.
   void at_rest(heddle::detail::ThreadedCore& core) {
-    check(core.parking_.searchers_.load() == static_cast<int>(core.crew_.threads_.size()),
+    check(core.idle_workers_.searchers_.load() == static_cast<int>(core.pool_.threads_.size()),
           "searchers are miscounted");
-    check(core.parking_.sleepers_.load() == 0, "sleepers are miscounted");
-    check(core.seats_.all_free() && !core.crew_.wanted(), "a seat is lost");
-    check(!core.short_runner_.load(), "the short runner has gone and is still there");
+    check(core.idle_workers_.parked_count_.load() == 0, "sleepers are miscounted");
+    check(core.slots_.all_free() && !core.pool_.slot_wanted(), "a slot is lost");
+    check(!core.exclusive_worker_.load(), "the short worker has gone and is still there");
   }
   void set(heddle::EngineOptions&) {}
   void begin() {}
@@ -127,8 +127,8 @@ struct Async : Program<Async, 2, 1> {
       handed.wait(0);
       written.set(1);
       model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // while the function returns, or later
-      Completion mine = *std::exchange(completion, std::nullopt);
-      return mine.done();
+      Completion worker_context = *std::exchange(completion, std::nullopt);
+      return worker_context.done();
     }
     engine->push_async(
         [this](RunContext&, Completion given) {
@@ -145,7 +145,7 @@ struct Async : Program<Async, 2, 1> {
 };
 
 // The same with an op of another priority behind it, and nobody but a sleeping worker to run that.
-struct Urgent : Program<Urgent, 2, 1> {
+struct PriorityQueue : Program<PriorityQueue, 2, 1> {
   Var var;
   Plain<bool> ran{false};
   std::optional<Completion> completion;
@@ -190,7 +190,7 @@ struct Bounded : Program<Bounded, 2, 1> {
   }
 };
 
-// An op waits for another while there is one worker: a spare thread runs it, and gives the seat back.
+// An op waits for another while there is one worker: a spare thread runs it, and gives the slot back.
 struct NestedWait : Program<NestedWait, 1, 1, 1> {
   Var inner, outer;
   Plain<int> value, result;
@@ -211,7 +211,7 @@ struct NestedWait : Program<NestedWait, 1, 1, 1> {
   }
 };
 
-// Ops so short that one runner does them all, and one that is not.
+// Ops so short that one worker does them all, and one that is not.
 struct ShortOps : Program<ShortOps, 1, 2> {
   Var var;
   Plain<int> count;
@@ -315,7 +315,7 @@ struct Launches : Program<Launches, 1, 2> {
   }
 };
 
-// An op of a graph waits, perhaps goes on without a seat: what it made ready is left to others then.
+// An op of a graph waits, perhaps goes on without a slot: what it made ready is left to others then.
 struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   Var inner, var, last;
   Plain<int> value, result;
@@ -460,34 +460,34 @@ struct StreamError : Program<StreamError, 1, 1, 2> {
 
 int main(int argc, char** argv) {
   using model::random_program;
-  return model::run_models(
-      argc, argv,
-      {random_program<SharedVar<1>>("shared var, 1 worker"),
-       random_program<SharedVar<2>>("shared var, 2 workers"),
-       random_program<WaitAll<1, 2>>("wait_all"),
-       random_program<WaitAll<2, 1>>("wait_all by two"),
-       random_program<WaitAll<2, 2>>("wait_all by two, twice"),
-       random_program<WaitAllNested>("wait_all, nested"),
-       random_program<Async>("asynchronous"),
-       random_program<Urgent>("another priority"),
-       random_program<Bounded>("room for one op"),
-       random_program<NestedWait>("wait inside an op"),
-       random_program<ShortOps>("short ops"),
-       random_program<Loop>("parallel loop"),
-       random_program<Poison>("poison"),
-       random_program<Cancel>("cancelled group"),
-       random_program<Launches>("graph"),
-       random_program<WaitInGraph>("wait in a graph"),
-       random_program<OneBulk>("bulk"),
-       random_program<Streams<true, false>>("streams"),
-       random_program<Streams<true, true>>("streams, each alone"),
-       random_program<Streams<false, false>>("streams, polled"),
-       random_program<Readers<true>>("readers on one stream"),
-       random_program<Readers<false>>("readers on two streams"),
-       random_program<StreamError>("error on a stream")},
-      {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire", "announce store release",
-       "Urgent::publish store release", "ReadyQueue::publish store release",
-       "Parking::end_search fetch_sub acq_rel", "Seats::release fetch_add acq_rel",
-       "Group::cancel store relaxed", "release_next fetch_sub acquire", "Regions::leave fetch_sub acquire",
-       "FenceState::arrive fetch_sub acquire", "FenceState::settle store relaxed"});
+  return model::run_models(argc, argv,
+                           {random_program<SharedVar<1>>("shared var, 1 worker"),
+                            random_program<SharedVar<2>>("shared var, 2 workers"),
+                            random_program<WaitAll<1, 2>>("wait_all"),
+                            random_program<WaitAll<2, 1>>("wait_all by two"),
+                            random_program<WaitAll<2, 2>>("wait_all by two, twice"),
+                            random_program<WaitAllNested>("wait_all, nested"),
+                            random_program<Async>("asynchronous"),
+                            random_program<PriorityQueue>("another priority"),
+                            random_program<Bounded>("room for one op"),
+                            random_program<NestedWait>("wait inside an op"),
+                            random_program<ShortOps>("short ops"),
+                            random_program<Loop>("parallel loop"),
+                            random_program<Poison>("poison"),
+                            random_program<Cancel>("cancelled group"),
+                            random_program<Launches>("graph"),
+                            random_program<WaitInGraph>("wait in a graph"),
+                            random_program<OneBulk>("bulk"),
+                            random_program<Streams<true, false>>("streams"),
+                            random_program<Streams<true, true>>("streams, each alone"),
+                            random_program<Streams<false, false>>("streams, polled"),
+                            random_program<Readers<true>>("readers on one stream"),
+                            random_program<Readers<false>>("readers on two streams"),
+                            random_program<StreamError>("error on a stream")},
+                           {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
+                            "announce store release", "PriorityQueue::publish store release",
+                            "ReadyQueue::publish store release", "IdleWorkers::end_search fetch_sub acq_rel",
+                            "WorkerSlots::release fetch_add acq_rel", "Group::cancel store relaxed",
+                            "release_next fetch_sub acquire", "ParallelLoops::leave fetch_sub acquire",
+                            "FenceState::arrive fetch_sub acquire", "FenceState::settle store relaxed"});
 }

@@ -64,7 +64,7 @@ template <class Model> Program program(const char* name) {
           true};
 }
 
-// The command line of a model; see model.cc. `must_fail` names weakened sites, as "Submissions::push exchange acquire",
+// The command line of a model; see model.cc. `must_fail` names weakened sites, as "SubmissionQueue::push exchange acquire",
 // that the programs have to find.
 int run_models(int argc, char** argv, const std::vector<Program>& programs,
                const std::vector<std::string>& must_fail);

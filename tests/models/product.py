@@ -12,7 +12,7 @@ from pathlib import Path
 # file: [(pattern, replacement)], each to be found exactly once
 SMALLER = {
     "threaded.cc": [
-        (r"kDrained = 64\b", "kDrained = 2"),
+        (r"kEnterBatch = 64\b", "kEnterBatch = 2"),
         (r"kTick = 16\b", "kTick = 2"),
     ],
     "runner.h": [(r"kFairness = 64\b", "kFairness = 4")],
@@ -21,7 +21,7 @@ SMALLER = {
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
         (r"kMostApart = 64\b", "kMostApart = 2"),
         (r"kVain = 8\b", "kVain = 2"),
-        (r"kIdleNaps = 20\b", "kIdleNaps = 2"),
+        (r"kIdleRounds = 20\b", "kIdleRounds = 2"),
     ],
     "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
@@ -39,7 +39,7 @@ SMALLER = {
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
         (r"kOwn = 4\b", "kOwn = 1"),
     ],
-    "region.cc": [(r"spins < 2000\b", "spins < 2")],
+    "loop.cc": [(r"spins < 2000\b", "spins < 2")],
     "trace_buffer.h": [
         (r"std::size_t\{64\} << 10", "256"),
         (r"\(kChunkBytes - 64\) / sizeof\(Record\)", "2"),

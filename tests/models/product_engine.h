@@ -7,7 +7,7 @@
 #define std model_std
 #define private public  // models look at what is left when all is over
 #define thread_local
-#define mine mine_of[model::thread_index()]
+#define worker_context worker_contexts[model::thread_index()]
 #define this_thread_state this_thread_states[model::thread_index()]
 #define this_thread_blocked this_threads_blocked[model::thread_index()]
 #define __builtin_ia32_pause model::step
@@ -31,8 +31,8 @@ template <class Line> Line*& line_of_thread() { return lines_of<Line>[model::thr
 inline constinit std::atomic<std::uint32_t> forks{0};
 inline ForkMutex::ForkMutex() {}
 inline ForkMutex::ForkMutex(AroundEngines) {}
-inline WholeOverFork::WholeOverFork(Submissions& queue) : queue_(queue) {}
-inline WholeOverFork::~WholeOverFork() {}
+inline HeldDuringFork::HeldDuringFork(SubmissionQueue& queue) : queue_(queue) {}
+inline HeldDuringFork::~HeldDuringFork() {}
 
 struct EngineCore;
 inline EngineCore* make_naive_core(const EngineOptions&) { return nullptr; }
@@ -73,7 +73,7 @@ namespace heddle::detail {
 
 // A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
 inline void forget_threads() {
-  for (auto& one : ThreadedCore::mine_of) one = {};
+  for (auto& one : ThreadedCore::worker_contexts) one = {};
   for (auto& one : this_thread_states) one = {};
   for (auto& one : this_threads_blocked) one = 0;
   for (auto*& line : lines_of<std::deque<std::function<void()>>>) line = nullptr;
@@ -88,7 +88,7 @@ inline void forget_threads() {
 #undef std
 #undef private
 #undef thread_local
-#undef mine
+#undef worker_context
 #undef this_thread_state
 #undef this_thread_blocked
 #undef __builtin_ia32_pause

@@ -45,7 +45,7 @@ const char* name_of(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// "bool heddle::detail::Seats::take(heddle::detail::Seat*)" -> "Seats::take"
+// "bool heddle::detail::WorkerSlots::take(heddle::detail::WorkerSlot*)" -> "WorkerSlots::take"
 std::string short_name(std::string_view function) {
   function = function.substr(0, function.find('('));
   function = function.substr(function.rfind(' ') + 1);

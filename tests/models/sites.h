@@ -16,7 +16,7 @@ struct Site {
   unsigned line, column;
   Kind kind;
   rl::memory_order order;
-  std::string name() const;  // "Submissions::push exchange": stays the same when lines move
+  std::string name() const;  // "SubmissionQueue::push exchange": stays the same when lines move
 };
 
 // Which orders are weaker than `order` and legal for `kind`, strongest first.

@@ -1,4 +1,4 @@
-#include "kernel_table.h"
+#include "kernels/kernel_table.h"
 
 #include <doctest/doctest.h>
 

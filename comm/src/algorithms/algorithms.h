@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "transport.h"
+#include "core/transport.h"
 
 namespace heddle::comm_detail {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport.h"
+#include "core/transport.h"
 
 namespace heddle::comm_detail {
 

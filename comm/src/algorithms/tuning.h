@@ -3,7 +3,7 @@
 
 #include <heddle/cost_model.h>
 
-#include "meet/rendezvous.h"
+#include "bootstrap/rendezvous.h"
 
 namespace heddle::comm_detail {
 

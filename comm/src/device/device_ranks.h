@@ -8,7 +8,7 @@
 
 #include <heddle/stream.h>
 
-#include "collective.h"
+#include "core/collective.h"
 
 namespace heddle::comm_detail {
 

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <thread>
 
+#include "bootstrap/host_id.h"
 #include "device/stream_calls.h"
-#include "meet/host_id.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -33,7 +33,7 @@ class NcclBackend final : public TcpBackend {
       const auto deadline =
           std::chrono::steady_clock::now() + std::max<std::chrono::milliseconds>(timeout, kToConnect);
       while (ranks->busy()) {
-        if (transport().fate().failed()) transport().fate().raise();
+        if (transport().fault_state().failed()) transport().fault_state().raise();
         rendezvous.check();
         if (std::chrono::steady_clock::now() > deadline)
           throw CommError("NCCL has not connected the ranks in time");
@@ -52,11 +52,11 @@ class NcclBackend final : public TcpBackend {
 };
 
 // What a rank says of itself: a device's place on its host, or why it has none.
-struct Card {
+struct PeerInfo {
   std::string host{}, place{}, problem{};
   std::string text() const { return host + "\n" + place + "\n" + problem; }
-  static Card from(const std::string& text) {
-    Card card;
+  static PeerInfo from(const std::string& text) {
+    PeerInfo card;
     std::istringstream lines(text);
     std::getline(lines, card.host);
     std::getline(lines, card.place);
@@ -83,10 +83,10 @@ int choose_device(DeviceLibrary& library, int wanted, int local) {
 
 // All ranks find the same wrong, before any of them waits for one that does not join.
 void check_cards(const std::vector<std::string>& texts) {
-  std::vector<Card> cards;
+  std::vector<PeerInfo> cards;
   for (const std::string& text : texts) {
     const std::string rank = "rank " + std::to_string(cards.size());
-    const Card card = Card::from(text);
+    const PeerInfo card = PeerInfo::from(text);
     if (!card.problem.empty())
       throw CommError("the nccl back end needs a GPU for each rank; " + rank + ": " + card.problem);
     for (std::size_t other = 0; other < cards.size(); ++other) {
@@ -100,7 +100,7 @@ void check_cards(const std::vector<std::string>& texts) {
 
 // The device's index; throws what is wrong with any of the ranks.
 int agree_on_devices(Rendezvous& rendezvous, DeviceLibrary* library, int wanted) {
-  Card card{network_world()};
+  PeerInfo card{network_world()};
   const int local = local_rank(rendezvous, card.host);
   int index = -1;
   try {

@@ -52,7 +52,7 @@ void StreamCalls::end_ranks() noexcept {
   const std::lock_guard lock(ranks_mutex_);
   try {
     const auto deadline = Clock::now() + timeout_;
-    if (control_.fate().failed() && !std::exchange(aborted_, true)) ranks_->abort();
+    if (control_.fault_state().failed() && !std::exchange(aborted_, true)) ranks_->abort();
     if (!aborted_) ranks_->finish();
     while (!aborted_ && ranks_->busy()) {
       check();
@@ -65,7 +65,7 @@ void StreamCalls::end_ranks() noexcept {
 }
 
 void StreamCalls::check() const {
-  if (control_.fate().failed()) control_.fate().raise();
+  if (control_.fault_state().failed()) control_.fault_state().raise();
 }
 
 void StreamCalls::begin(DeviceCall& call) {
@@ -107,9 +107,9 @@ void StreamCalls::issue(DeviceCall& call, Stream& stream) {
 }
 
 void StreamCalls::give_up(const CallRecord& call, const char* what, const std::exception_ptr& why) {
-  if (control_.fate().failed()) return;
-  control_.fate().fail({Failure::Type::aborted, control_.rank(),
-                        name(control_.rank()) + what + call.to_string() + ": " + message_of(why)});
+  if (control_.fault_state().failed()) return;
+  control_.fault_state().fail({Failure::Type::aborted, control_.rank(),
+                               name(control_.rank()) + what + call.to_string() + ": " + message_of(why)});
 }
 
 std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr& failure) noexcept {
@@ -120,9 +120,9 @@ std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr
   std::exception_ptr error = failure;
   if (failure) give_up(call.what.record, " failed in ", failure);
   // An aborted call looks to its stream like any that has run.
-  if (!failure && control_.fate().failed()) {
+  if (!failure && control_.fault_state().failed()) {
     try {
-      control_.fate().raise();
+      control_.fault_state().raise();
     } catch (...) {
       error = std::current_exception();
     }
@@ -178,7 +178,7 @@ void StreamCalls::look(const CallRecord& oldest) {
   } catch (...) {
     give_up(oldest, " failed in ", std::current_exception());
   }
-  if (!control_.fate().failed()) return;
+  if (!control_.fault_state().failed()) return;
   aborted_ = true;
   ranks_->abort();
 }
@@ -190,7 +190,7 @@ void StreamCalls::look_for_leavers(const CallRecord& call) {
   bool left = false;
   int who = -1;
   for (int rank = 0; rank < control_.size() && !left; ++rank) {
-    if (!control_.fate().left(rank) || (!of_all && rank != call.root)) continue;
+    if (!control_.fault_state().left(rank) || (!of_all && rank != call.root)) continue;
     who = rank;
     left = !of_all || control_.latest_of(rank) < call.sequence;
   }
@@ -198,9 +198,9 @@ void StreamCalls::look_for_leavers(const CallRecord& call) {
   const auto now = Clock::now();
   if (left_since_ == Clock::time_point{}) left_since_ = now;
   if (!of_all && now - left_since_ < timeout_) return;
-  control_.fate().fail({Failure::Type::lost, who,
-                        name(who) + " left the communicator, while " + name(control_.rank()) +
-                            " waits for it in " + call.to_string()});
+  control_.fault_state().fail({Failure::Type::lost, who,
+                               name(who) + " left the communicator, while " + name(control_.rank()) +
+                                   " waits for it in " + call.to_string()});
 }
 
 }  // namespace heddle::comm_detail

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <thread>
 
-#include "call_numbers.h"
+#include "core/call_numbers.h"
+#include "core/recorder.h"
 #include "device/device_ranks.h"
-#include "recorder.h"
 #include "tcp/tcp_transport.h"
 
 namespace heddle::comm_detail {
@@ -66,7 +66,7 @@ class StreamCalls {
   const int index_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t history_ = 0;  // of the issuing thread
-  std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what fate() has
+  std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what fault state() has
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;
   // Of the watching thread: since when it knows that a partner has left, what it has told of and when.

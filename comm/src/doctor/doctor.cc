@@ -10,10 +10,10 @@
 #include <heddle/doctor.h>
 #include <heddle/launch_environment.h>
 
+#include "bootstrap/security.h"
 #include "doctor/doctor_checks.h"
-#include "meet/security.h"
-#include "wire/environment.h"
-#include "wire/interfaces.h"
+#include "net/environment.h"
+#include "net/interfaces.h"
 
 namespace heddle::comm_detail {
 namespace {

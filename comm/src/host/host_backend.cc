@@ -17,7 +17,7 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       numbers_(size, epoch, options.algorithm),
       line_(group_, options.timeout),
       survivors_(line_, options.timeout, epoch + 1),
-      keeper_([this] { keep_beating(); }) {}
+      control_thread_([this] { keep_beating(); }) {}
 
 HostBackend::~HostBackend() {
   {
@@ -25,7 +25,7 @@ HostBackend::~HostBackend() {
     closing_ = true;
   }
   closes_.notify_one();
-  keeper_.join();
+  control_thread_.join();
 }
 
 // A stopped process is told from one that computes by this thread alone.

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "algorithms/message_collectives.h"
-#include "backend.h"
-#include "call_numbers.h"
+#include "core/backend.h"
+#include "core/call_numbers.h"
 #include "host/host_collectives.h"
-#include "host/host_line.h"
+#include "host/host_control_channel.h"
 #include "host/pipe_transport.h"
 
 namespace heddle::comm_detail {
@@ -49,12 +49,12 @@ class HostBackend final : public Backend {
   PipeTransport pipes_;
   MessageCollectives messages_;
   CallNumbers numbers_;
-  HostLine line_;
+  HostControlChannel line_;
   Survivors survivors_;
   std::mutex mutex_;  // guards closing_
   std::condition_variable closes_;
   bool closing_ = false;
-  std::thread keeper_;  // says that this rank lives
+  std::thread control_thread_;  // says that this rank lives
 };
 
 }  // namespace heddle::comm_detail

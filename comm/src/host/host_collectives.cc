@@ -44,31 +44,31 @@ void HostCollectives::step() { group_.publish(group_.mine().phase, ++steps_); }
 
 void HostCollectives::all_have_done(std::uint64_t steps) {
   for (int other = 0; other < ranks_; ++other) {
-    if (other != rank_) group_.await(group_.segment().board(other).phase, steps, other);
+    if (other != rank_) group_.await(group_.segment().rank_block(other).phase, steps, other);
   }
 }
 
 const Arrival& HostCollectives::arrival(int rank, const Collective& call) const {
-  return group_.segment().board(rank).arrivals[call.record.sequence % 2];
+  return group_.segment().rank_block(rank).arrivals[call.record.sequence % 2];
 }
 
 const std::byte* HostCollectives::small_of(int rank, const Collective& call, std::size_t bytes) const {
   if (bytes <= kInline) return arrival(rank, call).payload;
-  return group_.segment().board(rank).small[call.record.sequence % 2];
+  return group_.segment().rank_block(rank).small[call.record.sequence % 2];
 }
 
 void HostCollectives::arrive(const Collective& call, const std::byte* small, std::size_t bytes) {
-  Board& board = group_.mine();
+  RankBlock& rank_block = group_.mine();
   const std::uint64_t sequence = call.record.sequence;
-  Arrival& here = board.arrivals[sequence % 2];
+  Arrival& here = rank_block.arrivals[sequence % 2];
   here.agreement = call.record.agreement;
   if (call.record.failed) {
     const std::size_t length = std::min(call.failure.size(), kText - 1);
-    char* text = board.failure[sequence % 2];
+    char* text = rank_block.failure[sequence % 2];
     std::memcpy(text, call.failure.data(), length);
     text[length] = '\0';
   } else {
-    copy_bytes(bytes <= kInline ? here.payload : board.small[sequence % 2], small, bytes);
+    copy_bytes(bytes <= kInline ? here.payload : rank_block.small[sequence % 2], small, bytes);
   }
   group_.publish(here.ticket, 2 * sequence + call.record.failed);
 }
@@ -99,7 +99,7 @@ void HostCollectives::remote_failure(const Collective& call) {
   for (int rank = ranks_; rank-- > 0;) {
     if (arrival(rank, call).ticket.load(std::memory_order_acquire) % 2 == 0) continue;
     first = rank;
-    text = group_.segment().board(rank).failure[call.record.sequence % 2];
+    text = group_.segment().rank_block(rank).failure[call.record.sequence % 2];
   }
   throw RemoteFailure(
       "rank " + std::to_string(first) + " has nothing to bring to " + call.record.to_string() + ": " + text,
@@ -272,8 +272,8 @@ struct Windows {
   std::size_t length(std::size_t bytes, std::size_t round) const {
     return std::min(each, bytes - begin(bytes, round));
   }
-  std::byte* place(Board& board, std::size_t round, std::size_t part) const {
-    return board.stage + ((first + round) % places * parts + part) * each;
+  std::byte* place(RankBlock& rank_block, std::size_t round, std::size_t part) const {
+    return rank_block.stage + ((first + round) % places * parts + part) * each;
   }
 };
 
@@ -295,7 +295,7 @@ void HostCollectives::reduce_staged(const Collective& call) {
   };
   const Windows windows = Windows::of(slice_of(0).count, static_cast<std::size_t>(ranks_), stage_turn_);
   const auto place = [&](int of, std::size_t round, int slice) {
-    return windows.place(group_.segment().board(of), round, static_cast<std::size_t>(slice));
+    return windows.place(group_.segment().rank_block(of), round, static_cast<std::size_t>(slice));
   };
   const auto window_of = [&](int slice, std::size_t round) {
     const Part all = slice_of(slice);
@@ -365,7 +365,8 @@ void HostCollectives::spread_staged(const Collective& call) {
     for (int from = 0; from < ranks_; ++from) {
       if (!gather && (from != call.record.root || from == rank_)) continue;
       std::byte* to = call.out + (gather ? static_cast<std::size_t>(from) * bytes : 0) + begin;
-      copy_bytes(to, from == rank_ ? call.in + begin : windows.place(group_.segment().board(from), round, 0),
+      copy_bytes(to,
+                 from == rank_ ? call.in + begin : windows.place(group_.segment().rank_block(from), round, 0),
                  windows.length(bytes, round));
     }
   };

@@ -12,9 +12,9 @@
 
 #include <heddle/usable_cores.h>
 
+#include "core/recorder.h"
 #include "host/host_cores.h"
 #include "host/stuck.h"
-#include "recorder.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -84,9 +84,9 @@ HostGroup::~HostGroup() {
 }
 
 void HostGroup::ring_bell(int other) const {
-  Board& board = segment_.board(other);
-  board.bell.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake(board.bell);
+  RankBlock& rank_block = segment_.rank_block(other);
+  rank_block.bell.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(rank_block.bell);
 }
 
 // Ranks that are bound to cores of their own are no crowd, though each of them may use fewer cores than there are ranks.
@@ -124,30 +124,30 @@ void HostGroup::await_any(const Alternatives& alternatives) {
 }
 
 void HostGroup::sleep(const Alternatives& alternatives) {
-  Board& board = mine();
+  RankBlock& rank_block = mine();
   for (int i = 0; i < alternatives.count; ++i) {
     const Awaited& awaited = alternatives.of[i];
-    board.waits[i].target.store(awaited.target, std::memory_order_release);
-    board.waits[i].whom.store(static_cast<std::uint32_t>(awaited.whom), std::memory_order_release);
-    board.waits[i].counter.store(segment_.offset_of(*awaited.counter), std::memory_order_release);
+    rank_block.waits[i].target.store(awaited.target, std::memory_order_release);
+    rank_block.waits[i].whom.store(static_cast<std::uint32_t>(awaited.whom), std::memory_order_release);
+    rank_block.waits[i].counter.store(segment_.offset_of(*awaited.counter), std::memory_order_release);
     pulses_[static_cast<std::size_t>(awaited.whom)].since = Clock::now();
   }
   looked_ = Clock::now();
-  const std::uint64_t nap = board.naps.load(std::memory_order_relaxed) + 1;
-  board.naps.store(nap, std::memory_order_release);
+  const std::uint64_t nap = rank_block.naps.load(std::memory_order_relaxed) + 1;
+  rank_block.naps.store(nap, std::memory_order_release);
   struct Awake {
-    Board& board;
+    RankBlock& rank_block;
     const std::uint64_t nap;
     ~Awake() {
       // Before anything else, and the waits after it: who sees one of them changed sees this.
-      board.naps.store(nap + 1, std::memory_order_release);
-      for (Wait& wait : board.waits) wait.counter.store(0, std::memory_order_release);
-      board.sleeping.store(0, std::memory_order_relaxed);
+      rank_block.naps.store(nap + 1, std::memory_order_release);
+      for (Wait& wait : rank_block.waits) wait.counter.store(0, std::memory_order_release);
+      rank_block.sleeping.store(0, std::memory_order_relaxed);
     }
-  } const awake{board, nap};
+  } const awake{rank_block, nap};
   for (auto next_look = Clock::now() + kNap;;) {
-    const std::uint32_t heard = board.bell.load(std::memory_order_seq_cst);
-    board.sleeping.store(1, std::memory_order_seq_cst);
+    const std::uint32_t heard = rank_block.bell.load(std::memory_order_seq_cst);
+    rank_block.sleeping.store(1, std::memory_order_seq_cst);
     for (int i = 0; i < alternatives.count; ++i) {
       if (alternatives.of[i].there()) return;
     }
@@ -156,12 +156,12 @@ void HostGroup::sleep(const Alternatives& alternatives) {
       look_around(alternatives);
       next_look = Clock::now() + kNap;
     }
-    futex_wait(board.bell, heard, kNap);
+    futex_wait(rank_block.bell, heard, kNap);
   }
 }
 
 bool HostGroup::alive(int rank) const {
-  return segment_.board(rank).presence.load(std::memory_order_acquire) == Presence::there &&
+  return segment_.rank_block(rank).presence.load(std::memory_order_acquire) == Presence::there &&
          !liveness_->ended(rank);
 }
 
@@ -173,7 +173,7 @@ void HostGroup::look_around(const Alternatives& alternatives) {
   for (int i = 0; i < alternatives.count; ++i) {
     const int whom = alternatives.of[i].whom;
     if (whom == rank_) continue;
-    const bool left = segment_.board(whom).presence.load(std::memory_order_acquire) == Presence::left;
+    const bool left = segment_.rank_block(whom).presence.load(std::memory_order_acquire) == Presence::left;
     if (!left && !liveness_->ended(whom)) {
       look_for_silence(whom);
       continue;
@@ -185,13 +185,13 @@ void HostGroup::look_around(const Alternatives& alternatives) {
              rank_name(rank_) + " waited for it in " + last_record(rank_).to_string() +
              "; its last call was " + last_record(whom).to_string());
   }
-  look_for_circle();
+  look_for_deadlock();
 }
 
 void HostGroup::look_for_silence(int whom) {
   if (!liveness_->beats()) return;
   Pulse& pulse = pulses_[static_cast<std::size_t>(whom)];
-  const std::uint64_t beat = segment_.board(whom).heartbeat.load(std::memory_order_relaxed);
+  const std::uint64_t beat = segment_.rank_block(whom).heartbeat.load(std::memory_order_relaxed);
   if (std::exchange(pulse.beat, beat) != beat) {
     pulse.since = Clock::now();
   } else if (Clock::now() - pulse.since > timeout_) {
@@ -202,7 +202,7 @@ void HostGroup::look_for_silence(int whom) {
   }
 }
 
-void HostGroup::look_for_circle() {
+void HostGroup::look_for_deadlock() {
   const std::vector<bool> stuck = stuck_ranks(segment_);
   if (!stuck[static_cast<std::size_t>(rank_)]) return;
   fail(Fault::mismatch, rank_, "the ranks wait for each other: " + calls_of(stuck));
@@ -220,71 +220,71 @@ std::string HostGroup::calls_of(const std::vector<bool>& ranks) const {
 void HostGroup::record(CallRecord& call) {
   check();
   call.nanoseconds = nanoseconds_now();
-  Board& board = mine();
-  const std::uint64_t count = board.recorded.load(std::memory_order_relaxed);
-  store_record(board.records[count % kRecords], call);
-  board.recorded.store(count + 1, std::memory_order_release);
+  RankBlock& rank_block = mine();
+  const std::uint64_t count = rank_block.recorded.load(std::memory_order_relaxed);
+  store_record(rank_block.records[count % kRecords], call);
+  rank_block.recorded.store(count + 1, std::memory_order_release);
 }
 
 void HostGroup::record_end(const CallRecord& call, bool failed) {
-  Board& board = mine();
+  RankBlock& rank_block = mine();
   CallRecord ended = call;
   ended.state = failed ? 2 : 1;
   // Only the word that has changed.
   constexpr std::size_t kWord = offsetof(CallRecord, state) / sizeof(std::uint64_t);
   std::uint64_t words[kWords];
   std::memcpy(words, &ended, sizeof words);
-  CallRecord& last = board.records[(board.recorded.load(std::memory_order_relaxed) - 1) % kRecords];
+  CallRecord& last = rank_block.records[(rank_block.recorded.load(std::memory_order_relaxed) - 1) % kRecords];
   std::atomic_ref(reinterpret_cast<std::uint64_t*>(&last)[kWord])
       .store(words[kWord], std::memory_order_relaxed);
 }
 
 CallRecord HostGroup::last_record(int rank) const {
-  const Board& board = segment_.board(rank);
-  const std::uint64_t count = board.recorded.load(std::memory_order_acquire);
-  return count ? load_record(board.records[(count - 1) % kRecords]) : CallRecord{};
+  const RankBlock& rank_block = segment_.rank_block(rank);
+  const std::uint64_t count = rank_block.recorded.load(std::memory_order_acquire);
+  return count ? load_record(rank_block.records[(count - 1) % kRecords]) : CallRecord{};
 }
 
 std::string HostGroup::flight_recorder() const {
   std::string text;
   for (int rank = 0; rank < size(); ++rank) {
-    const Board& board = segment_.board(rank);
-    const std::uint64_t count = board.recorded.load(std::memory_order_acquire);
+    const RankBlock& rank_block = segment_.rank_block(rank);
+    const std::uint64_t count = rank_block.recorded.load(std::memory_order_acquire);
     text += rank_name(rank) + ": " + std::to_string(count) + " calls\n";
     for (std::uint64_t i = count > kRecords ? count - kRecords : 0; i < count; ++i) {
-      text += line_of(load_record(board.records[i % kRecords]));
+      text += line_of(load_record(rank_block.records[i % kRecords]));
     }
   }
   return text;
 }
 
 void HostGroup::give_up(Fault fault, int rank, std::string_view why) noexcept {
-  FaultBoard& board = segment_.fault();
+  FaultBlock& rank_block = segment_.fault();
   Taken nobody = Taken::no;
-  if (board.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
+  if (rank_block.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
 }
 
 void HostGroup::declare(Fault fault, int rank, std::string_view why) noexcept {
-  FaultBoard& board = segment_.fault();
-  board.rank = rank;
+  FaultBlock& rank_block = segment_.fault();
+  rank_block.rank = rank;
   const std::size_t length = std::min(why.size(), kText - 1);
-  std::memcpy(board.text, why.data(), length);
-  board.text[length] = '\0';
-  board.fault.store(fault, std::memory_order_seq_cst);
+  std::memcpy(rank_block.text, why.data(), length);
+  rank_block.text[length] = '\0';
+  rank_block.fault.store(fault, std::memory_order_seq_cst);
   for (int other = 0; other < size(); ++other) ring_bell(other);
 }
 
 void HostGroup::throw_fault() const {
-  const FaultBoard& board = segment_.fault();
-  switch (board.fault.load(std::memory_order_acquire)) {
+  const FaultBlock& rank_block = segment_.fault();
+  switch (rank_block.fault.load(std::memory_order_acquire)) {
     case Fault::mismatch:
-      throw CommMismatch(board.text);
+      throw CommMismatch(rank_block.text);
     case Fault::lost:
-      throw PeerLost(board.text, board.rank);
+      throw PeerLost(rank_block.text, rank_block.rank);
     case Fault::silent:
-      throw PeerSilent(board.text, board.rank);
+      throw PeerSilent(rank_block.text, rank_block.rank);
     default:
-      throw CommAborted(board.text);
+      throw CommAborted(rank_block.text);
   }
 }
 
@@ -295,10 +295,10 @@ void HostGroup::fail(Fault fault, int rank, std::string_view why) {
     for (const auto end = Clock::now() + kLastWords; !given_up() && Clock::now() < end;) sched_yield();
     return given_up();
   };
-  FaultBoard& board = segment_.fault();
+  FaultBlock& rank_block = segment_.fault();
   Taken once = Taken::yes;
-  if (!listen() && board.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
-  if (!listen()) board.fault.store(fault, std::memory_order_seq_cst);
+  if (!listen() && rank_block.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
+  if (!listen()) rank_block.fault.store(fault, std::memory_order_seq_cst);
   throw_fault();
 }
 
@@ -314,11 +314,11 @@ HostGroup::Reaching::~Reaching() { mine_.store(0, std::memory_order_release); }
 
 void HostGroup::await_withdrawal() {
   for (int other = 0; other < size(); ++other) {
-    const Board& board = segment_.board(other);
-    std::uint64_t beat = board.heartbeat.load(std::memory_order_relaxed);
-    for (auto since = Clock::now(); other != rank_ && board.reaching.load(std::memory_order_seq_cst);) {
+    const RankBlock& rank_block = segment_.rank_block(other);
+    std::uint64_t beat = rank_block.heartbeat.load(std::memory_order_relaxed);
+    for (auto since = Clock::now(); other != rank_ && rank_block.reaching.load(std::memory_order_seq_cst);) {
       if (!alive(other) || (liveness_->beats() && Clock::now() - since > timeout_)) break;
-      if (const auto next = board.heartbeat.load(std::memory_order_relaxed); next != beat) {
+      if (const auto next = rank_block.heartbeat.load(std::memory_order_relaxed); next != beat) {
         beat = next;
         since = Clock::now();
       }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core_share.h"
+#include "core/core_share.h"
 #include "host/segment.h"
 
 namespace heddle::comm_detail {
@@ -43,7 +43,7 @@ class HostGroup {
   int rank() const { return rank_; }
   int size() const { return segment_.size(); }
   const Segment& segment() const { return segment_; }
-  Board& mine() const { return segment_.board(rank_); }
+  RankBlock& mine() const { return segment_.rank_block(rank_); }
 
   // Makes a counter of this rank's grow, and tells the ranks that sleep.
   void publish(Counter& counter, std::uint64_t value) {
@@ -108,7 +108,7 @@ class HostGroup {
     counter.store(value, std::memory_order_seq_cst);
   }
   void ring(int other) const {
-    if (segment_.board(other).sleeping.load(std::memory_order_seq_cst)) ring_bell(other);
+    if (segment_.rank_block(other).sleeping.load(std::memory_order_seq_cst)) ring_bell(other);
   }
   void ring_bell(int other) const;
   bool spin(const Alternatives& alternatives);
@@ -117,7 +117,7 @@ class HostGroup {
   void look_around(const Alternatives& alternatives);
   void look_for_silence(int whom);
   void declare(Fault fault, int rank, std::string_view why) noexcept;
-  void look_for_circle();
+  void look_for_deadlock();
   std::string calls_of(const std::vector<bool>& ranks) const;
 
   const Segment segment_;

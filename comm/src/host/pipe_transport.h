@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "core/transport.h"
 #include "host/host_group.h"
-#include "transport.h"
 
 namespace heddle::comm_detail {
 

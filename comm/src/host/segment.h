@@ -1,4 +1,4 @@
-// What ranks on one host share: a board for each rank, pipes between every two, and room for data on its way.
+// What ranks on one host share: a rank block for each rank, pipes between every two, and room for data on its way.
 //
 // Everything that one rank waits for is a counter of another that only grows. So a wait is a counter and a value, it can
 // be written down where others see it, and whether ranks wait for each other in a circle can be found out.
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collective.h"
+#include "core/collective.h"
 
 namespace heddle::comm_detail {
 
@@ -52,8 +52,8 @@ struct alignas(kLine) SurvivorBoard {
   Counter word[2][kSurvivorWord];
 };
 
-// All zero is a board that nobody has used.
-struct alignas(kLine) Board {
+// All zero is a rank block that nobody has used.
+struct alignas(kLine) RankBlock {
   std::atomic<std::uint32_t> bell;      // a futex: changes when the rank is to look again
   std::atomic<std::uint32_t> sleeping;  // it has to be rung
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
@@ -83,7 +83,7 @@ struct alignas(kLine) Pipe {
 enum class Fault : std::uint32_t { none, mismatch, lost, silent, aborted };
 enum class Taken : std::uint32_t { no, yes, again };  // again: the first taker has died or stopped over it
 
-struct alignas(kLine) FaultBoard {
+struct alignas(kLine) FaultBlock {
   std::atomic<Taken> taken;  // by the rank that writes the rest
   std::atomic<Fault> fault;  // written last
   std::int32_t rank;
@@ -96,15 +96,15 @@ class Segment {
   Segment(std::byte* base, int ranks) : base_(base), ranks_(static_cast<std::size_t>(ranks)) {}
   static std::size_t bytes(int ranks) {
     const auto n = static_cast<std::size_t>(ranks);
-    return sizeof(FaultBoard) + n * sizeof(Board) + n * n * sizeof(Pipe);
+    return sizeof(FaultBlock) + n * sizeof(RankBlock) + n * n * sizeof(Pipe);
   }
   int size() const { return static_cast<int>(ranks_); }
-  FaultBoard& fault() const { return *reinterpret_cast<FaultBoard*>(base_); }
-  Board& board(int rank) const {
-    return reinterpret_cast<Board*>(base_ + sizeof(FaultBoard))[static_cast<std::size_t>(rank)];
+  FaultBlock& fault() const { return *reinterpret_cast<FaultBlock*>(base_); }
+  RankBlock& rank_block(int rank) const {
+    return reinterpret_cast<RankBlock*>(base_ + sizeof(FaultBlock))[static_cast<std::size_t>(rank)];
   }
   Pipe& pipe(int from, int to) const {
-    auto* pipes = reinterpret_cast<Pipe*>(base_ + sizeof(FaultBoard) + ranks_ * sizeof(Board));
+    auto* pipes = reinterpret_cast<Pipe*>(base_ + sizeof(FaultBlock) + ranks_ * sizeof(RankBlock));
     return pipes[static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to)];
   }
   std::uint64_t offset_of(const Counter& counter) const {

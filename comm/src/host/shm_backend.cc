@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bootstrap/host_id.h"
 #include "host/host_backend.h"
-#include "meet/host_id.h"
-#include "wire/shared_memory.h"
+#include "net/shared_memory.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -130,7 +130,7 @@ class ProcessLiveness final : public Liveness {
   std::vector<Socket> files_;
 };
 
-struct Card {
+struct PeerInfo {
   int pid = 0, segment = -1, heap = -1;
   std::string world{};    // no spaces
   std::string problem{};  // this rank has no memory to share
@@ -138,8 +138,8 @@ struct Card {
     return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + world +
            " " + problem;
   }
-  static Card from(const std::string& text) {
-    Card card;
+  static PeerInfo from(const std::string& text) {
+    PeerInfo card;
     std::istringstream words(text);
     words >> card.pid >> card.segment >> card.heap >> card.world >> std::ws;
     std::getline(words, card.problem);
@@ -150,7 +150,7 @@ struct Card {
 // What this rank shares with the others.
 struct Own {
   Socket segment{}, heap{};
-  Card card;
+  PeerInfo card;
 };
 
 Own make_own(int rank, int size) {
@@ -173,11 +173,11 @@ Own make_own(int rank, int size) {
   return own;
 }
 
-std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards, const Socket& segment,
+std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<PeerInfo>& cards, const Socket& segment,
                                        Socket heap) {
   const int size = static_cast<int>(cards.size());
   for (int other = 0; other < size; ++other) {
-    const Card& card = cards[static_cast<std::size_t>(other)];
+    const PeerInfo& card = cards[static_cast<std::size_t>(other)];
     if (!card.problem.empty()) throw CommError("rank " + std::to_string(other) + ": " + card.problem);
     if (card.world == cards[0].world) continue;
     throw CommError("rank " + std::to_string(other) +
@@ -189,7 +189,7 @@ std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<Card>& cards,
       rank == 0 ? map_memory(segment, bytes) : map_memory_of(cards[0].pid, cards[0].segment, bytes);
   std::vector<std::shared_ptr<std::byte>> heaps;
   for (int other = 0; other < size; ++other) {
-    const Card& card = cards[static_cast<std::size_t>(other)];
+    const PeerInfo& card = cards[static_cast<std::size_t>(other)];
     heaps.push_back(other == rank ? nullptr : map_memory_of(card.pid, card.heap, kHeap));
   }
   std::shared_ptr<std::byte> own = map_memory(heap, kHeap);
@@ -206,15 +206,15 @@ std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids) {
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   const int rank = rendezvous.rank(), size = rendezvous.size();
   Own own = make_own(rank, size);
-  std::vector<Card> cards;
+  std::vector<PeerInfo> cards;
   for (const std::string& text : rendezvous.all_gather(own.card.to_string()))
-    cards.push_back(Card::from(text));
+    cards.push_back(PeerInfo::from(text));
   std::unique_ptr<Backend> backend;
   std::string problem;
   try {
     auto memory = map_all(rank, cards, own.segment, std::move(own.heap));
     std::vector<int> pids;
-    for (const Card& card : cards) pids.push_back(card.pid);
+    for (const PeerInfo& card : cards) pids.push_back(card.pid);
     backend = std::make_unique<HostBackend>("shm", rank, size, rendezvous.epoch(), std::move(memory),
                                             make_process_liveness(pids), options);
   } catch (const std::exception& error) {

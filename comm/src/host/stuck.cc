@@ -22,15 +22,15 @@ Seen look_at(const Wait& wait) {
 }
 
 // All waits of one nap or none: a rank that waits for either of two things, seen with only one of them, would look stuck.
-Waits look_at(const Board& board) {
-  const std::uint64_t nap = board.naps.load(std::memory_order_acquire);
-  const Waits seen{nap, {look_at(board.waits[0]), look_at(board.waits[1])}};
-  return nap % 2 == 1 && board.naps.load(std::memory_order_acquire) == nap ? seen : Waits{};
+Waits look_at(const RankBlock& rank_block) {
+  const std::uint64_t nap = rank_block.naps.load(std::memory_order_acquire);
+  const Waits seen{nap, {look_at(rank_block.waits[0]), look_at(rank_block.waits[1])}};
+  return nap % 2 == 1 && rank_block.naps.load(std::memory_order_acquire) == nap ? seen : Waits{};
 }
 
 std::vector<Waits> look_at_all(const Segment& segment) {
   std::vector<Waits> all;
-  for (int rank = 0; rank < segment.size(); ++rank) all.push_back(look_at(segment.board(rank)));
+  for (int rank = 0; rank < segment.size(); ++rank) all.push_back(look_at(segment.rank_block(rank)));
   return all;
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "collective.h"
-#include "failure.h"
+#include "core/collective.h"
+#include "core/failure.h"
 
 namespace heddle::comm_detail {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "collective.h"
-#include "failure.h"
-#include "tcp/circle_search.h"
+#include "core/collective.h"
+#include "core/failure.h"
+#include "tcp/deadlock_search.h"
 
 namespace heddle::comm_detail {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "meet/rendezvous.h"
-#include "meet/security.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/security.h"
+#include "net/connection.h"
 #include "tcp/frame.h"
-#include "wire/connection.h"
 
 namespace heddle::comm_detail {
 

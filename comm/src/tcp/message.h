@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
+#include "core/transport.h"
+#include "net/connection.h"
 #include "tcp/frame.h"
-#include "transport.h"
-#include "wire/connection.h"
 
 namespace heddle::comm_detail {
 

@@ -7,9 +7,9 @@
 
 #include <heddle/comm_error.h>
 
-#include "meet/host_id.h"
-#include "wire/ring_connection.h"
-#include "wire/shared_memory.h"
+#include "bootstrap/host_id.h"
+#include "net/ring_connection.h"
+#include "net/shared_memory.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -21,12 +21,12 @@ struct Pair {
 
 std::size_t bytes_of(int rank, int size) { return static_cast<std::size_t>(size - rank - 1) * sizeof(Pair); }
 
-struct Card {
+struct PeerInfo {
   int pid = 0, fd = -1;  // -1: no memory to share
   std::string host{};
   std::string to_string() const { return std::to_string(pid) + " " + std::to_string(fd) + " " + host; }
-  static Card from(const std::string& text) {
-    Card card;
+  static PeerInfo from(const std::string& text) {
+    PeerInfo card;
     std::istringstream words(text);
     words >> card.pid >> card.fd >> std::ws;
     std::getline(words, card.host);
@@ -34,10 +34,10 @@ struct Card {
   }
 };
 
-std::vector<int> numbers_of(const std::vector<Card>& cards) {
+std::vector<int> numbers_of(const std::vector<PeerInfo>& cards) {
   std::map<std::string, int> numbers;
   std::vector<int> hosts;
-  for (const Card& card : cards)
+  for (const PeerInfo& card : cards)
     hosts.push_back(numbers.try_emplace(card.host, static_cast<int>(numbers.size())).first->second);
   return hosts;
 }
@@ -48,10 +48,10 @@ class Neighbours {
 
   std::vector<int> meet(const std::string& name) {
     const int size = rendezvous_.size(), rank = rendezvous_.rank();
-    Card mine{getpid(), -1, name + "/" + memory_world()};
+    PeerInfo mine{getpid(), -1, name + "/" + memory_world()};
     if (rank + 1 < size) make_own(mine, bytes_of(rank, size));
     for (const std::string& text : rendezvous_.all_gather(mine.to_string()))
-      cards_.push_back(Card::from(text));
+      cards_.push_back(PeerInfo::from(text));
     const std::vector<int> hosts = numbers_of(cards_);
     const auto several = [&](int host) { return std::count(hosts.begin(), hosts.end(), host) > 1; };
     const bool one_host = hosts.back() == 0 && std::count(hosts.begin(), hosts.end(), 0) == size;
@@ -61,7 +61,7 @@ class Neighbours {
   }
 
  private:
-  void make_own(Card& mine, std::size_t bytes) {
+  void make_own(PeerInfo& mine, std::size_t bytes) {
     try {
       file_ = make_memory(bytes);
       own_ = map_memory(file_, bytes);
@@ -92,7 +92,7 @@ class Neighbours {
     }
   }
 
-  static std::shared_ptr<std::byte> map_of(const Card& card, std::size_t bytes) {
+  static std::shared_ptr<std::byte> map_of(const PeerInfo& card, std::size_t bytes) {
     try {
       return map_memory_of(card.pid, card.fd, bytes);
     } catch (const CommError&) {  // the system forbids it: they keep their sockets
@@ -109,7 +109,7 @@ class Neighbours {
 
   Rendezvous& rendezvous_;
   Mesh& mesh_;
-  std::vector<Card> cards_;
+  std::vector<PeerInfo> cards_;
   Socket file_;
   std::shared_ptr<std::byte> own_;
 };

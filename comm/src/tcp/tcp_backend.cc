@@ -1,9 +1,9 @@
 #include "tcp/tcp_backend.h"
 
 #include "algorithms/tuning.h"
-#include "meet/host_id.h"
+#include "bootstrap/host_id.h"
+#include "net/interfaces.h"
 #include "tcp/mpi_wires.h"
-#include "wire/interfaces.h"
 
 namespace heddle::comm_detail {
 namespace {

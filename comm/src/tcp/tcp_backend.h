@@ -4,9 +4,9 @@
 #include <heddle/cost_model.h>
 
 #include "algorithms/message_collectives.h"
-#include "backend.h"
-#include "call_numbers.h"
-#include "recorder.h"
+#include "core/backend.h"
+#include "core/call_numbers.h"
+#include "core/recorder.h"
 #include "tcp/tcp_transport.h"
 
 namespace heddle::comm_detail {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core_share.h"
-#include "tcp/keeper.h"
+#include "core/core_share.h"
+#include "tcp/control_thread.h"
 #include "tcp/mesh.h"
 #include "tcp/message.h"
 #include "tcp/neighbours.h"
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// How long the keeper may take to find out why a data connection has ended.
+// How long the control thread may take to find out why a data connection has ended.
 constexpr std::chrono::milliseconds kVerdict{1000};
 
 // How long another rank may take to say what it has called.
@@ -39,7 +39,7 @@ class TcpTransport final : public MeshTransport {
         key_(mesh.key),
         options_(options),
         hosts_(std::move(hosts)),
-        fate_(static_cast<int>(mesh.links.size())),
+        fault_state_(static_cast<int>(mesh.links.size())),
         watch_(mesh.rank, static_cast<int>(mesh.links.size())),
         counts_(mesh.links.size()),
         circles_(mesh.rank, counts_),
@@ -49,8 +49,9 @@ class TcpTransport final : public MeshTransport {
       peers_.push_back({std::move(link.data)});
       control.push_back(std::move(link.control));
     }
-    const Keeper::Self self{rank_, mesh.epoch, key_, options.timeout};
-    keeper_ = std::make_unique<Keeper>(self, std::move(control), fate_, Keeper::Waits{watch_, circles_});
+    const ControlThread::Self self{rank_, mesh.epoch, key_, options.timeout};
+    control_thread_ = std::make_unique<ControlThread>(self, std::move(control), fault_state_,
+                                                      ControlThread::Waits{watch_, circles_});
   }
 
   ~TcpTransport() override {
@@ -58,15 +59,15 @@ class TcpTransport final : public MeshTransport {
     for (Peer& peer : peers_) {
       if (peer.data) peer.data->finish_sending();
     }
-    keeper_.reset();
-    if (!fate_.failed()) await_delivery(deadline);
+    control_thread_.reset();
+    if (!fault_state_.failed()) await_delivery(deadline);
   }
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   std::string name() const override { return options_.name; }
   const std::vector<int>& hosts() const override { return hosts_; }
-  Line& line() override { return *keeper_; }
+  ControlChannel& line() override { return *control_thread_; }
 
   void begin(const CallRecord& call, const std::string& failure,
              std::span<const CallRecord> members) override {
@@ -80,15 +81,15 @@ class TcpTransport final : public MeshTransport {
   }
   std::uint8_t ahead() const override { return call_.ahead; }
 
-  Fate& fate() override { return fate_; }
+  FaultState& fault_state() override { return fault_state_; }
   void began(const CallRecord& call) override {
-    if (auto mismatch = watch_.began(call)) fate_.fail(*std::move(mismatch));
+    if (auto mismatch = watch_.began(call)) fault_state_.fail(*std::move(mismatch));
   }
-  void waits_in(const CallRecord& call) override { keeper_->tell_calls({&call, 1}); }
+  void waits_in(const CallRecord& call) override { control_thread_->tell_calls({&call, 1}); }
   std::uint64_t latest_of(int rank) override { return watch_.latest_of(rank); }
 
   void transfer(const Transfer& transfer) override {
-    if (fate_.failed()) fate_.raise();
+    if (fault_state_.failed()) fault_state_.raise();
     check(transfer);
     OutgoingMessage out;
     IncomingMessage in;
@@ -107,9 +108,9 @@ class TcpTransport final : public MeshTransport {
 
   void abort(const std::string& why) noexcept override {
     try {
-      fate_.fail({Failure::Type::aborted, rank_, comm_detail::name(rank_) + " aborted: " + why});
+      fault_state_.fail({Failure::Type::aborted, rank_, comm_detail::name(rank_) + " aborted: " + why});
     } catch (...) {  // no memory for the words
-      fate_.fail({Failure::Type::aborted, rank_});
+      fault_state_.fail({Failure::Type::aborted, rank_});
     }
   }
 
@@ -140,7 +141,7 @@ class TcpTransport final : public MeshTransport {
       const bool sent = !out.done() && send(transfer.to, out),
                  received = !in.done() && receive(transfer.from, in);
       if (out.done() && in.done()) return;
-      if (fate_.failed()) fate_.raise();
+      if (fault_state_.failed()) fault_state_.raise();
       if (sent || received) {
         waiting = false;
         nap = {};
@@ -199,24 +200,24 @@ class TcpTransport final : public MeshTransport {
 
   // Of the calls that went as one: whoever has called something else says so.
   void find_out_which() {
-    keeper_->tell_calls(members_);
+    control_thread_->tell_calls(members_);
     await_news(kAnswer, [] { return false; });
   }
 
-  // Until the keeper knows enough, for so long at most. Throws if that is a failure.
+  // Until the control thread knows enough, for so long at most. Throws if that is a failure.
   template <class Enough> void await_news(std::chrono::milliseconds most, Enough enough) {
     const auto deadline = Clock::now() + most;
-    while (!fate_.failed() && !enough() && Clock::now() < deadline) {
-      pollfd polled{fate_.caller_alarm().fd(), POLLIN, 0};
+    while (!fault_state_.failed() && !enough() && Clock::now() < deadline) {
+      pollfd polled{fault_state_.caller_alarm().fd(), POLLIN, 0};
       poll(&polled, 1, static_cast<int>(most.count()));
-      fate_.caller_alarm().quiet();
+      fault_state_.caller_alarm().quiet();
     }
-    if (fate_.failed()) fate_.raise();
+    if (fault_state_.failed()) fault_state_.raise();
   }
 
   [[noreturn]] void give_up(Failure failure) {
-    fate_.fail(std::move(failure));
-    fate_.raise();
+    fault_state_.fail(std::move(failure));
+    fault_state_.raise();
   }
 
   void to_oneself(const Transfer& transfer) {
@@ -241,11 +242,11 @@ class TcpTransport final : public MeshTransport {
     std::chrono::milliseconds patience = CallWatch::kPatience;
   };
 
-  // Until something can go on, or the keeper has news. -1: nothing to do there. `comes`: what is wanted of `from` has begun
+  // Until something can go on, or the control thread has news. -1: nothing to do there. `comes`: what is wanted of `from` has begun
   // to come.
   void sleep(int to, int from, bool comes, Nap& nap) {
-    if (to >= 0 && fate_.left(to)) give_up(left(to));
-    std::array<pollfd, 3> polled{{{fate_.caller_alarm().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
+    if (to >= 0 && fault_state_.left(to)) give_up(left(to));
+    std::array<pollfd, 3> polled{{{fault_state_.caller_alarm().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
     std::size_t streams = 1;
     for (const int other : {to, to == from ? -1 : from}) {
       if (other < 0) continue;
@@ -258,7 +259,7 @@ class TcpTransport final : public MeshTransport {
       circles_.moves();
     }
     // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
-    const bool bounded = from >= 0 && fate_.left(from);
+    const bool bounded = from >= 0 && fault_state_.left(from);
     circles_.sleeps(call_, comes ? -1 : from, to);
     int ready = 0;
     for (;;) {
@@ -268,7 +269,7 @@ class TcpTransport final : public MeshTransport {
     }
     circles_.wakes();
     if (ready == 0 && bounded) give_up(left(from));
-    if (polled[0].revents) fate_.caller_alarm().quiet();
+    if (polled[0].revents) fault_state_.caller_alarm().quiet();
   }
 
   int patience(bool bounded, const Nap& nap) const {
@@ -276,12 +277,12 @@ class TcpTransport final : public MeshTransport {
     return static_cast<int>(bounded ? options_.timeout.count() : std::max(left, 0ms).count());
   }
 
-  // Asleep: the keeper is to find this rank so. It does not answer, and may come too late, so later once more.
+  // Asleep: the control thread is to find this rank so. It does not answer, and may come too late, so later once more.
   void tell(Nap& nap) {
     nap.patience = std::min(2 * nap.patience, kMostPatience);
     nap.tell = Clock::now() + nap.patience;
-    if (is_of_all(call_) && !std::exchange(told_, true)) keeper_->tell_calls(members_);
-    keeper_->look_for_circle();
+    if (is_of_all(call_) && !std::exchange(told_, true)) control_thread_->tell_calls(members_);
+    control_thread_->look_for_deadlock();
   }
 
   Failure left(int rank) const {
@@ -290,10 +291,10 @@ class TcpTransport final : public MeshTransport {
                 " waits for it in " + call_.to_string()};
   }
 
-  // The data connection has ended. Only the keeper knows whether the rank has left or is lost.
+  // The data connection has ended. Only the control thread knows whether the rank has left or is lost.
   [[noreturn]] void find_out_why(int rank) {
-    await_news(kVerdict, [&] { return fate_.left(rank); });
-    if (fate_.left(rank)) give_up(left(rank));
+    await_news(kVerdict, [&] { return fault_state_.left(rank); });
+    if (fault_state_.left(rank)) give_up(left(rank));
     give_up({Failure::Type::lost, rank,
              comm_detail::name(rank) + " has ended its connection with " + comm_detail::name(rank_)});
   }
@@ -315,14 +316,14 @@ class TcpTransport final : public MeshTransport {
   std::vector<CallRecord> members_;  // that go as this one; itself if it goes alone
   bool told_ = false;                // to the others, that this rank waits in it
   Missing missing_;                  // of this call
-  Fate fate_;
+  FaultState fault_state_;
   CallWatch watch_;
   std::vector<MessageCounts> counts_;  // by rank; written by the caller alone, while it does not sleep
-  CircleSearch circles_;
+  DeadlockSearch circles_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;
-  std::unique_ptr<Keeper> keeper_;
+  std::unique_ptr<ControlThread> control_thread_;
 };
 
 }  // namespace

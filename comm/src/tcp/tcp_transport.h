@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "meet/rendezvous.h"
-#include "meet/security.h"
-#include "meet/survivors.h"
-#include "tcp/fate.h"
-#include "transport.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/security.h"
+#include "bootstrap/survivors.h"
+#include "core/transport.h"
+#include "tcp/fault_state.h"
 
 namespace heddle::comm_detail {
 
@@ -36,11 +36,11 @@ struct TcpOptions {
 
 class MeshTransport : public Transport {
  public:
-  virtual Line& line() = 0;  // over the control connections, which outlive a failure
+  virtual ControlChannel& line() = 0;  // over the control connections, which outlive a failure
 
   // For calls whose data go another way, from any thread: what the ranks know of each other, that this rank begins a
   // call, that it has been in one for some time, and the latest such call of another rank.
-  virtual Fate& fate() = 0;
+  virtual FaultState& fault_state() = 0;
   virtual void began(const CallRecord& call) = 0;
   virtual void waits_in(const CallRecord& call) = 0;
   virtual std::uint64_t latest_of(int rank) = 0;

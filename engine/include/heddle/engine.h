@@ -22,13 +22,13 @@
 #include <type_traits>
 #include <utility>
 
-#include <heddle/carrier.h>
 #include <heddle/default_engine.h>
 #include <heddle/device.h>
 #include <heddle/engine_options.h>
 #include <heddle/error.h>
 #include <heddle/op.h>
 #include <heddle/op_table.h>
+#include <heddle/progress_source.h>
 #include <heddle/var.h>
 
 namespace heddle {
@@ -97,7 +97,7 @@ class Engine {
   void wait_all();
 
   // Threads that wait here help it from now on, until it is gone. With the schedulers naive and fuzz nobody does.
-  void add_carrier(std::weak_ptr<Carrier> carrier);
+  void add_progress_source(std::weak_ptr<ProgressSource> progress_source);
 
   // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen. Throws
   // InvalidArgument, as wait and clear_error do, for an empty var or another engine's.

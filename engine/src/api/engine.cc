@@ -136,8 +136,8 @@ bool has_wishes(const Access& access) {
                         " to " + std::to_string(kMostPriority));
 }
 
-[[gnu::noinline]] void set_wishes(Wishes& wishes, const Access& access) {
-  wishes = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
+[[gnu::noinline]] void set_wishes(PushOptions& push_options, const Access& access) {
+  push_options = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
 }
 
 // As allocate_op, for an op of a user.
@@ -223,11 +223,11 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_capture(core_);
   check_vars(access, core_);
-  const bool wishful = has_wishes(access);
-  if (wishful) check_wishes(access);
+  const bool has_push_options = has_wishes(access);
+  if (has_push_options) check_wishes(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
-                                  table->extra || wishful, access.bytes);
-  if (wishful) set_wishes(op->extra->wishes, access);
+                                  table->extra || has_push_options, access.bytes);
+  if (has_push_options) set_wishes(op->extra->push_options, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -248,9 +248,9 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   try {
     state = std::make_unique<PreparedState>();
     check_vars(access, core_);
-    state->wishful = has_wishes(access);
+    state->has_push_options = has_wishes(access);
     check_wishes(access);
-    set_wishes(state->wishes, access);
+    set_wishes(state->push_options, access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
     table->destroy_heap(closure);
@@ -277,9 +277,9 @@ OpNode* Engine::make_op(const PreparedOp& prepared) {
     throw InvalidArgument("push: a PreparedOp of another engine; want one that this engine prepared");
   core_->check_open();
   check_capture(core_);
-  OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->wishful,
-                                  state->wishes.bytes);
-  if (state->wishful) op->extra->wishes = state->wishes;
+  OpNode* op = allocate_in_bounds(core_, state->access_count, sizeof(PreparedState*), state->has_push_options,
+                                  state->push_options.bytes);
+  if (state->has_push_options) op->extra->push_options = state->push_options;
   op->access_count = state->access_count;
   for (std::uint32_t i = 0; i < state->access_count; ++i) {
     AccessNode* access = ::new (&op->accesses()[i]) AccessNode(state->accesses[i]);
@@ -358,7 +358,9 @@ void Engine::wait_all() {
   if (!reports.empty()) throw AggregateError(std::move(reports));
 }
 
-void Engine::add_carrier(std::weak_ptr<Carrier> carrier) { core_->carriers.add(std::move(carrier)); }
+void Engine::add_progress_source(std::weak_ptr<ProgressSource> progress_source) {
+  core_->progress_sources.add(std::move(progress_source));
+}
 
 ErrorReport Engine::error_of(const Var& var) const {
   check_var(var, core_, "error_of");

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <vector>
 
-#include "base/submissions.h"
+#include "base/submission_queue.h"
 
 namespace heddle::detail {
 
@@ -23,7 +23,7 @@ constinit Mutexes outer, inner;
 
 struct Queues {
   std::mutex mutex;  // guards all; their locks may be taken inside
-  std::vector<Submissions*> all;
+  std::vector<SubmissionQueue*> all;
 };
 Queues& queues() {
   static Queues& immortal = *new Queues;
@@ -49,13 +49,13 @@ void unlock_all(Held& held) {
 void before() {
   lock_all(outer, held_outer);
   queues().mutex.lock();
-  for (Submissions* queue : queues().all) queue->lock();
+  for (SubmissionQueue* queue : queues().all) queue->lock();
   lock_all(inner, held_inner);
 }
 
 void after() {
   unlock_all(held_inner);
-  for (Submissions* queue : queues().all) queue->unlock();
+  for (SubmissionQueue* queue : queues().all) queue->unlock();
   queues().mutex.unlock();
   unlock_all(held_outer);
 }
@@ -75,11 +75,11 @@ void in_child() {
 ForkMutex::ForkMutex() { inner.add(this); }
 ForkMutex::ForkMutex(AroundEngines) { outer.add(this); }
 
-WholeOverFork::WholeOverFork(Submissions& queue) : queue_(queue) {
+HeldDuringFork::HeldDuringFork(SubmissionQueue& queue) : queue_(queue) {
   std::lock_guard guard(queues().mutex);
   queues().all.push_back(&queue);
 }
-WholeOverFork::~WholeOverFork() {
+HeldDuringFork::~HeldDuringFork() {
   std::lock_guard guard(queues().mutex);
   std::erase(queues().all, &queue_);
 }

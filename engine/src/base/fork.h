@@ -8,7 +8,7 @@
 
 namespace heddle::detail {
 
-class Submissions;
+class SubmissionQueue;
 
 // How many forks this process descends through since the program started.
 extern std::atomic<std::uint32_t> forks;
@@ -28,15 +28,15 @@ class ForkMutex {
 };
 
 // While one lives, nobody takes from the queue during a fork: the child finds every op there or on all of its vars.
-class WholeOverFork {
+class HeldDuringFork {
  public:
-  explicit WholeOverFork(Submissions& queue);
-  ~WholeOverFork();
-  WholeOverFork(const WholeOverFork&) = delete;
-  WholeOverFork& operator=(const WholeOverFork&) = delete;
+  explicit HeldDuringFork(SubmissionQueue& queue);
+  ~HeldDuringFork();
+  HeldDuringFork(const HeldDuringFork&) = delete;
+  HeldDuringFork& operator=(const HeldDuringFork&) = delete;
 
  private:
-  Submissions& queue_;
+  SubmissionQueue& queue_;
 };
 
 }  // namespace heddle::detail

@@ -125,7 +125,7 @@ bool touches_poison(const OpNode& op) {
 }  // namespace
 
 // What op leaves behind if it is not to run: an error on what it reads, or the end of its group. Null if it is.
-std::shared_ptr<const Failure> EngineCore::obstacle(const OpNode& op) {
+std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
   // What a launch reads is its ops' affair.
   const bool launch = op.extra && op.extra->graph;
   if (std::shared_ptr<const Failure> cause = launch ? nullptr : failure_of_reads(op)) {
@@ -145,7 +145,7 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     observer_->started(*op, worker);
   std::shared_ptr<const Failure> failure;
   if (op->extra || streams() || touches_poison(*op)) [[unlikely]]
-    failure = obstacle(*op);
+    failure = skip_reason(*op);
   if (op->table->async && !failure) return execute_async(op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
   {

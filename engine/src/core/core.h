@@ -11,8 +11,8 @@
 #include <heddle/engine.h>
 
 #include "base/fork.h"
-#include "core/carriers.h"
 #include "core/op_observer.h"
+#include "core/progress_sources.h"
 #include "core/scheduling.h"
 #include "core/thread_state.h"
 #include "op/budget.h"
@@ -90,7 +90,7 @@ struct EngineCore : Scheduling {
   ErrorLog errors;
   std::mutex one_search;  // see depends(); vars' locks may be taken inside
   VarRegistry vars;
-  Carriers carriers;
+  ProgressSources progress_sources;
 
  protected:
   friend void complete_parts(OpNode* op) noexcept;
@@ -109,7 +109,7 @@ struct EngineCore : Scheduling {
  private:
   [[noreturn]] void throw_closed() const;
   void take_bounded(std::size_t bytes);
-  std::shared_ptr<const Failure> obstacle(const OpNode& op);
+  std::shared_ptr<const Failure> skip_reason(const OpNode& op);
   void execute_async(OpNode* op, int worker) noexcept;
   // cold: programs without streams pay for one branch, and not for what is behind it.
   [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;

@@ -45,7 +45,7 @@ struct Scheduling {
   virtual void ended(OpNode* op) noexcept = 0;
   // What op was kept back for is done, any thread: it is executed again.
   virtual void resume(OpNode* op) noexcept = 0;
-  virtual void stir() noexcept {}  // a WaitState is done, any thread, no lock held
+  virtual void wake_waiters() noexcept {}  // a WaitState is done, any thread, no lock held
   virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
 
   virtual void parallel(std::int64_t count, std::int64_t grain,

@@ -180,7 +180,7 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
   // Asked for anew, and once: a deadline may have been moved.
-  if (FailurePtr failure = lost ? obstacle(*op) : nullptr) return end_unissued(op, std::move(failure));
+  if (FailurePtr failure = lost ? skip_reason(*op) : nullptr) return end_unissued(op, std::move(failure));
   Fence fence;
   if (observer_) observer_->started(*op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
@@ -197,7 +197,7 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
         });
   } catch (...) {  // nothing was enqueued
     return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
-      FailurePtr failure = obstacle(*op);
+      FailurePtr failure = skip_reason(*op);
       end_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
     });
   }
@@ -249,7 +249,7 @@ void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>
     }
     writes.clear();  // the waiter holds the failure from now on, and nobody else
     announce(*state);
-    stir();
+    wake_waiters();
   });
 }
 

@@ -42,7 +42,7 @@ void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
     failure = run.graph->core->errors.failed(op, std::move(thrown));
   }
   // relaxed: only ops that come after this one must see it.
-  if (failure) run.careful.store(true, std::memory_order_relaxed);
+  if (failure) run.check_errors.store(true, std::memory_order_relaxed);
   leave_poison(op, failure);
 }
 
@@ -97,7 +97,7 @@ bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
 
 // False if it is asynchronous and goes on.
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
-  if (run.careful.load(std::memory_order_relaxed)) [[unlikely]]
+  if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
     return run_carefully(run, i, worker);
   const GraphOp& op = run.graph->ops[i];
   if (std::exception_ptr thrown = call_op(run, op, run.first + i, worker)) [[unlikely]] {
@@ -113,8 +113,8 @@ void end_launch(GraphRun& run) noexcept {
   for (const auto& slot : graph.slots) slot->value.store(nullptr, std::memory_order_relaxed);
   const double ops = std::max(1u, graph.size());
   const double wall = (graph_clock() - run.began) / ops;
-  const double busy = run.alone ? wall : static_cast<double>(run.busy.load(std::memory_order_relaxed)) / ops;
-  graph.pace.ended(run.alone, wall, busy);
+  const double busy = run.serial ? wall : static_cast<double>(run.busy.load(std::memory_order_relaxed)) / ops;
+  graph.mode_tuner.ended(run.serial, wall, busy);
   {
     std::lock_guard guard(run.lock);
     run.open = false;
@@ -224,7 +224,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
       blocked = this_thread_blocked;
       worker = run.core->worker_now();
       if (worker >= 0) continue;
-      give_up(run, i);  // without a seat nobody may start an op
+      give_up(run, i);  // without a slot nobody may start an op
       return done;
     }
   }
@@ -240,14 +240,14 @@ void run_shared(GraphRun& run, int worker) noexcept {
   if (run.left.fetch_sub(done, std::memory_order_acq_rel) == done) end_launch(run);
 }
 
-struct Ticket {
+struct HelperTask {
   GraphRun* run;
-  std::uint32_t from;  // where to go on alone; kNone: shared
+  std::uint32_t from;  // where to go on serial; kNone: shared
 
   static void help(void* self, RunContext& context, OpNode*) {
-    const Ticket ticket = *static_cast<Ticket*>(self);
-    GraphRun& run = *ticket.run;
-    if (ticket.from == kNone) {
+    const HelperTask task = *static_cast<HelperTask*>(self);
+    GraphRun& run = *task.run;
+    if (task.from == kNone) {
       std::unique_lock guard(run.lock);
       --run.coming;
       if (!run.open || run.graph->ready.empty()) return;
@@ -258,13 +258,13 @@ struct Ticket {
     }
     // What the ops push and wait for counts as the launch's doing.
     const InsideOp inside(run.core, run.op, context.worker);
-    if (ticket.from == kNone) {
+    if (task.from == kNone) {
       run_shared(run, context.worker);
     } else {
-      run_alone(run, ticket.from, context.worker);
+      run_alone(run, task.from, context.worker);
     }
   }
-  static void destroy(void* self) noexcept { release(static_cast<Ticket*>(self)->run); }
+  static void destroy(void* self) noexcept { release(static_cast<HelperTask*>(self)->run); }
   static constexpr OpTable table{false, help, destroy, nullptr};
 };
 
@@ -272,11 +272,11 @@ void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
   EngineCore* core = run.core;  // the graph may be gone
   core->expect_help();
   core->take_room_anyway(0);
-  OpNode* op = allocate_op(core, 0, sizeof(Ticket), false);
-  op->table = &Ticket::table;
+  OpNode* op = allocate_op(core, 0, sizeof(HelperTask), false);
+  op->table = &HelperTask::table;
   op->name = "help with a graph";
   retain(run);
-  ::new (op->place()) Ticket{&run, from};
+  ::new (op->place()) HelperTask{&run, from};
   core->submit(op);
 }
 
@@ -320,7 +320,7 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run.op = op;
   run.core = graph.core;
   run.first = op->sequence;
-  run.careful = graph.async || any_poison(graph);
+  run.check_errors = graph.async || any_poison(graph);
   run.left = graph.size();
   run.open = true;
   run.began = graph_clock();
@@ -331,8 +331,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
         std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
   } else {
     run.most = graph.core->workers();
-    run.alone = !graph.async && (graph.chain || run.most == 1 || graph.pace.alone());
-    if (run.alone) return run_alone(run, 0, worker);
+    run.serial = !graph.async && (graph.chain || run.most == 1 || graph.mode_tuner.serial());
+    if (run.serial) return run_alone(run, 0, worker);
   }
   set_up_shared(run);
   if (std::unique_lock guard(run.lock); graph.ready.size() > 1 && wants_ticket(run)) {
@@ -363,15 +363,15 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
 
 // Ops below the one limit are run by one thread, above the other by all. In between the better way is taken, and the
 // other tried again, soon at first: the first launch is a cold one.
-bool Pace::alone() {
+bool ModeTuner::serial() {
   constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
   constexpr std::uint32_t kRarely = 64;               // launches
   if (busy_ == kUnknown) return false;                // ops may take seconds
   if (busy_ > kLongOp) return false;
-  if (alone_ == kUnknown) return true;
-  if (alone_ < kShortOp) return true;
-  if (shared_ == kUnknown) return false;
-  const bool alone_is_better = alone_ < shared_;
+  if (serial_ == kUnknown) return true;
+  if (serial_ < kShortOp) return true;
+  if (parallel_ == kUnknown) return false;
+  const bool alone_is_better = serial_ < parallel_;
   if (++launches_ < until_probe_) return alone_is_better;
   launches_ = 0;
   until_probe_ = std::min(2 * until_probe_, kRarely);
@@ -379,8 +379,8 @@ bool Pace::alone() {
 }
 
 // Whatever else the machine does only makes a launch longer: a better time is believed at once, a worse one slowly.
-void Pace::ended(bool was_alone, double wall, double busy) {
-  double& known = was_alone ? alone_ : shared_;
+void ModeTuner::ended(bool was_serial, double wall, double busy) {
+  double& known = was_serial ? serial_ : parallel_;
   known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;
   busy_ = busy;
 }

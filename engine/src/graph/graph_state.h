@@ -3,8 +3,8 @@
 // A launch is an asynchronous op of the engine. Its ops run in one of two ways. Alone: one thread runs them in push
 // order, which needs no counting at all, and is the fastest for ops too short to be worth a cache line's way to another
 // core. Shared: each op counts those it waits for, and what is ready lies in a list for all who help. Helpers are ops
-// without vars, pushed on the engine like any other ("tickets"): idle workers take them, busy ones leave them alone, and a
-// ticket that comes late finds nothing to do. Which way is better is measured, see Pace.
+// without vars, pushed on the engine like any other ("helper tasks"): idle workers take them, busy ones leave them serial, and a
+// helper task that comes late finds nothing to do. Which way is better is measured, see ModeTuner.
 #pragma once
 
 #include <atomic>
@@ -33,14 +33,14 @@ struct GraphOp {
 };
 
 // Chooses the way to run the next launch by what the last ones took. One launch at a time uses it.
-class Pace {
+class ModeTuner {
  public:
-  bool alone();
-  void ended(bool was_alone, double wall, double busy);  // nanoseconds an op, busy: of all threads together
+  bool serial();
+  void ended(bool was_serial, double wall, double busy);  // nanoseconds an op, busy: of all threads together
 
  private:
   static constexpr double kUnknown = -1;
-  double alone_ = kUnknown, shared_ = kUnknown;  // wall time of a launch of each kind
+  double serial_ = kUnknown, parallel_ = kUnknown;  // wall time of a launch of each kind
   double busy_ = kUnknown;
   std::uint32_t launches_ = 0;  // since the other way was tried
   std::uint32_t until_probe_ = 1;
@@ -71,7 +71,7 @@ struct GraphState {
   std::uint64_t after_last = 0;  // the number in the serial order behind it
 
   // Of the launch that runs; there is only one at a time.
-  Pace pace;
+  ModeTuner mode_tuner;
   std::unique_ptr<std::atomic<std::uint32_t>[]> waiting;
   std::vector<std::uint32_t> ready;  // guarded by the launch's lock
 };
@@ -81,10 +81,10 @@ struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
-  OpNode* op = nullptr;              // the launch, as the engine sees it
-  std::uint64_t first = 0;           // of the serial order's numbers that the ops have
-  std::atomic<bool> careful{false};  // errors are about, or there are asynchronous ops
-  bool alone = false;
+  OpNode* op = nullptr;                   // the launch, as the engine sees it
+  std::uint64_t first = 0;                // of the serial order's numbers that the ops have
+  std::atomic<bool> check_errors{false};  // errors are about, or there are asynchronous ops
+  bool serial = false;
   int most = 1;      // threads that may run ops of it at once
   double began = 0;  // nanoseconds
   std::atomic<std::uint64_t> busy{0};
@@ -94,7 +94,7 @@ struct GraphRun {
   SpinLock lock;      // guards all below, and graph->ready
   bool open = false;  // ops are left
   int active = 0;     // threads in it
-  int coming = 0;     // tickets that nobody has taken yet
+  int coming = 0;     // helper tasks that nobody has taken yet
 };
 
 void launch_graph(OpNode* op, GraphRun& run) noexcept;

@@ -10,7 +10,7 @@
 
 #include <heddle/op_table.h>
 
-#include "base/submissions.h"
+#include "base/submission_queue.h"
 #include "op/group.h"
 #include "op/var_state.h"
 #include "trace/trace.h"
@@ -29,7 +29,7 @@ struct WaitState {
 struct GraphRun;
 struct GraphState;
 // What a push may ask for besides its vars.
-struct Wishes {
+struct PushOptions {
   std::shared_ptr<const GroupState> group;
   std::int32_t priority = 0;
   std::size_t bytes = 0;
@@ -53,7 +53,7 @@ struct OpExtra {
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
   OpNode* holder =
       nullptr;  // of such a next one: the first, whose accesses the vars know; freed with the last
-  Wishes wishes;
+  PushOptions push_options;
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
@@ -82,12 +82,12 @@ struct OpNode : QueueNode {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
   }
   std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
-  const GroupState* group() const { return extra ? extra->wishes.group.get() : nullptr; }
-  std::int32_t priority() const { return extra ? extra->wishes.priority : 0; }
-  std::size_t bytes() const { return extra ? extra->wishes.bytes : 0; }
+  const GroupState* group() const { return extra ? extra->push_options.group.get() : nullptr; }
+  std::int32_t priority() const { return extra ? extra->push_options.priority : 0; }
+  std::size_t bytes() const { return extra ? extra->push_options.bytes : 0; }
   bool immediate() const { return extra && table && table->immediate; }
   // Of no priority, nor immediate: one look for most.
-  bool plain() const { return !extra || (extra->wishes.priority == 0 && !immediate()); }
+  bool plain() const { return !extra || (extra->push_options.priority == 0 && !immediate()); }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
   void set_next_ready(OpNode* op) { next.store(op, std::memory_order_relaxed); }
@@ -133,8 +133,8 @@ struct PreparedState {
   std::source_location where;
   std::unique_ptr<AccessNode[]> accesses;  // each holds a reference on its var
   std::uint32_t access_count = 0;
-  bool wishful = false;  // its pushes need an OpExtra with these:
-  Wishes wishes;
+  bool has_push_options = false;  // its pushes need an OpExtra with these:
+  PushOptions push_options;
 };
 
 // Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.

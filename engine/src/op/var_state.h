@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/spin_lock.h"
-#include "base/submissions.h"
+#include "base/submission_queue.h"
 
 namespace heddle::detail {
 

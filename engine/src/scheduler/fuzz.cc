@@ -103,7 +103,7 @@ class FuzzCore final : public EngineCore {
     tell();
   }
 
-  void stir() noexcept override {
+  void wake_waiters() noexcept override {
     std::lock_guard guard(mutex_);
     tell();
   }
@@ -151,7 +151,7 @@ class FuzzCore final : public EngineCore {
     if (kind == OpKind::user) {
       ready.push_back(op);
     } else {
-      lock.unlock();  // it may call stir()
+      lock.unlock();  // it may call wake_waiters()
       run_internal(op, ready);
       lock.lock();
     }

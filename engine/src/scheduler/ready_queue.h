@@ -69,7 +69,7 @@ class alignas(64) ReadyQueue {
   void publish(ReadyList& list) {
     list = {};
     // seq_cst: whoever made the ops ready then looks for sleeping workers, who look here after they say that they sleep,
-    // see Parking.
+    // see IdleWorkers.
     size_.store(ops_.size, std::memory_order_seq_cst);
   }
 

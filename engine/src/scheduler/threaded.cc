@@ -14,30 +14,30 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kDrained = 64;         // submissions entered at once
+constexpr int kEnterBatch = 64;      // submissions entered at once
 constexpr int kMostEntered = 64;     // so many rounds of these for an immediate op
-constexpr std::uint32_t kTick = 16;  // every so many ops a runner looks at the clock,
+constexpr std::uint32_t kTick = 16;  // every so many ops a worker looks at the clock,
 // Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
 // kFine it may be worth it; above, or above kLong for one that was short, it is.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
 constexpr int kSlow =
-    2;  // ticks in a row that make a runner give up doing all alone: one may be the system's doing
+    2;  // ticks in a row that make a worker give up doing all alone: one may be the system's doing
 constexpr int kNextTrial = 256;  // ticks until it tries again
 
 int worker_count(int wanted) { return wanted > 0 ? wanted : std::min(usable_cores().count(), kMostWorkers); }
 
 }  // namespace
 
-constinit thread_local ThreadedCore::Mine ThreadedCore::mine;
+constinit thread_local ThreadedCore::Context ThreadedCore::worker_context;
 
 ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
     : EngineCore(engine_options),
       one_core_(cores_by_affinity() == 1),
-      seats_(worker_count(engine_options.workers)),
-      arena_(seats_.size()),
-      crew_(seats_, [this] { work(); }) {
+      slots_(worker_count(engine_options.workers)),
+      arena_(slots_.size()),
+      pool_(slots_, [this] { work(); }) {
   try {
-    crew_.start();
+    pool_.start();
   } catch (const std::system_error& error) {
     stop();
     throw Error("cannot start " + std::to_string(workers()) + " worker threads: " + error.what());
@@ -48,8 +48,8 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
 }
 
 int ThreadedCore::worker_now() const {
-  const Runner* runner = this_runner();
-  return runner ? runner->seat->index : -1;
+  const Worker* worker = this_worker();
+  return worker ? worker->slot->index : -1;
 }
 
 // What an op pushes belongs to that op's epoch: wait_all waits for it too, and so it counts before its parent has ended.
@@ -61,18 +61,18 @@ void ThreadedCore::set_epoch(OpNode& op, const OpNode* parent) {
 
 void ThreadedCore::count_child(std::uint8_t epoch) {
   // release: pairs with counts_match().
-  if (Runner* runner = this_runner()) {
-    std::atomic<std::uint64_t>& children = runner->seat->children[epoch];
+  if (Worker* worker = this_worker()) {
+    std::atomic<std::uint64_t>& children = worker->slot->children[epoch];
     children.store(children.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   } else {
-    children_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+    children_without_slot_[epoch].fetch_add(1, std::memory_order_release);
   }
 }
 
 inline const OpNode* ThreadedCore::submit_one(OpNode* op) {
   const OpNode* parent = current_op();
   set_epoch(*op, parent);
-  if (op->priority() > 0) urgent_.announce();
+  if (op->priority() > 0) priority_queue_.announce();
   submissions_.push(op);
   return parent;
 }
@@ -90,7 +90,7 @@ void ThreadedCore::submit_immediate(OpNode* op) {
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
   // Whoever is at it may be held up: then after it.
   ReadyList ready;
-  for (int i = 0; i < kMostEntered && drain(ready, true) > 0; ++i) schedule(ready);
+  for (int i = 0; i < kMostEntered && enter_batch(ready, true) > 0; ++i) schedule(ready);
   if (has_work()) wake_one();
 }
 
@@ -98,7 +98,7 @@ void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
   const OpNode* parent = current_op();
   for (OpNode* op = first;; op = op->next_ready()) {
     set_epoch(*op, parent);
-    if (op->priority() > 0) urgent_.announce();
+    if (op->priority() > 0) priority_queue_.announce();
     if (op == last) break;
   }
   submissions_.push_chain(first, last);
@@ -107,17 +107,17 @@ void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
 
 void ThreadedCore::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
-  if (parent && this_runner()) {
+  if (parent && this_worker()) {
     ReadyList ready;
-    drain(ready);
+    enter_batch(ready);
     schedule(ready);
   }
   wake_one();
 }
 
-// Enters up to kDrained submissions and appends those ready to run. Returns how many were entered, -1 if
+// Enters up to kEnterBatch submissions and appends those ready to run. Returns how many were entered, -1 if
 // another thread is at it: if patient, waits for that one first.
-int ThreadedCore::drain(ReadyList& ready, bool patient) {
+int ThreadedCore::enter_batch(ReadyList& ready, bool patient) {
   if (submissions_.empty()) return -1;
   if (patient) {
     submissions_.lock();
@@ -128,7 +128,7 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
   int announced = 0;
   bool marked = false;
   int count = 0;
-  for (; count < kDrained; ++count) {
+  for (; count < kEnterBatch; ++count) {
     QueueNode* node = submissions_.pop();
     if (!node) break;
     bool is_ready = true;
@@ -172,7 +172,7 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
     }
     others = next;
   }
-  if (announced > 0) urgent_.entered(announced);
+  if (announced > 0) priority_queue_.entered(announced);
   if (marked) check_balance();
   return count;
 }
@@ -181,58 +181,58 @@ int ThreadedCore::drain(ReadyList& ready, bool patient) {
 void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
   if (op->immediate()) [[unlikely]]
     return start_now(op);
-  urgent_.push(op);
+  priority_queue_.push(op);
   wake_one();
 }
 
 // What these make ready may be immediate too: then one after the other, not one inside the other.
 void ThreadedCore::start_now(OpNode* op) noexcept {
-  if (mine.starting) return mine.starting->push_back(op);
+  if (worker_context.starting) return worker_context.starting->push_back(op);
   ReadyList starting;
   starting.push_back(op);
-  mine.starting = &starting;
+  worker_context.starting = &starting;
   while (!starting.empty()) {
     OpNode* next = starting.pop_front();
     auto* core = static_cast<ThreadedCore*>(next->extra->core);  // another engine's op may end here too
-    const Runner* runner = core->this_runner();
-    core->execute(next, runner ? runner->seat->index : 0);
+    const Worker* worker = core->this_worker();
+    core->execute(next, worker ? worker->slot->index : 0);
   }
-  mine.starting = nullptr;
+  worker_context.starting = nullptr;
 }
 
 // Empties `ready`.
 void ThreadedCore::schedule(ReadyList& ready) {
   if (ready.empty()) return;
-  // A runner goes on with what it made ready last.
-  if (Runner* runner = this_runner()) {
-    runner->seat->queue.push_front(ready);
+  // A worker goes on with what it made ready last.
+  if (Worker* worker = this_worker()) {
+    worker->slot->queue.push_front(ready);
   } else {
-    elsewhere_.push_back(ready);
+    ready_without_slot_.push_back(ready);
   }
   wake_one();
 }
 
 void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
-  Runner* runner = this_runner();
-  const bool hand_over = runner && runner->current == op;
+  Worker* worker = this_worker();
+  const bool hand_over = worker && worker->current == op;
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
   settle(op, failure, ready);
   failure.reset();
   free_op(op);
-  if (runner) {
+  if (worker) {
     // release: pairs with balanced(). A plain addition: nobody else writes it.
-    std::atomic<std::uint64_t>& ended = runner->seat->ended[epoch];
+    std::atomic<std::uint64_t>& ended = worker->slot->ended[epoch];
     ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   } else {
-    ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+    ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
   }
   if (hand_over) {
-    runner->successors = ready;
+    worker->successors = ready;
   } else {
     schedule(ready);
-    if (!runner) op_memory_flush();
-    check_balance();  // for those that it runs itself a runner does when an epoch, or its work, is at an end
+    if (!worker) op_memory_flush();
+    check_balance();  // for those that it runs itself a worker does when an epoch, or its work, is at an end
   }
 }
 
@@ -247,74 +247,74 @@ void ThreadedCore::ended(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
   free_op(op);
   op_memory_flush();
-  ended_elsewhere_[epoch].fetch_add(1, std::memory_order_release);
+  ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
   check_balance();
 }
 
 void ThreadedCore::resume(OpNode* op) noexcept {
-  if (op->priority() != 0) return urgent_.push(op), parking_.notify();
+  if (op->priority() != 0) return priority_queue_.push(op), idle_workers_.notify();
   ReadyList ready;
   ready.push_back(op);
   schedule(ready);
 }
 
-// Runs op; returns the first op that this made ready, the others go to the seat's queue.
-OpNode* ThreadedCore::run(OpNode* op, Runner& self) {
+// Runs op; returns the first op that this made ready, the others go to the slot's queue.
+OpNode* ThreadedCore::run(OpNode* op, Worker& self) {
   OpNode* const below = std::exchange(self.current, op);
   const std::uint8_t epoch = op->epoch;
   // Between two ops of an epoch it cannot be over. Nobody knows how long one of the next will take.
   if (epoch != self.epoch) [[unlikely]]
     check_balance();
-  execute(op, self.seat->index);
+  execute(op, self.slot->index);
   self.epoch = epoch;
   self.current = below;
-  if (!self.seat) return nullptr;  // blocked meanwhile, and finish() has scheduled all
+  if (!self.slot) return nullptr;  // blocked meanwhile, and finish() has scheduled all
   if (++self.ops % kTick == 0) tick(self);
   ReadyList ready = std::exchange(self.successors, {});
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
     // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
     // there for ever.
-    self.seat->queue.push_back(ready);
+    self.slot->queue.push_back(ready);
     wake_one();
     return nullptr;
   }
   OpNode* next = ready.pop_front();
   schedule(ready);
-  return or_more_urgent(next, self);
+  return or_higher_priority(next, self);
 }
 
-void ThreadedCore::tick(Runner& self) {
+void ThreadedCore::tick(Worker& self) {
   if (self.ops % kFairness == 0) {
     self.look_outside = true;
     check_balance();
   }
   const std::uint64_t now = nanoseconds();
   const auto each = static_cast<std::uint32_t>((now - std::exchange(self.ticked, now)) / kTick);
-  self.seat->nanoseconds.store(each, std::memory_order_relaxed);
-  if (!is_short(self)) {
-    if (each < kFine) consider_short(self, each);
+  self.slot->nanoseconds.store(each, std::memory_order_relaxed);
+  if (!is_exclusive(self)) {
+    if (each < kFine) consider_exclusive(self, each);
   } else if (each <= std::max(kLong, self.together)) {
     self.slow = 0;
   } else if (++self.slow == kSlow) {
     self.slow = 0;
     self.trial = -kNextTrial;
-    leave_short(self);
+    end_exclusive(self);
   }
 }
 
 // Runners whose ops are short are in each other's way: what one has written, the other has to fetch. If all of them are
 // fine-grained, this one tries how it does alone.
-void ThreadedCore::consider_short(Runner& self, std::uint32_t each) {
-  std::uint32_t runners = 0;
-  for (const Seat& seat : seats_) {
-    if (!seat.taken.load(std::memory_order_relaxed)) continue;
-    if (seat.nanoseconds.load(std::memory_order_relaxed) > kFine) return;
-    ++runners;
+void ThreadedCore::consider_exclusive(Worker& self, std::uint32_t each) {
+  std::uint32_t workers = 0;
+  for (const WorkerSlot& slot : slots_) {
+    if (!slot.taken.load(std::memory_order_relaxed)) continue;
+    if (slot.nanoseconds.load(std::memory_order_relaxed) > kFine) return;
+    ++workers;
   }
-  if (each >= kShort && (runners < 2 || ++self.trial < 0)) return;
-  self.together = runners < 2 ? 0 : each / runners;
-  be_short(self);
+  if (each >= kShort && (workers < 2 || ++self.trial < 0)) return;
+  self.together = workers < 2 ? 0 : each / workers;
+  become_exclusive(self);
 }
 
 void ThreadedCore::drop(VarState& var) noexcept {
@@ -322,10 +322,10 @@ void ThreadedCore::drop(VarState& var) noexcept {
   retain();  // the var may hold the last reference
   submissions_.push(&var);
   // Somebody has to let go of it: with nobody about who will look here soon, that is us.
-  if (stopping_ || seats_.all_free()) {
+  if (stopping_ || slots_.all_free()) {
     ReadyList ready;
     do {
-      drain(ready);
+      enter_batch(ready);
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
     op_memory_flush();  // of ops that wait for the var: this thread may free no other
@@ -346,29 +346,29 @@ bool ThreadedCore::has_submitted(const VarState& var) const {
 }
 
 void ThreadedCore::expect_help() {
-  if (Runner* runner = this_runner()) leave_short(*runner);
+  if (Worker* worker = this_worker()) end_exclusive(*worker);
 }
 
 void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
                             const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (workers() == 1) return Scheduling::parallel(count, grain, body);
   expect_help();
-  auto region = std::make_shared<Region>(count, grain, body, this_thread_state.op);
-  regions_.open(region);
+  auto loop = std::make_shared<ParallelLoop>(count, grain, body, this_thread_state.op);
+  loops_.open(loop);
   wake_one();
-  region->work();
-  regions_.close(region.get());
-  if (!region->quiet_soon()) {
-    // A guest may be waiting inside its chunk, and need our seat to go on. If nobody can be found to take the seat,
-    // the guests that hold one can still end.
+  loop->work();
+  loops_.close(loop.get());
+  if (!loop->helpers_left_soon()) {
+    // A helper may be waiting inside its chunk, and need our slot to go on. If nobody can be found to take the slot,
+    // the helpers that hold one can still end.
     try {
       begin_blocking();
     } catch (const Error&) {
     }
-    region->await_guests();
+    loop->await_helpers();
     end_blocking();
   }
-  region->rethrow();
+  loop->rethrow();
 }
 
 EngineCore* make_threaded_core(const EngineOptions& options) { return new ThreadedCore(options); }

@@ -21,28 +21,28 @@ bool is_needed(const OpNode& op, const VarState& var) {
 }  // namespace
 
 void ThreadedCore::begin_blocking() {
-  Runner* self = mine.core == this ? mine.runner : nullptr;
+  Worker* self = worker_context.core == this ? worker_context.worker : nullptr;
   if (!self || self->blocked) return;
-  leave_short(*self);
-  if (self->crew) crew_.one_blocks();
+  end_exclusive(*self);
+  if (self->pooled) pool_.thread_blocks();
   self->blocked = true;
-  if (!self->seat) return;
+  if (!self->slot) return;
   ++this_thread_blocked;
-  release_seat(*self);
+  release_slot(*self);
   if (can_work()) wake_one();
 }
 
 void ThreadedCore::end_blocking() noexcept {
-  Runner* self = mine.core == this ? mine.runner : nullptr;
+  Worker* self = worker_context.core == this ? worker_context.worker : nullptr;
   if (!self || !std::exchange(self->blocked, false)) return;
-  if (self->crew) crew_.one_goes_on();
-  self->seat = crew_.await_seat([this] { return ended_here(); });
+  if (self->pooled) pool_.thread_resumes();
+  self->slot = pool_.await_slot([this] { return ended_here(); });
   if (can_work()) wake_one();
 }
 
 // Runs those of `ready` that mutate var: the wait cannot end before. Anything else might keep the waiting thread longer
 // than it has to wait, or need a lock that it holds.
-void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& self) {
+void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Worker& self) {
   ReadyList needed, others;
   while (!ready.empty()) {
     OpNode* op = ready.pop_front();
@@ -51,7 +51,7 @@ void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& sel
   schedule(others);
   while (!needed.empty()) {
     OpNode* op = needed.pop_front();
-    while (op && self.seat) {
+    while (op && self.slot) {
       op = run(op, self);
       if (!op || is_needed(*op, var)) continue;
       others.push_back(std::exchange(op, nullptr));
@@ -63,24 +63,24 @@ void ThreadedCore::run_needed(ReadyList& ready, const VarState& var, Runner& sel
 }
 
 bool ThreadedCore::runs_anything() const {
-  const Runner* runner = this_runner();
-  return runner && runner->depth == 0;
+  const Worker* worker = this_worker();
+  return worker && worker->depth == 0;
 }
 
 void ThreadedCore::help(const WaitState& state, VarState& var) {
-  Runner helper;
-  Runner* self = this_runner();
+  Worker helper;
+  Worker* self = this_worker();
   if (self && self->depth >= kDeepest) return;
-  // Inside another engine's op the seat there would have to be given up first.
-  if (!self && (this_thread_state.core || crew_.wanted() || !take_seat(helper))) return;
+  // Inside another engine's op the slot there would have to be given up first.
+  if (!self && (this_thread_state.core || pool_.slot_wanted() || !take_slot(helper))) return;
   if (!self) self = &helper;
-  const ActingAs acting(this, self);
+  const WorkerScope scope(this, self);
   auto run = [&] {
     ++self->depth;
     const std::uint32_t ops = self->ops;
-    while (!state.done.load(std::memory_order_acquire) && self->seat) {
+    while (!state.done.load(std::memory_order_acquire) && self->slot) {
       ReadyList ready;
-      if (drain(ready) <= 0) break;
+      if (enter_batch(ready) <= 0) break;
       run_needed(ready, var, *self);
     }
     if (self->ops != ops) check_balance();  // nobody else may come along who does
@@ -88,8 +88,8 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   };
   if (self != &helper) return run();
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
-  leave_short(helper);
-  release_seat(helper);
+  end_exclusive(helper);
+  release_slot(helper);
   if (can_work()) wake_one();
 }
 
@@ -99,12 +99,12 @@ void ThreadedCore::wait(OpNode* wait_op) {
   state->resumes = current;
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
-  if (stopping_) enter_submitted();  // there is no crew that would
+  if (stopping_) enter_submitted();  // there is no thread pool that would
   help(*state, var);
-  // Inside an op, of whatever engine, it would keep a seat from others while it blocks.
-  if (carriers.any() && !this_thread_state.core && !state->done.load(std::memory_order_acquire)) {
+  // Inside an op, of whatever engine, it would keep a slot from others while it blocks.
+  if (progress_sources.any() && !this_thread_state.core && !state->done.load(std::memory_order_acquire)) {
     if (has_work()) wake_one();  // it is not to wait for what is done here
-    carriers.carry_for(var, state->done);
+    progress_sources.progress_until(var, state->done);
   }
   if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
@@ -114,7 +114,7 @@ void ThreadedCore::wait(OpNode* wait_op) {
   if (current) {
     while (!state->entered.load(std::memory_order_acquire)) {
       ReadyList ready;
-      drain(ready);
+      enter_batch(ready);
       schedule(ready);
     }
     if (depends(*state, *current, true, one_search)) {
@@ -140,10 +140,10 @@ void ThreadedCore::wait(OpNode* wait_op) {
 // No op of the epoch is in flight. The ended ones are read first: they never exceed the pushed ones, so if the earlier sum
 // equals the later one, both were equal in between.
 bool ThreadedCore::counts_match(std::uint8_t epoch) {
-  std::uint64_t ended = ended_elsewhere_[epoch].load(std::memory_order_acquire);
-  for (const Seat& seat : seats_) ended += seat.ended[epoch].load(std::memory_order_acquire);
-  std::uint64_t pushed = children_elsewhere_[epoch].load(std::memory_order_acquire);
-  for (const Seat& seat : seats_) pushed += seat.children[epoch].load(std::memory_order_acquire);
+  std::uint64_t ended = ended_without_slot_[epoch].load(std::memory_order_acquire);
+  for (const WorkerSlot& slot : slots_) ended += slot.ended[epoch].load(std::memory_order_acquire);
+  std::uint64_t pushed = children_without_slot_[epoch].load(std::memory_order_acquire);
+  for (const WorkerSlot& slot : slots_) pushed += slot.children[epoch].load(std::memory_order_acquire);
   std::lock_guard guard(submissions_);
   return pushed + entered_[epoch] == ended;
 }
@@ -166,9 +166,9 @@ void ThreadedCore::check_balance() {
 }
 
 void ThreadedCore::help_all(std::uint32_t signal, std::uint8_t epoch) {
-  Runner self{.epoch = epoch, .stop = &balance_signal_, .stop_unless = signal};
-  const ActingAs acting(this, &self);
-  parking_.begin_search();
+  Worker self{.epoch = epoch, .stop = &balance_signal_, .stop_unless = signal};
+  const WorkerScope scope(this, &self);
+  idle_workers_.begin_search();
   run_until_idle(self);
 }
 
@@ -204,11 +204,11 @@ void ThreadedCore::stop() noexcept {
   // Threads that complete ops may have pushed more before they did.
   while (!submissions_.empty() || !counts_match(0) || !counts_match(1)) wait_all();
   stopping_ = true;
-  parking_.close();
-  crew_.join();
+  idle_workers_.close();
+  pool_.join();
   while (!submissions_.empty()) {
     ReadyList none;
-    drain(none);
+    enter_batch(none);
   }
 }
 

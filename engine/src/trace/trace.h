@@ -35,7 +35,7 @@ inline bool on() noexcept { return recording.load(std::memory_order_relaxed); }
 std::uint32_t next_engine() noexcept;
 
 // The lane of the calling thread, if it is no worker. On one lane slices nest or follow each other: a lane belongs to a
-// thread, not to a seat that threads hand on.
+// thread, not to a slot that threads hand on.
 std::uint32_t this_thread_lane() noexcept;
 
 // An op whose function ran from start to end.

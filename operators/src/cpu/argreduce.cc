@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
 
-#include "../reduce_kernels.h"
-#include "reduce_plan.h"
-#include "register.h"
-#include "strided_loop.h"
+#include "cpu/reduce_plan.h"
+#include "cpu/register.h"
+#include "cpu/strided_loop.h"
+#include "kernels/reduce_kernels.h"
 
 namespace heddle::cpu_kernels {
 

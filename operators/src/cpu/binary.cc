@@ -3,9 +3,9 @@
 
 #include <heddle/error.h>
 
-#include "../elementwise_kernels.h"
-#include "map.h"
-#include "register.h"
+#include "cpu/map.h"
+#include "cpu/register.h"
+#include "kernels/elementwise_kernels.h"
 
 namespace heddle::cpu_kernels {
 

@@ -1,8 +1,8 @@
 #include <functional>
 
-#include "../elementwise_kernels.h"
-#include "map.h"
-#include "register.h"
+#include "cpu/map.h"
+#include "cpu/register.h"
+#include "kernels/elementwise_kernels.h"
 
 namespace heddle::cpu_kernels {
 

@@ -1,8 +1,8 @@
 // Convolutions: f32 by oneDNN, f64 by loops.
-#include "conv.h"
+#include "cpu/conv.h"
 
-#include "../conv_kernels.h"
-#include "register.h"
+#include "cpu/register.h"
+#include "kernels/conv_kernels.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // bias or bias gradient is left out; y is null unless the problem ends in a relu.
 #pragma once
 
-#include "../conv_kernels.h"
+#include "kernels/conv_kernels.h"
 
 namespace heddle::cpu_kernels {
 

@@ -4,7 +4,7 @@
 
 #include <heddle/parallel.h>
 
-#include "conv.h"
+#include "cpu/conv.h"
 
 namespace heddle::cpu_kernels {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <heddle/parallel.h>
 
-#include "conv.h"
-#include "library_threads.h"
-#include "masked_blocks.h"
-#include "onednn.h"
-#include "plan_cache.h"
-#include "scratch.h"
+#include "cpu/conv.h"
+#include "cpu/library_threads.h"
+#include "cpu/masked_blocks.h"
+#include "cpu/onednn.h"
+#include "cpu/plan_cache.h"
+#include "cpu/scratch.h"
 
 namespace heddle::cpu_kernels {
 namespace {

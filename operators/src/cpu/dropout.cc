@@ -2,9 +2,9 @@
 
 #include <heddle/parallel.h>
 
-#include "../dropout_kernels.h"
-#include "floating.h"
-#include "register.h"
+#include "cpu/floating.h"
+#include "cpu/register.h"
+#include "kernels/dropout_kernels.h"
 
 namespace heddle {
 namespace {

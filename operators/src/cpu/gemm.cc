@@ -1,4 +1,4 @@
-#include "gemm.h"
+#include "cpu/gemm.h"
 
 #include <algorithm>
 #include <cblas.h>
@@ -8,7 +8,7 @@
 
 #include <heddle/error.h>
 
-#include "library_threads.h"
+#include "cpu/library_threads.h"
 
 namespace heddle::cpu_kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "gemm.h"
+#include "cpu/gemm.h"
 
 namespace heddle::cpu_kernels {
 

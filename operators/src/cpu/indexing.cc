@@ -6,10 +6,10 @@
 
 #include <heddle/error.h>
 
-#include "../indexing_kernels.h"
-#include "bits.h"
-#include "register.h"
-#include "strided_loop.h"
+#include "cpu/bits.h"
+#include "cpu/register.h"
+#include "cpu/strided_loop.h"
+#include "kernels/indexing_kernels.h"
 
 namespace heddle::cpu_kernels {
 

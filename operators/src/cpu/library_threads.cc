@@ -1,4 +1,4 @@
-#include "library_threads.h"
+#include "cpu/library_threads.h"
 
 #include <dlfcn.h>
 

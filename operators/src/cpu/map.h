@@ -6,8 +6,8 @@
 
 #include <heddle/elementwise.h>
 
-#include "map_half.h"
-#include "strided_loop.h"
+#include "cpu/map_half.h"
+#include "cpu/strided_loop.h"
 
 namespace heddle::cpu_kernels {
 

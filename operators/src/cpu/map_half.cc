@@ -1,10 +1,10 @@
-#include "map_half.h"
+#include "cpu/map_half.h"
 
 #include <algorithm>
 #include <array>
 #include <type_traits>
 
-#include "strided_loop.h"
+#include "cpu/strided_loop.h"
 
 namespace heddle::cpu_kernels {
 

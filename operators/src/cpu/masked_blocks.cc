@@ -1,10 +1,10 @@
-#include "masked_blocks.h"
+#include "cpu/masked_blocks.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "scratch.h"
+#include "cpu/scratch.h"
 
 namespace heddle::cpu_kernels {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <heddle/parallel.h>
 
-#include "../matmul_kernels.h"
-#include "floating.h"
-#include "gemm_tiles.h"
-#include "register.h"
+#include "cpu/floating.h"
+#include "cpu/gemm_tiles.h"
+#include "cpu/register.h"
+#include "kernels/matmul_kernels.h"
 
 namespace heddle {
 namespace {

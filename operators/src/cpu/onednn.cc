@@ -1,4 +1,4 @@
-#include "onednn.h"
+#include "cpu/onednn.h"
 
 #include <atomic>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <heddle/error.h>
 
-#include "scratch.h"
+#include "cpu/scratch.h"
 
 namespace heddle::cpu_kernels {
 

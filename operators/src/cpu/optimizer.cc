@@ -4,8 +4,8 @@
 
 #include <heddle/parallel.h>
 
-#include "../optimizer_kernels.h"
-#include "register.h"
+#include "cpu/register.h"
+#include "kernels/optimizer_kernels.h"
 
 namespace heddle {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <heddle/parallel.h>
 
-#include "../pooling_kernels.h"
-#include "floating.h"
-#include "register.h"
+#include "cpu/floating.h"
+#include "cpu/register.h"
+#include "kernels/pooling_kernels.h"
 
 namespace heddle {
 namespace {

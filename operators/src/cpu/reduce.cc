@@ -5,10 +5,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "../reduce_kernels.h"
-#include "reduce_plan.h"
-#include "register.h"
-#include "strided_loop.h"
+#include "cpu/reduce_plan.h"
+#include "cpu/register.h"
+#include "cpu/strided_loop.h"
+#include "kernels/reduce_kernels.h"
 
 namespace heddle::cpu_kernels {
 

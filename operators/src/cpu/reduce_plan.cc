@@ -1,4 +1,4 @@
-#include "reduce_plan.h"
+#include "cpu/reduce_plan.h"
 
 #include <cstdlib>
 

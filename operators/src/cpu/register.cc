@@ -1,4 +1,4 @@
-#include "register.h"
+#include "cpu/register.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // One function a file of CPU kernels, each adding that file's kernels. Alphabetical, one a line.
 #pragma once
 
-#include "../kernel_table.h"
+#include "kernels/kernel_table.h"
 
 namespace heddle::cpu_kernels {
 

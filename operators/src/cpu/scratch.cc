@@ -1,4 +1,4 @@
-#include "scratch.h"
+#include "cpu/scratch.h"
 
 #include <bit>
 #include <new>

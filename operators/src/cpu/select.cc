@@ -1,10 +1,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "../elementwise_kernels.h"
-#include "bits.h"
-#include "map.h"
-#include "register.h"
+#include "cpu/bits.h"
+#include "cpu/map.h"
+#include "cpu/register.h"
+#include "kernels/elementwise_kernels.h"
 
 namespace heddle::cpu_kernels {
 

@@ -9,10 +9,10 @@
 #include <heddle/error.h>
 #include <heddle/parallel.h>
 
-#include "../softmax_kernels.h"
-#include "floating.h"
-#include "register.h"
-#include "vector_math.h"
+#include "cpu/floating.h"
+#include "cpu/register.h"
+#include "cpu/vector_math.h"
+#include "kernels/softmax_kernels.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <heddle/shape.h>
 
-#include "chunks.h"
+#include "cpu/chunks.h"
 
 namespace heddle::cpu_kernels {
 

@@ -1,10 +1,10 @@
 #include <cmath>
 #include <type_traits>
 
-#include "../elementwise_kernels.h"
-#include "map.h"
-#include "register.h"
-#include "vector_math.h"
+#include "cpu/map.h"
+#include "cpu/register.h"
+#include "cpu/vector_math.h"
+#include "kernels/elementwise_kernels.h"
 
 namespace heddle::cpu_kernels {
 

@@ -1,0 +1,438 @@
+#include "bootstrap/rendezvous.h"
+
+#include <algorithm>
+#include <deque>
+#include <poll.h>
+#include <random>
+
+#include "bootstrap/rendezvous_socket.h"
+#include "bootstrap/rendezvous_wire.h"
+
+namespace heddle::comm_detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kForHello{2000};    // who has connected says who it is, or has to leave
+constexpr milliseconds kForFarewell{200};  // to tell the others why it is over
+constexpr milliseconds kAfterRoot{1000};   // rank 0's own timeout comes first: it knows who is missing
+constexpr std::size_t kMostStrangers = 128;
+constexpr int kBetweenTries = 20;
+
+int left_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+std::string seconds(milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + " s";
+}
+
+std::string ranks(const std::vector<int>& list) {
+  std::string text = list.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
+  return text;
+}
+
+void check_text(const std::string& text) {
+  if (text.size() <= kLongestText) return;
+  throw InvalidArgument("all_gather: got " + std::to_string(text.size()) + " bytes, want 65536 at most");
+}
+
+// For the channels that something is to come from or go to.
+struct Waiting {
+  Waiting() = default;
+  explicit Waiting(Channel& one, bool to_receive = true) { add(one, to_receive); }
+  void add(Channel& one, bool to_receive = true) {
+    if (const auto wanted = one.before_sleep(to_receive)) {
+      polled.push_back(*wanted);
+    } else {
+      ready = true;
+    }
+  }
+  void until(Clock::time_point deadline) {
+    ::poll(polled.data(), polled.size(), ready ? 0 : left_until(deadline));
+  }
+
+  std::vector<pollfd> polled{};
+  bool ready = false;  // one has something already
+};
+
+// A job of one meets nobody.
+class Alone : public Rendezvous {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::uint32_t epoch() const override { return epoch_; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return check_text(mine), std::vector{mine};
+  }
+
+ private:
+  std::uint32_t epoch_ = std::random_device{}();
+};
+
+// Rank 0: all others have a connection to it. One thread, one poll.
+class Root : public Rendezvous {
+ public:
+  Root(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
+      : size_(job.size),
+        timeout_(timeout),
+        place_(job, security),
+        others_(static_cast<std::size_t>(job.size)) {
+    join();
+  }
+
+  int rank() const override { return 0; }
+  int size() const override { return size_; }
+  std::uint32_t epoch() const override { return epoch_; }
+
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    check_text(mine);
+    if (!broken_.empty()) throw CommError(broken_);
+    deadline_ = Clock::now() + timeout_;
+    ++round_;
+    std::vector<std::string> texts(others_.size());
+    texts[0] = mine;
+    std::vector<bool> there(others_.size());
+    there[0] = true;
+    while (std::find(there.begin(), there.end(), false) != there.end()) step(nullptr, &there, &texts);
+    std::string results;
+    for (int of = 0; of < size_; ++of) pack(results, header(FrameType::result, of), texts[at(of)]);
+    const auto packed = std::make_shared<const std::string>(std::move(results));
+    for (int to = 1; to < size_; ++to) channel(to).post(packed);
+    send_all();
+    return texts;
+  }
+
+ private:
+  struct Stranger {
+    std::unique_ptr<Channel> channel;
+    Clock::time_point deadline;
+  };
+
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  Channel& channel(int rank) { return *others_[at(rank)]; }
+
+  FrameHeader header(FrameType type, int rank) const {
+    return {.type = type, .rank = rank, .size = size_, .round = round_};
+  }
+
+  void join() {
+    deadline_ = Clock::now() + timeout_;
+    std::unique_ptr<Listener> listener;
+    while (!(listener = Listener::open(place_))) {
+      if (left_until(deadline_) == 0) {
+        throw CommError("rank 0 cannot listen at " + place_.text + ": in " + seconds(timeout_) +
+                        " it was always in use by somebody else, or its name was unknown");
+      }
+      ::poll(nullptr, 0, kBetweenTries);
+    }
+    while (!missing().empty()) step(listener.get(), nullptr, nullptr);
+    listener.reset();  // before anybody can come to the next meeting at this place
+    strangers_.clear();
+    round_ = epoch_;
+    for (int to = 1; to < size_; ++to) channel(to).post(header(FrameType::welcome, 0));
+    send_all();
+    round_ = 0;
+  }
+
+  std::vector<int> missing() const {
+    std::vector<int> list;
+    for (int rank = 1; rank < size_; ++rank) {
+      if (!others_[at(rank)]) list.push_back(rank);
+    }
+    return list;
+  }
+
+  // Waits until something has come from anybody, and takes it.
+  void step(Listener* listener, std::vector<bool>* there, std::vector<std::string>* texts) {
+    Waiting waiting;
+    for (const auto& other : others_) {
+      if (other) waiting.add(*other);
+    }
+    Clock::time_point until = deadline_;
+    for (const Stranger& one : strangers_) {
+      waiting.add(*one.channel);
+      until = std::min(until, one.deadline);
+    }
+    if (listener) waiting.polled.push_back({listener->socket(), POLLIN, 0});
+    waiting.until(until);
+    take_from_ranks(listener != nullptr, there, texts);
+    if (listener) take_from_strangers(*listener);
+    if (left_until(deadline_) == 0) fail_for_time(there);
+  }
+
+  void take_from_ranks(bool joining, std::vector<bool>* there, std::vector<std::string>* texts) {
+    for (int rank = 1; rank < size_; ++rank) {
+      if (!others_[at(rank)]) continue;
+      const bool alive = channel(rank).receive() && channel(rank).flush();
+      if (there && !(*there)[at(rank)]) (*there)[at(rank)] = take_text(rank, (*texts)[at(rank)]);
+      if (alive) continue;
+      if (joining) {
+        others_[at(rank)].reset();  // another process may come in its place
+      } else {
+        fail_for(rank, "has ended or left");
+      }
+    }
+  }
+
+  bool take_text(int rank, std::string& text) {
+    try {
+      auto frame = channel(rank).next(size_);
+      if (!frame) return false;
+      const FrameHeader& got = frame->header;
+      if (got.type != FrameType::text || got.rank != rank || got.round != round_)
+        throw BadFrame("out of order");
+      text = std::move(frame->text);
+      return true;
+    } catch (const BadFrame& error) {
+      fail_for(rank, std::string("sent what does not belong here: ") + error.what());
+    }
+  }
+
+  void take_from_strangers(Listener& listener) {
+    std::deque<Stranger> still;
+    for (Stranger& one : strangers_) {
+      if (stays(one, listener)) still.push_back(std::move(one));
+    }
+    strangers_ = std::move(still);
+    if (auto channel = listener.accept()) {
+      if (strangers_.size() == kMostStrangers) strangers_.pop_front();
+      strangers_.push_back({std::move(channel), Clock::now() + kForHello});
+    }
+  }
+
+  // Whether it has not said yet who it is, and still may.
+  bool stays(Stranger& one, const Listener& listener) {
+    if (listener.encrypts() && one.channel->greets_plainly()) fail_for_security(*one.channel, true);
+    const bool alive = one.channel->receive();
+    if (!listener.encrypts() && one.channel->greets_encrypted()) fail_for_security(*one.channel, false);
+    if (const std::string trouble = one.channel->trouble(); !trouble.empty())
+      refused_ = "; one came: " + trouble;
+    try {
+      const auto frame = one.channel->next(size_);
+      if (!frame) return alive && Clock::now() < one.deadline;
+      const std::string refusal = reason_against(frame->header);
+      one.channel->post(header(refusal.empty() ? FrameType::accepted : FrameType::failure, -1), refusal);
+      one.channel->flush();
+      if (refusal.empty()) others_[at(frame->header.rank)] = std::move(one.channel);
+    } catch (const BadFrame&) {
+      // whoever it was, it is none of us
+    }
+    return false;
+  }
+
+  std::string reason_against(const FrameHeader& hello) const {
+    if (hello.type != FrameType::hello) return "that is no way to come";
+    if (hello.size != size_) {
+      return "rank 0's job at " + place_.text + " has " + std::to_string(size_) +
+             " ranks, that of the rank " + std::to_string(hello.rank) + " that comes has " +
+             std::to_string(hello.size);
+    }
+    if (hello.rank < 1) return "rank " + std::to_string(hello.rank) + " is there already";
+    if (others_[at(hello.rank)])
+      return "rank " + std::to_string(hello.rank) + " is there already: two have come";
+    return "";
+  }
+
+  // Its first words are nothing that a stranger says by chance.
+  [[noreturn]] void fail_for_security(const Channel& one, bool encrypts) {
+    const std::string text =
+        "a rank has come to " + place_.text + " that " +
+        (encrypts ? "does not encrypt, and rank 0 does" : "encrypts, and rank 0 does not") +
+        ": HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE must be the same on all ranks";
+    one.answer_plainly(header(FrameType::failure, -1), text);
+    tell_all(text, -1);
+    throw CommError(text);
+  }
+
+  void send_all() {
+    while (true) {
+      Waiting waiting;
+      for (int rank = 1; rank < size_; ++rank) {
+        if (!channel(rank).flush()) fail_for(rank, "has ended or left");
+        if (channel(rank).has_unsent()) waiting.add(channel(rank), false);
+      }
+      if (waiting.polled.empty() && !waiting.ready) return;
+      waiting.until(deadline_);
+      if (left_until(deadline_) == 0) fail_for_time(nullptr);
+    }
+  }
+
+  void fail_for_time(const std::vector<bool>* there) {
+    std::vector<int> late = missing();
+    const bool joining = !late.empty();
+    for (int rank = 1; !joining && rank < size_; ++rank) {
+      if (there ? !(*there)[at(rank)] : channel(rank).has_unsent()) late.push_back(rank);
+    }
+    if (late.empty()) return;
+    const std::string text =
+        ranks(late) + " of " + std::to_string(size_) + (late.size() == 1 ? " has" : " have") + " not " +
+        (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) + refused_;
+    tell_all(text, late.front());
+    if (joining) throw CommError(text);
+    throw PeerSilent(text, late.front());
+  }
+
+  [[noreturn]] void fail_for(int rank, const std::string& why) {
+    const std::string text = "rank " + std::to_string(rank) + " " + why;
+    tell_all(text, rank);
+    throw PeerLost(text, rank);
+  }
+
+  void tell_all(const std::string& why, int about) {
+    broken_ = why;
+    const auto deadline = Clock::now() + kForFarewell;
+    for (auto& other : others_) {
+      if (!other) continue;
+      other->post(header(FrameType::failure, about), why);
+      while (other->flush() && other->has_unsent() && left_until(deadline) > 0)
+        Waiting(*other, false).until(deadline);
+    }
+  }
+
+  const int size_;
+  const milliseconds timeout_;
+  const MeetingPlace place_;
+  const std::uint32_t epoch_ = std::random_device{}();
+  std::uint32_t round_ = 0;
+  Clock::time_point deadline_;
+  std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: itself, or has not come
+  std::deque<Stranger> strangers_;                // have connected, oldest first
+  std::string broken_;                            // why this is over
+  std::string refused_;                           // the last one whose key was not accepted
+};
+
+// All other ranks.
+class Peer : public Rendezvous {
+ public:
+  Peer(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
+      : rank_(job.rank), size_(job.size), timeout_(timeout), place_(job, security) {
+    join();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::uint32_t epoch() const override { return epoch_; }
+
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    check_text(mine);
+    deadline_ = Clock::now() + timeout_ + kAfterRoot;
+    ++round_;
+    root_->post(header(FrameType::text), mine);
+    std::vector<std::string> texts;
+    for (int of = 0; of < size_; ++of) {
+      Frame frame = await();
+      const FrameHeader& got = frame.header;
+      if (got.type != FrameType::result || got.rank != of || got.round != round_) refuse("out of order");
+      texts.push_back(std::move(frame.text));
+    }
+    return texts;
+  }
+
+ private:
+  FrameHeader header(FrameType type) const {
+    return {.type = type, .rank = rank_, .size = size_, .round = round_};
+  }
+
+  // A connection that ends before it was accepted was to somebody else: an earlier meeting at the same place. One that
+  // ends before the welcome was to a process in whose place another one may come.
+  void join() {
+    const auto deadline = Clock::now() + timeout_;
+    while (true) {
+      if (left_until(deadline) == 0) not_there();
+      root_ = connect_to(place_, left_until(deadline));
+      if (root_ && is_accepted(deadline) && is_welcome()) break;
+      ::poll(nullptr, 0, std::min(kBetweenTries, left_until(deadline)));
+    }
+  }
+
+  bool is_welcome() {
+    deadline_ = Clock::now() + timeout_ + kAfterRoot;
+    const auto frame = receive();
+    if (!frame) return false;
+    look_for_failure(*frame);
+    if (frame->header.type != FrameType::welcome) refuse("out of order");
+    epoch_ = frame->header.round;
+    return true;
+  }
+
+  bool is_accepted(Clock::time_point deadline) {
+    deadline_ = deadline;
+    root_->post(header(FrameType::hello));
+    const auto frame = receive();
+    if (frame && frame->header.type == FrameType::failure) throw CommError(frame->text);
+    if (frame && frame->header.type != FrameType::accepted) refuse("out of order");
+    return frame.has_value();
+  }
+
+  // Nothing: the connection has ended. Throws PeerSilent for the time.
+  std::optional<Frame> receive() {
+    while (true) {
+      const bool alive = root_->flush() && root_->receive();
+      try {
+        if (auto frame = root_->next(size_)) return frame;
+      } catch (const BadFrame& error) {
+        refuse(error.what());
+      }
+      if (const std::string trouble = root_->trouble(); !trouble.empty())
+        throw CommError("rank " + std::to_string(rank_) + " and what listens at " + place_.text +
+                        " cannot talk: " + trouble);
+      if (!alive) return std::nullopt;
+      if (left_until(deadline_) == 0) {
+        throw PeerSilent("rank 0 has not answered at " + place_.text + " in " + seconds(timeout_), 0);
+      }
+      Waiting(*root_).until(deadline_);
+    }
+  }
+
+  Frame await() {
+    auto frame = receive();
+    if (!frame) throw PeerLost("rank 0 has ended or left", 0);
+    look_for_failure(*frame);
+    return *std::move(frame);
+  }
+
+  static void look_for_failure(const Frame& frame) {
+    if (frame.header.type != FrameType::failure) return;
+    if (frame.header.rank < 0) throw CommError(frame.text);
+    throw PeerLost(frame.text, frame.header.rank);
+  }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw CommError("what listens at " + place_.text + " is not rank 0 of this job: " + why);
+  }
+
+  [[noreturn]] void not_there() const {
+    throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
+                    seconds(timeout_));
+  }
+
+  const int rank_, size_;
+  const milliseconds timeout_;
+  const MeetingPlace place_;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t round_ = 0;
+  Clock::time_point deadline_;
+  std::unique_ptr<Channel> root_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds timeout,
+                                 const SecurityPolicy& security) {
+  if (job.size < 1 || job.rank < 0 || job.rank >= job.size) {
+    throw InvalidArgument("meet: there is no rank " + std::to_string(job.rank) + " of " +
+                          std::to_string(job.size));
+  }
+  if (job.size == 1) return std::make_unique<Alone>();
+  if (job.rank == 0) return std::make_unique<Root>(job, timeout, security);
+  return std::make_unique<Peer>(job, timeout, security);
+}
+
+}  // namespace heddle::comm_detail

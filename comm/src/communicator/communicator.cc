@@ -1,0 +1,411 @@
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include <heddle/communicator.h>
+
+#include "communicator/comm_options.h"
+#include "communicator/comm_state.h"
+#include "communicator/pair_rendezvous.h"
+#include "device/stream_calls.h"
+
+namespace heddle {
+
+using comm_detail::Collective;
+using comm_detail::Kind;
+
+// How a job's ranks came together, and can again.
+struct comm_detail::Origin {
+  CommOptions options;
+  LaunchEnvironment job;
+};
+
+namespace {
+
+std::string describe(const NDArray& array) {
+  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
+}
+
+[[noreturn]] void refuse(Kind kind, const std::string& problem) {
+  throw InvalidArgument("Communicator::" + std::string(name_of(kind)) + ": " + problem);
+}
+
+// The end of the path: what tells files apart, in few bytes.
+void set_site(comm_detail::CallRecord& record, const std::source_location& where) {
+  const std::size_t length = std::strlen(where.file_name());
+  const std::size_t kept = std::min(length, comm_detail::CallRecord::kSite);
+  std::memcpy(record.site, where.file_name() + length - kept, kept);
+  record.line = where.line();
+}
+
+// One call: what is asked for, checked before anything is pushed.
+class Request {
+ public:
+  Request(comm_detail::CommState& state, Kind kind, const std::source_location& where)
+      : state_(state), kind_(kind), where_(where) {
+    what_.record.kind = kind;
+    set_site(what_.record, where);
+  }
+
+  Collective& what() { return what_; }
+
+  const NDArray& checked(const NDArray& array, const char* name) const {
+    if (!array.defined()) refuse(kind_, std::string(name) + " is an undefined array");
+    if (&array.engine() != &state_.engine()) refuse(kind_, std::string(name) + " belongs to another engine");
+    const comm_detail::StreamCalls* calls = state_.backend().stream_calls();
+    if (array.device().kind != DeviceKind::cpu && !on_device(array)) {
+      refuse(kind_, std::string(name) + " is on " + array.device().to_string() +
+                        "; want an array on a cpu(i)" +
+                        (calls ? ", or on this rank's " + calls->device().to_string() : ""));
+    }
+    if (on_device(array) && !array.is_contiguous())
+      refuse(kind_, std::string(name) + " is not contiguous, which arrays on " + array.device().to_string() +
+                        " have to be");
+    return array;
+  }
+  const NDArray& written(const NDArray& array, const char* name) const {
+    if (checked(array, name).overlaps_itself()) refuse(kind_, std::string(name) + " overlaps itself");
+    return array;
+  }
+  // The two hold `times` as many elements in the first as in the second.
+  void fit(const NDArray& many, const char* many_name, const NDArray& few, const char* few_name,
+           int times) const {
+    if (many.dtype() == few.dtype() && many.size() == few.size() * times) return;
+    refuse(kind_, std::string(many_name) + " is " + describe(many) + ", " + few_name + " is " +
+                      describe(few) + "; want one dtype and " + std::to_string(times) +
+                      " x as many elements in " + many_name);
+  }
+  void disjoint(const NDArray& in, const NDArray& out) const {
+    if (in.storage() == out.storage()) refuse(kind_, "in and out share memory");
+  }
+  int peer(int rank, const char* name) const {
+    if (rank >= 0 && rank < state_.backend().size()) return rank;
+    refuse(kind_, std::string(name) + " is " + std::to_string(rank) + "; the ranks are 0 to " +
+                      std::to_string(state_.backend().size() - 1));
+  }
+  void reduces(ReduceOp op, DType dtype) {
+    comm_detail::combine_of(op, dtype);
+    what_.record.op = op;
+  }
+
+  void push(const NDArray& counted, const NDArray& in, const NDArray& out) {
+    what_.record.dtype = counted.dtype();
+    what_.record.count = static_cast<std::uint64_t>(counted.size());
+    const NDArray& first = in.defined() ? in : out;
+    if (out.defined() && on_device(first) != on_device(out))
+      refuse(kind_, "in is on " + in.device().to_string() + ", out is on " + out.device().to_string());
+    if (on_device(first)) return state_.push_on_device(std::move(what_), in, out, where_);
+    const bool in_place = in.defined() && out.defined() && in.storage() == out.storage();
+    if (in_place || !out.defined() || out.is_contiguous()) {
+      const NDArray from = in.defined() ? in.contiguous() : in;
+      if (in_place && !out.is_contiguous()) return push_copied(out);
+      return state_.push(std::move(what_), from, out, where_);
+    }
+    const NDArray copy(out.shape(), out.dtype(), out.device());
+    if (!in.defined()) copy.assign(out.detach());
+    state_.push(std::move(what_), in.defined() ? in.contiguous() : in, copy, where_);
+    out.detach().assign(copy);
+  }
+
+ private:
+  bool on_device(const NDArray& array) const {
+    const comm_detail::StreamCalls* calls = state_.backend().stream_calls();
+    return calls && array.device() == calls->device();
+  }
+
+  void push_copied(const NDArray& array) {
+    const NDArray copy = array.detach().copy();
+    state_.push(std::move(what_), copy, copy, where_);
+    array.detach().assign(copy);
+  }
+
+  comm_detail::CommState& state_;
+  const Kind kind_;
+  const std::source_location where_;
+  Collective what_;
+};
+
+std::shared_ptr<comm_detail::CommState> make_state(const CommOptions& options,
+                                                   std::unique_ptr<comm_detail::Backend> backend) {
+  Engine& engine = options.engine ? *options.engine : current_engine();
+  return comm_detail::CommState::make(engine, std::move(backend), comm_detail::backend_options(options));
+}
+
+// Of what is made with some of the ranks, each of which keeps its device.
+comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state) {
+  comm_detail::BackendOptions options = state.options();
+  if (const comm_detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
+  return options;
+}
+
+std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options,
+                                                      const LaunchEnvironment& job,
+                                                      std::chrono::milliseconds patience) {
+  const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
+  const auto rendezvous = comm_detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  return make_state(options,
+                    comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
+}
+
+// The job as it is to be, with `size` ranks; 0: as many as it has.
+void join_job(LaunchEnvironment& job, int size) {
+  const std::string asked = "Communicator::grow: size is " + std::to_string(size);
+  if (size == 0) size = job.size;
+  if (size <= job.rank) {
+    throw InvalidArgument(asked + "; want more than this process's rank in its job, " +
+                          std::to_string(job.rank));
+  }
+  if (size > 1 && job.rendezvous.empty()) {
+    throw InvalidArgument(asked +
+                          ", but this process was launched alone: there is no HEDDLE_RENDEZVOUS to meet at");
+  }
+  if (job.local_size == job.size) job.local_size = size;  // all on one host, so far as is known
+  job.size = size;
+}
+
+}  // namespace
+
+Communicator::Communicator(std::shared_ptr<comm_detail::CommState> state,
+                           std::shared_ptr<const comm_detail::Origin> origin)
+    : state_(std::move(state)), origin_(std::move(origin)) {}
+Communicator::~Communicator() {
+  if (!state_->in_child()) {
+    state_->close();
+    return;
+  }
+  // Its parts would wait for threads that the child does not have, and tell the other ranks that this one leaves.
+  static auto* kept = new std::vector<std::shared_ptr<comm_detail::CommState>>;
+  kept->push_back(state_);
+}
+
+std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
+  return std::shared_ptr<Communicator>(
+      new Communicator(meet_and_make(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
+}
+
+std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
+  if (size < 1 || size > comm_detail::kMostLocalRanks) {
+    throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
+                          std::to_string(comm_detail::kMostLocalRanks));
+  }
+  std::vector<std::shared_ptr<Communicator>> ranks;
+  for (auto& backend : comm_detail::make_local_backends(size, comm_detail::backend_options(options))) {
+    ranks.push_back(
+        std::shared_ptr<Communicator>(new Communicator(make_state(options, std::move(backend)), nullptr)));
+  }
+  return ranks;
+}
+
+int Communicator::rank() const { return state_->backend().rank(); }
+int Communicator::size() const { return state_->backend().size(); }
+std::string Communicator::backend() const { return state_->backend().name(); }
+Device Communicator::device() const {
+  const comm_detail::StreamCalls* calls = state_->backend().stream_calls();
+  return calls ? calls->device() : cpu();
+}
+const Var& Communicator::var() const { return state_->var(); }
+Engine& Communicator::engine() const { return state_->engine(); }
+
+void Communicator::all_reduce(const NDArray& array, ReduceOp op, Where where) {
+  all_reduce(array, array, op, where);
+}
+
+void Communicator::all_reduce(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
+  Request request(*state_, Kind::all_reduce, where);
+  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
+  const bool one = in.storage() == out.storage();
+  if (one && (in.offset() != out.offset() || in.strides() != out.strides())) request.disjoint(in, out);
+  request.reduces(op, in.dtype());
+  request.push(in, in, out);
+}
+
+void Communicator::reduce_scatter(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
+  Request request(*state_, Kind::reduce_scatter, where);
+  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", size());
+  request.disjoint(in, out);
+  request.reduces(op, in.dtype());
+  request.push(out, in, out);
+}
+
+void Communicator::all_gather(const NDArray& in, const NDArray& out, Where where) {
+  Request request(*state_, Kind::all_gather, where);
+  request.fit(request.written(out, "out"), "out", request.checked(in, "in"), "in", size());
+  request.disjoint(in, out);
+  request.push(in, in, out);
+}
+
+void Communicator::broadcast(const NDArray& array, int root, Where where) {
+  Request request(*state_, Kind::broadcast, where);
+  request.what().record.root = request.peer(root, "root");
+  request.written(array, "array");
+  request.push(array, rank() == root ? array : NDArray(), array);
+}
+
+void Communicator::reduce(const NDArray& array, int root, ReduceOp op, Where where) {
+  Request request(*state_, Kind::reduce, where);
+  request.what().record.root = request.peer(root, "root");
+  request.written(array, "array");
+  request.reduces(op, array.dtype());
+  request.push(array, array, rank() == root ? array : NDArray());
+}
+
+void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where) {
+  const auto parts = [&](const NDArray& array) {
+    if (array.defined() && array.size() % size() == 0) {
+      return std::vector<std::int64_t>(static_cast<std::size_t>(size()), array.size() / size());
+    }
+    refuse(Kind::all_to_all,
+           describe(array) + " cannot be cut into " + std::to_string(size()) + " equal parts");
+  };
+  all_to_all(in, parts(in), out, parts(out), where);
+}
+
+void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
+                              std::span<const std::int64_t> out_counts, Where where) {
+  Request request(*state_, Kind::all_to_all, where);
+  request.checked(in, "in");
+  request.written(out, "out");
+  request.disjoint(in, out);
+  const auto check = [&](std::span<const std::int64_t> counts, const NDArray& array, const char* name) {
+    std::int64_t left = array.size();
+    bool good = counts.size() == static_cast<std::size_t>(size());
+    for (std::int64_t count : counts) {
+      good = good && count >= 0 && count <= left;
+      if (good) left -= count;
+    }
+    if (good && left == 0 && in.dtype() == out.dtype()) return;
+    refuse(Kind::all_to_all, std::string(name) + " is " + describe(array) + "; want " +
+                                 std::to_string(size()) +
+                                 " counts, none negative, that add up to its elements, and one dtype");
+  };
+  check(in_counts, in, "in");
+  check(out_counts, out, "out");
+  request.what().in_counts.assign(in_counts.begin(), in_counts.end());
+  request.what().out_counts.assign(out_counts.begin(), out_counts.end());
+  request.push(in, in, out);
+}
+
+void Communicator::send(const NDArray& array, int to, Where where) {
+  Request request(*state_, Kind::send, where);
+  request.what().record.root = request.peer(to, "to");
+  request.checked(array, "array");
+  if (to == rank())
+    refuse(Kind::send, "a rank cannot send to itself: the send would wait for the recv behind it");
+  request.push(array, array, NDArray());
+}
+
+void Communicator::recv(const NDArray& array, int from, Where where) {
+  Request request(*state_, Kind::recv, where);
+  request.what().record.root = request.peer(from, "from");
+  request.written(array, "array");
+  if (from == rank()) refuse(Kind::recv, "a rank cannot receive from itself");
+  request.push(array, NDArray(), array);
+}
+
+void Communicator::barrier(Where where) {
+  Collective what;
+  what.record.kind = Kind::barrier;
+  set_site(what.record, where);
+  state_->push(std::move(what), NDArray(), NDArray(), where);
+}
+
+void Communicator::wait() { state_->wait(); }
+
+void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
+  if (!data && count) refuse(Kind::all_reduce, "data is null");
+  comm_detail::combine_of(op, dtype);
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / size_of(dtype))
+    refuse(Kind::all_reduce, std::to_string(count) + " elements are more than memory can hold");
+  Collective what;
+  what.record.kind = Kind::all_reduce;
+  what.record.op = op;
+  what.record.dtype = dtype;
+  what.record.count = count;
+  set_site(what.record, where);
+  what.out = static_cast<std::byte*>(data);
+  what.in = what.out;
+  state_->run_now(what);
+}
+
+NDArray Communicator::shared_array(Shape shape, DType dtype) {
+  EngineScope scope(engine());
+  const NDArray elsewhere(shape, dtype);  // checks, and takes no memory
+  const std::size_t bytes = elsewhere.storage()->bytes();
+  std::shared_ptr<std::byte> memory = state_->backend().allocate_shared(bytes);
+  if (!memory) return elsewhere;
+  return {std::make_shared<Storage>(engine(), cpu(), bytes, std::move(memory)), shape, dtype};
+}
+
+std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where where) {
+  const std::vector<comm_detail::Member> members = comm_detail::members_of(*state_, colour, key, where);
+  if (members.empty()) return nullptr;
+  comm_detail::PairRendezvous rendezvous(*state_, members, where);
+  // A part of ranks on several hosts may be on one.
+  const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
+  auto backend = rendezvous.make([&] {
+    return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
+                                     options_for_some(*state_));
+  });
+  return std::shared_ptr<Communicator>(new Communicator(
+      comm_detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
+}
+
+void Communicator::abort(const std::string& why) {
+  state_->backend().abort("rank " + std::to_string(rank()) + " gave up: " + why);
+}
+
+std::shared_ptr<Communicator> Communicator::shrink() {
+  comm_detail::Backend& old = state_->backend();
+  give_up("shrink");
+  comm_detail::Survivors& survivors = old.survivors();
+  std::unique_ptr<comm_detail::Backend> made;
+  survivors.make([&] {
+    made.reset();
+    made = comm_detail::make_backend(old.name(), survivors, options_for_some(*state_));
+  });
+  return std::shared_ptr<Communicator>(
+      new Communicator(comm_detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
+}
+
+std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience) {
+  if (!origin_) {
+    throw InvalidArgument(
+        "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
+        "split or create_local");
+  }
+  auto origin = std::make_shared<comm_detail::Origin>(*origin_);
+  origin->options.engine = &engine();
+  join_job(origin->job, size);
+  if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
+  give_up("grow");
+  if (patience.count() == 0) patience = state_->options().timeout;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::string before;
+  while (true) {
+    try {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
+      return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
+    } catch (const PeerLost& error) {  // one more has died over it
+      if (std::chrono::steady_clock::now() >= deadline) throw;
+      before = error.what();
+    } catch (const CommError& error) {
+      if (before.empty()) throw;
+      throw CommError(error.what() + ("; before that: " + before));
+    }
+  }
+}
+
+// Others may not have noticed yet that anything is wrong, and would wait here.
+void Communicator::give_up(const char* call) {
+  if (state_->in_child())
+    throw CommError("a communicator belongs to the process that made it, not to its child");
+  state_->backend().abort("rank " + std::to_string(rank()) + " called " + call);
+}
+
+std::string Communicator::flight_recorder() const { return state_->backend().flight_recorder(); }
+
+}  // namespace heddle

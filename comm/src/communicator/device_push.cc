@@ -1,0 +1,90 @@
+// Calls on arrays of a device: each is one op on the device's communication lane, which mutates the communicator's var. So
+// they are started in the order of the program, and calls of the other kind come before or after them, as on every rank.
+// The communicators of a device share its lane: if ranks started calls of two of them in different orders, each would wait
+// behind a call that another has not come to. So their calls mutate one var of the lane's, too.
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <heddle/stream_ops.h>
+
+#include "communicator/comm_state.h"
+#include "device/stream_calls.h"
+
+namespace heddle::comm_detail {
+namespace {
+
+std::byte* address(const NDArray& array, check::Touch touch) {
+  return array.storage()->device_data(touch, &array) +
+         array.offset() * static_cast<std::ptrdiff_t>(size_of(array.dtype()));
+}
+
+std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
+  static std::mutex mutex;
+  static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;  // there to the very end
+  const std::lock_guard lock(mutex);
+  std::erase_if(*orders, [](const auto& entry) { return entry.second.expired(); });
+  std::shared_ptr<const Var> order = (*orders)[&lane].lock();
+  if (!order) (*orders)[&lane] = order = std::make_shared<const Var>(engine.new_var());
+  return order;
+}
+
+}  // namespace
+
+struct DeviceOp {
+  std::shared_ptr<CommState> state;
+  std::shared_ptr<DeviceCall> call;
+
+  StreamCalls& calls() const { return *state->backend().stream_calls(); }
+  void operator()(Stream& stream) const {
+    Collective& what = call->what;
+    if (call->in.defined()) what.in = address(call->in, check::Touch::read);
+    if (call->out.defined()) what.out = address(call->out, check::Touch::write);
+    calls().issue(*call, stream);
+  }
+  std::exception_ptr outcome(const std::exception_ptr& failure) const noexcept {
+    std::exception_ptr error = calls().ended(*call, failure);
+    state->device_call_ended();
+    return error;
+  }
+  void skipped(const std::exception_ptr& why) const noexcept {
+    calls().lost(*call, why);
+    state->device_call_ended();
+  }
+};
+
+void CommState::device_call_ended() {
+  const std::lock_guard lock(mutex_);
+  ++ended_;
+  --on_device_;
+  call_ended();
+}
+
+void CommState::push_on_device(Collective what, const NDArray& in, const NDArray& out,
+                               std::source_location where) {
+  check_process();
+  auto call = std::make_shared<DeviceCall>();
+  call->what = std::move(what);
+  if (in.defined()) call->in = in.detach();
+  if (out.defined()) call->out = out.detach();
+  Access access = access_of(call->what, in, out);
+  access.mutate.add(var_);
+  Stream& stream = engine_->stream(backend_->stream_calls()->device(), Lane::communication);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!device_order_) device_order_ = order_of(*engine_, stream);
+    access.mutate.add(*device_order_);
+    if (closing_) throw CommError("the communicator is being destroyed");
+    ++pushed_;
+    ++on_device_;
+  }
+  try {
+    engine_->push_on(stream, DeviceOp{shared_from_this(), std::move(call)}, access, where);
+  } catch (...) {
+    device_call_ended();
+    throw;
+  }
+}
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,30 @@
+#include "communicator/traced_name.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <heddle/trace.h>
+
+namespace heddle::comm_detail {
+namespace {
+
+// A program that calls each time with another size shall not fill the memory with names.
+constexpr std::size_t kMostNames = 10'000;
+
+}  // namespace
+
+const char* traced_name(Kind kind, std::size_t bytes) {
+  if (!trace::running()) return name_of(kind);
+  static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;  // traces end after statics
+  static auto* mutex = new std::mutex;
+  std::lock_guard guard(*mutex);
+  const auto place = names->find({kind, bytes});
+  if (place != names->end()) return place->second.c_str();
+  if (names->size() >= kMostNames) return name_of(kind);
+  std::string name = name_of(kind) + (' ' + std::to_string(bytes)) + " B";
+  return names->emplace(std::pair(kind, bytes), std::move(name)).first->second.c_str();
+}
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,50 @@
+// Numbers the calls of one rank, so that what ranks call first meets what others call first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/collective.h"
+
+namespace heddle::comm_detail {
+
+// One thread at a time.
+class CallNumbers {
+ public:
+  CallNumbers(int ranks, std::uint32_t epoch, Algorithm algorithm)
+      : epoch_(epoch),
+        algorithm_(algorithm),
+        sent_(static_cast<std::size_t>(ranks)),
+        received_(static_cast<std::size_t>(ranks)) {}
+
+  // Of calls that go as one, each has its number; the one has that of the first.
+  void number(Collective& call) {
+    if (call.members.empty()) return number(call.record);
+    for (CallRecord& member : call.members) number(member);
+    call.record.epoch = epoch_;
+    call.record.sequence = call.members.front().sequence;
+    call.record.algorithm = algorithm_;
+    call.record.seal(call.members);
+  }
+  // Sends and recvs are counted by pair, since only two ranks take part in them.
+  void number(CallRecord& record) {
+    record.epoch = epoch_;
+    if (record.kind == Kind::send) {
+      record.sequence = ++sent_[static_cast<std::size_t>(record.root)];
+    } else if (record.kind == Kind::recv) {
+      record.sequence = ++received_[static_cast<std::size_t>(record.root)];
+    } else {
+      record.sequence = ++calls_;
+      record.algorithm = algorithm_;
+    }
+    record.seal();
+  }
+
+ private:
+  const std::uint32_t epoch_;
+  const Algorithm algorithm_;
+  std::uint64_t calls_ = 0;
+  std::vector<std::uint64_t> sent_, received_;  // by rank
+};
+
+}  // namespace heddle::comm_detail

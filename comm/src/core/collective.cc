@@ -1,0 +1,104 @@
+#include "core/collective.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace heddle {
+
+const char* name_of(ReduceOp op) {
+  constexpr std::array kNames{"sum", "prod", "min", "max", "avg"};
+  const auto index = static_cast<std::size_t>(op);
+  return index < kNames.size() ? kNames[index] : "?";
+}
+
+namespace comm_detail {
+namespace {
+
+constexpr std::array kKinds{"nothing",    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
+                            "all_to_all", "send",       "recv",           "barrier",    "leave"};
+constexpr std::array kAlgorithms{
+    "auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"};
+
+// splitmix64's finaliser: each bit of the word changes half of the bits of the result.
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) + 0x9e3779b97f4a7c15ull;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9ull;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebull;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
+}
+
+const char* name_of(Kind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kKinds.size() ? kKinds[index] : "?";
+}
+
+const char* name_of(Algorithm algorithm) {
+  const auto index = static_cast<std::size_t>(algorithm);
+  return index < kAlgorithms.size() ? kAlgorithms[index] : "?";
+}
+
+Algorithm algorithm_from_name(const std::string& name) {
+  std::string known;
+  for (std::size_t i = 0; i < kAlgorithms.size(); ++i) {
+    if (name == kAlgorithms[i]) return static_cast<Algorithm>(i);
+    known += (i ? ", " : "") + std::string(kAlgorithms[i]);
+  }
+  throw InvalidArgument("there is no algorithm '" + name + "' for collectives; there is " + known);
+}
+
+// Not: the site, which may differ; failed, which is an answer to the same question; of sends and recvs the kind and the
+// other rank, which mirror each other; of all_to_all the count, for each pair has its own.
+void CallRecord::seal() {
+  const bool pair = kind == Kind::send || kind == Kind::recv;
+  const std::uint64_t what = pair ? static_cast<std::uint64_t>(Kind::send) : static_cast<std::uint64_t>(kind);
+  const std::uint64_t reduction = reduces(kind) ? static_cast<std::uint64_t>(op) + 1 : 0;
+  const std::uint64_t peer = pair ? 0 : static_cast<std::uint32_t>(root);
+  std::uint64_t hash = mix(kVersion | (on_device ? 256 : 0), epoch | (sequence << 32));
+  hash = mix(hash, what | reduction << 8 | static_cast<std::uint64_t>(dtype) << 16 |
+                       static_cast<std::uint64_t>(algorithm) << 24 | peer << 32);
+  agreement = mix(hash, kind == Kind::all_to_all ? 0 : count);
+}
+
+void CallRecord::seal(std::span<const CallRecord> members) {
+  seal();
+  for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
+}
+
+bool CallRecord::valid() const {
+  return magic == kMagic && version == kVersion && static_cast<std::size_t>(kind) < kKinds.size() &&
+         static_cast<std::size_t>(op) <= static_cast<std::size_t>(ReduceOp::avg) &&
+         static_cast<std::size_t>(dtype) < std::size(kAllDTypes) &&
+         static_cast<std::size_t>(algorithm) < kAlgorithms.size() && failed <= 1 &&
+         std::memchr(site, '\0', sizeof site) != nullptr;
+}
+
+std::string CallRecord::to_string() const {
+  const bool pair = kind == Kind::send || kind == Kind::recv;
+  std::string text = std::string(name_of(kind)) + " #" + std::to_string(sequence);
+  if (reduces(kind)) text += std::string(" ") + heddle::name_of(op);
+  if (kind != Kind::barrier && kind != Kind::leave && kind != Kind::none) {
+    text += std::string(" ") + heddle::name_of(dtype) + " x " + std::to_string(count);
+  }
+  if (pair) text += (kind == Kind::send ? " to rank " : " from rank ") + std::to_string(root);
+  if (!pair && root >= 0) text += " root " + std::to_string(root);
+  if (algorithm != Algorithm::automatic) text += std::string(" by ") + name_of(algorithm);
+  if (on_device) text += " on its device";
+  if (line) text += " at " + std::string(site) + ":" + std::to_string(line);
+  return text;
+}
+
+Part part_of(std::size_t count, int part, int parts) {
+  const auto index = static_cast<std::size_t>(part), all = static_cast<std::size_t>(parts);
+  const std::size_t each = count / all, longer = count % all;
+  return {index * each + std::min(index, longer), each + (index < longer ? 1 : 0)};
+}
+
+}  // namespace comm_detail
+}  // namespace heddle

@@ -1,0 +1,28 @@
+#include "core/failure.h"
+
+#include <heddle/comm_error.h>
+#include <heddle/error.h>
+
+namespace heddle::comm_detail {
+
+void Failure::raise() const {
+  switch (type) {
+    case Type::mismatch:
+      throw CommMismatch(text);
+    case Type::lost:
+      throw PeerLost(text, rank);
+    case Type::silent:
+      throw PeerSilent(text, rank);
+    case Type::aborted:
+      break;
+  }
+  throw CommAborted(text);
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  ErrorReport report;
+  report.exception = error;
+  return report.message();
+}
+
+}  // namespace heddle::comm_detail

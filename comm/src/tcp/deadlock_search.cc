@@ -1,0 +1,79 @@
+#include "tcp/deadlock_search.h"
+
+namespace heddle::comm_detail {
+namespace {
+
+constexpr std::size_t kMostPath = 2048;
+
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+void DeadlockSearch::sleeps(const CallRecord& call, int from, int to) {
+  const std::lock_guard lock(mutex_);
+  call_ = call;
+  from_ = from;
+  to_ = to;
+  asleep_ = true;
+}
+
+void DeadlockSearch::wakes() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = false;
+}
+
+void DeadlockSearch::moves() {
+  const std::lock_guard lock(mutex_);
+  ++wait_;
+  first_attempt_ = attempts_ + 1;
+}
+
+// A wait ends when both of its messages are through, so each of them is enough to hold it up.
+DeadlockSearch::Probes DeadlockSearch::along(const Probe& probe) const {
+  Probes probes;
+  const auto add = [&](int other, std::uint32_t to_read, std::uint64_t message) {
+    Probe next = probe;
+    next.to_read = to_read;
+    next.message = message;
+    if (next.path.size() < kMostPath) {
+      next.path += (next.path.empty() ? "" : "; ") + name(rank_) + " waits for " + name(other) + " in " +
+                   call_.to_string();
+    } else if (!next.path.ends_with("...")) {
+      next.path += "; ...";
+    }
+    probes.emplace_back(other, std::move(next));
+  };
+  if (from_ >= 0) add(from_, 0, counts_[static_cast<std::size_t>(from_)].received);
+  if (to_ >= 0) add(to_, 1, counts_[static_cast<std::size_t>(to_)].sent - 1);
+  return probes;
+}
+
+DeadlockSearch::Probes DeadlockSearch::begin() {
+  const std::lock_guard lock(mutex_);
+  if (!asleep_) return {};
+  return along({.origin = rank_, .attempt = ++attempts_});
+}
+
+// This rank sleeps, and before it goes on the other one does not.
+bool DeadlockSearch::blocks(int other, const Probe& probe) const {
+  if (!asleep_) return false;
+  const MessageCounts& counts = counts_[static_cast<std::size_t>(other)];
+  if (!probe.to_read) return counts.sent <= probe.message;
+  return counts.received <= probe.message && from_ != other;
+}
+
+DeadlockSearch::Finding DeadlockSearch::received(int from, const Probe& probe) {
+  const std::lock_guard lock(mutex_);
+  if (!blocks(from, probe)) return {};
+  if (probe.origin == rank_) {
+    if (probe.attempt < first_attempt_) return {};
+    return {{},
+            Failure{Failure::Type::mismatch, from, "ranks wait for each other in a circle: " + probe.path}};
+  }
+  Seen& seen = seen_[static_cast<std::size_t>(probe.origin)];
+  if (seen.attempt == probe.attempt && seen.wait == wait_) return {};
+  seen = {probe.attempt, wait_};
+  return {along(probe), std::nullopt};
+}
+
+}  // namespace heddle::comm_detail

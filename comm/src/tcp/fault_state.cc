@@ -1,0 +1,33 @@
+#include "tcp/fault_state.h"
+
+#include <utility>
+
+namespace heddle::comm_detail {
+
+FaultState::FaultState(int size) : left_(static_cast<std::size_t>(size)) {}
+
+bool FaultState::fail(Failure failure) {
+  {
+    std::lock_guard lock(mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return false;
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
+  }
+  caller_alarm_.ring();
+  control_thread_alarm_.ring();
+  return true;
+}
+
+void FaultState::raise() const { failure().raise(); }
+
+Failure FaultState::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void FaultState::set_left(int rank) {
+  left_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  caller_alarm_.ring();
+}
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,92 @@
+// The one order in which all pushes of an engine take effect: a queue that any thread appends to with one exchange, and
+// that one thread at a time takes from (D. Vyukov's intrusive multi-producer queue).
+//
+// push() never waits. Between its two steps the queue is cut: pop() then says that it is empty, empty() that it is not.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/spin_lock.h"
+
+namespace heddle::detail {
+
+enum class OpKind : std::uint8_t {
+  user,
+  wait,  // signals a WaitState; run by whoever makes it ready
+  drop,  // the last handle of a var is gone; likewise
+  mark,  // wait_all: what was pushed before it belongs to the epoch that ends with it
+};
+
+// What can be submitted: an op, or a var of which the last handle is gone.
+struct QueueNode {
+  explicit QueueNode(OpKind what) : kind(what) {}
+  std::atomic<QueueNode*> next{nullptr};  // in SubmissionQueue, later in a ReadyList
+  OpKind kind;
+};
+
+class SubmissionQueue {
+ public:
+  // Any thread. What the calling thread pushed before, and what it saw others push, is popped first.
+  void push(QueueNode* node) noexcept { push_chain(node, node); }
+
+  // Nodes linked from first to last, at once: nothing comes between them.
+  void push_chain(QueueNode* first, QueueNode* last) noexcept {
+    last->next.store(nullptr, std::memory_order_relaxed);
+    // release: who pops the node sees what is in it; acquire: and whatever was pushed before it comes before it. seq_cst:
+    // the pusher then looks for sleeping workers, who look here after they say that they sleep (see IdleWorkers).
+    QueueNode* before = last_.exchange(last, std::memory_order_seq_cst);
+    // release: pairs with pop(), which reads the node behind this link.
+    before->next.store(first, std::memory_order_release);
+  }
+
+  // The thread that holds the lock. The oldest node, null if there is none or its pusher has not linked it yet.
+  QueueNode* pop() noexcept {
+    QueueNode* first = first_;
+    // acquire, here and below: pairs with the link in push().
+    QueueNode* next = first->next.load(std::memory_order_acquire);
+    if (first == &stub_) {
+      if (!next) return nullptr;
+      first_ = first = next;
+      next = first->next.load(std::memory_order_acquire);
+    }
+    if (!next) {
+      // The last node leaves with the stub in its place. Only if nobody has pushed meanwhile: the stub must never come to
+      // lie behind a node that has not been popped, or empty() would lie.
+      stub_.next.store(nullptr, std::memory_order_relaxed);
+      QueueNode* last = first;
+      // release: a pusher that links the stub to its node sees the stub's own link cleared.
+      if (!last_.compare_exchange_strong(last, &stub_, std::memory_order_seq_cst)) return nullptr;
+      next = &stub_;
+    }
+    first_ = next;
+    return first;
+  }
+
+  bool try_lock() noexcept { return lock_.try_lock(); }
+  void lock() noexcept { lock_.lock(); }
+  void unlock() noexcept { lock_.unlock(); }
+
+  // The thread that holds the lock, or the child of a fork, where nobody else uses it: calls visit with each node, oldest
+  // first, until it returns false. False if it met the gap of a push that is under way: what lies behind it is not seen.
+  template <class Visit> bool for_each(Visit visit) const {
+    const QueueNode* last = nullptr;
+    for (const QueueNode* node = first_; node; node = node->next.load(std::memory_order_acquire)) {
+      if (node != &stub_ && !visit(*node)) return true;
+      last = node;
+    }
+    return last == last_.load(std::memory_order_relaxed);
+  }
+
+  // Any thread. False from the moment a push has begun until its node was popped.
+  bool empty() const noexcept { return last_.load(std::memory_order_seq_cst) == &stub_; }
+
+ private:
+  // Three cache lines: pushers use the first, the thread that pops the second, both the stub now and then.
+  alignas(64) std::atomic<QueueNode*> last_{&stub_};
+  alignas(64) SpinLock lock_;  // guards first_
+  QueueNode* first_ = &stub_;
+  alignas(64) QueueNode stub_{OpKind::user};
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,58 @@
+// A parallel loop that idle workers may join.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "op/op_node.h"
+
+namespace heddle::detail {
+
+class ParallelLoop {
+ public:
+  using Body = std::function<void(std::int64_t, std::int64_t)>;
+  ParallelLoop(std::int64_t count, std::int64_t grain, const Body& body, OpNode* owner)
+      : op(owner), count_(count), grain_(grain), body_(body) {}
+
+  void work() noexcept;  // runs chunks until none is left
+  bool exhausted() const { return next_.load(std::memory_order_relaxed) >= count_; }
+  // By the thread that made it, after its own work: true if all helpers left within a moment; waits until they have;
+  // rethrows the first exception.
+  bool helpers_left_soon() const;
+  void await_helpers() const;
+  void rethrow() const;
+
+  OpNode* const op;  // that runs the loop
+
+ private:
+  friend class ParallelLoops;
+  const std::int64_t count_, grain_;
+  const Body& body_;
+  std::atomic<std::int64_t> next_{0};
+  std::atomic<std::uint32_t> helpers_{0};  // workers inside
+  SpinLock error_lock_;                    // guards error_
+  std::exception_ptr error_;
+};
+
+// The loops that still have chunks to give.
+class ParallelLoops {
+ public:
+  void open(const std::shared_ptr<ParallelLoop>& loop);
+  void close(const ParallelLoop* loop);   // no helper enters any more; the second call does nothing
+  std::shared_ptr<ParallelLoop> enter();  // as a helper; null if there is none
+  static void leave(ParallelLoop& loop);  // as a helper
+  bool empty() const { return open_.load(std::memory_order_seq_cst) == 0; }
+
+ private:
+  SpinLock lock_;  // guards loops_
+  std::vector<std::shared_ptr<ParallelLoop>> loops_;
+  std::atomic<std::size_t> open_{0};
+};
+
+}  // namespace heddle::detail

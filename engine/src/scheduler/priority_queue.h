@@ -1,0 +1,88 @@
+// Ready ops of a priority other than 0, the most urgent first. Those of priority 0 never come here: they pay one load of
+// top_ an op.
+//
+// An op's key is the sequence of the op of priority 0 that it is as urgent as: its own sequence, less kAgeing for each
+// step of its priority. So it overtakes a bounded number of ops, or is overtaken by as many, and none starves.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "op/op_node.h"
+
+namespace heddle::detail {
+
+class alignas(64) PriorityQueue {
+ public:
+  static constexpr std::uint64_t kNothing = std::numeric_limits<std::int64_t>::max();
+
+  // An op of a priority above 0 is about to be submitted: until it is entered, everything else can wait.
+  void announce() {
+    std::lock_guard guard(lock_);
+    ++announced_;
+    publish();
+  }
+  void entered(int count) {
+    std::lock_guard guard(lock_);
+    announced_ -= count;
+    publish();
+  }
+  bool any_announced() const { return top_.load(std::memory_order_relaxed) == kAnnounced; }
+
+  void push(OpNode* op) {
+    std::lock_guard guard(lock_);
+    heap_.push_back({key(*op), op});
+    std::push_heap(heap_.begin(), heap_.end());
+    publish();
+  }
+
+  // True if something should run, or be entered, before an op of that sequence. kNothing: at all.
+  bool before(std::uint64_t sequence) const {
+    return top_.load(std::memory_order_relaxed) < static_cast<std::int64_t>(sequence);
+  }
+  // The most urgent op, if it comes before an op of that sequence; else null.
+  OpNode* take_before(std::uint64_t sequence) {
+    std::lock_guard guard(lock_);
+    if (heap_.empty() || heap_.front().key >= static_cast<std::int64_t>(sequence)) return nullptr;
+    OpNode* op = heap_.front().op;
+    std::pop_heap(heap_.begin(), heap_.end());
+    heap_.pop_back();
+    publish();
+    return op;
+  }
+
+  bool empty() const { return size_.load(std::memory_order_seq_cst) == 0; }
+
+ private:
+  static constexpr std::int64_t kAnnounced = std::numeric_limits<std::int64_t>::min();
+  struct Entry {
+    std::int64_t key;
+    OpNode* op;
+    // The least urgent first, as std::push_heap wants it.
+    bool operator<(const Entry& other) const {
+      return key != other.key ? key > other.key : op->sequence > other.op->sequence;
+    }
+  };
+  static std::int64_t key(const OpNode& op) {
+    return static_cast<std::int64_t>(op.sequence) - std::int64_t{op.priority()} * kAgeing;
+  }
+  void publish() {
+    const std::int64_t top = heap_.empty() ? static_cast<std::int64_t>(kNothing) : heap_.front().key;
+    top_.store(announced_ > 0 ? kAnnounced : top, std::memory_order_relaxed);
+    // seq_cst: whoever pushes then looks for sleeping workers, who look here after they say that they sleep, see IdleWorkers.
+    size_.store(heap_.size(), std::memory_order_seq_cst);
+  }
+
+  std::atomic<std::int64_t> top_{static_cast<std::int64_t>(kNothing)};
+  std::atomic<std::size_t> size_{0};
+  alignas(64) SpinLock lock_;  // guards all below
+  int announced_ = 0;
+  std::vector<Entry> heap_;
+};
+
+}  // namespace heddle::detail

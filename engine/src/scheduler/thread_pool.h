@@ -1,0 +1,49 @@
+// The engine's threads: at least one for each slot that can go on working, however many are blocked inside ops.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "scheduler/worker_slots.h"
+
+namespace heddle::detail {
+
+class ThreadPool {
+ public:
+  // `work` is the main function of a thread; it returns at the end.
+  ThreadPool(WorkerSlots& slots, std::function<void()> work) : slots_(slots), work_(std::move(work)) {}
+  void start();  // one thread a slot; throws std::system_error, join() is due then too
+  void join();   // once `work` returns
+
+  // A thread of the thread pool is going to block in the middle of an op. Starts another if too few are left to work. Throws
+  // Error if there is no thread to be had.
+  void thread_blocks();
+  void thread_resumes() noexcept;
+  // Waits for a slot, to go on in the middle of an op. Null after a while in which no op has ended, as `ended()` counts
+  // them: who has the slots may need a lock that the op holds, and then it has to go on without.
+  WorkerSlot* await_slot(const std::function<std::uint64_t()>& ended) noexcept;
+  std::uint64_t slot_timeouts() const {
+    return slot_timeouts_.load(std::memory_order_relaxed);
+  }  // how often it was null
+  // Threads wait for a slot: who is between two ops shall release his, and call slot_released().
+  bool slot_wanted() const noexcept { return slot_waiters_.load(std::memory_order_seq_cst) > 0; }
+  void slot_released() noexcept;
+
+ private:
+  WorkerSlots& slots_;
+  std::function<void()> work_;
+  std::atomic<int> slot_waiters_{0};  // threads in await_slot()
+  std::atomic<std::uint64_t> slot_timeouts_{0};
+  std::mutex mutex_;  // guards all below
+  std::condition_variable released_;
+  int blocked_ = 0;
+  std::deque<std::thread> threads_;
+};
+
+}  // namespace heddle::detail

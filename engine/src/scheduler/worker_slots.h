@@ -1,0 +1,69 @@
+// Who may run ops: as many threads at once as the engine has workers, each holding a slot. Whoever has work takes a free
+// slot, a thread of the engine or one that waits for an op; without work, or blocked, nobody keeps one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "scheduler/ready_queue.h"
+
+namespace heddle::detail {
+
+// Its number is RunContext::worker, its queue holds what its holders made ready.
+struct alignas(64) WorkerSlot {
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+  int index = 0;
+  std::atomic<bool> taken{false};
+  ReadyQueue queue;
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // that an op took lately, all told
+  // Ops of even and odd epochs that were pushed by ops here, and that ended here. Written by the holder alone.
+  alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
+  std::atomic<std::uint64_t> ended[2] = {0, 0};
+};
+
+class WorkerSlots {
+ public:
+  explicit WorkerSlots(int count)
+      : count_(count), slots_(new WorkerSlot[static_cast<std::size_t>(count)]), free_(count) {
+    for (int i = 0; i < count; ++i) slots_[i].index = i;
+  }
+
+  // The one last held by the caller, if it is free, else any; null if all are taken.
+  WorkerSlot* take(WorkerSlot* last = nullptr) noexcept {
+    if (free_.load(std::memory_order_seq_cst) <= 0) return nullptr;
+    if (last && try_take(*last)) return last;
+    for (int i = 0; i < count_; ++i) {
+      if (try_take(slots_[i])) return &slots_[i];
+    }
+    return nullptr;
+  }
+  // seq_cst: who releases a slot then looks for work, who finds no slot says so and then looks again.
+  void release(WorkerSlot& slot) noexcept {
+    slot.nanoseconds.store(WorkerSlot::kUnknown, std::memory_order_relaxed);
+    slot.taken.store(false, std::memory_order_seq_cst);
+    free_.fetch_add(1, std::memory_order_seq_cst);
+  }
+
+  // A hint for all but the thread that just released one.
+  bool any_free() const noexcept { return free_.load(std::memory_order_seq_cst) > 0; }
+  bool all_free() const noexcept { return free_.load(std::memory_order_relaxed) == count_; }
+  int size() const { return count_; }
+  WorkerSlot* begin() const { return slots_.get(); }
+  WorkerSlot* end() const { return slots_.get() + count_; }
+
+ private:
+  bool try_take(WorkerSlot& slot) noexcept {
+    // acquire: the last holder's writes to the slot are seen.
+    if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true, std::memory_order_acq_rel)) {
+      return false;
+    }
+    free_.fetch_sub(1, std::memory_order_seq_cst);
+    return true;
+  }
+  const int count_;
+  const std::unique_ptr<WorkerSlot[]> slots_;
+  alignas(64) std::atomic<int> free_;
+};
+
+}  // namespace heddle::detail

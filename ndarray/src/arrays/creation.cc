@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cmath>
+
+#include <heddle/array_op.h>
+#include <heddle/parallel.h>
+
+#include "dtype/convert.h"
+
+namespace heddle {
+
+NDArray full(Shape shape, double value, DType dtype, Device device) {
+  NDArray result(shape, dtype, device);
+  result.fill(value);
+  return result;
+}
+
+NDArray zeros(Shape shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
+
+NDArray ones(Shape shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
+
+NDArray zeros_like(const NDArray& other) {
+  if (!other.defined()) throw InvalidArgument("zeros_like: the array is undefined");
+  EngineScope scope(other.engine());
+  return zeros(other.shape(), other.dtype(), other.device());
+}
+
+NDArray arange(double begin, double end, double step, DType dtype, Device device) {
+  const double count = std::ceil((end - begin) / step);
+  if (step == 0 || !std::isfinite(count) || count > 9e18) {
+    throw InvalidArgument("arange: begin " + std::to_string(begin) + ", end " + std::to_string(end) +
+                          ", step " + std::to_string(step) + " make no range");
+  }
+  NDArray result({static_cast<std::int64_t>(std::max(count, 0.0))}, dtype, device);
+  array_push("arange", {}, {result}, [=] {
+    visit_dtype(dtype, [&]<class T>() {
+      T* values = result.data<T>();
+      parallel_for(result.size(), 16384, [=](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+          values[i] = ndarray_detail::convert<T>(begin + static_cast<double>(i) * step);
+        }
+      });
+    });
+  });
+  return result;
+}
+
+NDArray eye(std::int64_t n, DType dtype, Device device) {
+  NDArray result = zeros({n, n}, dtype, device);
+  result.view({n}, {n + 1}, 0).fill(1);
+  return result;
+}
+
+template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device) {
+  NDArray result(shape, dtype_of<T>, device);
+  if (result.size() != static_cast<std::int64_t>(values.size())) {
+    throw InvalidArgument("array: " + std::to_string(values.size()) + " values for shape " +
+                          shape.to_string());
+  }
+  // No op knows the array yet: its memory may be written here and now.
+  std::copy(values.begin(), values.end(), result.data<T>());
+  return result;
+}
+
+template <class T> NDArray array(std::initializer_list<T> values, Device device) {
+  return array(std::vector<T>(values), {static_cast<std::int64_t>(values.size())}, device);
+}
+
+template NDArray array(const std::vector<float>&, Shape, Device);
+template NDArray array(const std::vector<double>&, Shape, Device);
+template NDArray array(const std::vector<std::int32_t>&, Shape, Device);
+template NDArray array(const std::vector<std::int64_t>&, Shape, Device);
+template NDArray array(const std::vector<std::uint8_t>&, Shape, Device);
+template NDArray array(const std::vector<bool>&, Shape, Device);
+template NDArray array(const std::vector<Float16>&, Shape, Device);
+template NDArray array(const std::vector<BFloat16>&, Shape, Device);
+template NDArray array(const std::vector<std::int8_t>&, Shape, Device);
+
+template NDArray array(std::initializer_list<float>, Device);
+template NDArray array(std::initializer_list<double>, Device);
+template NDArray array(std::initializer_list<std::int32_t>, Device);
+template NDArray array(std::initializer_list<std::int64_t>, Device);
+template NDArray array(std::initializer_list<std::uint8_t>, Device);
+template NDArray array(std::initializer_list<bool>, Device);
+template NDArray array(std::initializer_list<Float16>, Device);
+template NDArray array(std::initializer_list<BFloat16>, Device);
+template NDArray array(std::initializer_list<std::int8_t>, Device);
+
+}  // namespace heddle

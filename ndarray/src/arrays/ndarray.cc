@@ -1,0 +1,201 @@
+#include <heddle/array_op.h>
+#include <heddle/ndarray.h>
+
+#include "arrays/layout.h"
+#include "arrays/read_now.h"
+#include "arrays/strided_copy.h"
+
+namespace heddle {
+
+namespace {
+
+std::size_t checked_bytes(const Shape& shape, DType dtype) {
+  std::int64_t bytes;
+  if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
+    throw InvalidArgument("shape " + shape.to_string() + " of " + name_of(dtype) +
+                          " has more bytes than fit 64 bits");
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+// A new array beside `like`: on its engine, which need not be the current one.
+NDArray new_beside(const NDArray& like, DType dtype, Device device) {
+  EngineScope scope(like.engine());
+  return NDArray(like.shape(), dtype, device);
+}
+
+void push_copy(const char* name, const NDArray& source, const NDArray& target) {
+  array_push(name, {source}, {target}, [source = source.detach(), target = target.detach()] {
+    ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
+                                 ndarray_detail::source_of(source));
+  });
+}
+
+void check_defined(const NDArray& array, const char* name) {
+  if (!array.defined()) throw InvalidArgument(std::string(name) + ": the array is undefined");
+}
+
+void check_target(const NDArray& target, const char* name) {
+  check_defined(target, name);
+  if (target.overlaps_itself()) {
+    throw InvalidArgument(std::string(name) + ": elements of a view of shape " + target.shape().to_string() +
+                          " with strides " + target.strides().to_string() + " share memory");
+  }
+  if (target.grad_meta()) target.grad_meta()->check_target(name);
+}
+
+template <class T> void push_fill(const NDArray& array, T value) {
+  check_target(array, "fill");
+  array_push("fill", {}, {array}, [value, target = array.detach()] {
+    ndarray_detail::strided_copy(
+        target.shape(), ndarray_detail::target_of(target),
+        {reinterpret_cast<const std::byte*>(&value), dtype_of<T>, Dims::filled(target.ndim(), 0)});
+  });
+}
+
+bool same_view(const NDArray& a, const NDArray& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
+         a.strides() == b.strides();
+}
+
+}  // namespace
+
+NDArray::NDArray(Shape shape, DType dtype, Device device)
+    : storage_(std::make_shared<Storage>(current_engine(), device, checked_bytes(shape, dtype))),
+      shape_(shape),
+      strides_(contiguous_strides(shape)),
+      dtype_(dtype) {}
+
+NDArray::NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype)
+    : storage_(std::move(storage)), shape_(shape), strides_(contiguous_strides(shape)), dtype_(dtype) {
+  if (storage_ && checked_bytes(shape, dtype) <= storage_->bytes()) return;
+  throw InvalidArgument(
+      "NDArray: " + shape.to_string() + " of " + name_of(dtype) + " does not fit into " +
+      (storage_ ? std::to_string(storage_->bytes()) + " bytes" : std::string("no storage")));
+}
+
+bool NDArray::is_contiguous() const {
+  std::int64_t expected = 1;
+  for (int i = ndim() - 1; i >= 0; --i) {
+    if (shape_[i] == 0) return true;
+    if (shape_[i] != 1 && strides_[i] != expected) {
+      return size() == 0;  // an empty axis further out makes the strides meaningless
+    }
+    expected *= shape_[i];
+  }
+  return true;
+}
+
+bool NDArray::covers_storage() const {
+  const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(dtype_);
+  return bytes == storage_->bytes() && (is_contiguous() || !overlaps_itself());
+}
+
+bool NDArray::overlaps_itself() const { return ndarray_detail::overlaps_itself(shape_, strides_); }
+
+NDArray NDArray::detach() const {
+  NDArray result;
+  result.storage_ = storage_;
+  result.shape_ = shape_;
+  result.strides_ = strides_;
+  result.offset_ = offset_;
+  result.dtype_ = dtype_;
+  return result;
+}
+
+NDArray NDArray::copy() const {
+  check_defined(*this, "copy");
+  NDArray result = new_beside(*this, dtype_, device());
+  push_copy("copy", *this, result);
+  return result;
+}
+
+NDArray NDArray::copy_to(Device device) const {
+  check_defined(*this, "copy_to");
+  NDArray result = new_beside(*this, dtype_, device);
+  push_copy("copy_to", *this, result);
+  return result;
+}
+
+NDArray NDArray::contiguous() const { return !defined() || is_contiguous() ? detach() : copy(); }
+
+NDArray NDArray::astype(DType dtype) const {
+  check_defined(*this, "astype");
+  NDArray result = new_beside(*this, dtype, device());
+  push_copy("astype", *this, result);
+  return result;
+}
+
+void NDArray::assign(const NDArray& source) const {
+  check_target(*this, "assign");
+  check_defined(source, "assign");
+  if (source.grad_meta()) source.grad_meta()->check_source("assign");
+  if (same_view(*this, source)) return;
+  const NDArray wide =
+      (ndarray_detail::may_overlap(*this, source) ? source.copy() : source).broadcast_view(shape_);
+  push_copy("assign", wide, *this);
+}
+
+void NDArray::fill(double value) const { push_fill(*this, value); }
+
+void NDArray::fill_integer(std::int64_t value) const { push_fill(*this, value); }
+
+void NDArray::wait() const {
+  check_defined(*this, "wait");
+  engine().wait(var());
+}
+
+void NDArray::check_dtype(DType wanted) const {
+  if (dtype_ != wanted) {
+    throw InvalidArgument(std::string("an array of ") + name_of(dtype_) + " was read as " + name_of(wanted));
+  }
+}
+
+template <class T> T NDArray::item() const {
+  check_defined(*this, "item");
+  check_dtype(dtype_of<T>);
+  if (size() != 1) {
+    throw InvalidArgument("item: wants an array with one element, not of shape " + shape_.to_string());
+  }
+  return to_vector<T>().front();
+}
+
+template <class T> std::vector<T> NDArray::to_vector() const {
+  check_defined(*this, "to_vector");
+  check_dtype(dtype_of<T>);
+  // bool values are read through a plain array: a vector<bool> has no memory to copy to
+  using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+  auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));
+  ndarray_detail::read_now(*this, "to_vector", [values, source = detach()] {
+    const ndarray_detail::Target target{reinterpret_cast<std::byte*>(values->data()), dtype_of<Element>,
+                                        contiguous_strides(source.shape())};
+    ndarray_detail::strided_copy(source.shape(), target, ndarray_detail::source_of(source));
+  });
+  if constexpr (std::is_same_v<T, bool>) {
+    return std::vector<bool>(values->begin(), values->end());
+  } else {
+    return std::move(*values);
+  }
+}
+
+template float NDArray::item<float>() const;
+template double NDArray::item<double>() const;
+template std::int32_t NDArray::item<std::int32_t>() const;
+template std::int64_t NDArray::item<std::int64_t>() const;
+template std::uint8_t NDArray::item<std::uint8_t>() const;
+template bool NDArray::item<bool>() const;
+template Float16 NDArray::item<Float16>() const;
+template BFloat16 NDArray::item<BFloat16>() const;
+template std::int8_t NDArray::item<std::int8_t>() const;
+
+template std::vector<float> NDArray::to_vector<float>() const;
+template std::vector<double> NDArray::to_vector<double>() const;
+template std::vector<std::int32_t> NDArray::to_vector<std::int32_t>() const;
+template std::vector<std::int64_t> NDArray::to_vector<std::int64_t>() const;
+template std::vector<std::uint8_t> NDArray::to_vector<std::uint8_t>() const;
+template std::vector<bool> NDArray::to_vector<bool>() const;
+template std::vector<Float16> NDArray::to_vector<Float16>() const;
+template std::vector<BFloat16> NDArray::to_vector<BFloat16>() const;
+template std::vector<std::int8_t> NDArray::to_vector<std::int8_t>() const;
+
+}  // namespace heddle

@@ -1,0 +1,293 @@
+// Printing as NumPy does with its default options: precision 8, lines of 75 characters, a summary above 1000
+// elements. Follows the rules of numpy.array2string.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <type_traits>
+
+#include "arrays/read_now.h"
+#include "dtype/convert.h"
+#include "dtype/float_text.h"
+
+namespace heddle {
+
+namespace {
+
+constexpr int kPrecision = 8;
+constexpr std::int64_t kSummaryAbove = 1000;
+constexpr std::int64_t kEdge = 3;
+constexpr std::size_t kLineWidth = 75;
+
+std::string padded_left(std::string text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+// The widest of several integer parts and fractions of numbers "int.frac".
+struct Widths {
+  std::size_t left = 0, right = 0;
+  void add(const std::string& text) {
+    const std::size_t point = text.find('.');
+    left = std::max(left, point);
+    right = std::max(right, text.size() - point - 1);
+  }
+};
+
+// How all floating-point elements of one array are written: chosen by the largest and the smallest of them.
+// T: float or double. Halves are floats that have other shortest digits.
+template <class T> class FloatFormat {
+ public:
+  using Shortest = ndarray_detail::Decimal (*)(T x);
+
+  FloatFormat(const std::vector<T>& values, DType dtype, Shortest shortest)
+      : dtype_(dtype), shortest_(shortest) {
+    choose_form(values);
+    bool any_finite = false, any_other = false, negative_infinity = false;
+    for (T x : values) {
+      (std::isfinite(x) ? any_finite : any_other) = true;
+      negative_infinity |= std::isinf(x) && x < 0;
+    }
+    if (any_finite) scientific_ ? measure_scientific(values) : measure_plain(values);
+    if (any_other) {
+      const std::size_t widest = negative_infinity ? 4 : 3;  // "-inf", "nan"
+      if (widest > right_ + 1) left_ = std::max(left_, widest - right_ - 1);
+    }
+  }
+
+  std::string operator()(T x) const {
+    if (std::isnan(x)) return padded_left("nan", left_ + right_ + 1);
+    if (std::isinf(x)) return padded_left(x < 0 ? "-inf" : "inf", left_ + right_ + 1);
+    if (scientific_) {
+      const std::string text =
+          scientific_text(ndarray_detail::rounded_scientific(x, places_), places_, exponent_digits_);
+      return padded_left("", left_ - text.find('.')) + text;
+    }
+    std::string text = plain(x);
+    text.resize(text.find('.') + 1 + right_, ' ');
+    return padded_left(text, left_ + right_ + 1);
+  }
+
+ private:
+  std::string plain(T x) const {
+    const ndarray_detail::Decimal decimal = shortest_(x);
+    const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
+    if (places < 0)
+      return plain_text(ndarray_detail::rounded_plain(x, 1));  // an array shows all digits of a large number
+    return plain_text(places <= kPrecision ? decimal : ndarray_detail::rounded_plain(x, kPrecision));
+  }
+
+  void choose_form(const std::vector<T>& values) {
+    T largest = 0, smallest = std::numeric_limits<T>::infinity();
+    for (T x : values) {
+      if (!std::isfinite(x) || x == 0) continue;
+      largest = std::max(largest, std::abs(x));
+      smallest = std::min(smallest, std::abs(x));
+    }
+    T ratio = largest / smallest;
+    if (dtype_ == DType::f16) ratio = static_cast<T>(Float16(ratio));
+    if (dtype_ == DType::bf16) ratio = static_cast<T>(BFloat16(ratio));
+    scientific_ = largest > 0 && (largest >= T(1e8) || double{smallest} < 0.0001 || ratio > T(1000));
+  }
+
+  void measure_plain(const std::vector<T>& values) {
+    Widths widths;
+    for (T x : values) {
+      if (std::isfinite(x)) widths.add(plain(x));
+    }
+    left_ = widths.left;
+    right_ = widths.right;
+  }
+
+  void measure_scientific(const std::vector<T>& values) {
+    Widths widths;
+    for (T x : values) {
+      if (!std::isfinite(x)) continue;
+      ndarray_detail::Decimal decimal = shortest_(x);
+      if (decimal.digits.size() > kPrecision + 1) {
+        decimal = ndarray_detail::rounded_scientific(x, kPrecision);
+        decimal.digits.erase(std::max<std::size_t>(decimal.digits.find_last_not_of('0') + 1, 1));
+      }
+      const std::string text = scientific_text(decimal, 0, 2);
+      const std::size_t e = text.find('e');
+      widths.add(text.substr(0, e));
+      exponent_digits_ = std::max(exponent_digits_, static_cast<int>(text.size() - e - 2));
+    }
+    left_ = widths.left;
+    places_ = static_cast<int>(widths.right);
+    right_ = static_cast<std::size_t>(exponent_digits_ + 2 + places_);
+  }
+
+  DType dtype_;
+  Shortest shortest_;
+  bool scientific_ = false;
+  std::size_t left_ = 0, right_ = 0;  // characters before and behind the decimal point
+  int places_ = 0, exponent_digits_ = 2;
+};
+
+std::string integer_text(std::int64_t x) { return std::to_string(x); }
+
+// How an element is read from memory, and as what: a bool may be any byte there, a half is a float.
+template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ndarray_detail::BoolByte, T>;
+template <class T> auto load(const std::byte* at) {
+  const Stored<T> value = *reinterpret_cast<const Stored<T>*>(at);
+  if constexpr (is_half_type<T>) {
+    return static_cast<float>(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value.bits != 0;
+  } else {
+    return static_cast<std::int64_t>(value);
+  }
+}
+
+template <class T> ndarray_detail::Decimal shortest_of(decltype(load<T>(nullptr)) x) {
+  return ndarray_detail::shortest(static_cast<T>(x));
+}
+
+using ElementText = std::function<std::string(const std::byte*)>;
+
+template <class T> ElementText make_format(DType dtype, const std::vector<const std::byte*>& shown) {
+  using Value = decltype(load<T>(nullptr));
+  std::vector<Value> values(shown.size());
+  std::transform(shown.begin(), shown.end(), values.begin(), load<T>);
+  if constexpr (std::is_floating_point_v<Value>) {
+    return [format = FloatFormat<Value>(values, dtype, shortest_of<T>)](const std::byte* at) {
+      return format(load<T>(at));
+    };
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return [](const std::byte* at) { return load<bool>(at) ? std::string(" True") : std::string("False"); };
+  } else {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const std::size_t width = std::max(integer_text(*least).size(), integer_text(*most).size());
+    return [width](const std::byte* at) { return padded_left(integer_text(load<T>(at)), width); };
+  }
+}
+
+// A number by itself, as Python's str writes a NumPy scalar.
+template <class T> std::string scalar_text(const std::byte* at) {
+  const auto x = load<T>(at);
+  if constexpr (std::is_same_v<T, bool>) {
+    return x ? "True" : "False";
+  } else if constexpr (std::is_integral_v<T>) {
+    return integer_text(x);
+  } else {
+    if (std::isnan(x)) return "nan";
+    if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+    const ndarray_detail::Decimal decimal = shortest_of<T>(x);
+    if (x == 0 || (std::abs(x) >= 1e-4L && std::abs(x) < 1e16L)) {
+      const std::string text = plain_text(decimal);
+      return text.back() == '.' ? text + "0" : text;
+    }
+    std::string text = scientific_text(decimal, 0, 2);
+    const std::size_t point = text.find('.');
+    if (text[point + 1] == 'e') text.erase(point, 1);
+    return text;
+  }
+}
+
+// One array being printed.
+class Printer {
+ public:
+  explicit Printer(const NDArray& array) : shape_(array.shape()), strides_(array.strides()) {
+    dtype_ = array.dtype();
+    data_ = array.data<const std::byte>();
+    summarised_ = array.size() > kSummaryAbove;
+    const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
+    for (int axis = 0; axis < strides_.size(); ++axis) strides_[axis] *= bytes;
+  }
+
+  std::string text() {
+    if (element_count(shape_) == 0) return "[]";
+    if (shape_.empty()) return visit_dtype(dtype_, [this]<class T>() { return scalar_text<T>(data_); });
+    std::vector<const std::byte*> shown;
+    gather(0, data_, shown);
+    format_ = visit_dtype(dtype_, [&]<class T>() { return make_format<T>(dtype_, shown); });
+    return axis_text(0, data_, " ", kLineWidth);
+  }
+
+ private:
+  bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * kEdge; }
+
+  // Calls visit(index) for the shown indices of an axis, and gap() where others are left out.
+  template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
+    for (std::int64_t i = 0; i < shape_[axis]; ++i) {
+      if (summarised(axis) && i == kEdge) {
+        gap();
+        i = shape_[axis] - kEdge;
+      }
+      visit(i);
+    }
+  }
+
+  void gather(int axis, const std::byte* at, std::vector<const std::byte*>& shown) const {
+    if (axis == shape_.size()) {
+      shown.push_back(at);
+      return;
+    }
+    each_shown(
+        axis, [&](std::int64_t i) { gather(axis + 1, at + i * strides_[axis], shown); }, [] {});
+  }
+
+  std::string axis_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
+    std::string text =
+        axis + 1 == shape_.size() ? row_text(at, indent, width) : rows_text(axis, at, indent, width);
+    return "[" + text.substr(indent.size()) + "]";
+  }
+
+  std::string row_text(const std::byte* at, const std::string& indent, std::size_t width) const {
+    const int axis = shape_.size() - 1;
+    std::string text, line = indent;
+    const auto add = [&](const std::string& word) {
+      if (line.size() > indent.size() && line.size() + word.size() > width - 1) {
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        line = indent;
+      }
+      line += word;
+    };
+    each_shown(
+        axis,
+        [&](std::int64_t i) {
+          add(format_(at + i * strides_[axis]));
+          if (i + 1 < shape_[axis]) line += " ";
+        },
+        [&] {
+          add("...");
+          line += " ";
+        });
+    return text + line;
+  }
+
+  std::string rows_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
+    std::string text;
+    const std::string gap(static_cast<std::size_t>(shape_.size() - axis - 1), '\n');
+    each_shown(
+        axis,
+        [&](std::int64_t i) {
+          text += indent + axis_text(axis + 1, at + i * strides_[axis], indent + " ", width - 1);
+          if (i + 1 < shape_[axis]) text += gap;
+        },
+        [&] { text += indent + "..." + gap; });
+    return text;
+  }
+
+  Shape shape_;
+  Strides strides_;  // in bytes
+  DType dtype_;
+  const std::byte* data_;
+  bool summarised_;
+  ElementText format_;
+};
+
+}  // namespace
+
+std::string NDArray::to_string() const {
+  if (!defined()) throw InvalidArgument("to_string: the array is undefined");
+  const auto text = std::make_shared<std::string>();
+  ndarray_detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
+  return std::move(*text);
+}
+
+std::ostream& operator<<(std::ostream& out, const NDArray& array) { return out << array.to_string(); }
+
+}  // namespace heddle

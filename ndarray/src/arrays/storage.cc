@@ -1,0 +1,55 @@
+#include <string>
+#include <utility>
+
+#include <heddle/ndarray.h>
+
+#include "arrays/cpu_allocator.h"
+
+namespace heddle {
+namespace {
+
+std::string describe(const Storage& storage, const NDArray* array) {
+  if (!array) return "a storage of " + std::to_string(storage.bytes()) + " bytes";
+  return std::string("an array of ") + name_of(array->dtype()) + " " + array->shape().to_string();
+}
+
+}  // namespace
+
+Storage::Storage(Engine& engine, Device device, std::size_t bytes)
+    : Storage(engine, device, bytes, nullptr) {}
+
+Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
+    : engine_(&engine), device_(device), bytes_(bytes), lent_(std::move(memory)), data_(lent_.get()) {
+  if (device.kind != DeviceKind::cpu && !lent_) {
+    throw InvalidArgument("Heddle takes no memory on " + device.to_string() +
+                          " itself; it has cpu devices only, and what a storage is lent");
+  }
+  var_ = engine.new_var();
+  if (check::enabled()) record_.made(var_);
+}
+
+Storage::~Storage() {
+  std::byte* block = data_.load(std::memory_order_acquire);
+  if (block && !lent_) ndarray_detail::cpu_deallocate(block, bytes_);
+}
+
+std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
+  if (device_.kind == DeviceKind::cuda) [[unlikely]] {
+    throw Error(describe(*this, seen_as) + " lies on " + device_.to_string() +
+                ", which the CPU cannot reach; ops on a stream of that device can (Engine::push_on)");
+  }
+  return device_data(touch, seen_as);
+}
+
+std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
+  if (check::enabled()) record_.touched(var_, touch, [=, this] { return describe(*this, seen_as); });
+  std::byte* block = data_.load(std::memory_order_acquire);
+  if (block) return block;
+  // Ops that only read may get here together: the first to publish its block wins, the others take that one.
+  std::byte* fresh = ndarray_detail::cpu_allocate(bytes_);
+  if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) return fresh;
+  ndarray_detail::cpu_deallocate(fresh, bytes_);
+  return block;
+}
+
+}  // namespace heddle

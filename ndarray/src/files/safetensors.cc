@@ -1,0 +1,385 @@
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <heddle/array_op.h>
+#include <heddle/safetensors.h>
+
+#include "files/atomic_file.h"
+#include "files/crc32.h"
+
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kAlign = 8;
+constexpr const char* kMetadata = "__metadata__";
+
+// Metadata of a file with checksums: that of the header's text, with zeros in its own place, and one of each array.
+const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
+constexpr std::size_t kDigits = 8;
+
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw Error("safetensors file '" + path + "': " + problem);
+}
+
+const char* format_name(DType dtype) {
+  constexpr const char* kNames[] = {"F32", "F64", "I32", "I64", "U8", "BOOL", "F16", "BF16", "I8"};
+  static_assert(std::size(kNames) == std::size(kAllDTypes));
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+std::optional<DType> dtype_from_format(const std::string& name) {
+  for (DType dtype : kAllDTypes) {
+    if (name == format_name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::string known_formats() {
+  std::string text;
+  for (DType dtype : kAllDTypes) text += (text.empty() ? "" : ", ") + std::string(format_name(dtype));
+  return text;
+}
+
+using Arrays = std::vector<std::pair<std::string, NDArray>>;
+using Metadata = std::map<std::string, std::string>;
+
+std::uint64_t byte_count(const NDArray& array) {
+  return static_cast<std::uint64_t>(array.size()) * size_of(array.dtype());
+}
+
+// Largest elements first, so that every array starts at a multiple of its element size.
+Arrays in_file_order(const std::string& path, const Safetensors& content) {
+  Arrays arrays;
+  for (const auto& [name, array] : content.arrays) {
+    if (name == kMetadata) fail(path, "no array can be called __metadata__");
+    if (!array.defined()) fail(path, "array '" + name + "' is undefined");
+    arrays.emplace_back(name, array.detach().contiguous());
+  }
+  std::stable_sort(arrays.begin(), arrays.end(), [](const auto& a, const auto& b) {
+    return size_of(a.second.dtype()) > size_of(b.second.dtype());
+  });
+  return arrays;
+}
+
+std::string checksum(const void* data, std::size_t bytes) {
+  char digits[kDigits + 1];
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(ndarray_detail::crc32(data, bytes)));
+  return digits;
+}
+
+// Where the digits of the header's own checksum stand in its text. In a name the quotes would be escaped.
+std::size_t checksum_place(const std::string& text) {
+  const std::string before = "\"" + kHeaderChecksum + "\":\"";
+  const std::size_t found = text.find(before);
+  return found == std::string::npos ? found : found + before.size();
+}
+
+std::string checksum_of_header(std::string text, std::size_t place) {
+  text.replace(place, kDigits, kDigits, '0');
+  return checksum(text.data(), text.size());
+}
+
+// Only inside an op that reads the arrays.
+Metadata with_checksums(Metadata metadata, const Arrays& arrays) {
+  metadata[kHeaderChecksum] = std::string(kDigits, '0');
+  for (const auto& [name, array] : arrays) {
+    metadata[kArrayChecksum + name] = checksum(array.data<const std::byte>(), byte_count(array));
+  }
+  return metadata;
+}
+
+std::string header_of(const std::string& path, const Metadata& metadata, const Arrays& arrays) {
+  json header = json::object();
+  if (!metadata.empty()) header[kMetadata] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& [name, array] : arrays) {
+    std::uint64_t end = offset + byte_count(array);
+    header[name] = {{"dtype", format_name(array.dtype())},
+                    {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception&) {
+    fail(path, "names and metadata must be UTF-8");
+  }
+  text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
+  if (text.size() > kMaxHeader) fail(path, "names and metadata take more than 100 MB");
+  const std::size_t place = metadata.contains(kHeaderChecksum) ? checksum_place(text) : std::string::npos;
+  if (place != std::string::npos) text.replace(place, kDigits, checksum_of_header(text, place));
+  return text;
+}
+
+std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& metadata,
+                                       const Arrays& arrays, SafetensorsOptions options) {
+  const std::string header =
+      header_of(path, options.checksums ? with_checksums(metadata, arrays) : metadata, arrays);
+  auto file = std::make_unique<AtomicFile>(path);
+  const std::uint64_t length = header.size();
+  file->write(&length, sizeof length);
+  file->write(header.data(), header.size());
+  for (const auto& [name, array] : arrays) {
+    file->write(array.data<const std::byte>(), byte_count(array));
+  }
+  return file;
+}
+
+// One op reads them all, and so sees every array as it is between two ops, whatever other threads push meanwhile.
+std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Metadata& metadata,
+                                             const Arrays& arrays, SafetensorsOptions options) {
+  std::vector<NDArray> values;
+  for (const auto& [name, array] : arrays) values.push_back(array);
+  Engine& engine = values.front().engine();
+  const Var done = engine.new_var();
+  Access access = array_access("save_safetensors", values, {});
+  access.mutate.add(done);
+  auto written = std::make_shared<std::unique_ptr<AtomicFile>>();
+  engine.push([=] { *written = write_file(path, metadata, arrays, options); }, access);
+  engine.wait(done);
+  return std::move(*written);
+}
+
+struct Entry {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  std::uint64_t begin, end;
+};
+
+// Every number in a header passes here: json's own conversions would wrap negative and huge ones.
+std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
+  if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
+    fail(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
+  }
+  auto value = number.get<std::uint64_t>();
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    fail(path, "array '" + name + "': " + std::to_string(value) + " is too large");
+  }
+  return value;
+}
+
+const json& field(const std::string& path, const std::string& name, const json& entry, const char* key) {
+  auto found = entry.find(key);
+  if (found == entry.end()) fail(path, "array '" + name + "' has no " + key);
+  return *found;
+}
+
+Entry parse_entry(const std::string& path, const std::string& name, const json& value) {
+  if (!value.is_object()) fail(path, "array '" + name + "' is described by no JSON object");
+  Entry entry{.name = name, .dtype = DType::f32, .shape = {}, .begin = 0, .end = 0};
+  const json& dtype = field(path, name, value, "dtype");
+  std::string dtype_name = dtype.is_string() ? dtype.get<std::string>() : dtype.dump().substr(0, 40);
+  std::optional<DType> known = dtype_from_format(dtype_name);
+  if (!known) {
+    fail(path, "array '" + name + "' has dtype " + dtype_name + "; known are " + known_formats());
+  }
+  entry.dtype = *known;
+
+  const json& shape = field(path, name, value, "shape");
+  if (!shape.is_array() || shape.size() > kMaxDims) {
+    fail(path,
+         "array '" + name + "': its shape is no list of at most " + std::to_string(kMaxDims) + " numbers");
+  }
+  std::uint64_t bytes = size_of(entry.dtype);
+  for (const json& number : shape) {
+    std::uint64_t extent = natural(path, name, number);
+    if (__builtin_mul_overflow(bytes, extent, &bytes))
+      fail(path, "array '" + name + "': its size overflows 64 bits");
+    entry.shape.push_back(static_cast<std::int64_t>(extent));
+  }
+
+  const json& offsets = field(path, name, value, "data_offsets");
+  if (!offsets.is_array() || offsets.size() != 2) fail(path, "array '" + name + "': data_offsets is no pair");
+  entry.begin = natural(path, name, offsets[0]);
+  entry.end = natural(path, name, offsets[1]);
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+    fail(path, "array '" + name + "': " + name_of(entry.dtype) + " " + entry.shape.to_string() + " takes " +
+                   std::to_string(bytes) + " bytes, its offsets are [" + std::to_string(entry.begin) + ", " +
+                   std::to_string(entry.end) + ")");
+  }
+  return entry;
+}
+
+json parse_header(const std::string& path, const std::string& text) {
+  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
+  std::set<std::string> names;
+  std::string repeated;
+  auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth == 1 && event == json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
+      repeated = value.get<std::string>();
+    }
+    // Nothing that the format knows nests deeper; dropping the rest bounds the memory a hostile header takes.
+    return depth <= 4;
+  };
+  json header;
+  try {
+    header = json::parse(text, watch);
+  } catch (const json::exception& error) {
+    fail(path, std::string("the header is no JSON: ") + error.what());
+  }
+  if (!header.is_object()) fail(path, "the header is no JSON object");
+  if (!repeated.empty()) fail(path, "the name '" + repeated + "' appears twice");
+  return header;
+}
+
+Metadata parse_metadata(const std::string& path, const json& value) {
+  Metadata metadata;
+  if (!value.is_object()) fail(path, "__metadata__ is no JSON object");
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) fail(path, "__metadata__: the value of '" + key + "' is no string");
+    metadata[key] = text.get<std::string>();
+  }
+  return metadata;
+}
+
+// Takes the checksums of the arrays out of the metadata, and that of the header, which `text` must match.
+Metadata take_checksums(const std::string& path, const std::string& text, Metadata& metadata) {
+  Metadata checksums;
+  const bool whole = metadata.erase(kHeaderChecksum) > 0;
+  for (auto at = metadata.lower_bound(kArrayChecksum);
+       at != metadata.end() && at->first.starts_with(kArrayChecksum); at = metadata.erase(at)) {
+    checksums[at->first.substr(kArrayChecksum.size())] = at->second;
+  }
+  if (!whole && checksums.empty()) return checksums;
+  const std::size_t place = checksum_place(text);
+  if (place == std::string::npos || text.compare(place, kDigits, checksum_of_header(text, place)) != 0) {
+    fail(path, "the header does not match its checksum: the file is damaged");
+  }
+  return checksums;
+}
+
+// The format asks that the arrays cover the data exactly, in any order.
+void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t offset = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < offset) fail(path, "array '" + entry.name + "' overlaps the one before it");
+    if (entry.begin > offset) fail(path, "there is a hole before array '" + entry.name + "'");
+    offset = entry.end;
+  }
+  if (offset != data_bytes) {
+    fail(path,
+         "its arrays take " + std::to_string(offset) + " bytes, the file has " + std::to_string(data_bytes));
+  }
+}
+
+// An open file whose header has been read and checked.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), in_(path, std::ios::binary | std::ios::ate) {
+    if (!in_) fail(path_, std::string("cannot be opened: ") + std::strerror(errno));
+    std::streamoff at_end = in_.tellg();
+    if (at_end < 0) fail(path_, "is no regular file");
+    std::string text = read_header(static_cast<std::uint64_t>(at_end));
+    const json header = parse_header(path_, text);
+    if (auto found = header.find(kMetadata); found != header.end()) {
+      metadata_ = parse_metadata(path_, *found);
+      checksums_ = take_checksums(path_, text, metadata_);
+    }
+    for (const auto& [name, value] : header.items()) {
+      if (name != kMetadata) entries_.push_back(parse_entry(path_, name, value));
+    }
+    check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - sizeof(std::uint64_t) - text.size());
+  }
+
+  const Metadata& metadata() const { return metadata_; }
+  const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
+
+  // The entries must be asked for in their order.
+  NDArray read_array(const Entry& entry, Device device) {
+    NDArray array(entry.shape, entry.dtype, device);
+    std::vector<std::byte> bytes(entry.end - entry.begin);
+    read(bytes.data(), bytes.size());
+    check_sum(entry, bytes);
+    if (entry.dtype == DType::boolean) {
+      // A bool that is neither 0 nor 1 would be undefined behaviour to read.
+      auto bad = [](std::byte b) { return b > std::byte{1}; };
+      if (std::any_of(bytes.begin(), bytes.end(), bad)) {
+        fail(path_, "array '" + entry.name + "' holds a bool above 1");
+      }
+    }
+    array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
+      if (!bytes.empty()) std::memcpy(array.data<std::byte>(), bytes.data(), bytes.size());
+    });
+    return array;
+  }
+
+ private:
+  void check_sum(const Entry& entry, const std::vector<std::byte>& bytes) const {
+    auto wanted = checksums_.find(entry.name);
+    if (wanted == checksums_.end()) return;
+    const std::string got = checksum(bytes.data(), bytes.size());
+    if (got == wanted->second) return;
+    fail(path_, "array '" + entry.name + "' has the CRC-32 " + got + ", not " + wanted->second +
+                    " as when it was saved: the file is damaged");
+  }
+
+  std::string read_header(std::uint64_t file_bytes) {
+    in_.seekg(0);
+    std::uint64_t length = 0;
+    if (file_bytes < sizeof length) fail(path_, "ends within the first 8 bytes");
+    read(&length, sizeof length);
+    if (length > kMaxHeader) {
+      fail(path_, "claims a header of " + std::to_string(length) + " bytes; the format's limit is 100000000");
+    }
+    if (length > file_bytes - sizeof length) fail(path_, "ends within its header");
+    std::string text(length, '\0');
+    read(text.data(), length);
+    return text;
+  }
+
+  void read(void* to, std::uint64_t bytes) {
+    if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes))) fail(path_, "reading failed");
+  }
+
+  std::string path_;
+  std::ifstream in_;
+  Metadata metadata_, checksums_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options) {
+  for (const auto& [name, text] : content.metadata) {
+    if (name.starts_with(kHeaderChecksum)) fail(path, "metadata '" + name + "': that name is for checksums");
+  }
+  const Arrays arrays = in_file_order(path, content);
+  const auto write = arrays.empty() ? write_file : write_file_by_op;
+  const auto file = write(path, content.metadata, arrays, options);
+  file->durable_commit();
+}
+
+Safetensors load_safetensors(const std::string& path, Device device) {
+  Reader reader(path);
+  Safetensors content{.arrays = {}, .metadata = reader.metadata()};
+  for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
+  return content;
+}
+
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
+  return Reader(path).metadata();
+}
+
+}  // namespace heddle

@@ -1,0 +1,392 @@
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <heddle/array_op.h>
+#include <heddle/autograd.h>
+#include <heddle/elementwise.h>
+#include <heddle/error.h>
+
+#include "autograd/operator.h"
+
+namespace heddle {
+
+namespace {
+
+thread_local bool grad_mode = true;
+std::atomic<std::uint64_t> next_sequence{0};
+
+struct Node;
+
+// Shared by all copies of a handle. A leaf has no producer; an array that needs no gradient has none of these or
+// one with neither.
+struct Place final : GradMeta {
+  bool leaf = false;
+  NDArray grad;
+  NDArray memory;  // lent for the next gradient
+  std::shared_ptr<Node> producer;
+
+  // A leaf may get new values: what saved the old ones is found by their version.
+  void check_target(const char* op) const override { check(op, producer != nullptr); }
+  void check_source(const char* op) const override { check(op, leaf || producer); }
+
+ private:
+  static void check(const char* op, bool followed) {
+    if (!followed || !grad_mode) return;
+    throw Error(std::string(op) +
+                ": an array requires a gradient, and the tape does not follow changes in place; make a new "
+                "array, detach() it or use NoGrad");
+  }
+};
+
+struct Input {
+  std::shared_ptr<Place> meta;  // null: needs no gradient
+  Shape shape;
+  DType dtype;
+};
+
+struct Saved {
+  std::shared_ptr<Storage> storage;
+  std::uint64_t version;
+};
+
+// One recorded operator. Sequence numbers grow, so that inputs always come before the nodes that use them.
+struct Node {
+  const char* name;
+  std::uint64_t sequence;
+  Shape shape;  // of the output
+  DType dtype;
+  std::vector<Input> inputs;
+  std::vector<Saved> saved;
+  Backward backward;
+  AddGradient add;  // instead of backward
+  bool freed = false;
+
+  ~Node();
+};
+
+// What nodes hold, to be destroyed outside their destructors.
+struct Remains {
+  std::vector<Input> inputs;
+  std::vector<Saved> saved;
+  Backward backward;
+  AddGradient add;
+};
+
+// A chain of nodes would be destroyed recursively, a stack frame a node: the outermost destructor takes what the
+// inner ones leave behind instead. A plain pointer, because thread-local objects die before some arrays do.
+thread_local std::vector<Remains>* graveyard = nullptr;
+
+void bury(Remains first) {
+  if (graveyard) {
+    graveyard->push_back(std::move(first));
+    return;
+  }
+  std::vector<Remains> waiting;
+  graveyard = &waiting;
+  waiting.push_back(std::move(first));
+  while (!waiting.empty()) {
+    Remains next = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  graveyard = nullptr;
+}
+
+Node::~Node() { bury({std::move(inputs), std::move(saved), std::move(backward), std::move(add)}); }
+
+void free_node(Node& node) {
+  node.freed = true;
+  bury({std::exchange(node.inputs, {}), std::exchange(node.saved, {}), std::exchange(node.backward, nullptr),
+        std::exchange(node.add, nullptr)});
+}
+
+// Only record() and set_requires_grad() put arrays on the tape.
+std::shared_ptr<Place> place_of(const NDArray& array) {
+  return std::static_pointer_cast<Place>(array.grad_meta());
+}
+
+bool needs_gradient(const Place* place) { return place && (place->leaf || place->producer); }
+
+thread_local const Node* stepping_back = nullptr;  // its Backward runs
+
+// An array for the input's gradient. Lent memory is for a leaf's first one: the next ones are added to it.
+NDArray gradient_for(const Input& input, const NDArray& like) {
+  Place* leaf = input.meta && input.meta->leaf ? input.meta.get() : nullptr;
+  const bool lent = leaf && leaf->memory.defined() && !leaf->grad.defined() &&
+                    leaf->memory.device() == like.device() && &leaf->memory.engine() == &like.engine();
+  return lent ? std::exchange(leaf->memory, NDArray())
+              : operators_detail::make_result(like, input.shape, input.dtype);
+}
+
+// The gradient of one node's output, as far as it has arrived.
+struct Arrival {
+  std::shared_ptr<Node> node;
+  NDArray gradient;
+  bool owned = false;  // nobody else sees gradient's memory, so that more can be added in place
+};
+
+// By falling sequence number: every node comes after all nodes that use its output.
+using Walk = std::map<std::uint64_t, Arrival, std::greater<>>;
+
+void check_ready(const Node& node) {
+  if (node.freed) {
+    throw Error(std::string("backward: the tape of ") + node.name +
+                " was freed by an earlier backward(); give that one keep_tape = true");
+  }
+  for (const Saved& saved : node.saved) {
+    if (saved.storage->version() != saved.version) {
+      throw Error(std::string(node.name) +
+                  ": an array saved for its gradient was changed in place after it was recorded");
+    }
+  }
+}
+
+bool is_saved(const Walk& walk, const std::shared_ptr<Storage>& storage) {
+  for (const auto& [sequence, arrival] : walk) {
+    for (const Saved& saved : arrival.node->saved) {
+      if (saved.storage == storage) return true;
+    }
+  }
+  return false;
+}
+
+// All nodes that root was computed from. Checked before the first gradient is pushed: an error changes nothing. Memory that
+// the walk reads is no memory for its gradients.
+Walk plan(const std::shared_ptr<Node>& root, const NDArray& seed) {
+  Walk walk;
+  std::vector<Place*> lent;
+  std::vector<std::shared_ptr<Node>> unseen{root};
+  while (!unseen.empty()) {
+    const std::shared_ptr<Node> node = std::move(unseen.back());
+    unseen.pop_back();
+    if (!walk.try_emplace(node->sequence, Arrival{node, {}, false}).second) continue;
+    check_ready(*node);
+    for (const Input& input : node->inputs) {
+      if (input.meta && input.meta->producer) unseen.push_back(input.meta->producer);
+      if (input.meta && input.meta->memory.defined()) lent.push_back(input.meta.get());
+    }
+  }
+  for (Place* leaf : lent) {
+    const std::shared_ptr<Storage>& storage = leaf->memory.storage();
+    if (storage == seed.storage() || is_saved(walk, storage)) leaf->memory = NDArray();
+  }
+  return walk;
+}
+
+// A leaf keeps its gradient's memory for good and adds to it in place, so it must be the only one to see it.
+void arrive_at_leaf(Place& leaf, const NDArray& gradient, bool shared) {
+  if (leaf.grad.defined()) {
+    leaf.grad += gradient;
+  } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
+    leaf.grad = gradient.detach().copy();
+  } else {
+    leaf.grad = gradient.detach();
+  }
+}
+
+void arrive_at_node(Arrival& arrival, const NDArray& gradient) {
+  if (!arrival.gradient.defined()) {
+    arrival.gradient = gradient;
+  } else if (arrival.owned) {
+    arrival.gradient += gradient;
+  } else {
+    arrival.gradient = arrival.gradient + gradient;
+    arrival.owned = true;
+  }
+}
+
+// True if memory of gradients[index] is also that of grad_output, of a saved array or of another input's gradient.
+bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<NDArray>& gradients,
+               std::size_t index) {
+  const std::shared_ptr<Storage>& storage = gradients[index].storage();
+  if (grad_output.storage() == storage) return true;
+  for (const Saved& saved : node.saved) {
+    if (saved.storage == storage) return true;
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (i != index && gradients[i].defined() && gradients[i].storage() == storage) return true;
+  }
+  return false;
+}
+
+void check_gradient(const Node& node, const Input& input, const NDArray& gradient) {
+  if (gradient.shape() == input.shape && gradient.dtype() == input.dtype) return;
+  throw Error(std::string(node.name) + ": its gradient is " + name_of(gradient.dtype()) +
+              gradient.shape().to_string() + " where the input is " + name_of(input.dtype) +
+              input.shape.to_string());
+}
+
+void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
+             const std::vector<NDArray>& gradients) {
+  if (gradients.size() != node.inputs.size()) {
+    throw Error(std::string(node.name) + ": " + std::to_string(gradients.size()) + " gradients for " +
+                std::to_string(node.inputs.size()) + " inputs");
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Input& input = node.inputs[i];
+    if (!input.meta || !gradients[i].defined()) continue;
+    check_gradient(node, input, gradients[i]);
+    if (input.meta->producer) {
+      arrive_at_node(walk.at(input.meta->producer->sequence), gradients[i]);
+    } else if (input.meta->leaf) {
+      arrive_at_leaf(*input.meta, gradients[i], is_shared(node, grad_output, gradients, i));
+    }
+  }
+}
+
+// The array to add a part of the gradient of `input` to: all parts of a walk, and all of a leaf's, go into one.
+NDArray whole_gradient(Walk& walk, const Input& input, const NDArray& like) {
+  const bool is_leaf = !input.meta->producer;
+  Arrival* arrival = is_leaf ? nullptr : &walk.at(input.meta->producer->sequence);
+  NDArray& gradient = is_leaf ? input.meta->grad : arrival->gradient;
+  if (!gradient.defined()) {
+    gradient = gradient_for(input, like);
+    gradient.fill(0);
+  } else if (!is_leaf && !arrival->owned) {
+    gradient = gradient.copy();
+  }
+  if (!is_leaf) arrival->owned = true;
+  return gradient;
+}
+
+void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
+  if (!node.add) {
+    const Node* const outer = std::exchange(stepping_back, &node);
+    struct Back {
+      const Node* const outer;
+      ~Back() { stepping_back = outer; }
+    } const back{outer};
+    return pass_on(walk, node, grad_output, node.backward(grad_output));
+  }
+  const Input& input = node.inputs.front();
+  if (needs_gradient(input.meta.get())) node.add(grad_output, whole_gradient(walk, input, grad_output));
+}
+
+NDArray checked_seed(const NDArray& root, const NDArray& seed) {
+  if (!seed.defined()) {
+    if (root.size() == 1) return full(root.shape(), 1, root.dtype(), root.device());
+    throw InvalidArgument("backward: root has shape " + root.shape().to_string() +
+                          "; give a seed of that shape or a root with one element");
+  }
+  if (seed.shape() != root.shape() || seed.dtype() != root.dtype()) {
+    throw InvalidArgument(std::string("backward: seed is ") + name_of(seed.dtype()) +
+                          seed.shape().to_string() + " where root is " + name_of(root.dtype()) +
+                          root.shape().to_string());
+  }
+  return seed.detach();
+}
+
+}  // namespace
+
+NoGrad::NoGrad() : previous_(std::exchange(grad_mode, false)) {}
+NoGrad::~NoGrad() { grad_mode = previous_; }
+
+void set_requires_grad(NDArray& array, bool on) {
+  if (!array.defined()) throw InvalidArgument("set_requires_grad: the array is undefined");
+  if (on && !is_floating(array.dtype())) {
+    throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
+                          "; only floating arrays have gradients");
+  }
+  std::shared_ptr<Place> place = place_of(array);
+  if (place && place->producer) {
+    if (on) return;
+    throw InvalidArgument("set_requires_grad: the array was computed from others; detach() it instead");
+  }
+  if (!place) place = std::make_shared<Place>();
+  place->leaf = on;
+  array.set_grad_meta(std::move(place));
+}
+
+bool requires_grad(const NDArray& array) {
+  return needs_gradient(static_cast<const Place*>(array.grad_meta().get()));
+}
+
+NDArray grad(const NDArray& array) { return array.grad_meta() ? place_of(array)->grad : NDArray(); }
+
+void clear_grad(const NDArray& array) {
+  if (array.grad_meta()) place_of(array)->grad = NDArray();
+}
+
+void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
+  const std::shared_ptr<Place> place = leaf.grad_meta() ? place_of(leaf) : nullptr;
+  if (!place || !place->leaf)
+    throw InvalidArgument("lend_gradient_memory: the array is no leaf; set_requires_grad comes first");
+  if (memory.defined()) {
+    const bool alike = memory.shape() == leaf.shape() && memory.dtype() == leaf.dtype() &&
+                       memory.device() == leaf.device() && &memory.engine() == &leaf.engine();
+    const bool own = memory.covers_storage() && memory.storage() != leaf.storage();
+    if (!alike || !own || !memory.is_contiguous()) {
+      throw InvalidArgument("lend_gradient_memory: got " + std::string(name_of(memory.dtype())) +
+                            memory.shape().to_string() + " on " + memory.device().to_string() +
+                            "; wanted a contiguous array with a storage of its own, else like the leaf, " +
+                            name_of(leaf.dtype()) + leaf.shape().to_string() + " on " +
+                            leaf.device().to_string());
+    }
+  }
+  place->memory = memory.defined() ? memory.detach() : NDArray();
+}
+
+NDArray make_gradient(std::size_t index, const NDArray& like) {
+  if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
+  return gradient_for(stepping_back->inputs.at(index), like);
+}
+
+bool recording(std::initializer_list<const NDArray*> inputs) {
+  return grad_mode &&
+         std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return requires_grad(*input); });
+}
+
+namespace {
+
+// Puts a node that knows no gradient yet on the tape.
+Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
+                  const std::vector<NDArray>& saved) {
+  auto node = std::make_shared<Node>();
+  node->name = name;
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->inputs.reserve(inputs.size());
+  for (const NDArray& input : inputs) {
+    node->inputs.push_back({requires_grad(input) ? place_of(input) : nullptr, input.shape(), input.dtype()});
+  }
+  for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
+  Node& result = *node;
+  auto meta = std::make_shared<Place>();
+  meta->producer = std::move(node);
+  output.set_grad_meta(std::move(meta));
+  return result;
+}
+
+}  // namespace
+
+void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
+            Backward backward) {
+  record_node(name, output, inputs, saved).backward = std::move(backward);
+}
+
+void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
+                 AddGradient add) {
+  record_node(name, output, {input}, saved).add = std::move(add);
+}
+
+void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
+  if (!root.defined() || !requires_grad(root)) {
+    throw InvalidArgument("backward: root was not computed from an array that requires a gradient");
+  }
+  NoGrad no_grad;
+  EngineScope scope(root.engine());
+  const NDArray first = checked_seed(root, seed);
+  const std::shared_ptr<Place> place = place_of(root);
+  if (!place->producer) return arrive_at_leaf(*place, first, seed.defined());
+  Walk walk = plan(place->producer, first);
+  walk.begin()->second.gradient = first;
+  while (!walk.empty()) {
+    const Arrival arrival = std::move(walk.begin()->second);
+    if (arrival.gradient.defined()) step_back(walk, *arrival.node, arrival.gradient);
+    if (!keep_tape) free_node(*arrival.node);
+    walk.erase(walk.begin());
+  }
+}
+
+}  // namespace heddle

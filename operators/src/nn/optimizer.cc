@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <heddle/optimizer.h>
+
+#include "autograd/operator.h"
+#include "kernels/optimizer_kernels.h"
+
+namespace heddle {
+namespace {
+
+std::string names_in(const OptimizerParams& params) {
+  std::string names;
+  for (const auto& [name, value] : params) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+void check_range(const std::string& optimizer, const std::string& name, double value) {
+  bool fraction = name == "momentum" || name == "beta1" || name == "beta2";
+  bool good =
+      std::isfinite(value) && value >= 0 && !(fraction && value >= 1) && !(name == "epsilon" && value == 0);
+  if (good) return;
+  throw InvalidArgument("optimizer " + optimizer + ": " + name + " must be " +
+                        (fraction            ? "in [0, 1)"
+                         : name == "epsilon" ? "positive"
+                                             : "finite and not negative") +
+                        ", not " + std::to_string(value));
+}
+
+// What an update mutates it reads as well. fn gets the number of updates, this one included.
+template <class F>
+void push_update_op(const char* name, const NDArray& grad, std::vector<NDArray> mutated,
+                    const NDArray& updates, F&& fn) {
+  mutated.push_back(updates);
+  std::vector<NDArray> reads = mutated;
+  reads.push_back(grad);
+  operators_detail::push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)] {
+    std::int64_t& count = *updates.data<std::int64_t>();
+    fn(static_cast<double>(count + 1));
+    ++count;
+  });
+}
+
+class Sgd : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerParams& params)
+      : Optimizer("sgd", {{"lr", 0.01}, {"momentum", 0}, {"nesterov", 0}, {"weight_decay", 0}}, params) {
+    if (param("nesterov") != 0 && param("momentum") == 0) {
+      throw InvalidArgument("optimizer sgd: nesterov needs a momentum above 0");
+    }
+  }
+
+ private:
+  std::vector<std::string> state_names() const override {
+    return param("momentum") > 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{};
+  }
+
+  void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
+                   double grad_scale) const override {
+    auto* kernel = operators_detail::kernel_for<SgdKernel>("sgd_update", weight);
+    SgdStep step{lr, grad_scale, param("momentum"), param("weight_decay"), param("nesterov") != 0};
+    NDArray velocity = slot.arrays.empty() ? NDArray() : slot.arrays[0];
+    std::vector<NDArray> mutated = slot.arrays;
+    mutated.push_back(weight);
+    push_update_op("sgd_update", grad, mutated, slot.updates,
+                   [=](double) { kernel(weight, velocity, grad, step); });
+  }
+};
+
+class Adam : public Optimizer {
+ public:
+  Adam(const std::string& name, bool decoupled, double weight_decay, const OptimizerParams& params)
+      : Optimizer(name,
+                  {{"lr", 0.001},
+                   {"beta1", 0.9},
+                   {"beta2", 0.999},
+                   {"epsilon", 1e-8},
+                   {"weight_decay", weight_decay}},
+                  params),
+        decoupled_(decoupled) {}
+
+ private:
+  std::vector<std::string> state_names() const override { return {"mean", "variance"}; }
+
+  void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
+                   double grad_scale) const override {
+    auto* kernel = operators_detail::kernel_for<AdamKernel>("adam_update", weight);
+    double beta1 = param("beta1"), beta2 = param("beta2");
+    AdamStep step{.lr = lr,
+                  .grad_scale = grad_scale,
+                  .beta1 = beta1,
+                  .beta2 = beta2,
+                  .epsilon = param("epsilon"),
+                  .weight_decay = param("weight_decay"),
+                  .decoupled = decoupled_,
+                  .mean_unbias = 1,
+                  .variance_unbias = 1};
+    NDArray mean = slot.arrays[0], variance = slot.arrays[1];
+    push_update_op("adam_update", grad, {mean, variance, weight}, slot.updates, [=](double updates) {
+      AdamStep now = step;
+      now.mean_unbias = 1 / (1 - std::pow(beta1, updates));
+      now.variance_unbias = 1 / (1 - std::pow(beta2, updates));
+      kernel(weight, mean, variance, grad, now);
+    });
+  }
+
+  bool decoupled_;
+};
+
+void check_like(const std::string& what, const NDArray& state, const NDArray& weight) {
+  if (state.shape() == weight.shape() && state.dtype() == weight.dtype()) return;
+  throw InvalidArgument(what + " is " + name_of(state.dtype()) + " " + state.shape().to_string() +
+                        ", its weight " + name_of(weight.dtype()) + " " + weight.shape().to_string());
+}
+
+std::int64_t key_of(const std::string& entry, std::size_t dot) {
+  std::size_t used = 0;
+  try {
+    std::int64_t key = std::stoll(entry, &used);
+    if (used == dot) return key;
+  } catch (const std::exception&) {
+    used = 0;  // reported below, with the numbers that do not parse to their end
+  }
+  throw InvalidArgument("optimizer state: '" + entry + "' is not KEY.NAME with a whole number as key");
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given)
+    : name_(std::move(name)), params_(std::move(defaults)) {
+  for (const auto& [key, value] : given) {
+    auto known = params_.find(key);
+    if (known == params_.end()) {
+      throw InvalidArgument("optimizer " + name_ + " has no parameter '" + key + "'; it has " +
+                            names_in(params_));
+    }
+    check_range(name_, key, value);
+    known->second = value;
+  }
+}
+
+Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
+  auto [entry, fresh] = slots_.try_emplace(key);
+  Slot& slot = entry->second;
+  if (fresh) {
+    for (std::size_t i = 0; i < state_names().size(); ++i) slot.arrays.push_back(zeros_like(weight));
+    EngineScope scope(weight.engine());
+    slot.updates = zeros({1}, DType::i64);
+  }
+  for (const NDArray& array : slot.arrays) {
+    if (array.shape() == weight.shape() && array.dtype() == weight.dtype()) continue;
+    throw InvalidArgument("optimizer " + name_ + ": weight " + std::to_string(key) + " is " +
+                          name_of(weight.dtype()) + " " + weight.shape().to_string() + ", its state is " +
+                          name_of(array.dtype()) + " " + array.shape().to_string());
+  }
+  return slot;
+}
+
+void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+  std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
+  if (!weight.defined() || !grad.defined()) throw InvalidArgument(who + ": weight or gradient is undefined");
+  if (is_half(weight.dtype())) {
+    throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
+                          ", which steps are too small for; keep it in f32, and cast it where it is used");
+  }
+  if (!is_floating(weight.dtype()) || grad.dtype() != weight.dtype() || grad.shape() != weight.shape()) {
+    throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) + " " +
+                          weight.shape().to_string() + ", the gradient " + name_of(grad.dtype()) + " " +
+                          grad.shape().to_string() + "; both must be f32 or both f64, of one shape");
+  }
+  if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
+  double lr = options.lr.value_or(param("lr"));
+  check_range(name_, "lr", lr);
+  Slot& slot = slot_of(key, weight);
+  push_update(weight.detach(), grad.detach().contiguous(), slot, lr, options.grad_scale);
+}
+
+std::map<std::string, NDArray> Optimizer::state() const {
+  std::map<std::string, NDArray> all;
+  std::vector<std::string> names = state_names();
+  for (const auto& [key, slot] : slots_) {
+    std::string prefix = std::to_string(key) + ".";
+    for (std::size_t i = 0; i < names.size(); ++i) all[prefix + names[i]] = slot.arrays[i];
+    all[prefix + "updates"] = slot.updates;
+  }
+  return all;
+}
+
+void Optimizer::clear_errors() {
+  for (auto& [key, slot] : slots_) {
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
+    slot.updates.engine().clear_error(slot.updates.var());
+  }
+}
+
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
+  const std::string who = "optimizer " + name_ + ": ";
+  std::map<std::int64_t, Slot> slots;
+  const std::vector<std::string> names = state_names();
+  for (const auto& [entry, value] : state) {
+    const std::size_t dot = entry.find('.');
+    const std::int64_t key = key_of(entry, dot);
+    const std::string name = entry.substr(dot + 1);
+    if (!value.defined()) throw InvalidArgument(who + "'" + entry + "' is undefined");
+    if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
+    Slot& slot = slots[key];
+    slot.arrays.resize(names.size());
+    if (name == "updates") {
+      if (value.item<std::int64_t>() < 0) throw InvalidArgument(who + "'" + entry + "' is negative");
+      slot.updates = value.copy_to(cpu()).view_as({1});
+      continue;
+    }
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end())
+      throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
+    if (weights) check_like(who + "'" + entry + "'", value, weights->at(key));
+    slot.arrays[static_cast<std::size_t>(known - names.begin())] =
+        value.copy_to(weights ? weights->at(key).device() : value.device());
+  }
+  for (const auto& [key, slot] : slots) {
+    auto want = [&](const NDArray& array, const std::string& name) {
+      if (!array.defined())
+        throw InvalidArgument(who + "'" + std::to_string(key) + "." + name + "' is missing");
+    };
+    for (std::size_t i = 0; i < names.size(); ++i) want(slot.arrays[i], names[i]);
+    want(slot.updates, "updates");
+  }
+  slots_ = std::move(slots);
+}
+
+void Optimizer::set_state(const std::map<std::string, NDArray>& state) { set_state(state, nullptr); }
+
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights) {
+  set_state(state, &weights);
+}
+
+std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {
+  if (name == "sgd") return std::make_unique<Sgd>(params);
+  if (name == "adam") return std::make_unique<Adam>(name, false, 0.0, params);
+  if (name == "adamw") return std::make_unique<Adam>(name, true, 0.01, params);
+  throw InvalidArgument("there is no optimizer '" + name + "'; there are sgd, adam and adamw");
+}
+
+}  // namespace heddle

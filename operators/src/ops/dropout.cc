@@ -1,0 +1,40 @@
+#include <string>
+#include <vector>
+
+#include <heddle/dropout.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "kernels/dropout_kernels.h"
+
+namespace heddle {
+namespace {
+
+NDArray masked(const char* name, const NDArray& x, const NDArray& mask, double scale) {
+  const NDArray y = operators_detail::make_result(x, x.shape(), x.dtype());
+  auto* kernel = operators_detail::kernel_for<DropoutKernel>("dropout", x);
+  array_push(name, {x, mask}, {y}, [=] { kernel(x, mask, scale, y); });
+  return y;
+}
+
+}  // namespace
+
+NDArray dropout(const NDArray& x, double p, Generator& generator, bool training) {
+  operators_detail::check_arrays("dropout", {&x});
+  operators_detail::check_floating("dropout", x);
+  if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + std::to_string(p) + "; wanted 0 to 1");
+  if (!training || p == 0) return x;
+  if (is_half(x.dtype())) return cast(dropout(operators_detail::wide(x), p, generator, training), x.dtype());
+  EngineScope scope(x.engine());
+  const NDArray mask = generator.bernoulli(x.shape(), 1 - p, x.dtype(), x.device());
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  NDArray y = masked("dropout", x.detach().contiguous(), mask, scale);
+  if (recording({&x})) {
+    record("dropout", y, {x}, {mask}, [=](const NDArray& grad_output) {
+      return std::vector<NDArray>{masked("dropout_backward", grad_output.detach().contiguous(), mask, scale)};
+    });
+  }
+  return y;
+}
+
+}  // namespace heddle

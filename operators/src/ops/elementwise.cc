@@ -1,0 +1,160 @@
+#include <limits>
+#include <string>
+
+#include <heddle/elementwise.h>
+
+#include "autograd/operator.h"
+#include "kernels/elementwise_kernels.h"
+#include "ops/elementwise_gradient.h"
+#include "ops/elementwise_rule.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+NDArray unary(const char* op, Family family, const NDArray& x, UnaryGradient gradient) {
+  check_arrays(op, {&x});
+  const DType dtype = unary_dtype(op, family, x.dtype());
+  NDArray y = push_unary(op, x, dtype, dtype);
+  record_unary(op, y, x, gradient);
+  return y;
+}
+
+NDArray binary(const char* op, Family family, const Operand& a, const Operand& b,
+               const BinaryGradient& gradient) {
+  NDArray y = push_binary(op, a, b, binary_dtypes(op, family, a, b));
+  record_binary(op, y, a, b, gradient);
+  return y;
+}
+
+// Every integer lies below an integer above an int64, as below infinity; but some are rounded up to it in f64.
+Operand comparable(const Operand& operand, const Operand& other) {
+  const bool huge = !operand.is_array && operand.scalar.is_huge();
+  if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
+  return std::numeric_limits<double>::infinity();
+}
+
+NDArray compare(const char* op, const Operand& a, const Operand& b) {
+  const Operand left = comparable(a, b), right = comparable(b, a);
+  return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
+}
+
+int kind_order(DType dtype) {
+  if (dtype == DType::boolean) return 0;
+  if (dtype == DType::u8) return 1;
+  return is_floating(dtype) ? 3 : 2;
+}
+
+bool same_view(const NDArray& a, const NDArray& b) {
+  return a.shape() == b.shape() && a.strides() == b.strides() && a.offset() == b.offset();
+}
+
+void check_update(const char* op, const NDArray& x, const Operand& b, DType result) {
+  const std::string name = std::string(op) + " in place";
+  if (recording({&x, &b.array})) {
+    throw Error(name +
+                ": an array requires a gradient, and the tape does not follow changes in place; make a new "
+                "array or use NoGrad");
+  }
+  if (x.overlaps_itself()) {
+    throw InvalidArgument(name + ": elements of a view of shape " + x.shape().to_string() + " with strides " +
+                          x.strides().to_string() + " share memory");
+  }
+  if (binary_shape(op, x, b) != x.shape()) {
+    throw InvalidArgument(name + ": " + b.array.shape().to_string() + " does not broadcast to " +
+                          x.shape().to_string());
+  }
+  if (kind_order(result) > kind_order(x.dtype())) {
+    throw InvalidArgument(name + ": a result of dtype " + name_of(result) + " does not fit " +
+                          name_of(x.dtype()));
+  }
+}
+
+NDArray& update(const char* op, Family family, NDArray& x, const Operand& b) {
+  const Dtypes dtypes = binary_dtypes(op, family, x, b);
+  check_update(op, x, b, dtypes.result);
+  if (dtypes.result != x.dtype()) {
+    x.assign(push_binary(op, x, b, dtypes));
+    return x;
+  }
+  // A shifted view of x would be read after parts of it were overwritten.
+  const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
+  push_binary_into(op, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
+  return x;
+}
+
+}  // namespace
+
+NDArray add(const Operand& a, const Operand& b) {
+  return binary("add", Family::arithmetic, a, b, kAddGradient);
+}
+NDArray subtract(const Operand& a, const Operand& b) {
+  return binary("subtract", Family::no_bool, a, b, kSubtractGradient);
+}
+NDArray multiply(const Operand& a, const Operand& b) {
+  return binary("multiply", Family::arithmetic, a, b, kMultiplyGradient);
+}
+NDArray divide(const Operand& a, const Operand& b) {
+  return binary("divide", Family::floating, a, b, kDivideGradient);
+}
+NDArray power(const Operand& base, const Operand& exponent) {
+  const Dtypes dtypes = binary_dtypes("power", Family::no_bool, base, exponent);
+  if (!exponent.is_array && !is_floating(dtypes.compute) && exponent.scalar.as<std::int64_t>() < 0) {
+    throw InvalidArgument("power: an integer to a negative integer power: " +
+                          std::to_string(exponent.scalar.as<std::int64_t>()));
+  }
+  return binary("power", Family::no_bool, base, exponent, kPowerGradient);
+}
+NDArray maximum(const Operand& a, const Operand& b) {
+  return binary("maximum", Family::arithmetic, a, b, kMaximumGradient);
+}
+NDArray minimum(const Operand& a, const Operand& b) {
+  return binary("minimum", Family::arithmetic, a, b, kMinimumGradient);
+}
+
+NDArray negative(const NDArray& x) {
+  return unary("negative", Family::no_bool, x, {UnaryGradient::nothing, "negative"});
+}
+NDArray abs(const NDArray& x) {
+  return unary("abs", Family::arithmetic, x, {UnaryGradient::input, "abs_gradient"});
+}
+NDArray square(const NDArray& x) {
+  return unary("square", Family::no_bool, x, {UnaryGradient::input, "square_gradient"});
+}
+NDArray relu(const NDArray& x) {
+  return unary("relu", Family::no_bool, x, {UnaryGradient::output, "relu_gradient"});
+}
+NDArray exp(const NDArray& x) {
+  return unary("exp", Family::floating, x, {UnaryGradient::output, "multiply"});
+}
+NDArray log(const NDArray& x) { return unary("log", Family::floating, x, {UnaryGradient::input, "divide"}); }
+NDArray sqrt(const NDArray& x) {
+  return unary("sqrt", Family::floating, x, {UnaryGradient::output, "sqrt_gradient"});
+}
+NDArray tanh(const NDArray& x) {
+  return unary("tanh", Family::floating, x, {UnaryGradient::output, "tanh_gradient"});
+}
+NDArray sigmoid(const NDArray& x) {
+  return unary("sigmoid", Family::floating, x, {UnaryGradient::output, "sigmoid_gradient"});
+}
+
+NDArray equal(const Operand& a, const Operand& b) { return compare("equal", a, b); }
+NDArray not_equal(const Operand& a, const Operand& b) { return compare("not_equal", a, b); }
+NDArray less(const Operand& a, const Operand& b) { return compare("less", a, b); }
+NDArray less_equal(const Operand& a, const Operand& b) { return compare("less_equal", a, b); }
+NDArray greater(const Operand& a, const Operand& b) { return compare("less", b, a); }
+NDArray greater_equal(const Operand& a, const Operand& b) { return compare("less_equal", b, a); }
+
+NDArray logical_not(const NDArray& x) {
+  check_arrays("logical_not", {&x});
+  return push_unary("logical_not", x, x.dtype(), DType::boolean);
+}
+
+NDArray& operator+=(NDArray& x, const Operand& b) { return update("add", Family::arithmetic, x, b); }
+NDArray& operator-=(NDArray& x, const Operand& b) { return update("subtract", Family::no_bool, x, b); }
+NDArray& operator*=(NDArray& x, const Operand& b) { return update("multiply", Family::arithmetic, x, b); }
+NDArray& operator/=(NDArray& x, const Operand& b) { return update("divide", Family::floating, x, b); }
+
+}  // namespace heddle

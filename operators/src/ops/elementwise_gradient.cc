@@ -1,0 +1,129 @@
+#include "ops/elementwise_gradient.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "autograd/operator.h"
+#include "ops/elementwise_rule.h"
+
+namespace heddle::operators_detail {
+
+namespace {
+
+NDArray binary_like(const char* kernel, const NDArray& a, const NDArray& b) {
+  return push_binary(kernel, a, b, {a.dtype(), a.dtype()});
+}
+
+NDArray pass(const BinaryValues& v) { return v.gradient; }
+NDArray pass_negated(const BinaryValues& v) { return negative(v.gradient); }
+NDArray times_a(const BinaryValues& v) { return multiply(v.gradient, v.a); }
+NDArray times_b(const BinaryValues& v) { return multiply(v.gradient, v.b); }
+
+NDArray over_b(const BinaryValues& v) { return divide(v.gradient, v.b); }
+NDArray divisor(const BinaryValues& v) { return negative(divide(multiply(v.gradient, v.y), v.b)); }
+
+// b * a^(b-1), and 0 for b = 0, where the formula gives NaN at a = 0.
+NDArray power_base(const BinaryValues& v) {
+  if (!v.b.is_array) {
+    const double exponent = v.b.scalar.real();
+    if (exponent == 0) return multiply(v.gradient, 0);
+    return multiply(multiply(v.gradient, power(v.a, exponent - 1)), exponent);
+  }
+  const NDArray slope = multiply(v.b, power(v.a, subtract(v.b, 1)));
+  return where(equal(v.b, 0), 0, multiply(v.gradient, slope));
+}
+
+// log(a) * a^b, and 0 for a = 0, its limit for b > 0.
+NDArray power_exponent(const BinaryValues& v) {
+  const NDArray scaled = multiply(v.gradient, v.y);
+  if (!v.a.is_array) {
+    const double base = v.a.scalar.real();
+    return multiply(scaled, base == 0 ? 0.0 : std::log(base));
+  }
+  return where(equal(v.a, 0), 0, multiply(scaled, log(v.a.array)));
+}
+
+// 1 where a > b, a half where they are equal.
+NDArray where_a_larger(const BinaryValues& v) {
+  const DType dtype = v.gradient.dtype();
+  return multiply(v.gradient, push_binary("larger_share", v.a, v.b, {dtype, dtype}));
+}
+NDArray where_b_larger(const BinaryValues& v) { return where_a_larger({v.gradient, v.b, v.a, v.y}); }
+
+void save(std::vector<NDArray>& saved, Operand& operand, bool used) {
+  if (!operand.is_array) return;
+  if (used) {
+    operand.array = operand.array.detach();
+    saved.push_back(operand.array);
+  } else {
+    operand.array = NDArray();
+  }
+}
+
+struct Target {
+  bool wanted;
+  Shape shape;
+  DType dtype;
+};
+
+Target target_of(const Operand& operand) {
+  if (!operand.is_array || !requires_grad(operand.array)) return {false, {}, DType::f32};
+  return {true, operand.array.shape(), operand.array.dtype()};
+}
+
+NDArray gradient_of(const Partial& partial, const BinaryValues& values, const Target& target) {
+  if (!target.wanted) return {};
+  const NDArray summed = sum_to_shape(partial.of(values), target.shape);
+  return summed.dtype() == target.dtype ? summed : summed.astype(target.dtype);
+}
+
+}  // namespace
+
+const BinaryGradient kAddGradient{{pass}, {pass}};
+const BinaryGradient kSubtractGradient{{pass}, {pass_negated}};
+const BinaryGradient kMultiplyGradient{{times_b, false, true}, {times_a, true}};
+const BinaryGradient kDivideGradient{{over_b, false, true}, {divisor, false, true, true}};
+const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, true, false, true}};
+const BinaryGradient kMaximumGradient{{where_a_larger, true, true}, {where_b_larger, true, true}};
+const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_larger, true, true}};
+
+void record_unary(const char* op, NDArray& y, const NDArray& x, UnaryGradient gradient) {
+  if (!recording({&x})) return;
+  if (gradient.saves == UnaryGradient::nothing) {
+    return record(op, y, {x}, {}, [kernel = gradient.kernel](const NDArray& g) {
+      return std::vector{push_unary(kernel, g, g.dtype(), g.dtype())};
+    });
+  }
+  const NDArray kept = (gradient.saves == UnaryGradient::input ? x : y).detach();
+  record(op, y, {x}, {kept}, [kernel = gradient.kernel, kept](const NDArray& g) {
+    return std::vector{binary_like(kernel, g, kept)};
+  });
+}
+
+void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& b,
+                   const BinaryGradient& gradient) {
+  if (!recording({&a.array, &b.array})) return;
+  const Target left = target_of(a), right = target_of(b);
+  const auto uses = [&](bool Partial::*value) {
+    return (left.wanted && gradient.left.*value) || (right.wanted && gradient.right.*value);
+  };
+  BinaryValues values{{}, a, b, {}};
+  std::vector<NDArray> saved;
+  save(saved, values.a, uses(&Partial::uses_a));
+  save(saved, values.b, uses(&Partial::uses_b));
+  if (uses(&Partial::uses_y)) saved.push_back(values.y = y.detach());
+  std::vector<NDArray> inputs;
+  if (a.is_array) inputs.push_back(a.array);
+  if (b.is_array) inputs.push_back(b.array);
+  record(op, y, std::move(inputs), std::move(saved), [=, &gradient](const NDArray& g) {
+    BinaryValues with_gradient = values;
+    with_gradient.gradient = g;
+    std::vector<NDArray> gradients;
+    if (values.a.is_array) gradients.push_back(gradient_of(gradient.left, with_gradient, left));
+    if (values.b.is_array) gradients.push_back(gradient_of(gradient.right, with_gradient, right));
+    return gradients;
+  });
+}
+
+}  // namespace heddle::operators_detail

@@ -1,0 +1,74 @@
+// take and one_hot: elements looked up by arrays of indices.
+#include <string>
+
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "kernels/indexing_kernels.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+void check_indices(const char* op, const char* what, const NDArray& indices) {
+  if (indices.dtype() == DType::i32 || indices.dtype() == DType::i64) return;
+  throw InvalidArgument(std::string(op) + ": " + what + " have dtype " + name_of(indices.dtype()) +
+                        "; wanted i32 or i64");
+}
+
+Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
+  if (x.size() - 1 + indices.size() > kMaxDims) {
+    throw InvalidArgument("take: shapes " + x.to_string() + " and " + indices.to_string() +
+                          " make more than " + std::to_string(kMaxDims) + " dimensions");
+  }
+  Shape shape;
+  for (int d = 0; d < axis; ++d) shape.push_back(x[d]);
+  for (std::int64_t size : indices) shape.push_back(size);
+  for (int d = axis + 1; d < x.size(); ++d) shape.push_back(x[d]);
+  return shape;
+}
+
+void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis) {
+  if (is_half(whole.dtype())) {
+    const NDArray sums = whole.astype(DType::f32);
+    add_taken(gradient.astype(DType::f32), indices, sums, axis);
+    return whole.detach().assign(sums);
+  }
+  const NDArray source = gradient.contiguous(), target = whole.detach();
+  auto* kernel = kernel_for<TakeGradientKernel>("take_gradient", gradient);
+  array_push("take_gradient", {source, indices, target}, {target},
+             [=] { kernel(source, indices, target, axis); });
+}
+
+}  // namespace
+
+NDArray take(const NDArray& x, const NDArray& indices, int given) {
+  check_arrays("take", {&x, &indices});
+  check_indices("take", "indices", indices);
+  const int axis = checked_axis("take", given, x.ndim());
+  const NDArray source = x.detach().contiguous(), at = indices.detach();
+  NDArray y = make_result(x, taken_shape(x.shape(), indices.shape(), axis), x.dtype());
+  auto* kernel = kernel_for<TakeKernel>("take", x);
+  array_push("take", {source, at}, {y}, [=, y = y.detach()] { kernel(source, at, y, axis); });
+  if (recording({&x})) {
+    record_part("take", y, x, {at},
+                [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); });
+  }
+  return y;
+}
+
+NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype) {
+  check_arrays("one_hot", {&labels});
+  check_indices("one_hot", "labels", labels);
+  if (n < 0) throw InvalidArgument("one_hot: n is " + std::to_string(n) + "; wanted 0 or more");
+  Shape shape = labels.shape();
+  shape.push_back(n);
+  const NDArray source = labels.detach(), y = make_result(labels, shape, dtype);
+  auto* kernel = kernel_for<OneHotKernel>("one_hot", labels);
+  array_push("one_hot", {source}, {y}, [=] { kernel(source, y); });
+  return y;
+}
+
+}  // namespace heddle

@@ -1,0 +1,105 @@
+#include <string>
+#include <vector>
+
+#include <heddle/pooling.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "kernels/pooling_kernels.h"
+
+namespace heddle {
+namespace {
+
+using operators_detail::kernel_for;
+using operators_detail::make_result;
+
+PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOptions& options) {
+  operators_detail::check_arrays(op.c_str(), {&x});
+  operators_detail::check_floating(op.c_str(), x);
+  if (x.ndim() != 4) throw InvalidArgument(op + ": x " + x.shape().to_string() + "; wanted (N, C, H, W)");
+  PoolProblem problem{};
+  problem.planes = x.shape()[0] * x.shape()[1];
+  problem.count_include_pad = options.count_include_pad;
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t in = problem.in[axis] = x.shape()[axis + 2];
+    const std::int64_t kernel = problem.kernel[axis] = options.kernel[at];
+    const std::int64_t stride = problem.stride[axis] = options.stride[at] == 0 ? kernel : options.stride[at];
+    const std::int64_t padding = problem.padding[axis] = options.padding[at];
+    if (kernel < 1 || stride < 1 || padding < 0 || padding > kernel / 2) {
+      throw InvalidArgument(op + ": kernel " + std::to_string(kernel) + ", stride " + std::to_string(stride) +
+                            ", padding " + std::to_string(padding) +
+                            "; wanted at least 1, at least 1, and 0 to half the kernel");
+    }
+    std::int64_t padded;  // the padding is at most half the kernel: twice it is a number
+    if (__builtin_add_overflow(in, 2 * padding, &padded)) {
+      throw InvalidArgument(op + ": padding " + std::to_string(padding) + " makes sizes beyond 64 bits");
+    }
+    if (in == 0 || padded < kernel) {
+      throw InvalidArgument(op + ": a window of " + std::to_string(kernel) +
+                            " is larger than the padded input " + std::to_string(padded));
+    }
+    problem.out[axis] = (padded - kernel) / stride + 1;
+  }
+  return problem;
+}
+
+Shape pooled_shape(const NDArray& x, const PoolProblem& problem) {
+  return {x.shape()[0], x.shape()[1], problem.out[0], problem.out[1]};
+}
+
+NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
+                          const Shape& shape) {
+  const NDArray x_grad = make_result(grad, shape, grad.dtype());
+  auto* kernel = kernel_for<MaxPoolBackwardKernel>("max_pool2d_backward", grad);
+  array_push("max_pool2d_backward", {grad, where}, {x_grad}, [=] { kernel(problem, grad, where, x_grad); });
+  return x_grad;
+}
+
+NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const Shape& shape) {
+  const NDArray x_grad = make_result(grad, shape, grad.dtype());
+  auto* kernel = kernel_for<AvgPoolBackwardKernel>("avg_pool2d_backward", grad);
+  array_push("avg_pool2d_backward", {grad}, {x_grad}, [=] { kernel(problem, grad, x_grad); });
+  return x_grad;
+}
+
+}  // namespace
+
+NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
+  const PoolProblem problem = problem_of("max_pool2d", x, options);
+  if (is_half(x.dtype())) return cast(max_pool2d(operators_detail::wide(x), options), x.dtype());
+  const NDArray source = x.detach().contiguous();
+  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
+  const bool taped = recording({&x});
+  const bool few = problem.kernel[0] <= 256 / problem.kernel[1];  // places of a window, that a u8 numbers
+  const NDArray where = taped ? make_result(x, y.shape(), few ? DType::u8 : DType::i32) : NDArray();
+  auto* kernel = kernel_for<MaxPoolKernel>("max_pool2d", x);
+  std::vector<NDArray> writes{y};
+  if (taped) writes.push_back(where);
+  operators_detail::push_op("max_pool2d", {{source}}, writes,
+                            [=, out = y.detach()] { kernel(problem, source, out, where); });
+  if (taped) {
+    record("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
+      return std::vector<NDArray>{
+          max_pool_backward(problem, grad_output.detach().contiguous(), where, shape)};
+    });
+  }
+  return y;
+}
+
+NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options) {
+  const PoolProblem problem = problem_of("avg_pool2d", x, options);
+  if (is_half(x.dtype())) return cast(avg_pool2d(operators_detail::wide(x), options), x.dtype());
+  const NDArray source = x.detach().contiguous();
+  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
+  auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);
+  array_push("avg_pool2d", {source}, {y}, [=, out = y.detach()] { kernel(problem, source, out); });
+  if (recording({&x})) {
+    record("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
+      return std::vector<NDArray>{avg_pool_backward(problem, grad_output.detach().contiguous(), shape)};
+    });
+  }
+  return y;
+}
+
+}  // namespace heddle

@@ -1,0 +1,152 @@
+#include <array>
+#include <string>
+
+#include <heddle/elementwise.h>
+#include <heddle/reduce.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "kernels/reduce_kernels.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// Which axes go: rising, each once.
+Dims checked_axes(const char* op, const NDArray& x, const Dims& axes) {
+  std::array<bool, kMaxDims> reduced{};
+  for (std::int64_t given : axes) {
+    const int axis = checked_axis(op, given, x.ndim());
+    if (reduced[axis]) {
+      throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " is given twice in " +
+                            axes.to_string());
+    }
+    reduced[axis] = true;
+  }
+  Dims result;
+  for (int axis = 0; axis < x.ndim(); ++axis) {
+    if (axes.empty() || reduced[axis]) result.push_back(axis);
+  }
+  return result;
+}
+
+Shape with_ones(Shape shape, const Dims& axes) {
+  for (std::int64_t axis : axes) shape[static_cast<int>(axis)] = 1;
+  return shape;
+}
+
+Shape without(const Shape& shape, const Dims& axes) {
+  Shape rest;
+  int next = 0;
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (next < axes.size() && axes[next] == axis)
+      ++next;
+    else
+      rest.push_back(shape[axis]);
+  }
+  return rest;
+}
+
+// y has size 1 at `axes`.
+NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType result) {
+  const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), axes), result);
+  auto* kernel = kernel_for<ReduceKernel>(op, x);
+  array_push(op, {source}, {y}, [=] { kernel(source, y, axes); });
+  return y;
+}
+
+NDArray finished(const NDArray& kept, const NDArray& x, const Dims& axes, bool keepdims) {
+  return keepdims ? kept : kept.view_as(without(x.shape(), axes));
+}
+
+// The gradient of a reduction's result, seen as an array of the input's shape.
+NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
+  return gradient.contiguous().view_as(with_ones(shape, axes)).broadcast_view(shape);
+}
+
+NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdims) {
+  check_arrays(op, {&x});
+  if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
+  const Dims axes = checked_axes(op, x, given);
+  if (x.size() == 0 && element_count(with_ones(x.shape(), axes)) != 0) {
+    throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
+  }
+  const NDArray kept = push_reduce(op, x, axes, x.dtype());
+  NDArray y = finished(kept, x, axes, keepdims);
+  if (!recording({&x})) return y;
+  record(op, y, {x}, {x.detach(), kept}, [=, x = x.detach()](const NDArray& g) {
+    const NDArray winners = equal(x, kept);
+    const NDArray share =
+        divide(g.contiguous().view_as(kept.shape()), sum(winners.astype(x.dtype()), axes, true));
+    return std::vector{where(winners, share, 0)};
+  });
+  return y;
+}
+
+NDArray arg_extreme(const char* op, const NDArray& x, int given) {
+  check_arrays(op, {&x});
+  if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
+  const int axis = checked_axis(op, given, x.ndim());
+  if (x.shape()[axis] == 0) {
+    throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " of shape " +
+                          x.shape().to_string() + " is empty");
+  }
+  const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), {axis}), DType::i64);
+  auto* kernel = kernel_for<ArgReduceKernel>(op, x);
+  array_push(op, {source}, {y}, [=] { kernel(source, y, axis); });
+  return y.view_as(without(x.shape(), {axis}));
+}
+
+}  // namespace
+
+NDArray sum(const NDArray& x, Dims given, bool keepdims) {
+  check_arrays("sum", {&x});
+  if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
+  const Dims axes = checked_axes("sum", x, given);
+  NDArray y = finished(push_reduce("sum", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64), x, axes,
+                       keepdims);
+  if (recording({&x})) {
+    record("sum", y, {x}, {},
+           [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
+  }
+  return y;
+}
+
+NDArray mean(const NDArray& x, Dims given, bool keepdims) {
+  check_arrays("mean", {&x});
+  if (is_half(x.dtype())) return cast(mean(wide(x), given, keepdims), x.dtype());
+  const Dims axes = checked_axes("mean", x, given);
+  const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
+  NDArray y = finished(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);
+  if (recording({&x})) {
+    record("mean", y, {x}, {}, [shape = x.shape(), axes](const NDArray& g) {
+      const auto share = static_cast<double>(g.size()) / static_cast<double>(element_count(shape));
+      return std::vector{spread(multiply(g, share), shape, axes)};
+    });
+  }
+  return y;
+}
+
+NDArray max(const NDArray& x, Dims axes, bool keepdims) { return extreme("max", x, axes, keepdims); }
+NDArray min(const NDArray& x, Dims axes, bool keepdims) { return extreme("min", x, axes, keepdims); }
+NDArray argmax(const NDArray& x, int axis) { return arg_extreme("argmax", x, axis); }
+NDArray argmin(const NDArray& x, int axis) { return arg_extreme("argmin", x, axis); }
+
+namespace operators_detail {
+
+NDArray sum_to_shape(const NDArray& gradient, const Shape& shape) {
+  if (gradient.shape() == shape) return gradient;
+  const int added = gradient.ndim() - shape.size();
+  Dims axes;
+  for (int axis = 0; axis < gradient.ndim(); ++axis) {
+    const bool stretched = axis >= added && shape[axis - added] == 1 && gradient.shape()[axis] != 1;
+    if (axis < added || stretched) axes.push_back(axis);
+  }
+  return sum(gradient, axes, true).view_as(shape);
+}
+
+}  // namespace operators_detail
+
+}  // namespace heddle

@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <heddle/elementwise.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// Records a view of x (or a copy) whose gradient goes back through `undo`.
+template <class Undo> NDArray recorded(const char* op, NDArray y, const NDArray& x, Undo undo) {
+  if (recording({&x})) {
+    record(op, y, {x}, {}, [undo](const NDArray& g) { return std::vector<NDArray>{undo(g)}; });
+  }
+  return y;
+}
+
+NDArray in_shape(const NDArray& x, const Shape& shape) { return x.contiguous().view_as(shape); }
+
+// x in another shape with as many elements: the gradient is the same the other way.
+NDArray reshaped(const char* op, NDArray y, const NDArray& x) {
+  return recorded(op, std::move(y), x, [shape = x.shape()](const NDArray& g) { return in_shape(g, shape); });
+}
+
+Shape without_axes(const Shape& shape, const std::array<bool, kMaxDims>& dropped) {
+  Shape rest;
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (!dropped[static_cast<std::size_t>(axis)]) rest.push_back(shape[axis]);
+  }
+  return rest;
+}
+
+// Any view of x that drops or adds axes of size 1 keeps the other strides.
+NDArray squeezed(const NDArray& x, const std::array<bool, kMaxDims>& dropped) {
+  return x.detach().view(without_axes(x.shape(), dropped), without_axes(x.strides(), dropped), x.offset());
+}
+
+// Checks that shapes agree off the axis, and gives the result's.
+Shape joined_shape(const std::vector<NDArray>& arrays, int axis) {
+  Shape shape = arrays.front().shape();
+  std::int64_t length = 0;
+  for (const NDArray& array : arrays) {
+    bool fits = array.ndim() == shape.size();
+    for (int d = 0; fits && d < shape.size(); ++d) fits = d == axis || array.shape()[d] == shape[d];
+    if (!fits) {
+      throw InvalidArgument("concat: shapes " + shape.to_string() + " and " + array.shape().to_string() +
+                            " differ off axis " + std::to_string(axis));
+    }
+    length += array.shape()[axis];
+  }
+  shape[axis] = length;
+  return shape;
+}
+
+void check_list(const char* op, const std::vector<NDArray>& arrays) {
+  if (arrays.empty()) throw InvalidArgument(std::string(op) + ": no arrays");
+  check_arrays(op, arrays);
+}
+
+struct Piece {
+  Slice range;
+  DType dtype;
+  bool wanted;
+};
+
+void record_concat(NDArray& y, const std::vector<NDArray>& arrays, const std::vector<Piece>& pieces,
+                   int axis) {
+  if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.wanted; })) return;
+  record("concat", y, arrays, {}, [pieces, axis](const NDArray& g) {
+    std::vector<NDArray> gradients;
+    for (const Piece& piece : pieces) {
+      if (!piece.wanted)
+        gradients.emplace_back();
+      else if (piece.dtype == g.dtype())
+        gradients.push_back(g.slice(axis, piece.range));
+      else
+        gradients.push_back(g.slice(axis, piece.range).astype(piece.dtype));
+    }
+    return gradients;
+  });
+}
+
+}  // namespace
+
+NDArray reshape(const NDArray& x, Shape shape) {
+  check_arrays("reshape", {&x});
+  return reshaped("reshape", in_shape(x.detach(), shape), x);
+}
+
+NDArray flatten(const NDArray& x, int from_axis) {
+  check_arrays("flatten", {&x});
+  if (from_axis < 0 || from_axis > x.ndim()) {
+    throw InvalidArgument("flatten: from_axis is " + std::to_string(from_axis) + "; wanted 0 to " +
+                          std::to_string(x.ndim()) + " for shape " + x.shape().to_string());
+  }
+  Shape shape;
+  std::int64_t rest = 1;
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (d < from_axis)
+      shape.push_back(x.shape()[d]);
+    else
+      rest *= x.shape()[d];
+  }
+  shape.push_back(rest);
+  return reshaped("flatten", in_shape(x.detach(), shape), x);
+}
+
+NDArray transpose(const NDArray& x) {
+  check_arrays("transpose", {&x});
+  Dims axes;
+  for (int axis = x.ndim() - 1; axis >= 0; --axis) axes.push_back(axis);
+  return transpose(x, axes);
+}
+
+NDArray transpose(const NDArray& x, Dims axes) {
+  check_arrays("transpose", {&x});
+  for (int i = 0; i < axes.size(); ++i) axes[i] = checked_axis("transpose", axes[i], x.ndim());
+  NDArray y = x.detach().permuted(axes);
+  Dims back = axes;
+  for (int i = 0; i < axes.size(); ++i) back[static_cast<int>(axes[i])] = i;
+  return recorded("transpose", std::move(y), x, [back](const NDArray& g) { return g.permuted(back); });
+}
+
+NDArray broadcast_to(const NDArray& x, Shape shape) {
+  check_arrays("broadcast_to", {&x});
+  if (broadcast_for("broadcast_to", x.shape(), shape) != shape) {
+    throw InvalidArgument("broadcast_to: " + x.shape().to_string() + " does not broadcast to " +
+                          shape.to_string());
+  }
+  return recorded("broadcast_to", x.detach().broadcast_view(shape), x,
+                  [from = x.shape()](const NDArray& g) { return sum_to_shape(g, from); });
+}
+
+NDArray expand_dims(const NDArray& x, int axis) {
+  check_arrays("expand_dims", {&x});
+  const int at = checked_axis("expand_dims", axis, x.ndim() + 1);
+  Shape shape;
+  Strides strides;
+  for (int d = 0; d <= x.ndim(); ++d) {
+    if (d == at) shape.push_back(1), strides.push_back(1);
+    if (d < x.ndim()) shape.push_back(x.shape()[d]), strides.push_back(x.strides()[d]);
+  }
+  return reshaped("expand_dims", x.detach().view(shape, strides, x.offset()), x);
+}
+
+NDArray squeeze(const NDArray& x, Dims axes) {
+  check_arrays("squeeze", {&x});
+  std::array<bool, kMaxDims> dropped{};
+  for (std::int64_t given : axes) {
+    const int axis = checked_axis("squeeze", given, x.ndim());
+    if (x.shape()[axis] != 1) {
+      throw InvalidArgument("squeeze: axis " + std::to_string(given) + " of shape " + x.shape().to_string() +
+                            " has not size 1");
+    }
+    dropped[static_cast<std::size_t>(axis)] = true;
+  }
+  for (int d = 0; axes.empty() && d < x.ndim(); ++d) dropped[static_cast<std::size_t>(d)] = x.shape()[d] == 1;
+  return reshaped("squeeze", squeezed(x, dropped), x);
+}
+
+NDArray slice(const NDArray& x, int given, Slice range) {
+  check_arrays("slice", {&x});
+  const int axis = checked_axis("slice", given, x.ndim());
+  NDArray y = x.detach().slice(axis, range);
+  if (recording({&x})) {
+    record_part("slice", y, x, {}, [axis, range](const NDArray& g, const NDArray& whole) {
+      NDArray part = whole.slice(axis, range);
+      part += g;
+    });
+  }
+  return y;
+}
+
+NDArray concat(const std::vector<NDArray>& arrays, int given) {
+  check_list("concat", arrays);
+  const int axis = checked_axis("concat", given, arrays.front().ndim());
+  const Shape shape = joined_shape(arrays, axis);
+  DType dtype = arrays.front().dtype();
+  for (const NDArray& array : arrays) dtype = promote(dtype, array.dtype());
+  NDArray y = make_result(arrays.front(), shape, dtype);
+  std::vector<Piece> pieces;
+  std::int64_t begin = 0;
+  for (const NDArray& array : arrays) {
+    const Slice range{begin, begin + array.shape()[axis]};
+    y.slice(axis, range).assign(array.detach());
+    pieces.push_back({range, array.dtype(), recording({&array})});
+    begin = *range.end;
+  }
+  record_concat(y, arrays, pieces, axis);
+  return y;
+}
+
+NDArray stack(const std::vector<NDArray>& arrays, int axis) {
+  check_list("stack", arrays);
+  std::vector<NDArray> expanded;
+  for (const NDArray& array : arrays) {
+    if (array.shape() != arrays.front().shape()) {
+      throw InvalidArgument("stack: shapes " + arrays.front().shape().to_string() + " and " +
+                            array.shape().to_string() + " differ");
+    }
+    expanded.push_back(expand_dims(array, axis));
+  }
+  return concat(expanded, checked_axis("stack", axis, arrays.front().ndim() + 1));
+}
+
+NDArray cast(const NDArray& x, DType dtype) {
+  check_arrays("cast", {&x});
+  if (x.dtype() == dtype) return x;
+  NDArray y = x.detach().astype(dtype);
+  if (!is_floating(dtype)) return y;
+  return recorded("cast", std::move(y), x, [from = x.dtype()](const NDArray& g) { return g.astype(from); });
+}
+
+NDArray contiguous(const NDArray& x) {
+  check_arrays("contiguous", {&x});
+  return x.is_contiguous() ? x : copy(x);
+}
+
+NDArray copy(const NDArray& x) {
+  check_arrays("copy", {&x});
+  return recorded("copy", x.copy(), x, [](const NDArray& g) { return g; });
+}
+
+NDArray copy_to(const NDArray& x, Device device) {
+  check_arrays("copy_to", {&x});
+  return recorded("copy_to", x.copy_to(device), x,
+                  [from = x.device()](const NDArray& g) { return g.copy_to(from); });
+}
+
+}  // namespace heddle

@@ -1,0 +1,85 @@
+#include <string>
+#include <vector>
+
+#include <heddle/shape_ops.h>
+#include <heddle/softmax.h>
+
+#include "autograd/operator.h"
+#include "kernels/softmax_kernels.h"
+
+namespace heddle {
+namespace {
+
+using operators_detail::kernel_for;
+using operators_detail::make_result;
+
+NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
+  operators_detail::check_arrays(name, {&x});
+  operators_detail::check_floating(name, x);
+  if (is_half(x.dtype())) return cast(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
+  const int along = operators_detail::checked_axis(name, axis, x.ndim());
+  SoftmaxProblem problem{1, x.shape()[along], 1, log};
+  for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
+  for (int i = along + 1; i < x.ndim(); ++i) problem.inner *= x.shape()[i];
+  const NDArray source = x.detach().contiguous();
+  NDArray y = make_result(x, x.shape(), x.dtype());
+  const NDArray out = y.detach();
+  auto* kernel = kernel_for<SoftmaxKernel>("softmax", x);
+  array_push(name, {source}, {out}, [=] { kernel(problem, source, out); });
+  if (recording({&x})) {
+    record(name, y, {x}, {out}, [=](const NDArray& grad_output) {
+      const NDArray grad = grad_output.detach().contiguous();
+      const NDArray x_grad = make_result(grad, grad.shape(), grad.dtype());
+      auto* backward_kernel = kernel_for<SoftmaxBackwardKernel>("softmax_backward", grad);
+      array_push("softmax_backward", {grad, out}, {x_grad},
+                 [=] { backward_kernel(problem, grad, out, x_grad); });
+      return std::vector<NDArray>{x_grad};
+    });
+  }
+  return y;
+}
+
+void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
+  operators_detail::check_arrays("cross_entropy", {&logits, &labels});
+  operators_detail::check_floating("cross_entropy", logits);
+  if (logits.ndim() != 2 || labels.shape() != Shape{logits.shape()[0]} || logits.shape()[1] == 0) {
+    throw InvalidArgument("cross_entropy: logits " + logits.shape().to_string() + ", labels " +
+                          labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
+  }
+  const DType dtype = labels.dtype();
+  if (dtype != DType::i32 && dtype != DType::i64 && dtype != DType::u8) {
+    throw InvalidArgument(std::string("cross_entropy: labels are ") + name_of(dtype) +
+                          "; wanted i32, i64 or u8");
+  }
+}
+
+}  // namespace
+
+NDArray softmax(const NDArray& x, int axis) { return softmax_of("softmax", x, axis, false); }
+
+NDArray log_softmax(const NDArray& x, int axis) { return softmax_of("log_softmax", x, axis, true); }
+
+NDArray cross_entropy(const NDArray& logits, const NDArray& labels) {
+  check_cross_entropy(logits, labels);
+  if (is_half(logits.dtype()))
+    return cast(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
+  const NDArray x = logits.detach().contiguous(), classes = labels.detach().contiguous();
+  const NDArray probabilities = make_result(x, x.shape(), x.dtype());
+  NDArray loss = make_result(x, {}, x.dtype());
+  auto* kernel = kernel_for<CrossEntropyKernel>("cross_entropy", x);
+  array_push("cross_entropy", {x, classes}, {probabilities, loss},
+             [=, out = loss.detach()] { kernel(x, classes, probabilities, out); });
+  if (recording({&logits})) {
+    record("cross_entropy", loss, {logits}, {probabilities, classes}, [=](const NDArray& grad_output) {
+      const NDArray grad = grad_output.detach();
+      const NDArray x_grad = make_result(grad, probabilities.shape(), grad.dtype());
+      auto* backward_kernel = kernel_for<CrossEntropyBackwardKernel>("cross_entropy_backward", grad);
+      array_push("cross_entropy_backward", {grad, probabilities, classes}, {x_grad},
+                 [=] { backward_kernel(grad, probabilities, classes, x_grad); });
+      return std::vector<NDArray>{x_grad};
+    });
+  }
+  return loss;
+}
+
+}  // namespace heddle

@@ -1,0 +1,126 @@
+// Threads that wait lend themselves to who ends asynchronous ops elsewhere.
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+using namespace heddle;
+
+namespace {
+
+// Ends what it was given only when somebody waits for it.
+class Held final : public ProgressSource {
+ public:
+  void hold(const Var& var, Completion done) {
+    std::lock_guard guard(mutex_);
+    held_.emplace_back(var, std::move(done));
+  }
+  void progress_until(const Var& var, const std::atomic<std::uint32_t>&) noexcept override {
+    ++calls_;
+    where_ = std::this_thread::get_id();
+    std::vector<Completion> ended;
+    {
+      std::lock_guard guard(mutex_);
+      for (auto& [of, done] : held_) {
+        if (of == var) ended.push_back(std::move(done));
+      }
+      std::erase_if(held_, [&](const auto& one) { return one.first == var; });
+    }
+    for (Completion& done : ended) done.done();
+  }
+  int calls() const { return calls_; }
+  std::thread::id where() const { return where_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<Var, Completion>> held_;
+  int calls_ = 0;
+  std::thread::id where_;
+};
+
+Engine two_workers() { return Engine({.scheduler = Scheduler::threaded, .workers = 2}); }
+
+struct Immediately {
+  static constexpr bool immediate = true;
+  Held& held;
+  Var var;
+  void operator()(RunContext&, Completion done) const { held.hold(var, std::move(done)); }
+};
+
+struct Started {
+  static constexpr bool immediate = true;
+  std::optional<Completion>& completion;
+  void operator()(RunContext&, Completion done) const { completion.emplace(std::move(done)); }
+};
+
+}  // namespace
+
+TEST_CASE("progress_source: a wait makes it end what is waited for, on the thread that waits") {
+  Engine engine = two_workers();
+  const auto held = std::make_shared<Held>();
+  engine.add_progress_source(held);
+  const Var a = engine.new_var(), b = engine.new_var();
+  // They start in the push: nobody else would ever end them.
+  engine.push_async(Immediately{*held, a}, {.mutate = {a}});
+  engine.push_async(Immediately{*held, b}, {.mutate = {b}});
+  int after = 0;
+  engine.push([&] { after = 1; }, {.mutate = {a}});
+  engine.wait(a);
+  CHECK(after == 1);
+  CHECK(held->calls() == 1);
+  CHECK(held->where() == std::this_thread::get_id());
+  engine.wait(b);
+  CHECK(held->calls() == 2);
+}
+
+TEST_CASE("progress_source: a wait for what is there already does not ask") {
+  Engine engine = two_workers();
+  const auto held = std::make_shared<Held>();
+  engine.add_progress_source(held);
+  const Var a = engine.new_var();
+  engine.wait(a);
+  CHECK(held->calls() == 0);
+}
+
+TEST_CASE("progress_source: a wait inside an op does not ask, since the op has a slot that others need") {
+  Engine engine = two_workers();
+  const auto held = std::make_shared<Held>();
+  engine.add_progress_source(held);
+  const Var a = engine.new_var(), outer = engine.new_var();
+  std::optional<Completion> completion;
+  engine.push_async(Started{completion}, {.mutate = {a}});
+  std::promise<void> inside;
+  engine.push(
+      [&] {
+        inside.set_value();
+        engine.wait(a);
+      },
+      {.mutate = {outer}});
+  inside.get_future().wait();
+  completion->done();
+  std::promise<void> all;
+  engine.push([&] { all.set_value(); }, {.mutate = {outer}});
+  all.get_future().wait();
+  CHECK(held->calls() == 0);
+}
+
+TEST_CASE("progress_source: one that is gone is not asked") {
+  Engine engine = two_workers();
+  auto held = std::make_shared<Held>();
+  engine.add_progress_source(held);
+  held.reset();
+  const Var a = engine.new_var();
+  int value = 0;
+  engine.push([&] { value = 1; }, {.mutate = {a}});
+  engine.wait(a);
+  CHECK(value == 1);
+}

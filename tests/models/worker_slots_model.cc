@@ -1,0 +1,63 @@
+// WorkerSlots and those who wait for one, the product's own: a slot has one holder, and none lies free while somebody waits.
+
+#include "model.h"
+#include "relacy_threads.h"
+
+#define std model_std
+#define __builtin_ia32_pause model::step
+#include <product/scheduler/thread_pool.cc>
+
+#include <heddle/error.h>
+#undef std
+#undef __builtin_ia32_pause
+
+namespace {
+
+using heddle::detail::ThreadPool;
+using heddle::detail::WorkerSlot;
+using heddle::detail::WorkerSlots;
+
+// Threads in the middle of an op wait for a slot, to go on; workers take one if there is one. That somebody waits for ever
+// is a deadlock to Relacy.
+template <int Count, int Waiters, int Runners>
+struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Runners> {
+  WorkerSlots slots{Count};
+  ThreadPool pool{slots, {}};
+  model::Plain<int> holds[Count];
+
+  void thread(unsigned index) {
+    if (index < Waiters) return use(*pool.await_slot([] { return std::uint64_t{0}; }));
+    WorkerSlot* last = nullptr;
+    for (int i = 0; i < 2; ++i) {
+      WorkerSlot* slot = slots.take(last);
+      if (!slot) continue;
+      last = slot;
+      use(*slot);
+    }
+  }
+  void use(WorkerSlot& slot) {
+    auto& held = holds[slot.index];
+    model::check(held.get() == 0, "a slot has two holders");
+    held.set(1);
+    held.set(0);
+    slots.release(slot);
+    pool.slot_released();
+  }
+  void after() { model::check(slots.all_free() && !pool.slot_wanted(), "a slot is lost"); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  model::times_out = false;  // a slot that is not heard of must not be found by looking again
+  using model::program;
+  using model::random_program;
+  return model::run_models(
+      argc, argv,
+      {program<Contest<1, 2, 1>>("1 slot, 2 waiters, 1 worker"),
+       program<Contest<1, 1, 2>>("1 slot, 1 waiter, 2 workers"),
+       random_program<Contest<2, 2, 2>>("2 slots, 2 waiters, 2 workers")},
+      {"ThreadPool::await_slot fetch_add acq_rel", "ThreadPool::wanted load acquire",
+       "WorkerSlots::take load acquire", "WorkerSlots::release store relaxed",
+       "WorkerSlots::release fetch_add acq_rel", "WorkerSlots::try_take exchange release"});
+}
