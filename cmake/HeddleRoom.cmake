@@ -4,6 +4,10 @@ target_compile_features(heddle_flags INTERFACE cxx_std_20)
 target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
 # false alarms of GCC 12 on std::string (bug 105651)
 target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# the same on strings whose code comes from a precompiled header
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+endif()
 if(HEDDLE_SANITIZE)
   # frame pointers make the reports readable
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
