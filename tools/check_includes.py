@@ -60,6 +60,7 @@ LAYERS = {
     },
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
+SHARED = "tools/command_line"  # whose headers every program may include
 SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 MOST_LINES, MOST_HEADER_LINES = 600, 150
@@ -152,7 +153,7 @@ class Tree:
     def check_private(self, module, file, number, name):
         """A quoted header lies beside the file or in the private part of its own module (for tests: the tested module)."""
         parts = file.relative_to(self.root).parts
-        own = [self.root / module / "src"] if module in MODULES else [self.root / module]
+        own = [self.root / module / "src"] if module in MODULES else [self.root / module, self.root / SHARED]
         if module == "tests":
             own = [self.root / "tests" / parts[1], self.root / "tests" / "support", self.root / parts[1] / "src"]
         found = [folder / name for folder in [file.parent, *own] if (folder / name).is_file()]
@@ -208,7 +209,8 @@ GOOD = {
     "comm/src/net/socket.h": "#pragma once\n",
     "tests/engine/engine_test.cc": '#include <doctest/doctest.h>\n#include <heddle/engine.h>\n#include "base/queue.h"\n',
     "bench/support.h": "#pragma once\n",
-    "bench/a.cc": '#include <heddle/ndarray.h>\n#include "support.h"\n',
+    "bench/a.cc": '#include <heddle/ndarray.h>\n#include "command_line.h"\n#include "support.h"\n',
+    "tools/command_line/command_line.h": "#pragma once\n",
 }
 
 # What each change to the good tree must be answered with.

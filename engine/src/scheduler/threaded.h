@@ -50,6 +50,7 @@ class ThreadedCore final : public EngineCore {
                 const std::function<void(std::int64_t, std::int64_t)>& body) override;
 
  private:
+  template <class> friend class WorkerScopeOf;
   // The calling thread's Worker, null if it runs no op of this engine or has no slot.
   Worker* this_worker() const {
     Worker* worker = worker_context.core == this ? worker_context.worker : nullptr;
@@ -115,17 +116,7 @@ class ThreadedCore final : public EngineCore {
 
   using Context = WorkerContext<ThreadedCore>;
   static constinit thread_local Context worker_context;
-  class WorkerScope {  // while one lives, the calling thread is that worker
-   public:
-    WorkerScope(const ThreadedCore* core, Worker* self) : outer_(worker_context) {
-      worker_context = {core, self, worker_context.starting};
-    }
-    ~WorkerScope() { worker_context = outer_; }
-    WorkerScope(const WorkerScope&) = delete;
-
-   private:
-    const Context outer_;
-  };
+  using WorkerScope = WorkerScopeOf<ThreadedCore>;
 
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};

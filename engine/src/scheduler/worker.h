@@ -41,4 +41,18 @@ template <class Core> struct WorkerContext {
   ReadyList* starting = nullptr;  // immediate ops that it is about to start
 };
 
+// While one lives, the calling thread is that worker of that engine.
+template <class Core> class WorkerScopeOf {
+ public:
+  WorkerScopeOf(const Core* core, Worker* self) : outer_(Core::worker_context) {
+    Core::worker_context = {core, self, Core::worker_context.starting};
+  }
+  ~WorkerScopeOf() { Core::worker_context = outer_; }
+  WorkerScopeOf(const WorkerScopeOf&) = delete;
+  WorkerScopeOf& operator=(const WorkerScopeOf&) = delete;
+
+ private:
+  const WorkerContext<Core> outer_;
+};
+
 }  // namespace heddle::detail
