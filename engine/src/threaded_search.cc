@@ -13,8 +13,9 @@ constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other
 constexpr int kSearchLooks = 50;    // for work before a runner gives up,
 constexpr int kMostPauses = 32;     // with up to so many pauses in between: 30 to 60 microseconds in all
 constexpr int kMostApart = 64;
-constexpr int kVain = 8;       // looks that found work but could not get it, before others may have the core
-constexpr int kIdleNaps = 20;  // milliseconds without anything to do before the last napper sleeps
+constexpr int kSpinPauses = 2;  // once that is over, for those who want to be fast rather than to save power
+constexpr int kVain = 8;        // looks that found work but could not get it, before others may have the core
+constexpr int kIdleNaps = 20;   // milliseconds without anything to do before the last napper sleeps
 
 }  // namespace
 
@@ -150,9 +151,14 @@ void ThreadedCore::let_time_pass(int pauses) const {
 OpNode* ThreadedCore::search(Runner& self) {
   int vain = 0;
   int apart = 1, since = 1;  // looks at submissions, in pauses
-  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
+  const bool may_spin = self.crew && options.spin > 0;
+  const std::uint64_t spin_end =
+      may_spin ? nanoseconds() + static_cast<std::uint64_t>(options.spin * 1e9) : 0;
+  for (int looks = 0; !stopping_; looks = std::min(looks + 1, kSearchLooks)) {
+    const bool spins = looks == kSearchLooks;
+    if (spins && (!may_spin || nanoseconds() >= spin_end)) break;
     if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
-    const bool look_at_all = since >= apart || is_short(self) || one_core_;
+    const bool look_at_all = since >= apart || spins || is_short(self) || one_core_;
     if ((is_short(self) ? !crew_.wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_seat(self)) continue;
       if (!regions_.empty()) {
@@ -173,7 +179,7 @@ OpNode* ThreadedCore::search(Runner& self) {
     // What runners leave may be gone on with at once. But to look at the submissions takes a cache line from whoever
     // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often. On one core neither is at stake.
     if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
-    const int pauses = std::min(looks + 1, kMostPauses);
+    const int pauses = spins ? kSpinPauses : std::min(looks + 1, kMostPauses);
     let_time_pass(pauses);
     since += pauses;
   }
@@ -286,6 +292,7 @@ void ThreadedCore::work() {
   Runner self{.crew = true};
   Sleeper& sleeper = parking_.place();
   const ActingAs acting(this, &self);
+  note_thread_end();
   parking_.begin_search();
   while (!stopping_) {
     run_until_idle(self);
