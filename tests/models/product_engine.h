@@ -15,7 +15,6 @@
 #include <product/base/fork.h>
 #include <product/op/op_memory.h>
 
-#include <heddle/bulk.h>
 #include <heddle/engine.h>
 #include <heddle/graph.h>
 #include <heddle/host_stream.h>
