@@ -1,4 +1,4 @@
-// The dependency rule, the product's own enter() and leave(): one thread enters ops, several run them and leave.
+// The dependency rule, the product's own enter() and release_accesses(): one thread enters ops, several run them and leave.
 #include "model.h"
 #include "product_engine.h"
 
@@ -96,7 +96,7 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
       if (use.mutates) count.set(count.get() + 1);
     }
     ReadyList granted;
-    leave(*op, nullptr, granted);
+    release_accesses(*op, nullptr, granted);
     free_op(op);
     while (!granted.empty()) give(granted.pop_front());
     left.fetch_sub(1, model_std::memory_order_relaxed);

@@ -41,7 +41,7 @@ struct OpNode;
 struct EngineCore;
 struct PreparedState;
 struct StreamLane;
-void complete(OpNode* op, std::exception_ptr error) noexcept;
+void report(OpNode* op, std::exception_ptr error) noexcept;
 void fail(OpNode* op, std::exception_ptr error) noexcept;
 void drop(OpNode* op) noexcept;
 void release(PreparedState* state) noexcept;
@@ -66,7 +66,7 @@ class Completion {
   }
   // A second call on the same Completion does nothing.
   void done() noexcept {
-    if (op_) detail::complete(std::exchange(op_, nullptr), nullptr);
+    if (op_) detail::report(std::exchange(op_, nullptr), nullptr);
   }
   void fail(std::exception_ptr error) noexcept {
     if (op_) detail::fail(std::exchange(op_, nullptr), std::move(error));

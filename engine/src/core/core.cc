@@ -160,16 +160,15 @@ std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
   return cancelled ? errors.failed(op, std::move(cancelled), group->reported()) : nullptr;
 }
 
-// Destructors of what the closure holds may push and wait like the op itself.
-void EngineCore::execute(OpNode* op, int worker) noexcept {
+bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
   if (streams() && !may_run_on_cpu(op, worker)) [[unlikely]]
-    return;
+    return false;
   if (observer_) [[unlikely]]
     observer_->started(*op, worker);
   std::shared_ptr<const Failure> failure;
   if (op->extra || streams() || touches_poison(*op)) [[unlikely]]
     failure = skip_reason(*op);
-  if (op->table->async && !failure) return execute_async(op, worker);
+  if (op->table->async && !failure) return run_async(op, worker, ready);
   const trace::Tick start = trace::on() ? trace::now() : 0;
   {
     const InsideOp inside(this, op, worker);
@@ -178,17 +177,30 @@ void EngineCore::execute(OpNode* op, int worker) noexcept {
     } else if (std::exception_ptr thrown = call(op, worker)) {
       failure = errors.failed(*op, std::move(thrown));
     }
+    // Destructors of what the closure holds may push and wait like the op itself.
     destroy_closure(op);
   }
   if (start) [[unlikely]]
     trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, trace_number), start, trace::now());
+  complete(op, std::move(failure), ready);
+  return true;
+}
+
+// The closure is destroyed.
+void EngineCore::complete(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
   if (observer_) [[unlikely]]
     observer_->ended(*op);
   give_room(op->bytes());
-  finish(op, std::move(failure));
+  release_op(op, std::move(failure), ready);
 }
 
-void EngineCore::execute_async(OpNode* op, int worker) noexcept {
+void EngineCore::release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
+  release_vars(op, failure, ready);
+  failure.reset();
+  free_op(op);
+}
+
+bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
   OpExtra& extra = *op->extra;
   const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
   extra.lane = trace::worker_lane(trace_number, worker);
@@ -201,7 +213,9 @@ void EngineCore::execute_async(OpNode* op, int worker) noexcept {
   if (observer_) [[unlikely]]
     observer_->returned(*op);
   // acq_rel: the part that ends last sees what the other one wrote.
-  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  complete_async(op, ready);
+  return true;
 }
 
 std::exception_ptr outcome_of(OpNode* op) noexcept {
@@ -213,52 +227,49 @@ std::exception_ptr outcome_of(OpNode* op) noexcept {
   return reported ? extra.reported : extra.thrown;
 }
 
-void complete_parts(OpNode* op) noexcept {
-  std::exception_ptr thrown = outcome_of(op);
-  if (op->extra->launch) return graph_op_completed(op, std::move(thrown));
-  if (op->extra->started) [[unlikely]]
-    trace::op_completed(op->extra->lane, traced(*op, op->extra->core->trace_number), op->extra->started,
-                        trace::now());
-  op->extra->core->end(op, std::move(thrown));
-}
-
-void EngineCore::end(OpNode* op, std::exception_ptr thrown) noexcept {
+// Its function has returned, and its Completion has reported.
+void EngineCore::complete_async(OpNode* op, ReadyList& ready) noexcept {
   std::shared_ptr<const Failure> failure;
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->started) [[unlikely]]
+    trace::op_completed(op->extra->lane, traced(*op, trace_number), op->extra->started, trace::now());
   if (thrown) failure = errors.failed(*op, std::move(thrown));
-  end_with(op, std::move(failure));
-}
-
-void EngineCore::end_with(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
   {
     const InsideOp inside(this, op, this_thread_state.worker);
     destroy_closure(op);
   }
-  if (observer_) [[unlikely]]
-    observer_->ended(*op);
-  give_room(op->bytes());
-  finish(op, std::move(failure));
+  complete(op, std::move(failure), ready);
 }
 
-void complete(OpNode* op, std::exception_ptr error) noexcept {
+void report(OpNode* op, std::exception_ptr error) noexcept {
   op->extra->reported = std::move(error);
   // The last op's end may let the engine go while this thread is still on its way out of it.
   EngineCore* core = op->extra->core;
   core->retain();
-  if (op->extra->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_parts(op);
+  if (op->extra->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (op->extra->launch) {
+      graph_op_completed(op, outcome_of(op));
+    } else {
+      const std::uint8_t epoch = op->epoch;
+      ReadyList ready;
+      core->complete_async(op, ready);
+      core->completed_elsewhere(epoch, ready);
+    }
+  }
   core->release();
 }
 
 void fail(OpNode* op, std::exception_ptr error) noexcept {
   if (!error)
     error = std::make_exception_ptr(Error("op '" + std::string(op->name) + "': fail() without an error"));
-  complete(op, std::move(error));
+  report(op, std::move(error));
 }
 
 void drop(OpNode* op) noexcept {
   op->extra->dropped = true;
-  complete(op,
-           std::make_exception_ptr(DroppedCompletion(
-               "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
+  report(op,
+         std::make_exception_ptr(DroppedCompletion(
+             "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
 }
 
 namespace {
@@ -273,12 +284,12 @@ void hand_over(OpNode& from, OpNode& to) noexcept {
 
 }  // namespace
 
-void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failure,
-                        ReadyList& ready) noexcept {
+void EngineCore::release_vars(OpNode* op, const std::shared_ptr<const Failure>& failure,
+                              ReadyList& ready) noexcept {
   if (OpNode* then = op->extra ? op->extra->then : nullptr)
     return hand_over(*op, *then), ready.push_back(then);
   ReadyList woken;
-  leave(*op, failure, woken);
+  release_accesses(*op, failure, woken);
   if (woken.size == 1 && !woken.head->extra) return ready.push_back(woken.head);
   while (!woken.empty()) {
     OpNode* next = woken.pop_front();
@@ -290,7 +301,7 @@ void EngineCore::settle(OpNode* op, const std::shared_ptr<const Failure>& failur
       }
     } else {
       signal(next);
-      leave(*next, nullptr, woken);
+      release_accesses(*next, nullptr, woken);
       free_op(next);
     }
   }
@@ -320,7 +331,7 @@ void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
   if (node->kind == OpKind::drop) return drop_var(*static_cast<VarState*>(node));
   auto* op = static_cast<OpNode*>(node);
   signal(op);
-  settle(op, nullptr, ready);
+  release_vars(op, nullptr, ready);
   free_op(op);
 }
 

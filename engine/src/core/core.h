@@ -16,6 +16,7 @@
 #include "core/thread_state.h"
 #include "op/budget.h"
 #include "op/failure.h"
+#include "op/failure_ptr.h"
 #include "op/op_node.h"
 #include "op/var_registry.h"
 #include "op/wait_search.h"
@@ -44,7 +45,7 @@ struct EngineCore : Scheduling {
   Streams& need_streams();
   std::string streams_before(const OpNode& op) const;  // the names of those that op is kept back for
   // As poison_of_reads, and what has failed on streams.
-  std::shared_ptr<const Failure> failure_of_reads(const OpNode& op) const;
+  FailurePtr failure_of_reads(const OpNode& op) const;
 
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
@@ -94,39 +95,40 @@ struct EngineCore : Scheduling {
   ProgressSources progress_sources;
 
  protected:
-  friend void complete_parts(OpNode* op) noexcept;
+  friend void report(OpNode* op, std::exception_ptr error) noexcept;
   virtual void await_room(std::size_t bytes) { budget_->take(bytes); }
   virtual void room_returned() noexcept {}  // without an op that has ended
-  // Runs op's function, or skips it if what it reads is poisoned; finish() follows, now or from a Completion. Beside
-  // streams it may be resume() or issued() and ended() instead.
-  void execute(OpNode* op, int worker) noexcept;
-  // Gives back the vars of op, which the caller frees. Ops of the other kinds that become ready are run here; those of users are
-  // appended to `ready`.
-  void settle(OpNode* op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) noexcept;
-  // Runs an entered op of another kind, or lets go of a var; then as settle().
+
+  // A ready op is run, completed and released. run() calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is complete and freed,
+  // and `ready` has the ops that it made ready. False: it is asynchronous, on a stream, or kept back; then
+  // completed_elsewhere() follows, or issued() and ended(), or resume().
+  bool run(OpNode* op, int worker, ReadyList& ready) noexcept;
+  // Releases the vars of op, which the caller frees. Ops of users that become ready are appended to `ready`; ops of the
+  // other kinds are run here.
+  void release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept;
+  // Runs an entered op of another kind, or lets go of a var; then as release_vars().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+  void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept override;
   const std::unique_ptr<Budget> budget_;  // null: unbounded
 
  private:
   [[noreturn]] void throw_closed() const;
   void shut_down_inside(const OpNode& op) noexcept;
   void take_bounded(std::size_t bytes);
-  std::shared_ptr<const Failure> skip_reason(const OpNode& op);
-  void execute_async(OpNode* op, int worker) noexcept;
+  FailurePtr skip_reason(const OpNode& op);
+  bool run_async(OpNode* op, int worker, ReadyList& ready) noexcept;
+  void complete_async(OpNode* op, ReadyList& ready) noexcept;
+  void complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
   // cold: programs without streams pay for one branch, and not for what is behind it.
   [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
   void issue_in_turn(OpNode* op, int worker) noexcept;
   void issue(OpNode* op, int worker) noexcept;
-  std::shared_ptr<const Failure> outcome(
-      OpNode* op, std::exception_ptr own,
-      const std::vector<std::shared_ptr<const Failure>>& inherited) noexcept;
+  FailurePtr outcome(OpNode* op, std::exception_ptr own, const std::vector<FailurePtr>& inherited) noexcept;
   bool is_lost(const OpNode& op) const;
   void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
-  void end_unissued(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept;
+  void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;
   [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
   void signal(OpNode* op) noexcept;
-  void end(OpNode* op, std::exception_ptr thrown) noexcept;
-  void end_with(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept;
   std::atomic<Streams*> streams_{nullptr};  // ops look at it; what comes before it never changes
   alignas(64) std::atomic<std::int64_t> refs_{1};
   std::atomic<bool> open_{true};
@@ -138,7 +140,6 @@ std::string stream_name(const OpNode& op);  // where it is issued, "" on the CPU
 // The error with which both parts of an asynchronous op have ended.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
 void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it
-void complete_parts(OpNode* op) noexcept;  // both parts of an asynchronous op have ended
 
 void check_options(const EngineOptions& options);  // throws InvalidArgument
 EngineCore* make_naive_core(const EngineOptions& options);

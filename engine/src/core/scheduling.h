@@ -20,9 +20,8 @@ struct Scheduling {
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
-  // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
-  // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
-  virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;
+  // An op of this epoch has completed outside of EngineCore::run(), on any thread; `ready` has what it made ready.
+  virtual void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
@@ -61,6 +60,11 @@ struct Scheduling {
   virtual void end_blocking() noexcept {}
 
  protected:
+  // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees it.
+  // Lets go of `failure` before op counts as completed: an error that only this thread still holds must not look as if it
+  // poisoned a var.
+  virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure,
+                          ReadyList& ready) noexcept = 0;
   // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
 };

@@ -148,12 +148,19 @@ std::string EngineCore::streams_before(const OpNode& op) const {
 std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
 
 // What it was to come after is done.
-void EngineCore::end_unissued(OpNode* op, FailurePtr&& failure) noexcept {
+void EngineCore::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
   if (failure) tell_skipped(op, *failure);
   if (trace::on()) [[unlikely]]
     op->extra->on->trace_done(*op, trace_number, trace::now());
-  end_with(op, std::move(failure));
+  {
+    const InsideOp inside(this, op, this_thread_state.worker);
+    destroy_closure(op);
+  }
+  const std::uint8_t epoch = op->epoch;
+  ReadyList ready;
+  complete(op, std::move(failure), ready);
+  completed_elsewhere(epoch, ready);
 }
 
 // A thread that waits for something issues what that needs: the rest might keep it longer, or need a lock that it holds.
@@ -180,7 +187,8 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
   // Asked for anew, and once: a deadline may have been moved.
-  if (FailurePtr failure = lost ? skip_reason(*op) : nullptr) return end_unissued(op, std::move(failure));
+  if (FailurePtr failure = lost ? skip_reason(*op) : nullptr)
+    return complete_unissued(op, std::move(failure));
   Fence fence;
   if (observer_) observer_->started(*op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
@@ -198,7 +206,7 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
   } catch (...) {  // nothing was enqueued
     return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
       FailurePtr failure = skip_reason(*op);
-      end_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
+      complete_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
     });
   }
   after.clear();  // a failure that only this thread still holds must not look as if it poisoned a var

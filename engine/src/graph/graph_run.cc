@@ -22,7 +22,7 @@ bool is_async(const OpNode& op) { return op.table && op.table->async; }
 
 void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
 
-// What leave() does to the vars of an op: the graph holds them all, so nobody is waiting, but error_of may be reading.
+// What release_accesses() does to the vars of an op: the graph holds them all, so nobody is waiting, but error_of may be reading.
 void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
@@ -123,7 +123,7 @@ void end_launch(GraphRun& run) noexcept {
     std::lock_guard guard(graph.lock);
     if (graph.last == run.op) graph.last = nullptr;
   }
-  complete(run.op, nullptr);
+  report(run.op, nullptr);
 }
 
 void submit_ticket(GraphRun& run, std::uint32_t from) noexcept;

@@ -102,7 +102,7 @@ bool enter(OpNode& op) {
   return op.waiting.fetch_sub(granted + 1, std::memory_order_acq_rel) == granted + 1;
 }
 
-void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
+void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
   AccessNode* const accesses = op.accesses();
   const std::uint64_t by = trace::on() ? op.sequence : trace::kNone;
   for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, by, ready);

@@ -15,7 +15,7 @@ bool enter(OpNode& op);
 
 // Gives back the vars of a finished op, poisons those it mutates with `failure` or clears them if it is null, and
 // appends the ops that may run now to `ready`.
-void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready);
+void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready);
 
 // The last handle of var is gone and all ops on it are entered: deletes it now, or when the last of them leaves.
 void drop_var(VarState& var) noexcept;

@@ -62,21 +62,14 @@ class FuzzCore final : public EngineCore {
 
   void drop(VarState& var) noexcept override { drop_var(var); }
 
-  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
-    const std::uint8_t epoch = op->epoch;
-    ReadyList ready;
-    settle(op, failure, ready);
-    failure.reset();
-    free_op(op);
+  void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept override {
     std::lock_guard guard(mutex_);
-    add(ready);
-    --unfinished_[epoch];
-    tell();
+    completed(epoch, ready);
   }
 
   void issued(OpNode* op) noexcept override {
     ReadyList ready;
-    settle(op, nullptr, ready);
+    release_vars(op, nullptr, ready);
     std::lock_guard guard(mutex_);
     add(ready);
   }
@@ -128,6 +121,12 @@ class FuzzCore final : public EngineCore {
   void tell() {
     ++news_;
     progress_.notify_all();
+  }
+
+  void completed(std::uint8_t epoch, ReadyList& ready) {
+    add(ready);
+    --unfinished_[epoch];
+    tell();
   }
 
   // Whoever adds may run nothing itself: those who wait have something to do now.
@@ -227,8 +226,11 @@ class FuzzCore final : public EngineCore {
     op->extra->resumes = below;
     lock.unlock();
     note_thread_end();
-    execute(op, 0);
+    const std::uint8_t epoch = op->epoch;
+    ReadyList ready;
+    const bool has_completed = EngineCore::run(op, 0, ready);
     lock.lock();
+    if (has_completed) completed(epoch, ready);
     running_ = nested;
     tell();
   }

@@ -57,7 +57,8 @@ class NaiveCore final : public EngineCore {
     std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
   }
 
-  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override {
+  // run() frees the op.
+  void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList&) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of reads it at any time
@@ -69,6 +70,8 @@ class NaiveCore final : public EngineCore {
     failure.reset();
     let_go(op);
   }
+
+  void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
 
   void stop() noexcept override {}
 
@@ -90,7 +93,10 @@ class NaiveCore final : public EngineCore {
     }
     let_go(op);
   }
-  void resume(OpNode* op) noexcept override { execute(op, 0); }
+  void resume(OpNode* op) noexcept override {
+    ReadyList none;
+    EngineCore::run(op, 0, none);
+  }
 
   // Its work runs inside the push, as all else does.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
@@ -122,7 +128,8 @@ class NaiveCore final : public EngineCore {
     op->waiting = 1;
     under_way_.fetch_add(1, std::memory_order_relaxed);
     running_.push_back(op);
-    execute(op, 0);
+    ReadyList none;  // nothing is queued on vars
+    EngineCore::run(op, 0, none);
     move_streams(*op);
     {
       std::unique_lock lock(ended_mutex_);

@@ -184,7 +184,10 @@ void ThreadedCore::start_now(OpNode* op) noexcept {
     OpNode* next = starting.pop_front();
     auto* core = static_cast<ThreadedCore*>(next->extra->core);  // another engine's op may end here too
     const Worker* worker = core->this_worker();
-    core->execute(next, worker ? worker->slot->index : 0);
+    const std::uint8_t epoch = next->epoch;
+    ReadyList ready;
+    if (core->EngineCore::run(next, worker ? worker->slot->index : 0, ready))
+      core->completed_elsewhere(epoch, ready);
   }
   worker_context.starting = nullptr;
 }
@@ -201,34 +204,28 @@ void ThreadedCore::schedule(ReadyList& ready) {
   wake_one();
 }
 
-void ThreadedCore::finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept {
+// release: pairs with balanced(). A plain addition: nobody else writes it.
+static void count_completed(WorkerSlot& slot, std::uint8_t epoch) noexcept {
+  std::atomic<std::uint64_t>& ended = slot.ended[epoch];
+  ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void ThreadedCore::completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept {
   Worker* worker = this_worker();
-  const bool hand_over = worker && worker->current == op;
-  const std::uint8_t epoch = op->epoch;
-  ReadyList ready;
-  settle(op, failure, ready);
-  failure.reset();
-  free_op(op);
   if (worker) {
-    // release: pairs with balanced(). A plain addition: nobody else writes it.
-    std::atomic<std::uint64_t>& ended = worker->slot->ended[epoch];
-    ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    count_completed(*worker->slot, epoch);
   } else {
     ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
   }
-  if (hand_over) {
-    worker->successors = ready;
-  } else {
-    schedule(ready);
-    if (!worker) op_memory_flush();
-    check_balance();  // for those that it runs itself a worker does when an epoch, or its work, is at an end
-  }
+  schedule(ready);
+  if (!worker) op_memory_flush();
+  check_balance();  // for those that it runs itself a worker does when an epoch, or its work, is at an end
 }
 
 // Whoever issues may go on issuing what others leave at the gate: what op makes ready is open to all.
 void ThreadedCore::issued(OpNode* op) noexcept {
   ReadyList ready;
-  settle(op, nullptr, ready);
+  release_vars(op, nullptr, ready);
   schedule(ready);
 }
 
@@ -249,17 +246,19 @@ void ThreadedCore::resume(OpNode* op) noexcept {
 
 // Runs op; returns the first op that this made ready, the others go to the slot's queue.
 OpNode* ThreadedCore::run(OpNode* op, Worker& self) {
-  OpNode* const below = std::exchange(self.current, op);
   const std::uint8_t epoch = op->epoch;
   // Between two ops of an epoch it cannot be over. Nobody knows how long one of the next will take.
   if (epoch != self.epoch) [[unlikely]]
     check_balance();
-  execute(op, self.slot->index);
+  ReadyList ready;
+  const bool completed = EngineCore::run(op, self.slot->index, ready);
   self.epoch = epoch;
-  self.current = below;
-  if (!self.slot) return nullptr;  // blocked meanwhile, and finish() has scheduled all
+  if (!self.slot) {  // it blocked, and went on without one
+    if (completed) completed_elsewhere(epoch, ready);
+    return nullptr;
+  }
+  if (completed) count_completed(*self.slot, epoch);
   if (++self.ops % kTick == 0) tick(self);
-  ReadyList ready = std::exchange(self.successors, {});
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
     // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it

@@ -26,7 +26,7 @@ class ThreadedCore final : public EngineCore {
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
-  void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
+  void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept override;
   void issued(OpNode* op) noexcept override;
   void ended(OpNode* op) noexcept override;
   void resume(OpNode* op) noexcept override;

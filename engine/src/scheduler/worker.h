@@ -17,8 +17,6 @@ std::uint64_t nanoseconds();  // on a clock that never jumps
 struct Worker {
   WorkerSlot* slot = nullptr;  // held; null: runs nothing
   WorkerSlot* last_slot = nullptr;
-  OpNode* current = nullptr;  // the op whose end hands its successors to this worker
-  ReadyList successors{};
   bool pooled = false;
   bool blocked = false;        // in the middle of an op
   int depth = 0;               // ops that wait below the one it runs

@@ -12,14 +12,14 @@
 
 #include <heddle/stream.h>
 
+#include "op/failure_ptr.h"
+
 namespace heddle::detail {
 
 class EventPool;
 class FenceState;
-struct Failure;
 
 using Fence = std::shared_ptr<FenceState>;
-using FailurePtr = std::shared_ptr<const Failure>;  // null: all is well
 
 // Something an op has to come after.
 struct Dependency {
