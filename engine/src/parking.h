@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/usable_cores.h>
+
 #include "sleeper.h"
 
 namespace heddle::detail {
