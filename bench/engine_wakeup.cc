@@ -1,7 +1,10 @@
 // wakeup: from the push of an op until it starts, on an engine that has had nothing to do for ten milliseconds. The
-// pushing thread spins meanwhile and takes no part, so that a worker has to wake up.
+// pushing thread spins meanwhile and takes no part, so that a worker has to wake up. wakeup_spin: the same on an engine whose
+// workers look for work for longer than that (HEDDLE_SPIN). One worker and two idle cores show what that is worth:
+// taskset -c 0,1 engine_bench --filter wakeup --workers 1
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "engine_workload.h"
@@ -48,6 +51,16 @@ double median_wakeup(Peer& peer, const Stage& stage, int tries) {
   return times[static_cast<std::size_t>(tries / 2)];
 }
 
+// Heddle's engine takes the option from the environment when it is made.
+std::vector<Subject> spinning(const Setting& setting, Stage& stage, int tries) {
+  setenv("HEDDLE_SPIN", "1", 1);
+  const auto is_heddle = [](const PeerKind& kind) { return kind.name == "heddle"; };
+  std::vector<Subject> all = subjects(
+      setting, stage, is_heddle, [&stage, tries](Peer& peer) { return median_wakeup(peer, stage, tries); });
+  unsetenv("HEDDLE_SPIN");
+  return all;
+}
+
 void run(const Setting& setting) {
   const int tries = setting.options.quick ? 3 : 21;
   Stage stage(chain(1000));
@@ -58,6 +71,7 @@ void run(const Setting& setting) {
   run_case(setting,
            {"engine", "wakeup", "ns", setting.workers,
             subjects(setting, stage, fits, [&](Peer& peer) { return median_wakeup(peer, stage, tries); })});
+  run_case(setting, {"engine", "wakeup_spin", "ns", setting.workers, spinning(setting, stage, tries)});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -7,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
+#include <heddle/stream_ops.h>
 
 #include "schedulers.h"
 
@@ -84,6 +87,28 @@ TEST_CASE("bad access lists are refused at the call and nothing is lost") {
     CHECK_THROWS_AS(other.push(engine.prepare([] {}, {.mutate = {mine}})), InvalidArgument);
     engine.wait_all();
     CHECK_FALSE(ran);
+  });
+}
+
+TEST_CASE("a name that is a null pointer is refused at the call") {
+  on_every_scheduler([](Engine& engine) {
+    const Var var = engine.new_var();
+    Stream& stream = engine.stream(cpu());
+    const Access nameless{.mutate = {var}, .name = nullptr};
+    const char* const no_name = nullptr;
+    CHECK_THROWS_WITH_AS(engine.push([] {}, nameless),
+                         "push: Access::name is a null pointer; want a string that outlives the op",
+                         InvalidArgument);
+    CHECK_THROWS_AS(engine.push_async([](RunContext&, Completion done) { done.done(); }, nameless),
+                    InvalidArgument);
+    CHECK_THROWS_AS(engine.prepare([] {}, nameless), InvalidArgument);
+    CHECK_THROWS_AS(engine.push_on(
+                        stream, [](Stream&) {}, nameless),
+                    InvalidArgument);
+    CHECK_THROWS_AS(engine.push([] {}, {.read = {Var()}, .name = no_name}), InvalidArgument);
+    CHECK_THROWS_AS(engine.capture([] {}, no_name), InvalidArgument);
+    CHECK_THROWS_AS(engine.capture([&] { engine.push([] {}, nameless); }), InvalidArgument);
+    engine.wait_all();
   });
 }
 
@@ -261,6 +286,43 @@ TEST_CASE("options come from the environment, and bad ones are refused with the 
     CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
   }
   CHECK_THROWS_AS(Engine({.workers = -1}), InvalidArgument);
+}
+
+TEST_CASE("how long an idle worker looks for work is an option, and bad values are refused") {
+  CHECK(EngineOptions{}.spin == 0);
+  {
+    Environment spin("HEDDLE_SPIN", "0.02");
+    CHECK(EngineOptions::from_environment().spin == 0.02);
+  }
+  for (const char* bad : {"-1", "long", "1ms", "nan", "inf", "1e10"}) {
+    CAPTURE(bad);
+    Environment spin("HEDDLE_SPIN", bad);
+    CHECK_THROWS_AS(EngineOptions::from_environment(), InvalidArgument);
+  }
+  for (double bad : {-0.1, 2e9, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_THROWS_AS(Engine({.spin = bad}), InvalidArgument);
+  }
+}
+
+// Workers that never sleep leave work to whoever should have it, and end with their engine.
+TEST_CASE("workers that look for work without end") {
+  for (int workers : {1, 3}) {
+    Engine engine({.workers = workers, .spin = 1e9});
+    const Var a = engine.new_var(), b = engine.new_var();
+    int sum = 0;
+    for (int round = 0; round < 1000; ++round) {
+      engine.push([&] { ++sum; }, {.mutate = {a}});
+      engine.push(
+          [&] {
+            engine.push([&] { ++sum; }, {.mutate = {a}});
+            engine.wait(a);
+          },
+          {.mutate = {b}});
+      if (round % 100 == 0) engine.wait(b);
+    }
+    engine.wait_all();
+    CHECK(sum == 2000);
+  }
 }
 
 TEST_CASE("the default engine and scopes") {

@@ -210,6 +210,28 @@ TEST_CASE("no error is dropped while it poisons a var, however many there are") 
   }
 }
 
+TEST_CASE("of errors that nobody has seen the first thousand are kept, and the rest is counted") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    for (int i = 0; i < 5000; ++i)
+      engine.push([i] { throw std::runtime_error("failure " + std::to_string(i)); });
+    try {
+      engine.wait_all();
+      FAIL("no error");
+    } catch (const AggregateError& errors) {
+      CHECK(errors.reports().size() == 1000);
+      CHECK(errors.more() == 4000);
+      const std::string what = errors.what();
+      CHECK(what.starts_with("5000 ops failed:"));
+      CHECK(what.ends_with("\n... and 4990 more, 4000 of which were counted but not kept"));
+      if (engine.options().scheduler == Scheduler::naive) {
+        CHECK(errors.reports().front().message() == "failure 0");
+        CHECK(errors.reports().back().message() == "failure 999");
+      }
+    }
+    CHECK_NOTHROW(engine.wait_all());
+  });
+}
+
 TEST_CASE("both errors of an asynchronous op are on record, and a null one is an error") {
   on_every_scheduler_with_errors([](Engine& engine) {
     Var a = engine.new_var(), b = engine.new_var();

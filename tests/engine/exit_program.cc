@@ -1,10 +1,14 @@
 // With --inside-op: an op calls std::exit(0), which ends the process and does not wait for that op.
+// With --exit-with-static-engine: the same in an op of an engine that the program made itself.
+// With --destroyed-inside-op: an op destroys its engine, which aborts the process.
+// With --unseen-errors: 3000 ops fail, and nobody waits for them.
 // Without: a var that outlives the default engine at exit: it may be waited for and dropped, and a push on it is refused.
 // Exits with 0 if all of that holds.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <unistd.h>
 
 #include <heddle/engine.h>
@@ -51,15 +55,40 @@ struct Late {
   }
 } late;
 
+// Both wait for the op, which does not end.
+int exit_inside_op(heddle::Engine& engine) {
+  heddle::Var var = engine.new_var();
+  engine.push([] { std::exit(0); }, {.mutate = {var}});
+  engine.wait(var);
+  return 1;
+}
+
+int destroy_inside_op() {
+  auto engine = std::make_unique<heddle::Engine>();
+  heddle::Var var = engine->new_var();
+  engine->push([&] { engine.reset(); }, {.mutate = {var}, .name = "destroys"});
+  engine->wait(var);
+  return 1;
+}
+
+int leave_errors() {
+  heddle::Engine engine;
+  for (int i = 0; i < 3000; ++i)
+    engine.push([] { throw std::runtime_error("two\nlines"); }, {.name = "fails"});
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count > 1 && std::strcmp(arguments[1], "--inside-op") == 0) {
-    heddle::Var var = heddle::default_engine().new_var();
-    heddle::default_engine().push([] { std::exit(0); }, {.mutate = {var}});
-    heddle::default_engine().wait(var);
-    return 1;
+  const std::string_view flag = count > 1 ? arguments[1] : "";
+  if (flag == "--inside-op") return exit_inside_op(heddle::default_engine());
+  if (flag == "--exit-with-static-engine") {
+    static heddle::Engine engine;
+    return exit_inside_op(engine);
   }
+  if (flag == "--destroyed-inside-op") return destroy_inside_op();
+  if (flag == "--unseen-errors") return leave_errors();
   late.var = heddle::default_engine().new_var();
   for (int i = 0; i < kOps; ++i) heddle::default_engine().push([] { ++value; }, {.mutate = {late.var}});
   return 0;

@@ -113,14 +113,14 @@ TEST_CASE("each launch sees the values bound to it, however many are queued") {
           },
           {.mutate = {a}});
     });
-    CHECK_THROWS_AS(graph.launch(bind(word, "x")), InvalidArgument);
+    CHECK_THROWS_AS(graph.launch(word.bind("x")), InvalidArgument);
     graph.set(times, 1);
     engine.push([] { std::this_thread::yield(); }, {.mutate = {a}});
-    for (int i = 0; i < 10; ++i) graph.launch(bind(word, std::to_string(i)));
+    for (int i = 0; i < 10; ++i) graph.launch(word.bind(std::to_string(i)));
     graph.set(times, 2);
-    graph.launch(bind(word, "a"));
-    graph.launch(bind(word, "b"), bind(times, 3));
-    graph.launch(bind(word, "c"));
+    graph.launch(word.bind("a"));
+    graph.launch(word.bind("b"), times.bind(3));
+    graph.launch(word.bind("c"));
     engine.wait(a);
     CHECK(text == "0123456789aabbbcc");
     CHECK_THROWS_AS(word.get(), Error);
@@ -143,7 +143,7 @@ TEST_CASE("errors go through a graph as through pushes, and a later launch overw
       engine.push([&] { ++value; }, {.read = {a}, .mutate = {b}, .name = "middle"});
       engine.push([&] { value += 10; }, {.mutate = {c}, .name = "other"});
     });
-    graph.launch(bind(bad, true));
+    graph.launch(bad.bind(true));
     CHECK_THROWS_WITH(engine.wait(b), "bad");
     engine.wait(c);
     CHECK(value == 10);
@@ -151,7 +151,7 @@ TEST_CASE("errors go through a graph as through pushes, and a later launch overw
     CHECK(report.op == "source");
     REQUIRE(report.path.size() == 1);
     CHECK(report.path[0].starts_with("middle at "));
-    graph.launch(bind(bad, false));
+    graph.launch(bad.bind(false));
     engine.wait(b);
     CHECK(value == 21);
     engine.wait_all();
@@ -340,19 +340,19 @@ TEST_CASE("wrong graphs and slots are errors") {
   Graph other = engine->capture([&] { theirs = engine->slot<int>(); });
   CHECK_THROWS_AS(engine->slot<int>(), Error);
   CHECK_THROWS_AS(graph.launch(), InvalidArgument);
-  CHECK_THROWS_AS(graph.launch(bind(theirs, 1)), InvalidArgument);
-  CHECK_THROWS_WITH_AS(graph.launch(bind(mine, 1), bind(mine, 2)),
+  CHECK_THROWS_AS(graph.launch(theirs.bind(1)), InvalidArgument);
+  CHECK_THROWS_WITH_AS(graph.launch(mine.bind(1), mine.bind(2)),
                        "graph 'graph': slot 0 is bound twice in one launch; bind it once", InvalidArgument);
   CHECK_THROWS_AS(graph.set(Slot<int>(), 1), InvalidArgument);
   CHECK_THROWS_AS(Graph().launch(), InvalidArgument);
-  graph.launch(bind(mine, 1));
+  graph.launch(mine.bind(1));
   Graph moved = std::move(graph);
-  CHECK_THROWS_AS(graph.launch(bind(mine, 1)), InvalidArgument);
+  CHECK_THROWS_AS(graph.launch(mine.bind(1)), InvalidArgument);
   CHECK_THROWS_AS(graph.size(), InvalidArgument);
-  moved.launch(bind(mine, 2));
+  moved.launch(mine.bind(2));
   engine.reset();
   CHECK(sum == 3);
-  CHECK_THROWS_AS(moved.launch(bind(mine, 1)), Error);
+  CHECK_THROWS_AS(moved.launch(mine.bind(1)), Error);
 }
 
 TEST_CASE("a launch outlives the last handle on its graph, closures die with it") {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/bulk.h>
 #include <heddle/engine.h>
 
 namespace {
@@ -122,18 +121,16 @@ void push_what_is_large() {
   };
   Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 2});
   const std::vector<Var> vars = vars_of(engine, 1);
-  Bulk bulk(engine);
   int ran = 0, pushed = 0;
   std::optional<PreparedOp> prepared;
   fail_each([&] { prepared.emplace(engine.prepare(Large{&ran, {}}, many(vars))); });
   for (int i = 0; i < 3; ++i, ++pushed) engine.push(*prepared);
   pushed += fail_each([&] {
-    bulk.push([&ran, held = std::vector<int>(100)] { ran += static_cast<int>(held.size()) / 100; },
-              {.mutate = {vars[0]}});
+    engine.push([&ran, held = std::vector<int>(100)] { ran += static_cast<int>(held.size()) / 100; },
+                {.mutate = {vars[0]}});
   });
-  bulk.commit();
   engine.wait_all();
-  check(ran == pushed, "an op that was prepared or in a bulk did not run, or one ran that was not");
+  check(ran == pushed, "an op that was prepared or is large did not run, or one ran that was not");
 }
 
 void make_vars_and_wait() {

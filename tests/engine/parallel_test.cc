@@ -101,7 +101,11 @@ TEST_CASE("loops of several ops at once, nested loops, and loops outside ops") {
   std::int64_t serial = 0;
   parallel_for(10, 4, [&](std::int64_t begin, std::int64_t end) { serial += end - begin; });
   CHECK(serial == 10);
-  CHECK_THROWS_AS(parallel_for(10, 0, [](std::int64_t, std::int64_t) {}), InvalidArgument);
+  const auto never = [](std::int64_t, std::int64_t) { FAIL("a chunk of no loop"); };
+  for (std::int64_t bad : {0, -1}) CHECK_THROWS_AS(parallel_for(10, bad, never), InvalidArgument);
+  CHECK_THROWS_WITH_AS(parallel_for(-5, 1, never), "parallel_for: count is -5, want at least 0",
+                       InvalidArgument);
+  CHECK_NOTHROW(parallel_for(0, 1, never));
 }
 
 TEST_CASE("a wait inside a chunk is a wait inside the op") {

@@ -472,6 +472,30 @@ TEST_CASE("a report is due when nothing ended for the limit, and again after twi
   CHECK(timer.due(Time(166), 2, true));
 }
 
+// For AddressSanitizer and ThreadSanitizer: an op gives its vars back one by one, and each may be freed then.
+TEST_CASE("an engine may be described while vars that its ops read go away") {
+  for (Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
+    Engine engine({.scheduler = scheduler, .workers = 2});
+    Var kept = engine.new_var();
+    int ran = 0;
+    std::atomic<bool> over = false;
+    std::thread observer([&] {
+      while (!over) {
+        CHECK_FALSE(engine.describe_pending().empty());
+        CHECK(engine.pending_dot().starts_with("digraph"));
+      }
+    });
+    for (int i = 0; i < 20'000; ++i) {
+      Var passing = engine.new_var(), other = engine.new_var();
+      engine.push([&] { ++ran; }, {.read = {passing, other}, .mutate = {kept}});
+    }
+    engine.wait(kept);
+    over = true;
+    observer.join();
+    CHECK(ran == 20'000);
+  }
+}
+
 TEST_CASE("no report is due while ops end, or none is in flight") {
   using Time = detail::StallTimer::Time;
   detail::StallTimer timer(Time(10));

@@ -13,7 +13,6 @@
 
 #include <doctest/doctest.h>
 
-#include <heddle/bulk.h>
 #include <heddle/engine.h>
 #include <heddle/group.h>
 
@@ -69,13 +68,10 @@ class Pusher {
         ++expected_[at];
         return engine_.push([this, at] { ++values_[at]; },
                             {.mutate = {var}, .priority = static_cast<int>(random_() % 7) - 3});
-      case 6: {
-        Bulk bulk(engine_);
+      case 6:
         expected_[at] += 2;
-        bulk.push([this, at] { ++values_[at]; }, {.mutate = {var}});
-        bulk.push([this, at] { ++values_[at]; }, {.read = {common_}, .mutate = {var}});
-        return;
-      }
+        engine_.push([this, at] { ++values_[at]; }, {.mutate = {var}});
+        return engine_.push([this, at] { ++values_[at]; }, {.read = {common_}, .mutate = {var}});
       default:
         ++expected_[at];
         return engine_.push([this, at] { ++values_[at]; }, {.mutate = {var, common_}});

@@ -342,26 +342,6 @@ struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   }
 };
 
-// Nothing comes between the ops of a bulk, which keeps their vars.
-struct OneBulk : Program<OneBulk, 2, 1> {
-  Plain<std::uint64_t> numbers[2];
-
-  void user(int index) {
-    if (index == 1) return engine->push([] {});
-    Var var = engine->new_var();
-    heddle::Bulk bulk(*engine);
-    for (auto& number : numbers) {
-      bulk.push([&number](RunContext& context) { number.set(context.sequence); }, {.mutate = {var}});
-    }
-    var = Var();
-    bulk.commit();
-  }
-  void end() {
-    engine->wait_all();
-    check(numbers[1].get() == numbers[0].get() + 1, "an op came between those of a bulk");
-  }
-};
-
 // The ops of one stream, of the CPU and of another stream, each after the one before. Streams that call back, or that are
 // polled by one thread more; streams that wait for each other, or that cannot.
 template <bool CallsBack, bool Alone>
@@ -477,7 +457,6 @@ int main(int argc, char** argv) {
                             random_program<Cancel>("cancelled group"),
                             random_program<Launches>("graph"),
                             random_program<WaitInGraph>("wait in a graph"),
-                            random_program<OneBulk>("bulk"),
                             random_program<Streams<true, false>>("streams"),
                             random_program<Streams<true, true>>("streams, each alone"),
                             random_program<Streams<false, false>>("streams, polled"),

@@ -23,7 +23,10 @@ SMALLER = {
         (r"kVain = 8\b", "kVain = 2"),
         (r"kIdleRounds = 20\b", "kIdleRounds = 2"),
     ],
-    "threaded_wait.cc": [(r"kWaitSpins = 100\b", "kWaitSpins = 1")],
+    "threaded_wait.cc": [
+        (r"kWaitSpins = 100\b", "kWaitSpins = 1"),
+        (r"kFirstSteps = 64, kMostSteps = 8192\b", "kFirstSteps = 1, kMostSteps = 2"),
+    ],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
     "budget.cc": [(r"kSpins = 200\b", "kSpins = 1")],
     # What is a variable of each thread becomes an array, see relacy_threads.h.

@@ -15,7 +15,6 @@
 #include <product/fork.h>
 #include <product/op_memory.h>
 
-#include <heddle/bulk.h>
 #include <heddle/engine.h>
 #include <heddle/graph.h>
 #include <heddle/host_stream.h>

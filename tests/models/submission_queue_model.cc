@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
       {program<Queue<2, 1, 2>>("2 pushers, 1 popper"), random_program<Queue<2, 2, 2>>("2 pushers, 2 poppers"),
        random_program<Queue<3, 2, 1>>("3 pushers, 2 poppers"), program<Causal>("causal order"),
        program<SleepOrSee>("sleep or see")},
-      {"SubmissionQueue::push_chain exchange acq_rel", "SubmissionQueue::push_chain store relaxed",
+      {"SubmissionQueue::push exchange acq_rel", "SubmissionQueue::push store relaxed",
        "SubmissionQueue::pop load relaxed", "SubmissionQueue::empty load acquire",
        "SpinLock::try_lock exchange relaxed", "SpinLock::unlock store relaxed"});
 }

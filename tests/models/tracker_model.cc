@@ -12,7 +12,6 @@ using model::Plain;
 struct NoCore final : EngineCore {
   NoCore() : EngineCore({}) {}
   void submit(OpNode*) override {}
-  void submit_all(OpNode*, OpNode*) override {}
   void wait(OpNode*) override {}
   void wait_all() override {}
   void finish(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}

@@ -70,7 +70,6 @@ class HostGroup {
   // The call that this rank is about to take part in, for others who look. Throws if the group has been given up.
   void record(CallRecord& call);
   void record_end(const CallRecord& call, bool failed);
-  CallRecord record_of(int rank, std::uint64_t sequence) const;
   CallRecord last_record(int rank) const;
   std::string flight_recorder() const;
 

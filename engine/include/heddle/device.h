@@ -12,7 +12,6 @@ enum class DeviceKind : std::uint8_t {
   cuda,        // a GPU
   cpu_pinned,  // the CPU's memory, page-locked: a GPU copies from and to it beside other work
 };
-inline constexpr int kDeviceKinds = 3;
 
 // cpu(0), cpu(1) ... are separate devices on one machine's memory: model-parallel programs run on any of them.
 struct Device {

@@ -37,7 +37,8 @@ class Graph;
 class Stream;
 template <class T> class Slot;
 
-// Thread-safe. Destroying an engine waits for all its ops and logs every error that nobody has seen.
+// Thread-safe. Destroying an engine waits for all its ops, and writes one line to stderr if there are errors that nobody
+// has seen. Inside one of its own ops, where it would wait for itself, it says so and aborts the process.
 class Engine {
  public:
   explicit Engine(EngineOptions options = EngineOptions::from_environment());
@@ -48,7 +49,7 @@ class Engine {
   Var new_var();
 
   // Queues fn, callable as fn() or fn(RunContext&), and returns. An exception out of fn poisons the vars that the
-  // op mutates. Throws InvalidArgument for an empty var or another engine's.
+  // op mutates. Throws InvalidArgument for an empty var or another engine's, or a name that is a null pointer.
   template <class F>
   requires(!std::is_same_v<std::decay_t<F>, PreparedOp>) void push(
       F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
@@ -92,8 +93,9 @@ class Engine {
   // (not found if the cycle goes through threads of several engines), and Error if no thread can work meanwhile.
   void wait(const Var& var);
 
-  // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors that still poison a var or
-  // that nobody has seen. Throws WouldDeadlock inside an op.
+  // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors
+  // that still poison a var, and those that nobody has seen: the first 1,000 of these, the rest is counted. Throws
+  // WouldDeadlock inside an op.
   void wait_all();
 
   // Threads that wait here help it from now on, until it is gone. With the schedulers naive and fuzz nobody does.
@@ -116,7 +118,6 @@ class Engine {
   detail::EngineCore& core() const { return *core_; }
 
  private:
-  friend class Bulk;
   template <class Op, class F> void emplace(F&& fn, const Access& access, std::source_location where) {
     submit(make_op<Op>(std::forward<F>(fn), access, where));
   }

@@ -1,6 +1,7 @@
 // What can go wrong in an engine, and how an error that travelled with data is described.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <source_location>
 #include <stdexcept>
@@ -54,14 +55,17 @@ struct ErrorReport {
   std::string to_string() const;  // all of the above in a few lines
 };
 
-// Thrown by Engine::wait_all: every error that still poisons a var or that nobody has seen yet.
+// Thrown by Engine::wait_all: every error that still poisons a var, and those that nobody has seen yet: the first 1,000 of
+// them, in the order in which they happened, and how many more there were.
 class AggregateError : public Error {
  public:
-  explicit AggregateError(std::vector<ErrorReport> reports);
+  explicit AggregateError(std::vector<ErrorReport> reports, std::size_t more = 0);
   const std::vector<ErrorReport>& reports() const { return reports_; }
+  std::size_t more() const { return more_; }  // errors that were counted, but not kept
 
  private:
   std::vector<ErrorReport> reports_;
+  std::size_t more_;
 };
 
 }  // namespace heddle

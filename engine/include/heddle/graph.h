@@ -5,12 +5,12 @@
 //     rate = engine.slot<float>();
 //     engine.push([=, &w, &g] { w -= *rate * g; }, {.read = {grad, weight}, .mutate = {weight}});
 //   });
-//   step.launch(bind(rate, 0.1f));
+//   step.launch(rate.bind(0.1f));
 //
 // While a graph is captured, what the capturing thread pushes on the engine (plain, asynchronous and prepared ops,
-// bulks when they are committed, clear_error) is recorded, not run; a wait, a launch, another capture or a push on another
-// engine throws Error. If the capturing function throws, nothing is left of it. Closures are called once a launch: they
-// must not consume what they hold.
+// clear_error) is recorded, not run; a wait, a launch, another capture or a push on another engine throws Error. If the
+// capturing function throws, nothing is left of it. Closures are called once a launch: they must not consume what they
+// hold.
 //
 // A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that
 // any op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
@@ -62,6 +62,12 @@ const void* slot_value(const SlotCell* cell);  // throws Error outside a launch,
 
 }  // namespace detail
 
+// A slot with the value that one launch gives it.
+struct Binding {
+  std::shared_ptr<detail::SlotCell> cell;
+  std::shared_ptr<const void> value;
+};
+
 // A value that the graph's ops read and that each launch is given; made by Engine::slot in a capture. Copies name
 // the same value: ops capture one.
 template <class T> class Slot {
@@ -73,21 +79,13 @@ template <class T> class Slot {
   const T& get() const { return *static_cast<const T*>(detail::slot_value(cell_.get())); }
   const T& operator*() const { return get(); }
   const T* operator->() const { return &get(); }
+  // The argument of one launch.
+  Binding bind(T value) const { return {cell_, std::make_shared<const T>(std::move(value))}; }
   const std::shared_ptr<detail::SlotCell>& cell() const { return cell_; }  // for the graph
 
  private:
   std::shared_ptr<detail::SlotCell> cell_;
 };
-
-// A slot with the value that one launch gives it.
-struct Binding {
-  std::shared_ptr<detail::SlotCell> cell;
-  std::shared_ptr<const void> value;
-};
-
-template <class T> Binding bind(Slot<T> slot, std::type_identity_t<T> value) {
-  return {slot.cell(), std::make_shared<const T>(std::move(value))};
-}
 
 // A shared handle on what Engine::capture has recorded: copies name the same graph. It keeps the vars and closures
 // alive, and may outlive the engine. Several threads may launch at once, but not while one of them calls set.
@@ -105,7 +103,7 @@ class Graph {
 
   // The slot's value for this and all later launches that bind none.
   template <class T> void set(const Slot<T>& slot, std::type_identity_t<T> value) {
-    set_value(bind(slot, std::move(value)));
+    set_value(slot.bind(std::move(value)));
   }
 
   std::size_t size() const;  // ops

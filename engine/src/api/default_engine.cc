@@ -28,6 +28,7 @@ struct AtExit {
     std::unique_lock guard(state.mutex);
     Engine* engine = state.engine;
     guard.unlock();  // the last ops may call default_engine()
+    detail::this_thread_ends = true;
     engine->core().shut_down();
   }
 };

@@ -60,7 +60,14 @@ void check_var(const Var& var, const EngineCore* core, const char* who) {
   if (!var || var.state()->core != core) throw_bad_var(var.state(), who);
 }
 
-void check_vars(const Access& access, const EngineCore* core) {
+[[noreturn]] void throw_no_name() {
+  throw InvalidArgument("push: Access::name is a null pointer; want a string that outlives the op");
+}
+
+// Errors name the op: its name comes first.
+void check_access(const Access& access, const EngineCore* core) {
+  if (!access.name) [[unlikely]]
+    throw_no_name();
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
       if (!var || var->core != core) [[unlikely]]
@@ -150,7 +157,9 @@ OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t c
   }
 }
 
-constexpr double kLongestWatchdog = 1e9;  // seconds
+constexpr double kLongest = 1e9;  // seconds
+
+bool is_time(double seconds) { return seconds >= 0 && seconds <= kLongest; }
 
 EngineCore* make_scheduler(const EngineOptions& options) {
   switch (options.scheduler) {
@@ -170,9 +179,12 @@ void check_options(const EngineOptions& options) {
     throw InvalidArgument("workers: got " + std::to_string(options.workers) +
                           ", want 0 (one a usable core) to 1024");
   }
-  if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
+  if (!is_time(options.watchdog)) {
     throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
                           ", want 0 (off) to 1e9 seconds");
+  }
+  if (!is_time(options.spin)) {
+    throw InvalidArgument("spin: got " + std::to_string(options.spin) + ", want 0 to 1e9 seconds");
   }
 }
 
@@ -216,7 +228,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
                                  std::source_location where) {
   core_->check_open();
   check_capture(core_);
-  check_vars(access, core_);
+  check_access(access, core_);
   const bool has_push_options = has_wishes(access);
   if (has_push_options) check_wishes(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
@@ -241,7 +253,7 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   std::unique_ptr<PreparedState> state;
   try {
     state = std::make_unique<PreparedState>();
-    check_vars(access, core_);
+    check_access(access, core_);
     state->has_push_options = has_wishes(access);
     check_wishes(access);
     set_wishes(state->push_options, access);
@@ -348,8 +360,8 @@ void Engine::wait_all() {
   if (core_->forked()) core_->check_open();
   EngineCore::check_may_wait();
   core_->wait_all();
-  std::vector<ErrorReport> reports = core_->errors.take_reports();
-  if (!reports.empty()) throw AggregateError(std::move(reports));
+  ErrorLog::Reports reports = core_->errors.take_reports();
+  if (!reports.kept.empty()) throw AggregateError(std::move(reports.kept), reports.more);
 }
 
 void Engine::add_progress_source(std::weak_ptr<ProgressSource> progress_source) {
@@ -402,9 +414,10 @@ EngineOptions Engine::options() const { return core_->options; }
 
 void parallel_for(std::int64_t count, std::int64_t grain,
                   const std::function<void(std::int64_t begin, std::int64_t end)>& body) {
+  if (count < 0)
+    throw InvalidArgument("parallel_for: count is " + std::to_string(count) + ", want at least 0");
   if (grain < 1)
     throw InvalidArgument("parallel_for: grain is " + std::to_string(grain) + ", want at least 1");
-  if (count <= 0) return;
   EngineCore* core = this_thread_state.core;
   if (core && count > grain) {
     core->parallel(count, grain, body);
@@ -431,6 +444,13 @@ template <class Number> void read_number(const char* variable, Number& number, c
   if (value && *value) number = parse_number<Number>(value, value, variable, wanted);
 }
 
+void read_seconds(const char* variable, double& seconds) {
+  constexpr const char* kWanted = "a number of seconds, 0 for none";
+  read_number(variable, seconds, kWanted);
+  if (!is_time(seconds))
+    throw InvalidArgument(std::string(variable) + ": got '" + std::getenv(variable) + "', want " + kWanted);
+}
+
 }  // namespace
 
 EngineOptions EngineOptions::from_environment() {
@@ -453,13 +473,8 @@ EngineOptions EngineOptions::from_environment() {
   if (options.workers < 0 || options.workers > detail::kMostWorkers) {
     throw InvalidArgument("HEDDLE_WORKERS: got '" + std::to_string(options.workers) + "', want " + kWorkers);
   }
-  if (const char* value = std::getenv("HEDDLE_WATCHDOG"); value && *value) {
-    constexpr const char* kWanted = "a number of seconds, 0 for none";
-    options.watchdog = parse_number<double>(value, value, "HEDDLE_WATCHDOG", kWanted);
-    if (!(options.watchdog >= 0 && options.watchdog <= kLongestWatchdog)) {
-      throw InvalidArgument(std::string("HEDDLE_WATCHDOG: got '") + value + "', want " + kWanted);
-    }
-  }
+  read_seconds("HEDDLE_WATCHDOG", options.watchdog);
+  read_seconds("HEDDLE_SPIN", options.spin);
   read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
   read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
   // The checker reads it when the process starts, where nothing may be thrown.

@@ -28,16 +28,13 @@ struct QueueNode {
 class SubmissionQueue {
  public:
   // Any thread. What the calling thread pushed before, and what it saw others push, is popped first.
-  void push(QueueNode* node) noexcept { push_chain(node, node); }
-
-  // Nodes linked from first to last, at once: nothing comes between them.
-  void push_chain(QueueNode* first, QueueNode* last) noexcept {
-    last->next.store(nullptr, std::memory_order_relaxed);
+  void push(QueueNode* node) noexcept {
+    node->next.store(nullptr, std::memory_order_relaxed);
     // release: who pops the node sees what is in it; acquire: and whatever was pushed before it comes before it. seq_cst:
     // the pusher then looks for sleeping workers, who look here after they say that they sleep (see IdleWorkers).
-    QueueNode* before = last_.exchange(last, std::memory_order_seq_cst);
+    QueueNode* before = last_.exchange(node, std::memory_order_seq_cst);
     // release: pairs with pop(), which reads the node behind this link.
-    before->next.store(first, std::memory_order_release);
+    before->next.store(node, std::memory_order_release);
   }
 
   // The thread that holds the lock. The oldest node, null if there is none or its pusher has not linked it yet.

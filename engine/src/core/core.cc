@@ -1,6 +1,8 @@
 #include "core/core.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "base/fork.h"
 #include "diagnostics/watch.h"
@@ -15,6 +17,16 @@ namespace heddle::detail {
 
 constinit thread_local ThreadState this_thread_state;
 constinit thread_local std::uint32_t this_thread_blocked = 0;
+constinit thread_local bool this_thread_ends = false;
+
+void note_thread_end() {
+  struct AtEnd {
+    ~AtEnd() { this_thread_ends = true; }
+    bool made = false;
+  };
+  thread_local AtEnd at_end;
+  at_end.made = true;
+}
 
 EngineCore::EngineCore(const EngineOptions& engine_options, bool extra)
     : options(engine_options),
@@ -58,16 +70,27 @@ void EngineCore::throw_closed() const {
 
 void EngineCore::shut_down() noexcept {
   if (forked()) return;
-  if (current_op()) {  // std::exit inside an op: the process ends, this op never will
-    errors.log_unseen();
-    return;
-  }
+  if (const OpNode* op = current_op()) return shut_down_inside(*op);
   wait_all();
   open_.store(false, std::memory_order_relaxed);
   stop();
   if (watch_) watch_->stop();
   if (Streams* all = streams()) all->stop();
   errors.log_unseen();
+}
+
+void EngineCore::shut_down_inside(const OpNode& op) noexcept {
+  if (!this_thread_ends) {
+    std::fprintf(stderr,
+                 "heddle: an engine is destroyed inside its own op '%s', pushed at %s:%u: it would wait for "
+                 "that op, which "
+                 "waits for it; destroy it outside of its ops\n",
+                 op.name, op.where.file_name(), static_cast<unsigned>(op.where.line()));
+    std::abort();
+  }
+  // exit() inside an op: the process ends, this op never will. The other threads use the engine until then.
+  errors.log_unseen();
+  retain();
 }
 
 void EngineCore::release() noexcept {
@@ -281,6 +304,11 @@ void announce(WaitState& state) noexcept {
   // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
   state.done.store(1, std::memory_order_seq_cst);
   state.done.notify_all();
+  // seq_cst: either this sees the alarm, or who has set it sees that the wait is over.
+  if (Alarm* alarm = state.alarm.load(std::memory_order_seq_cst)) {
+    { std::lock_guard guard(alarm->mutex); }
+    alarm->rung.notify_all();
+  }
 }
 
 void EngineCore::signal(OpNode* op) noexcept {

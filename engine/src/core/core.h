@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "op/failure.h"
 #include "op/op_node.h"
 #include "op/var_registry.h"
+#include "op/wait_search.h"
 
 namespace heddle::detail {
 
@@ -49,7 +49,8 @@ struct EngineCore : Scheduling {
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 
-  // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws.
+  // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws. In an op of this engine
+  // aborts the process with a message, unless exit() was called there.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -88,7 +89,7 @@ struct EngineCore : Scheduling {
   const bool extra_for_all;          // every op has an OpExtra
   const std::uint32_t trace_number;  // this engine, in traces
   ErrorLog errors;
-  std::mutex one_search;  // see depends(); vars' locks may be taken inside
+  OpWaits waits;
   VarRegistry vars;
   ProgressSources progress_sources;
 
@@ -108,6 +109,7 @@ struct EngineCore : Scheduling {
 
  private:
   [[noreturn]] void throw_closed() const;
+  void shut_down_inside(const OpNode& op) noexcept;
   void take_bounded(std::size_t bytes);
   std::shared_ptr<const Failure> skip_reason(const OpNode& op);
   void execute_async(OpNode* op, int worker) noexcept;

@@ -17,11 +17,9 @@ struct Failure;
 struct Scheduling {
   virtual ~Scheduling() = default;
 
-  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
-  virtual void submit_all(OpNode* first,
-                          OpNode* last) = 0;  // linked by next_ready; nothing comes between them
-  virtual void wait(OpNode* wait_op) = 0;     // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
+  virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
+  virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
+  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
   // op has ended and its closure is destroyed; `failure` is what it leaves on the vars it mutates. Lets go of `failure`
   // before op counts as ended: an error that only this thread still holds must not look as if it poisoned a var.
   virtual void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept = 0;

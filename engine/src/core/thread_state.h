@@ -33,8 +33,20 @@ class InsideOp {
 // How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
 extern constinit thread_local std::uint32_t this_thread_blocked;
 
+// What belongs to the calling thread is being destroyed, by its end or by exit(), which does that before it destroys statics.
+// Known of threads that have called note_thread_end(): those that run ops do.
+extern constinit thread_local bool this_thread_ends;
+void note_thread_end();
+
 // The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
 void begin_blocking_everywhere();
 void end_blocking_everywhere() noexcept;
+class BlockingEverywhere {
+ public:
+  BlockingEverywhere() { begin_blocking_everywhere(); }
+  ~BlockingEverywhere() { end_blocking_everywhere(); }
+  BlockingEverywhere(const BlockingEverywhere&) = delete;
+  BlockingEverywhere& operator=(const BlockingEverywhere&) = delete;
+};
 
 }  // namespace heddle::detail

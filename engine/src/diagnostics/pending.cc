@@ -52,18 +52,12 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
   return copy;
 }
 
-bool held_by_stream(const AccessNode& access) {
-  const FenceSet* fences = access.var->fences.load(std::memory_order_acquire);
-  return fences && (access.mutates ? fences->busy() : fences->writing());
-}
-
-// An op on the CPU runs when no stream is busy with its vars any more; one on a stream may be about to be issued.
-PendingState state_of_writer(const OpNode& op) {
+// An op on the CPU runs when no stream uses its vars any more; one on a stream may be about to be issued. Looks at no
+// var of the op but the one whose writer it is: while the op ends, the others may be gone already.
+PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
   if (half_done(op)) return PendingState::completing;
-  const AccessNode* const end = op.accesses() + std::min(op.access_count, kMostReads);
   const bool on_cpu = !op.extra || !op.extra->on;
-  return on_cpu && std::any_of(op.accesses(), end, held_by_stream) ? PendingState::kept_back
-                                                                   : PendingState::granted;
+  return on_cpu && fences && fences->busy() ? PendingState::kept_back : PendingState::granted;
 }
 
 std::string ops_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " op" : " ops"); }
@@ -113,14 +107,15 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-// The lock of one_search keeps an op that waits inside from giving up, and so from ending, while its wait is looked at.
+// The lock of the waits keeps an op that waits inside from giving up, and so from ending, while its wait is looked at.
 Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   if (forked_) return;
   core.visit_pending(*this);
   if (core.watch()) core.watch()->visit(*this);
   in_flight_ = core.in_flight();
-  std::lock_guard guard(core.one_search);
+  std::lock_guard guard(core.waits.mutex);
   core.vars.for_each([this](VarState& var) { look_at(var); });
+  find_kept_back();
 }
 
 bool Pending::see(const OpNode& op, PendingState state) {
@@ -158,8 +153,10 @@ void Pending::bound(PendingState state) {
 
 void Pending::look_at(VarState& var) {
   std::lock_guard guard(var.lock);
+  const FenceSet* fences = var.fences.load(std::memory_order_acquire);
+  if (fences && fences->writing()) written_by_streams_.insert(&var);
   if (const AccessNode* writer = var.writer) {
-    see(*writer->op, state_of_writer(*writer->op));
+    see(*writer->op, state_of_writer(*writer->op, fences));
   }
   if (!var.head) return;
   PendingVar& copy = vars_[&var];
@@ -175,6 +172,16 @@ void Pending::look_at(VarState& var) {
     if (!wait || !wait->resumes) continue;
     if (const auto found = ops_.find(op.sequence); found != ops_.end())
       found->second.inside = wait->resumes->sequence;
+  }
+}
+
+// An op on the CPU that has all its vars waits for the streams that write what it reads.
+void Pending::find_kept_back() {
+  for (auto& [sequence, op] : ops_) {
+    const bool on_cpu = op.streams.empty();
+    if (op.state != PendingState::granted || !on_cpu) continue;
+    const auto is_written = [this](const VarState* var) { return written_by_streams_.contains(var); };
+    if (std::any_of(op.reads.begin(), op.reads.end(), is_written)) op.state = PendingState::kept_back;
   }
 }
 

@@ -1,7 +1,8 @@
 // What is under way in an engine, copied while it runs on: which ops run, which wait, and what for.
 //
 // Each op is looked at under a lock without which it cannot end: the lock of a var whose queue it is in or that it
-// mutates, of a queue of ready ops, of the submissions, or of Watch. No two of them are looked at at the same moment;
+// mutates, of a queue of ready ops, of the submissions, or of Watch. Of its other vars only the addresses are used: an op
+// that ends gives its vars back one by one, and each may be gone then. No two ops are looked at at the same moment;
 // ops are told apart by their sequence numbers. So each line was true while it was read; of an engine that has
 // stalled, all are at once.
 #pragma once
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,7 @@ class Pending {
   using Causes = std::vector<Cause>;
 
   void look_at(VarState& var);
+  void find_kept_back();
   void bound(PendingState state);
   std::vector<PendingAccess> readers_of(const VarState* id, const PendingVar& var) const;
   void add_causes(std::map<std::uint64_t, Causes>& causes, const VarState* id, const PendingVar& var) const;
@@ -83,6 +86,7 @@ class Pending {
   std::map<std::uint64_t, PendingOp> ops_;  // by sequence
   std::vector<PendingOp> submitted_;        // not entered, so without a sequence
   std::map<const VarState*, PendingVar> vars_;
+  std::set<const VarState*> written_by_streams_;
   std::map<PendingState, std::size_t> seen_;
   std::int64_t in_flight_ = 0;  // ops of users that were entered and have not ended
   bool forked_ = false;

@@ -99,6 +99,8 @@ void Recorder::flatten() {
 Capture::Capture(EngineCore* core, const char* name, std::source_location where) {
   refuse_in_capture("another capture");
   core->check_open();
+  if (!name)
+    throw InvalidArgument("capture: the name is a null pointer; want a string that outlives the graph");
   recorder_ = std::make_unique<Recorder>();
   recorder_->graph = std::make_shared<GraphState>(core, name, where);
   Recorder::current = recorder_.get();

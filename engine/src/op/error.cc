@@ -8,12 +8,14 @@
 namespace heddle {
 namespace {
 
-std::string join(const std::vector<ErrorReport>& reports) {
-  std::string text = std::to_string(reports.size()) + (reports.size() == 1 ? " op failed:" : " ops failed:");
+std::string join(const std::vector<ErrorReport>& reports, std::size_t more) {
+  const std::size_t all = reports.size() + more;
+  std::string text = std::to_string(all) + (all == 1 ? " op failed:" : " ops failed:");
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < reports.size() && i < kShown; ++i)
     text.append("\n").append(reports[i].to_string());
-  if (reports.size() > kShown) text += "\n... and " + std::to_string(reports.size() - kShown) + " more";
+  if (all > kShown) text += "\n... and " + std::to_string(all - kShown) + " more";
+  if (more > 0) text += ", " + std::to_string(more) + " of which were counted but not kept";
   return text;
 }
 
@@ -49,7 +51,7 @@ std::string ErrorReport::to_string() const {
   return text;
 }
 
-AggregateError::AggregateError(std::vector<ErrorReport> reports)
-    : Error(join(reports)), reports_(std::move(reports)) {}
+AggregateError::AggregateError(std::vector<ErrorReport> reports, std::size_t more)
+    : Error(join(reports, more)), reports_(std::move(reports)), more_(more) {}
 
 }  // namespace heddle

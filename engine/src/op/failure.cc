@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "op/op_node.h"
 
@@ -15,13 +16,7 @@ std::string site(const char* name, const std::source_location& where) {
 ErrorReport describe_root(const FailureRoot& root) { return {root.exception, root.name, root.where, {}}; }
 
 // A program that never waits for its errors must not fill the memory with them.
-constexpr std::size_t kMostRoots = 10000;
-
-void log_if_unseen(FailureRoot& root) noexcept {
-  if (root.seen.exchange(true)) return;
-  std::fprintf(stderr, "heddle: an error that nobody waited for: %s\n",
-               describe_root(root).to_string().c_str());
-}
+constexpr std::size_t kMostUnseen = 1000;
 
 }  // namespace
 
@@ -82,25 +77,25 @@ std::shared_ptr<const Failure> ErrorLog::skipped(const OpNode& op, std::shared_p
   return std::make_shared<Failure>(std::move(root), std::move(cause), op);
 }
 
+// Errors that still poison a var stay: wait_all has to report them, and the vars hold them anyway.
 void ErrorLog::forget_settled() {
-  std::erase_if(roots_, [](const auto& root) { return root->seen && root.use_count() == 1; });
-  if (roots_.size() >= kMostRoots) {
-    // Those that still poison a var stay: wait_all has to report them.
-    std::erase_if(roots_, [](const auto& root) {
-      if (root.use_count() > 1) return false;
-      log_if_unseen(*root);
-      return true;
-    });
-  }
+  std::size_t unseen = 0;
+  std::erase_if(roots_, [&](const auto& root) {
+    if (root.use_count() > 1) return false;
+    if (root->seen) return true;
+    if (++unseen <= kMostUnseen) return false;
+    ++more_;
+    return true;
+  });
   forget_at_ = 2 * roots_.size() + 64;
 }
 
-std::vector<ErrorReport> ErrorLog::take_reports() {
+ErrorLog::Reports ErrorLog::take_reports() {
   std::lock_guard guard(mutex_);
-  std::vector<ErrorReport> reports;
+  forget_settled();
+  Reports reports{{}, std::exchange(more_, 0)};
   for (const auto& root : roots_) {
-    const bool poisons_a_var = root.use_count() > 1;
-    if (poisons_a_var || !root->seen) reports.push_back(describe_root(*root));
+    reports.kept.push_back(describe_root(*root));
     root->seen = true;
   }
   forget_settled();
@@ -109,7 +104,19 @@ std::vector<ErrorReport> ErrorLog::take_reports() {
 
 void ErrorLog::log_unseen() noexcept {
   std::lock_guard guard(mutex_);
-  for (const auto& root : roots_) log_if_unseen(*root);
+  std::size_t count = std::exchange(more_, 0);
+  const FailureRoot* first = nullptr;
+  for (const auto& root : roots_) {
+    if (root->seen.exchange(true)) continue;
+    ++count;
+    if (!first) first = root.get();
+  }
+  if (!first) return;
+  std::string text = describe_root(*first).to_string();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string what = count == 1 ? "an error that nobody waited for: "
+                                      : std::to_string(count) + " errors that nobody waited for; the first: ";
+  std::fprintf(stderr, "heddle: %s%s\n", what.c_str(), text.c_str());
 }
 
 }  // namespace heddle::detail

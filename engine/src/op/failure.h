@@ -46,19 +46,25 @@ bool earlier(const Failure& a, const Failure& b);
 // The earliest error, in push order, on what op reads, by its shortest history; null if all is well. Only while op holds its grants.
 std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
 
-// Every error that somebody has still to see, or that still poisons a var. Thread-safe.
+// Every error that still poisons a var, and of those that poison none and that nobody has seen the first 1,000; the rest is
+// counted. Thread-safe.
 class ErrorLog {
  public:
+  struct Reports {
+    std::vector<ErrorReport> kept;
+    std::size_t more = 0;
+  };
   // `seen`: nobody else needs to hear of it.
   std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
-  std::vector<ErrorReport> take_reports();  // marks them seen
-  void log_unseen() noexcept;               // to stderr
+  Reports take_reports();      // marks them seen
+  void log_unseen() noexcept;  // one line to stderr, none if there is none; marks them seen
 
  private:
   void forget_settled();
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards all below
   std::vector<std::shared_ptr<FailureRoot>> roots_;
+  std::size_t more_ = 0;  // unseen, and not in roots_
   std::size_t forget_at_ = 64;
 };
 

@@ -13,18 +13,10 @@
 #include "base/submission_queue.h"
 #include "op/group.h"
 #include "op/var_state.h"
+#include "op/wait_state.h"
 #include "trace/trace.h"
 
 namespace heddle::detail {
-
-// What a blocked wait() and its op share.
-struct WaitState {
-  OpNode* resumes =
-      nullptr;  // the op that waits, if any: it cannot end before; guarded by EngineCore::one_search
-  std::atomic<bool> entered{false};  // the wait op is queued on its var
-  std::atomic<std::uint32_t> done{0};
-  std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
-};
 
 struct GraphRun;
 struct GraphState;

@@ -1,10 +1,7 @@
 #include "op/tracker.h"
 
 #include <mutex>
-#include <unordered_set>
-#include <vector>
 
-#include "core/core.h"
 #include "op/failure.h"
 #include "trace/trace.h"
 
@@ -81,42 +78,6 @@ void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& f
   if (last) delete &var;
 }
 
-class Search {
- public:
-  void visit(OpNode* op) {
-    if (op && seen_.insert(op).second) open_.push_back(op);
-  }
-  OpNode* next() {
-    if (open_.empty()) return nullptr;
-    OpNode* op = open_.back();
-    open_.pop_back();
-    return op;
-  }
-  // The queued ops that have to let `access` go first and no other: what is behind them is found from them. So each
-  // access is looked at a bounded number of times, however long the queues are.
-  void visit_followers(const AccessNode& access) {
-    std::lock_guard guard(access.var->lock);
-    AccessNode* follower = access.granted ? access.var->head : access.next;
-    if (access.mutates) {
-      for (; follower; follower = follower->next) {
-        visit(follower->op);
-        if (follower->mutates) break;
-      }
-    } else {
-      while (follower && !follower->mutates) {
-        if (!passed_.insert(follower).second) return;  // another read of this group went on from here
-        follower = follower->next;
-      }
-      if (follower) visit(follower->op);
-    }
-  }
-
- private:
-  std::unordered_set<const AccessNode*> passed_;
-  std::unordered_set<OpNode*> seen_;
-  std::vector<OpNode*> open_;
-};
-
 }  // namespace
 
 bool enter(OpNode& op) {
@@ -155,24 +116,6 @@ void drop_var(VarState& var) noexcept {
     last = var.idle();
   }
   if (last) delete &var;
-}
-
-bool depends(WaitState& target, OpNode& from, bool abandon, std::mutex& one_search) {
-  // One search at a time: a waiter that gives up ends its op, and another search must not be about to visit that.
-  std::lock_guard guard(one_search);
-  Search search;
-  search.visit(&from);
-  while (OpNode* op = search.next()) {
-    if (op->wait_state() == &target) {
-      if (abandon) target.resumes = nullptr;
-      return true;
-    }
-    for (std::uint32_t i = 0; i < op->access_count; ++i) search.visit_followers(op->accesses()[i]);
-    if (!op->extra) continue;
-    search.visit(op->extra->resumes);
-    if (op->extra->wait) search.visit(op->extra->wait->resumes);
-  }
-  return false;
 }
 
 }  // namespace heddle::detail

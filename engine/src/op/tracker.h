@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "op/op_node.h"
 
@@ -20,11 +19,5 @@ void leave(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList&
 
 // The last handle of var is gone and all ops on it are entered: deletes it now, or when the last of them leaves.
 void drop_var(VarState& var) noexcept;
-
-// True if the wait op behind `target`, which is entered, cannot run before `from` ends. The caller sees to it that `from`
-// does not end meanwhile; so no op that the search meets can end either, and none of its memory goes away. Takes time
-// linear in those ops. With `abandon`, the waiter gives up if there is one: its op no longer counts as waiting.
-// `one_search` is the engine's.
-bool depends(WaitState& target, OpNode& from, bool abandon, std::mutex& one_search);
 
 }  // namespace heddle::detail

@@ -20,19 +20,12 @@ class FuzzCore final : public EngineCore {
       : EngineCore(engine_options, true), random_(engine_options.seed) {}
 
   // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
-  void submit(OpNode* op) override { submit_all(op, op); }
-
-  void submit_all(OpNode* first, OpNode* last) override {
+  void submit(OpNode* op) override {
     std::unique_lock lock(mutex_);
     const OpNode* parent = current_op();
-    for (OpNode *op = first, *next = nullptr;; op = next) {
-      next = op->next_ready();
-      op->epoch = parent ? parent->epoch : epoch_;
-      if (op->kind == OpKind::user) ++unfinished_[op->epoch];
-      const bool is_last = op == last;  // it may run and be gone
-      add_ready(op, lock);
-      if (is_last) break;
-    }
+    op->epoch = parent ? parent->epoch : epoch_;
+    if (op->kind == OpKind::user) ++unfinished_[op->epoch];
+    add_ready(op, lock);
     if (parent) tell();  // its thread may be one that only completes an op
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
@@ -46,7 +39,7 @@ class FuzzCore final : public EngineCore {
     state->resumes = current;
     std::unique_lock lock(mutex_);
     add_ready(wait_op, lock);
-    if (current && !state->done && depends(*state, *current, true, one_search)) {
+    if (current && !state->done && depends(*state, *current, waits, WaitSearch::IfFound::give_up)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
@@ -224,7 +217,7 @@ class FuzzCore final : public EngineCore {
   OpNode* pick_for(WaitState& state) {
     std::vector<std::size_t> needed;
     for (std::size_t i = 0; i < ready_.size(); ++i) {
-      if (depends(state, *ready_[i], false, one_search)) needed.push_back(i);
+      if (depends(state, *ready_[i], waits, WaitSearch::IfFound::leave)) needed.push_back(i);
     }
     return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
   }
@@ -233,6 +226,7 @@ class FuzzCore final : public EngineCore {
     const bool nested = std::exchange(running_, true);
     op->extra->resumes = below;
     lock.unlock();
+    note_thread_end();
     execute(op, 0);
     lock.lock();
     running_ = nested;

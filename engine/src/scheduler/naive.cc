@@ -21,18 +21,17 @@ class NaiveCore final : public EngineCore {
  public:
   using EngineCore::EngineCore;
 
-  void submit(OpNode* op) override { submit_all(op, op); }
-
-  void submit_all(OpNode* first, OpNode* last) override {
-    if (current_op()) return queue(first, last);
+  void submit(OpNode* op) override {
+    if (current_op()) return queue(op);
     std::unique_lock guard(mutex_, std::defer_lock);
     if (!InStreamWork::here()) guard.lock();
     // Who has the mutex may be waiting for this very work, now or soon.
     while (!guard.owns_lock() && !guard.try_lock()) {
-      if (nest(first, last)) return;
+      if (nest(op)) return;
       std::this_thread::yield();
     }
-    queue(first, last);
+    note_thread_end();
+    queue(op);
     while (!nested_.empty()) {
       OpNode* next = nested_.front();
       nested_.pop_front();
@@ -106,19 +105,16 @@ class NaiveCore final : public EngineCore {
     ended_.notify_all();
   }
 
-  void queue(OpNode* first, OpNode* last) {
-    for (OpNode* op = first;; op = op->next_ready()) {
-      for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
-      op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
-      nested_.push_back(op);
-      if (op == last) return;
-    }
+  void queue(OpNode* op) {
+    for (std::uint32_t i = 0; i < op->access_count; ++i) detail::retain(op->accesses()[i].var);
+    op->sequence = sequence_.fetch_add(op->numbers(), std::memory_order_relaxed);
+    nested_.push_back(op);
   }
 
   // What the work of a stream pushes is nested in the op that waits for it. False if none waits.
-  bool nest(OpNode* first, OpNode* last) {
+  bool nest(OpNode* op) {
     std::lock_guard guard(ended_mutex_);
-    if (awaits_) queue(first, last);
+    if (awaits_) queue(op);
     return awaits_;
   }
 

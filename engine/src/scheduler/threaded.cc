@@ -94,17 +94,6 @@ void ThreadedCore::submit_immediate(OpNode* op) {
   if (has_work()) wake_one();
 }
 
-void ThreadedCore::submit_all(OpNode* first, OpNode* last) {
-  const OpNode* parent = current_op();
-  for (OpNode* op = first;; op = op->next_ready()) {
-    set_epoch(*op, parent);
-    if (op->priority() > 0) priority_queue_.announce();
-    if (op == last) break;
-  }
-  submissions_.push_chain(first, last);
-  after_submit(parent);
-}
-
 void ThreadedCore::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_worker()) {

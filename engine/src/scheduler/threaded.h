@@ -24,7 +24,6 @@ class ThreadedCore final : public EngineCore {
 
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
-  void submit_all(OpNode* first, OpNode* last) override;
   void wait(OpNode* wait_op) override;
   void wait_all() override;
   void finish(OpNode* op, std::shared_ptr<const Failure>&& failure) noexcept override;
@@ -105,6 +104,8 @@ class ThreadedCore final : public EngineCore {
 
   // threaded_wait.cc: threads that wait
   void help(const WaitState& state, VarState& var);
+  void wait_inside(WaitState& state, OpNode& current);
+  bool find_deadlock(WaitSearch& search, WaitState& state);
   void run_needed(ReadyList& ready, const VarState& var, Worker& self);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);

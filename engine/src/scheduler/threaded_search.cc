@@ -13,7 +13,8 @@ constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other
 constexpr int kSearchLooks = 50;    // for work before a worker gives up,
 constexpr int kMostPauses = 32;     // with up to so many pauses in between: 30 to 60 microseconds in all
 constexpr int kMostApart = 64;
-constexpr int kVain = 8;  // looks that found work but could not get it, before others may have the core
+constexpr int kSpinPauses = 2;  // once that is over, for those who want to be fast rather than to save power
+constexpr int kVain = 8;        // looks that found work but could not get it, before others may have the core
 constexpr int kIdleRounds = 20;  // milliseconds without anything to do before the last monitor sleeps
 
 }  // namespace
@@ -150,9 +151,14 @@ void ThreadedCore::let_time_pass(int pauses) const {
 OpNode* ThreadedCore::search(Worker& self) {
   int vain = 0;
   int apart = 1, since = 1;  // looks at submissions, in pauses
-  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
+  const bool may_spin = self.pooled && options.spin > 0;
+  const std::uint64_t spin_end =
+      may_spin ? nanoseconds() + static_cast<std::uint64_t>(options.spin * 1e9) : 0;
+  for (int looks = 0; !stopping_; looks = std::min(looks + 1, kSearchLooks)) {
+    const bool spins = looks == kSearchLooks;
+    if (spins && (!may_spin || nanoseconds() >= spin_end)) break;
     if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
-    const bool look_at_all = since >= apart || is_exclusive(self) || one_core_;
+    const bool look_at_all = since >= apart || spins || is_exclusive(self) || one_core_;
     if ((is_exclusive(self) ? !pool_.slot_wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_slot(self)) continue;
       if (!loops_.empty()) {
@@ -174,7 +180,7 @@ OpNode* ThreadedCore::search(Worker& self) {
     // What workers leave may be gone on with at once. But to look at the submissions takes a cache line from whoever
     // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often. On one core neither is at stake.
     if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
-    const int pauses = std::min(looks + 1, kMostPauses);
+    const int pauses = spins ? kSpinPauses : std::min(looks + 1, kMostPauses);
     let_time_pass(pauses);
     since += pauses;
   }
@@ -287,6 +293,7 @@ void ThreadedCore::work() {
   Worker self{.pooled = true};
   ParkedThread& sleeper = idle_workers_.place();
   const WorkerScope scope(this, &self);
+  note_thread_end();
   idle_workers_.begin_search();
   while (!stopping_) {
     run_until_idle(self);

@@ -1,8 +1,10 @@
 // Threads that wait: they run what they wait for, if it is to be had, before they sleep.
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "op/tracker.h"
 #include "scheduler/threaded.h"
 
 namespace heddle::detail {
@@ -10,12 +12,30 @@ namespace {
 
 constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread goes to sleep
 constexpr int kDeepest = 16;     // ops waiting on top of each other on one thread
+// A search for a deadlock takes some 100 ns a step. It begins with so many: they take less than to put a thread to sleep. It
+// goes on while the thread is blocked, a part at a time, each of which follows a pause ten times as long.
+constexpr std::size_t kFirstSteps = 64, kMostSteps = 8192;
+constexpr auto kPauseOfStep = std::chrono::microseconds(1);
 
 bool is_needed(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     if (op.accesses()[i].var == &var) return op.accesses()[i].mutates;
   }
   return false;
+}
+
+// True if the wait was over by then.
+bool is_over_within(WaitState& state, std::chrono::microseconds time) {
+  // seq_cst: see announce().
+  if (!state.alarm.load(std::memory_order_relaxed)) state.alarm.store(new Alarm, std::memory_order_seq_cst);
+  Alarm& alarm = *state.alarm.load(std::memory_order_relaxed);
+  std::unique_lock lock(alarm.mutex);
+  return alarm.rung.wait_for(lock, time, [&] { return state.done.load(std::memory_order_seq_cst) != 0; });
+}
+
+[[noreturn]] void throw_would_deadlock(const OpNode& op) {
+  throw WouldDeadlock("op '" + std::string(op.name) +
+                      "' waits for a var that can only be ready after that op has ended");
 }
 
 }  // namespace
@@ -73,7 +93,10 @@ void ThreadedCore::help(const WaitState& state, VarState& var) {
   if (self && self->depth >= kDeepest) return;
   // Inside another engine's op the slot there would have to be given up first.
   if (!self && (this_thread_state.core || pool_.slot_wanted() || !take_slot(helper))) return;
-  if (!self) self = &helper;
+  if (!self) {
+    self = &helper;
+    note_thread_end();
+  }
   const WorkerScope scope(this, self);
   auto run = [&] {
     ++self->depth;
@@ -111,30 +134,42 @@ void ThreadedCore::wait(OpNode* wait_op) {
     if (state->done.load(std::memory_order_acquire)) return;
     cpu_relax();
   }
-  if (current) {
-    while (!state->entered.load(std::memory_order_acquire)) {
-      ReadyList ready;
-      enter_batch(ready);
-      schedule(ready);
-    }
-    if (depends(*state, *current, true, one_search)) {
-      throw WouldDeadlock("op '" + std::string(current->name) +
-                          "' waits for a var that can only be ready after that op has ended");
-    }
-  } else if (!state->entered.load(std::memory_order_acquire)) {
+  if (current) return wait_inside(*state, *current);
+  if (!state->entered.load(std::memory_order_acquire)) {
     enter_some();  // all workers may be busy for long, with what this does not wait for
   }
-  try {
-    begin_blocking_everywhere();
-  } catch (...) {
-    {
-      std::lock_guard guard(one_search);
-      state->resumes = nullptr;
-    }
-    throw;
-  }
+  begin_blocking_everywhere();
   state->done.wait(0, std::memory_order_acquire);
   end_blocking_everywhere();
+}
+
+void ThreadedCore::wait_inside(WaitState& state, OpNode& current) {
+  while (!state.entered.load(std::memory_order_acquire)) {
+    ReadyList ready;
+    enter_batch(ready);
+    schedule(ready);
+  }
+  try {
+    WaitSearch search(state, current, waits);
+    std::optional<bool> deadlock = search.look(kFirstSteps, WaitSearch::IfFound::give_up);
+    if (deadlock == true) throw_would_deadlock(current);
+    const BlockingEverywhere blocking;
+    if (!deadlock && find_deadlock(search, state)) throw_would_deadlock(current);
+    state.done.wait(0, std::memory_order_acquire);
+  } catch (...) {
+    std::lock_guard guard(waits.mutex);
+    waits.give_up(state);
+    throw;
+  }
+}
+
+// The rest of a search that its first steps did not decide. False too if the wait is over.
+bool ThreadedCore::find_deadlock(WaitSearch& search, WaitState& state) {
+  for (std::size_t steps = kFirstSteps;; steps = std::min(2 * steps, kMostSteps)) {
+    if (is_over_within(state, static_cast<std::int64_t>(steps) * kPauseOfStep)) return false;
+    if (const std::optional<bool> deadlock = search.look(steps, WaitSearch::IfFound::give_up))
+      return *deadlock;
+  }
 }
 
 // No op of the epoch is in flight. The ended ones are read first: they never exceed the pushed ones, so if the earlier sum
@@ -168,6 +203,7 @@ void ThreadedCore::check_balance() {
 void ThreadedCore::help_all(std::uint32_t signal, std::uint8_t epoch) {
   Worker self{.epoch = epoch, .stop = &balance_signal_, .stop_unless = signal};
   const WorkerScope scope(this, &self);
+  note_thread_end();
   idle_workers_.begin_search();
   run_until_idle(self);
 }

@@ -1,0 +1,74 @@
+#include "op/wait_search.h"
+
+#include <limits>
+
+namespace heddle::detail {
+
+void WaitSearch::visit(OpNode* op) {
+  if (!op || !seen_.insert(op).second) return;
+  if (op->wait_state() == &target_) found_ = true;
+  ops_.push_back(op);
+}
+
+void WaitSearch::restart() {
+  passed_.clear();
+  seen_.clear();
+  ops_.clear();
+  followers_.clear();
+  given_up_ = waits_.given_up;
+  started_ = true;
+  visit(&from_);
+}
+
+void WaitSearch::expand(OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    const AccessNode& access = op.accesses()[i];
+    std::lock_guard guard(access.var->lock);
+    if (AccessNode* first = access.granted ? access.var->head : access.next)
+      followers_.push_back({&access, first});
+  }
+  if (!op.extra) return;
+  visit(op.extra->resumes);
+  if (op.extra->wait) visit(op.extra->wait->resumes);
+}
+
+// Of the followers of an access that mutates all are visited up to the next one that does; of a read only that one.
+void WaitSearch::step() {
+  if (followers_.empty()) {
+    OpNode* op = ops_.back();
+    ops_.pop_back();
+    return expand(*op);
+  }
+  const auto [access, follower] = followers_.back();
+  AccessNode* next = nullptr;
+  // Another read between the same two mutations went on from here.
+  const bool passed = !access->mutates && !follower->mutates && !passed_.insert(follower).second;
+  if (!follower->mutates && !passed) {
+    std::lock_guard guard(access->var->lock);
+    next = follower->next;
+  }
+  if (next) {
+    followers_.back().next = next;
+  } else {
+    followers_.pop_back();
+  }
+  if (access->mutates || follower->mutates) visit(follower->op);
+}
+
+std::optional<bool> WaitSearch::look(std::size_t steps, IfFound if_found) {
+  std::lock_guard guard(waits_.mutex);
+  if (!started_ || given_up_ != waits_.given_up) restart();
+  for (; steps > 0 && !found_; --steps) {
+    if (ops_.empty() && followers_.empty()) return false;
+    step();
+  }
+  if (!found_) return std::nullopt;
+  if (if_found == IfFound::give_up) waits_.give_up(target_);
+  return true;
+}
+
+bool depends(WaitState& target, OpNode& from, OpWaits& waits, WaitSearch::IfFound if_found) {
+  return *WaitSearch(target, from, waits).look(std::numeric_limits<std::size_t>::max(), if_found);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,70 @@
+// What a program says, and how it ends, when its engine ends with errors or where it must not.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <sys/wait.h>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+struct Result {
+  std::string output;  // of stderr too
+  int code = -1;
+  int signal = 0;
+};
+
+Result run(const std::string& scheduler, const std::string& flag) {
+  const std::string command =
+      "HEDDLE_SCHEDULER=" + scheduler + " '" HEDDLE_EXIT_PROGRAM "' " + flag + " 2>&1";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe);
+  Result result;
+  std::array<char, 256> part;
+  while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) result.output += part.data();
+  const int status = pclose(pipe);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (result.code > 128) result.signal = result.code - 128;  // as a shell says it
+  return result;
+}
+
+constexpr const char* kSchedulers[] = {"naive", "threaded", "fuzz:1"};
+
+}  // namespace
+
+TEST_CASE("the errors that nobody has seen are one line when their engine ends") {
+  for (const char* scheduler : kSchedulers) {
+    CAPTURE(scheduler);
+    const Result result = run(scheduler, "--unseen-errors");
+    CAPTURE(result.output);
+    CHECK(result.code == 0);
+    CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
+    CHECK(result.output.starts_with(
+        "heddle: 3000 errors that nobody waited for; the first: op 'fails' pushed at "));
+    CHECK(result.output.ends_with(" failed: two lines\n"));
+  }
+}
+
+TEST_CASE("an engine that is destroyed inside its own op names the op and aborts the process") {
+  for (const char* scheduler : kSchedulers) {
+    CAPTURE(scheduler);
+    const Result result = run(scheduler, "--destroyed-inside-op");
+    CAPTURE(result.output);
+    CHECK(result.signal == SIGABRT);
+    CHECK(result.output.find("heddle: an engine is destroyed inside its own op 'destroys', pushed at ") !=
+          std::string::npos);
+    CHECK(result.output.find("exit_program.cc:") != std::string::npos);
+  }
+}
+
+TEST_CASE("exit() inside an op of a static engine ends the process without a word") {
+  for (const char* scheduler : kSchedulers) {
+    CAPTURE(scheduler);
+    const Result result = run(scheduler, "--exit-with-static-engine");
+    CHECK(result.output == "");
+    CHECK(result.code == 0);
+  }
+}
