@@ -10,7 +10,6 @@ namespace heddle::detail {
 std::optional<int> cores_by_affinity() { return std::nullopt; }
 bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
 void allow(const cpu_set_t&) noexcept {}
-void change_core() noexcept {}
 
 }  // namespace heddle::detail
 
@@ -18,5 +17,6 @@ namespace heddle {
 
 int UsableCores::count() const { return 1; }  // models say how many workers they want
 UsableCores usable_cores(const std::string&) { return {}; }
+void change_core() noexcept {}
 
 }  // namespace heddle

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <heddle/usable_cores.h>
+
 namespace heddle::comm_detail {
 namespace {
 
@@ -19,16 +21,7 @@ void CoreShare::yield() {
   const auto after = Clock::now();
   if (after - before < kSomebodyRan || after - left_ < kStay) return;
   left_ = after;
-  leave();
-}
-
-void CoreShare::leave() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  cpu_set_t elsewhere = allowed;
-  CPU_CLR(static_cast<unsigned>(sched_getcpu()), &elsewhere);
-  if (CPU_COUNT(&elsewhere) == 0 || sched_setaffinity(0, sizeof elsewhere, &elsewhere) != 0) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);
+  change_core();
 }
 
 }  // namespace heddle::comm_detail

@@ -14,7 +14,6 @@ class CoreShare {
   void yield();
 
  private:
-  void leave();
   std::chrono::steady_clock::time_point left_{};  // a core, the last time
 };
 

@@ -17,4 +17,7 @@ struct UsableCores {
 // Reads files of the system each time, below `root`. What cannot be read limits nothing.
 UsableCores usable_cores(const std::string& root = "");
 
+// Moves the calling thread from the core that it runs on to another one, if it may use any; else does nothing.
+void change_core() noexcept;
+
 }  // namespace heddle

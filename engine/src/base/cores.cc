@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include <heddle/usable_cores.h>
+
 namespace heddle::detail {
 
 // A kernel that knows more cores than there is room for refuses.
@@ -23,9 +25,13 @@ bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept {
 
 void allow(const cpu_set_t& cores) noexcept { sched_setaffinity(0, sizeof cores, &cores); }
 
+}  // namespace heddle::detail
+
+namespace heddle {
+
 void change_core() noexcept {
   cpu_set_t before;
-  if (keep_off(0, this_core(), before)) allow(before);
+  if (detail::keep_off(0, detail::this_core(), before)) detail::allow(before);
 }
 
-}  // namespace heddle::detail
+}  // namespace heddle

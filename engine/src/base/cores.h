@@ -24,7 +24,4 @@ bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept;
 // The calling thread may run on `cores` again.
 void allow(const cpu_set_t& cores) noexcept;
 
-// Moves the calling thread from the core that it runs on to another one, if it may use any.
-void change_core() noexcept;
-
 }  // namespace heddle::detail

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/usable_cores.h>
+
 #include "base/parked_thread.h"
 
 namespace heddle::detail {
