@@ -13,6 +13,7 @@
 #include <heddle/graph.h>
 #include <heddle/usable_cores.h>
 
+#include "calls/call_tags.h"
 #include "calls/fusion.h"
 #include "calls/traced_name.h"
 #include "failure.h"
@@ -132,6 +133,7 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   check_process();
   auto call = std::make_shared<Call>();
   call->what = std::move(what);
+  CallTags::apply(&var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   Access access = access_of(call->what, in, out);
@@ -346,6 +348,7 @@ void CommState::work() {
 
 void CommState::run_now(Collective& what) {
   check_process();
+  CallTags::apply(&var_, what.record);
   {
     std::unique_lock lock(mutex_);
     if (closing_) throw CommError("the communicator is being destroyed");
