@@ -1,6 +1,11 @@
 #include "allreduce_store.h"
 
 #include <algorithm>
+#include <limits>
+
+#include <heddle/call_tag.h>
+
+#include "agreement.h"
 
 namespace heddle {
 namespace {
@@ -12,49 +17,40 @@ constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 // From here on a copy costs more than a call.
 constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
-// A text as the ranks exchange it.
-constexpr std::int64_t kTextBytes = 64;
+std::string text_of(KVStore::Key key) { return "key " + std::to_string(key); }
 
-NDArray bytes_of(std::string text) {
-  text.resize(kTextBytes);
-  return array(std::vector<std::uint8_t>(text.begin(), text.end()), {kTextBytes});
-}
-
-std::string text_of(const std::vector<std::uint8_t>& bytes, int rank) {
-  const auto begin = bytes.begin() + rank * kTextBytes;
-  return {begin, std::find(begin, begin + kTextBytes, 0)};
+// A digest: what it hides is made equal by broadcasts.
+std::string describe(const std::map<std::string, NDArray>& state) {
+  std::int64_t keys = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const auto& [name, value] : state) {
+    if (!name.ends_with(".updates")) continue;
+    const auto updates = value.item<std::int64_t>();
+    ++keys, least = std::min(least, updates), most = std::max(most, updates);
+  }
+  if (keys == 0) return "that of no key";
+  return "that of " + std::to_string(keys) + " keys after " + std::to_string(least) +
+         (least < most ? " to " + std::to_string(most) : "") + " updates";
 }
 
 }  // namespace
 
-AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
-    : ranks_(std::move(ranks)), codec_(make_codec(compression_setting(options.compression))) {
-  check_agreement();
-}
-
 // Ranks that compress differently would wait for different calls, or read bytes as what they are not.
-void AllReduceStore::check_agreement() const {
-  const EngineScope scope(ranks_->engine());
-  const NDArray all({ranks_->size() * kTextBytes}, DType::u8);
-  ranks_->all_gather(bytes_of(codec_ ? codec_->name() : "none"), all);
-  const std::vector<std::uint8_t> bytes = all.to_vector<std::uint8_t>();
-  const std::string first = text_of(bytes, 0);
-  for (int rank = 1; rank < ranks_->size(); ++rank) {
-    const std::string other = text_of(bytes, rank);
-    if (other == first) continue;
-    throw InvalidArgument("KVStore::create: rank 0 has compression " + first + ", rank " +
-                          std::to_string(rank) + " has " + other + "; all ranks must have the same");
-  }
+AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
+    : ranks_(std::move(ranks)) {
+  agree(*ranks_, "KVStore::create", "compression", [&] {
+    codec_ = make_codec(compression_setting(options.compression));
+    return codec_ ? codec_->name() : "none";
+  });
 }
 
 void AllReduceStore::init(Key key, const NDArray& value) {
+  if (value.defined() && value.device().kind != DeviceKind::cpu)
+    throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
+                          value.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
   finish_all();
   local_.init(key, value);
-  const NDArray& stored = local_.at("init", key);
-  if (stored.device().kind != DeviceKind::cpu)
-    throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
-                          stored.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
-  ranks_->broadcast(stored, 0);
+  const CallTag tag(*ranks_, "init of " + text_of(key) + ", " + value.shape().to_string());
+  ranks_->broadcast(local_.at("init", key), 0);
 }
 
 // The same on all ranks: they have to make the same calls. What compression has left over stays with a bucket.
@@ -79,6 +75,7 @@ void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions
   const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
   const NDArray& memory = there ? lent->second : memory_of(copies_, key, sum);
   if (!there) memory.assign(sum.contiguous());
+  const CallTag tag(*ranks_, describe({{key, options}}));
   ranks_->all_reduce(memory);
   local_.push(key, {&memory, 1}, options);
 }
@@ -116,6 +113,9 @@ void AllReduceStore::push(Key key, std::span<const NDArray> values, const Update
 // is nothing left over.
 void AllReduceStore::reduce_data(Bucket& bucket) const {
   const NDArray data = bucket.data.slice(0, {0, bucket.used});
+  std::vector<PushedKey> pushes;
+  for (const Entry& entry : bucket.entries) pushes.push_back({entry.key, entry.options});
+  const CallTag tag(*ranks_, describe(pushes));
   if (!codec_ || data.dtype() != DType::f32) return ranks_->all_reduce(data);
   Layout layout;
   for (const Entry& entry : bucket.entries) layout.emplace_back(entry.key, entry.offset);
@@ -150,16 +150,32 @@ void AllReduceStore::pull(Key key, std::span<const NDArray> out) {
 void AllReduceStore::assign(Key key, const NDArray& value) {
   finish_all();
   local_.assign(key, value);
+  const CallTag tag(*ranks_, "assign of " + text_of(key));
+  ranks_->broadcast(local_.at("assign", key), 0);
 }
 
 void AllReduceStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
   finish_all();
-  local_.set_optimizer(name, params);
+  std::unique_ptr<Optimizer> optimizer;
+  agree(*ranks_, "KVStore::set_optimizer", "optimizer", [&] {
+    optimizer = create_optimizer(name, params);
+    return describe(optimizer->name(), optimizer->params());
+  });
+  local_.set_optimizer(std::move(optimizer));
 }
 
 void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
   finish_all();
-  local_.set_optimizer_state(state);
+  std::unique_ptr<Optimizer> optimizer;
+  agree(*ranks_, "KVStore::set_optimizer_state", "state", [&] {
+    optimizer = local_.optimizer_with(state);
+    return describe(optimizer->state());
+  });
+  local_.set_optimizer(std::move(optimizer));
+  for (const auto& [name, value] : local_.optimizer_state()) {
+    const CallTag tag(*ranks_, "state " + name);
+    ranks_->broadcast(value, 0);
+  }
 }
 
 void AllReduceStore::clear_errors() {

@@ -104,9 +104,15 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::map<std::string, NDArray>{};
 }
 
-void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+std::unique_ptr<Optimizer> LocalStore::optimizer_with(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
-  optimizer_->set_state(state, values_);
+  std::unique_ptr<Optimizer> other = create_optimizer(optimizer_->name(), optimizer_->params());
+  other->set_state(state, values_);
+  return other;
+}
+
+void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  optimizer_ = optimizer_with(state);
 }
 
 void LocalStore::clear_errors() {

@@ -1,6 +1,11 @@
 // The key-value store of one process.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include <heddle/kvstore.h>
 
 namespace heddle {
@@ -16,6 +21,9 @@ class LocalStore : public KVStore {
   void assign(Key key, const NDArray& value) override;
   void set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override;
+  void set_optimizer(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
+  // One like the store's with this state; changes nothing. Throws what set_optimizer_state throws.
+  std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void clear_errors() override;
   // One process has one order of pushes, so there is nobody to wait for.

@@ -30,8 +30,9 @@ class KVStore {
   using Key = std::int64_t;
 
   // "local": in this process, for any number of cpu(i) devices. "allreduce": what is stored is on every rank of the job
-  // that this process was launched in, and pushes are summed over all of them (every rank makes the same calls in the same
-  // order, but for assign and state, which are each rank's own affair). Throws InvalidArgument saying what exists.
+  // that this process was launched in, and pushes are summed over all of them. All ranks make the same calls in the same
+  // order, but for optimizer_state and gradient_memory: where kind, key, shape, learning rate or scale differ, the arrays
+  // of all ranks fail with CommMismatch, which names both. Throws InvalidArgument saying what exists.
   static std::unique_ptr<KVStore> create(const std::string& type = "local");
   // The same over these ranks. Each of them calls it, and waits for the others: if their options differ all throw
   // InvalidArgument naming what they have.
@@ -54,14 +55,16 @@ class KVStore {
   // Copies what is stored into each of `out`, on their own devices.
   virtual void pull(Key key, std::span<const NDArray> out) = 0;
 
-  // Overwrites what is stored, whatever the optimizer.
+  // Overwrites what is stored, whatever the optimizer; of several workers' values with that of rank 0.
   virtual void assign(Key key, const NDArray& value) = 0;
 
-  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh.
+  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh. With several
+  // workers it waits for all; if they ask for different ones all throw InvalidArgument, and nothing is changed.
   virtual void set_optimizer(const std::string& name, const OptimizerParams& params = {}) = 0;
 
   // Of the optimizer, for a checkpoint; empty without one. Setting it throws InvalidArgument, before anything is
-  // changed, for what does not fit the optimizer and what is stored.
+  // changed, for what does not fit the optimizer and what is stored. Several workers wait for each other, all throw if one
+  // refuses or the counts of updates differ, and of their states rank 0's is taken.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   virtual void set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
 
