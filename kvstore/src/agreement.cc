@@ -22,6 +22,11 @@ std::string text_of(double value) {
   return {digits, end};
 }
 
+bool follows(std::int64_t before, std::int64_t key, std::int64_t step) {
+  std::int64_t next = 0;
+  return !__builtin_add_overflow(before, step, &next) && next == key;
+}
+
 // 7..0 for keys that follow each other, in either direction.
 std::string text_of_keys(const std::vector<PushedKey>& pushes) {
   std::string text;
@@ -30,7 +35,7 @@ std::string text_of_keys(const std::vector<PushedKey>& pushes) {
     const std::int64_t first = pushes[begin].key;
     const auto follow = [&](std::int64_t step) {
       std::size_t at = begin + 1;
-      while (at < pushes.size() && pushes[at].key - pushes[at - 1].key == step) ++at;
+      while (at < pushes.size() && follows(pushes[at - 1].key, pushes[at].key, step)) ++at;
       return at;
     };
     end = std::max({end, follow(1), follow(-1)});

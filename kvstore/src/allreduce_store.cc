@@ -44,7 +44,9 @@ AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStor
 }
 
 void AllReduceStore::init(Key key, const NDArray& value) {
-  if (value.defined() && value.device().kind != DeviceKind::cpu)
+  local_.check_new(key, value);
+  check_engine("init", key, value, ranks_->engine());
+  if (value.device().kind != DeviceKind::cpu)
     throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
                           value.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
   finish_all();
@@ -98,7 +100,7 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
 }
 
 void AllReduceStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const NDArray& value = local_.checked("push", key, values);
+  const NDArray& value = local_.checked_push(key, values, options);
   const NDArray sum = push_sum(values, value.device());
   if (goes_alone(value)) return push_alone(key, sum, options);
   const NDArray room = room_for(value);
@@ -111,16 +113,16 @@ void AllReduceStore::push(Key key, std::span<const NDArray> values, const Update
 
 // What one gradient has left over is of no use to another one: if other keys are in the bucket than the last time, there
 // is nothing left over.
-void AllReduceStore::reduce_data(Bucket& bucket) const {
-  const NDArray data = bucket.data.slice(0, {0, bucket.used});
+void AllReduceStore::reduce_data(Bucket& bucket, const NDArray& data,
+                                 const std::vector<Entry>& entries) const {
   std::vector<PushedKey> pushes;
-  for (const Entry& entry : bucket.entries) pushes.push_back({entry.key, entry.options});
+  for (const Entry& entry : entries) pushes.push_back({entry.key, entry.options});
   const CallTag tag(*ranks_, describe(pushes));
   if (!codec_ || data.dtype() != DType::f32) return ranks_->all_reduce(data);
   Layout layout;
-  for (const Entry& entry : bucket.entries) layout.emplace_back(entry.key, entry.offset);
+  for (const Entry& entry : entries) layout.emplace_back(entry.key, entry.offset);
   if (!bucket.compressed || layout != bucket.layout) {
-    bucket.compressed = std::make_unique<CompressedReduce>(ranks_, codec_, bucket.used);
+    bucket.compressed = std::make_unique<CompressedReduce>(ranks_, codec_, data.size());
     bucket.layout = std::move(layout);
   }
   bucket.compressed->reduce(data);
@@ -128,13 +130,13 @@ void AllReduceStore::reduce_data(Bucket& bucket) const {
 
 void AllReduceStore::reduce() {
   Bucket& bucket = buckets_[current_++];
-  reduce_data(bucket);
-  for (const Entry& entry : bucket.entries) {
-    const NDArray sum = bucket.data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
+  const std::vector<Entry> entries = std::exchange(bucket.entries, {});
+  const NDArray data = bucket.data.slice(0, {0, std::exchange(bucket.used, 0)});
+  reduce_data(bucket, data, entries);
+  for (const Entry& entry : entries) {
+    const NDArray sum = data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
     local_.push(entry.key, sum.view_as(entry.shape), entry.options);
   }
-  bucket.entries.clear();
-  bucket.used = 0;
 }
 
 void AllReduceStore::finish_all() {
@@ -143,11 +145,13 @@ void AllReduceStore::finish_all() {
 }
 
 void AllReduceStore::pull(Key key, std::span<const NDArray> out) {
+  local_.checked_pull(key, out);
   finish_all();
   local_.pull(key, out);
 }
 
 void AllReduceStore::assign(Key key, const NDArray& value) {
+  local_.checked_assign(key, value);
   finish_all();
   local_.assign(key, value);
   const CallTag tag(*ranks_, "assign of " + text_of(key));
@@ -184,6 +188,7 @@ void AllReduceStore::clear_errors() {
     for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var());
   }
   for (const Bucket& bucket : buckets_) {
+    if (!bucket.data.defined()) continue;  // there was no memory for it
     bucket.data.engine().clear_error(bucket.data.var());
     if (bucket.compressed) bucket.compressed->clear_errors();
   }

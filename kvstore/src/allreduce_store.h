@@ -60,7 +60,7 @@ class AllReduceStore final : public KVStore {
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
   NDArray room_for(const NDArray& value);
-  void reduce_data(Bucket& bucket) const;
+  void reduce_data(Bucket& bucket, const NDArray& data, const std::vector<Entry>& entries) const;
   void reduce();      // the bucket that is being filled
   void finish_all();  // and begins with the first bucket again
   std::shared_ptr<Communicator> ranks_;

@@ -31,6 +31,12 @@ class LocalStore : public KVStore {
 
   // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
   const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
+  // The same for a push, and for what the optimizer would refuse of it.
+  const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
+  const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
+  const NDArray& checked_assign(Key key, const NDArray& value) const;
+  // Throws InvalidArgument as init does.
+  void check_new(Key key, const NDArray& value) const;
   // Throws InvalidArgument, naming the call, if the key is unknown.
   const NDArray& at(const char* call, Key key) const;
 
@@ -38,6 +44,9 @@ class LocalStore : public KVStore {
   std::map<Key, NDArray> values_;
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+// Throws InvalidArgument, naming the call, for an array of another engine.
+void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
 
 // One op that adds the values of all devices, in their order, on `device`; of a single one, its copy there if it is not.
 NDArray push_sum(std::span<const NDArray> values, Device device);

@@ -19,10 +19,8 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
     : replicas_(std::move(replicas)), options_(std::move(options)) {
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
-  if (!options_.schedule) {
-    options_.schedule =
-        constant_schedule(create_optimizer(options_.optimizer, options_.params)->params().at("lr"));
-  }
+  const OptimizerParams params = create_optimizer(options_.optimizer, options_.params)->params();
+  if (!options_.schedule) options_.schedule = constant_schedule(params.at("lr"));
   init_store();
 }
 
@@ -34,15 +32,17 @@ void Trainer::check_replicas() const {
                             " parameters, the first one " + std::to_string(replicas_[0].size()));
     }
     for (const Parameter& parameter : replica) {
-      if (!parameter.value.defined() || !requires_grad(parameter.value)) {
+      if (!parameter.value.defined())
+        throw InvalidArgument("Trainer: parameter '" + parameter.name + "' is an undefined array");
+      if (!requires_grad(parameter.value)) {
         throw InvalidArgument("Trainer: parameter '" + parameter.name + "' requires no gradient");
       }
     }
   }
 }
 
+// The keys first: of a store that is in use they are refused, before its optimizer loses its state.
 void Trainer::init_store() {
-  options_.store->set_optimizer(options_.optimizer, options_.params);
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
     if (replicas_.size() == 1 && options_.store->workers() == 1) {
@@ -51,6 +51,7 @@ void Trainer::init_store() {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
   }
+  options_.store->set_optimizer(options_.optimizer, options_.params);
   find_memory();
   for (const auto& replica : replicas_) {  // what another trainer has lent
     for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});

@@ -157,7 +157,20 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
   return slot;
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+void Optimizer::check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const {
+  check_like_weight(key, weight, weight);
+  check_options(options);
+}
+
+void Optimizer::check_options(const UpdateOptions& options) const {
+  check_range(name_, "lr", options.lr.value_or(param("lr")));
+  if (!std::isfinite(options.grad_scale)) {
+    throw InvalidArgument("optimizer " + name_ + ": grad_scale must be finite, not " +
+                          std::to_string(options.grad_scale));
+  }
+}
+
+void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const {
   std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
   if (!weight.defined() || !grad.defined()) throw InvalidArgument(who + ": weight or gradient is undefined");
   if (is_half(weight.dtype())) {
@@ -170,8 +183,12 @@ void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& g
                           grad.shape().to_string() + "; both must be f32 or both f64, of one shape");
   }
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
-  double lr = options.lr.value_or(param("lr"));
-  check_range(name_, "lr", lr);
+}
+
+void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+  check_like_weight(key, weight, grad);
+  check_options(options);
+  const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
   push_update(weight.detach(), grad.detach().contiguous(), slot, lr, options.grad_scale);
 }

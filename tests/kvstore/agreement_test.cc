@@ -1,11 +1,15 @@
 // Ranks of an allreduce store that do not do the same: every one of them is told what differs.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <files.h>
 #include <functional>
 #include <memory>
 #include <string>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -79,6 +83,34 @@ std::vector<std::string> errors_of(const Job& job, int size, const Body& body) {
       body(Communicator::create({.backend = job.backend}, job_of(rank, size, directory.file("ranks"))), rank);
     });
   });
+}
+
+// The same with a process for each rank.
+std::vector<std::string> errors_of_processes(const std::string& backend, int size, const Body& body) {
+  const TemporaryDirectory directory;
+  std::vector<pid_t> children;
+  const auto text_of = [&](int rank) { return directory.file("rank" + std::to_string(rank)); };
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      Engine engine({.scheduler = Scheduler::threaded, .workers = 1});
+      const std::string text = outcome_of(engine, [&] {
+        body(Communicator::create({.backend = backend}, job_of(rank, size, directory.file("ranks"))), rank);
+      });
+      write_file(text_of(rank), text);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < size; ++rank) {
+    int status = 0;
+    REQUIRE(waitpid(children[static_cast<std::size_t>(rank)], &status, 0) > 0);
+    CHECK(status == 0);
+    texts.push_back(read_file(text_of(rank)));
+  }
+  return texts;
 }
 
 const Job kJobs[] = {{"local", {.scheduler = Scheduler::threaded, .workers = 2}},
@@ -305,7 +337,7 @@ TEST_CASE("trainers with other schedules, scales or numbers of parameters are to
                       {"push of keys 2..0, lr 0.01, scale 0.125", "scale 0.0625"});
   expect_store_errors(trained(
                           same, [](int rank) { return rank == kOdd ? 2 : 3; }, one),
-                      {"init of key 2, (4,)", "push of keys 1, 0, lr 0.01"});
+                      {"init of key 2, (4,)", "KVStore::set_optimizer"});
 }
 
 TEST_CASE("what only one rank assigns is named; what all assign is rank 0's") {
@@ -348,6 +380,29 @@ TEST_CASE("a parameter that only one rank has changed is named; one that all hav
       REQUIRE(trainer.parameters()[1].value.template to_vector<float>() == std::vector<float>{4, 4, 4, 4});
     });
     for (const std::string& error : errors) CHECK(error == "no error");
+  }
+}
+
+TEST_CASE("ranks that are processes are told too") {
+  for (const std::string backend : {"shm", "tcp"}) {
+    CAPTURE(backend);
+    const auto rates = errors_of_processes(backend, kRanks, [](const auto& ranks, int rank) {
+      Trainer trainer(make_parameters(3), {.schedule = step_schedule(0.5, rank == kOdd ? 2 : 3, 0.5),
+                                           .store = KVStore::create("allreduce", ranks)});
+      for (int i = 0; i < 6; ++i) step(trainer);
+    });
+    for (const std::string& error : rates) {
+      CAPTURE(error);
+      CHECK(error.find("(push of keys 2..0, lr 0.5)") != std::string::npos);
+      CHECK(error.find("(push of keys 2..0, lr 0.25)") != std::string::npos);
+    }
+    const auto optimizers = errors_of_processes(backend, kRanks, [](const auto& ranks, int rank) {
+      KVStore::create("allreduce", ranks)->set_optimizer(rank == kOdd ? "adam" : "sgd");
+    });
+    for (const std::string& error : optimizers) {
+      CAPTURE(error);
+      CHECK(error.find("weight_decay 0 on ranks 0, 2; adam, beta1 0.9") != std::string::npos);
+    }
   }
 }
 

@@ -62,7 +62,8 @@ class KVStore {
   // workers it waits for all; if they ask for different ones all throw InvalidArgument, and nothing is changed.
   virtual void set_optimizer(const std::string& name, const OptimizerParams& params = {}) = 0;
 
-  // Of the optimizer, for a checkpoint; empty without one. Setting it throws InvalidArgument, before anything is
+  // Of the optimizer, for a checkpoint; empty without one. What an "allreduce" store has not sent yet, since nothing was
+  // pulled after the push, is not in it. Setting it throws InvalidArgument, before anything is
   // changed, for what does not fit the optimizer and what is stored. Several workers wait for each other, all throw if one
   // refuses or the counts of updates differ, and of their states rank 0's is taken.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;

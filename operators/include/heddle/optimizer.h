@@ -27,6 +27,9 @@ class Optimizer {
   const std::string& name() const { return name_; }
   const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
 
+  // Throws the InvalidArgument that update() would throw for a gradient like the weight, and pushes nothing.
+  void check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const;
+
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
   void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {});
 
@@ -57,6 +60,8 @@ class Optimizer {
 
  private:
   void set_state(const std::map<std::string, NDArray>& state, const Weights* weights);
+  void check_options(const UpdateOptions& options) const;
+  void check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const;
   Slot& slot_of(std::int64_t key, const NDArray& weight);
   std::string name_;
   OptimizerParams params_;
