@@ -28,7 +28,8 @@ class Optimizer {
   const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
 
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
-  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {});
+  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
+              Where where = Where::current());
 
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
   std::map<std::string, NDArray> state() const;
@@ -41,8 +42,9 @@ class Optimizer {
   // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
   // than the weight's.
   using Weights = std::map<std::int64_t, NDArray>;
-  void set_state(const std::map<std::string, NDArray>& state);
-  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights);
+  void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
+  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
+                 Where where = Where::current());
 
  protected:
   struct Slot {
@@ -56,7 +58,7 @@ class Optimizer {
                            double grad_scale) const = 0;
 
  private:
-  void set_state(const std::map<std::string, NDArray>& state, const Weights* weights);
+  void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   Slot& slot_of(std::int64_t key, const NDArray& weight);
   std::string name_;
   OptimizerParams params_;
