@@ -189,10 +189,11 @@ std::map<std::string, NDArray> Optimizer::state() const {
   return all;
 }
 
-void Optimizer::clear_errors() {
+void Optimizer::clear_errors(Where where) {
+  const CallSite site(where);
   for (auto& [key, slot] : slots_) {
-    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
-    slot.updates.engine().clear_error(slot.updates.var());
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var(), CallSite::current());
+    slot.updates.engine().clear_error(slot.updates.var(), CallSite::current());
   }
 }
 

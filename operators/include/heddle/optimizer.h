@@ -36,7 +36,7 @@ class Optimizer {
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
   // count, so the state is that of the last update that worked. Clear the weights' errors as well.
-  void clear_errors();
+  void clear_errors(Where where = Where::current());
 
   // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument before
   // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
