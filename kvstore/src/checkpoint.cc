@@ -96,7 +96,8 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
   check_generators("save_checkpoint", checkpoint);
   Safetensors content;
   content.metadata[kFormat] = kFormatName;
@@ -118,7 +119,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   save_safetensors(path, content, {.checksums = true});
 }
 
-void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
   check_generators("load_checkpoint", checkpoint);
   Reader reader(path);
   std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);

@@ -50,7 +50,8 @@ NDArray push_sum(std::span<const NDArray> values, Device device) {
   NDArray sum(values[0].shape(), wide, device);
   Access access = array_access("kvstore_sum", terms, {&sum, 1});
   sum.engine().push(
-      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access);
+      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access,
+      CallSite::current());
   return wide == dtype ? sum : sum.astype(dtype);
 }
 
@@ -86,12 +87,12 @@ void LocalStore::check_new(Key key, const NDArray& value) const {
   if (values_.contains(key)) throw InvalidArgument(who + "the key exists already");
 }
 
-void LocalStore::init(Key key, const NDArray& value) {
+void LocalStore::do_init(Key key, const NDArray& value) {
   check_new(key, value);
   values_[key] = value.detach().copy();
 }
 
-void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = checked_push(key, values, options);
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
@@ -113,19 +114,19 @@ const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
   return here;
 }
 
-void LocalStore::pull(Key key, std::span<const NDArray> out) {
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) {
   const NDArray& value = checked_pull(key, out);
   for (const NDArray& array : out) {
     array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
   }
 }
 
-void LocalStore::assign(Key key, const NDArray& value) {
+void LocalStore::do_assign(Key key, const NDArray& value) {
   const NDArray& here = checked_assign(key, value);
   here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
 }
 
-void LocalStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
   optimizer_ = create_optimizer(name, params);
 }
 
@@ -140,12 +141,12 @@ std::unique_ptr<Optimizer> LocalStore::optimizer_with(const std::map<std::string
   return other;
 }
 
-void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+void LocalStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
   optimizer_ = optimizer_with(state);
 }
 
-void LocalStore::clear_errors() {
-  for (const auto& [key, value] : values_) value.engine().clear_error(value.var());
+void LocalStore::do_clear_errors() {
+  for (const auto& [key, value] : values_) value.engine().clear_error(value.var(), CallSite::current());
   if (optimizer_) optimizer_->clear_errors();
 }
 

@@ -89,7 +89,9 @@ NDArray detail::relu_mask(const char* name, const NDArray& g, const NDArray& y) 
   return out;
 }
 
-NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options) {
+NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options,
+               Where where) {
+  const CallSite site(where);
   check_linear(x, weight, bias);
   if (is_half(x.dtype())) {
     return cast(linear(detail::wide(x), detail::wide(weight), detail::wide(bias), options), x.dtype());

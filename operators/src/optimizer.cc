@@ -185,7 +185,9 @@ void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
+                       Where where) {
+  const CallSite site(where);
   check_like_weight(key, weight, grad);
   check_options(options);
   const double lr = options.lr.value_or(param("lr"));
@@ -204,14 +206,15 @@ std::map<std::string, NDArray> Optimizer::state() const {
   return all;
 }
 
-void Optimizer::clear_errors() {
+void Optimizer::clear_errors(Where where) {
+  const CallSite site(where);
   for (auto& [key, slot] : slots_) {
-    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
-    slot.updates.engine().clear_error(slot.updates.var());
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var(), CallSite::current());
+    slot.updates.engine().clear_error(slot.updates.var(), CallSite::current());
   }
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
+void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
   const std::string who = "optimizer " + name_ + ": ";
   std::map<std::int64_t, Slot> slots;
   const std::vector<std::string> names = state_names();
@@ -246,10 +249,14 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Wei
   slots_ = std::move(slots);
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state) { set_state(state, nullptr); }
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  replace_state(state, nullptr);
+}
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights) {
-  set_state(state, &weights);
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights, Where where) {
+  const CallSite site(where);
+  replace_state(state, &weights);
 }
 
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {

@@ -186,7 +186,8 @@ TEST_CASE(
           store->push(7, ones(shape), {.lr = rank == kOdd ? 0.2 : 0.1});
           pulled(*store, 7, shape);
         },
-        {"(push of key 7, lr 0.1)", "(push of key 7, lr 0.2)", "rank 1"}, {.compression = compression});
+        {"(push of key 7, lr 0.1) at ", "(push of key 7, lr 0.2) at ", "rank 1", "agreement_test.cc:"},
+        {.compression = compression});
   }
   expect_store_errors(
       [&](const auto& store, int rank) {
@@ -257,7 +258,7 @@ TEST_CASE("another order of init is named, and another shape with as many elemen
         store->push(0, ones({4}));
         pulled(*store, 0, {4});
       },
-      {"init of key 0, (4,)", "init of key 1, (4,)"});
+      {"init of key 0, (4,)", "init of key 1, (4,)", "agreement_test.cc:"});
   expect_store_errors(
       [](const auto& store, int rank) {
         const Shape shape = rank == kOdd ? Shape{3, 2} : Shape{2, 3};
@@ -348,7 +349,7 @@ TEST_CASE("what only one rank assigns is named; what all assign is rank 0's") {
         store->push(3, ones({4}));
         pulled(*store, 3, {4});
       },
-      {"assign of key 3", "push of key 3"});
+      {"assign of key 3", "push of key 3", "agreement_test.cc:"});
   for (const Job& job : kJobs) {
     CAPTURE(job.backend);
     const auto errors = errors_of(job, kRanks, [](const auto& ranks, int rank) {
