@@ -46,7 +46,8 @@ inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
   std::vector<OpSite> sites;
   std::istringstream lines(read_file(file.path));
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("\"cat\":\"op\"") == std::string::npos) continue;
+    const std::string category = value_in(line, "cat");  // "issue": the first part of an asynchronous op
+    if (category != "op" && category != "issue") continue;
     sites.push_back({value_in(line, "name"), value_in(line, "at")});
   }
   return sites;
@@ -56,7 +57,7 @@ inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
 // tools/check_call_sites.py wants a check of every function that is told its place.
 inline void check_site(const char* function, const std::function<void()>& call,
                        Where where = Where::current()) {
-  CAPTURE(function);
+  CAPTURE(std::string(function));
   const std::vector<OpSite> sites = sites_of_ops(call);
   CHECK_FALSE(sites.empty());
   for (const OpSite& site : sites) {
