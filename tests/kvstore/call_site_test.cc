@@ -33,7 +33,7 @@ void check_store(KVStore& store, const NDArray& value) {
   check_site("KVStore::broadcast", [&] { store.broadcast(1, value, outs); });
   check_site("KVStore::push_pull", [&] { store.push_pull(0, values, outs); });
   check_site("KVStore::assign", [&] { store.assign(0, value); });
-  check_site("KVStore::push", [&] { store.push(0, values); });
+  check_site("KVStore::push", [&] { store.push(0, values), store.barrier(); });
   check_site("KVStore::pull", [&] { store.pull(0, outs); });
   check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
   check_site("KVStore::push", [&] { store.push(0, {value, out}), store.pull(0, {out}); });
