@@ -8,6 +8,12 @@ target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-rest
 if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
 endif()
+# std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
+# compiler, and what a compiler cache with a base directory makes of them.
+file(RELATIVE_PATH heddle_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/)
+foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build})
+  target_compile_options(heddle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${prefix}=>)
+endforeach()
 if(HEDDLE_SANITIZE)
   # frame pointers make the reports readable
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all

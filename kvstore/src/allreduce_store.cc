@@ -1,6 +1,11 @@
 #include "allreduce_store.h"
 
 #include <algorithm>
+#include <limits>
+
+#include <heddle/call_tag.h>
+
+#include "agreement.h"
 
 namespace heddle {
 namespace {
@@ -12,49 +17,42 @@ constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 // From here on a copy costs more than a call.
 constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
-// A text as the ranks exchange it.
-constexpr std::int64_t kTextBytes = 64;
+std::string text_of(KVStore::Key key) { return "key " + std::to_string(key); }
 
-NDArray bytes_of(std::string text) {
-  text.resize(kTextBytes);
-  return array(std::vector<std::uint8_t>(text.begin(), text.end()), {kTextBytes});
-}
-
-std::string text_of(const std::vector<std::uint8_t>& bytes, int rank) {
-  const auto begin = bytes.begin() + rank * kTextBytes;
-  return {begin, std::find(begin, begin + kTextBytes, 0)};
+// A digest: what it hides is made equal by broadcasts.
+std::string describe(const std::map<std::string, NDArray>& state) {
+  std::int64_t keys = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const auto& [name, value] : state) {
+    if (!name.ends_with(".updates")) continue;
+    const auto updates = value.item<std::int64_t>();
+    ++keys, least = std::min(least, updates), most = std::max(most, updates);
+  }
+  if (keys == 0) return "that of no key";
+  return "that of " + std::to_string(keys) + " keys after " + std::to_string(least) +
+         (least < most ? " to " + std::to_string(most) : "") + " updates";
 }
 
 }  // namespace
 
-AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
-    : ranks_(std::move(ranks)), codec_(make_codec(compression_setting(options.compression))) {
-  check_agreement();
-}
-
 // Ranks that compress differently would wait for different calls, or read bytes as what they are not.
-void AllReduceStore::check_agreement() const {
-  const EngineScope scope(ranks_->engine());
-  const NDArray all({ranks_->size() * kTextBytes}, DType::u8);
-  ranks_->all_gather(bytes_of(codec_ ? codec_->name() : "none"), all);
-  const std::vector<std::uint8_t> bytes = all.to_vector<std::uint8_t>();
-  const std::string first = text_of(bytes, 0);
-  for (int rank = 1; rank < ranks_->size(); ++rank) {
-    const std::string other = text_of(bytes, rank);
-    if (other == first) continue;
-    throw InvalidArgument("KVStore::create: rank 0 has compression " + first + ", rank " +
-                          std::to_string(rank) + " has " + other + "; all ranks must have the same");
-  }
+AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
+    : ranks_(std::move(ranks)) {
+  agree(*ranks_, "KVStore::create", "compression", [&] {
+    codec_ = make_codec(compression_setting(options.compression));
+    return codec_ ? codec_->name() : "none";
+  });
 }
 
-void AllReduceStore::init(Key key, const NDArray& value) {
+void AllReduceStore::do_init(Key key, const NDArray& value) {
+  local_.check_new(key, value);
+  check_engine("init", key, value, ranks_->engine());
+  if (value.device().kind != DeviceKind::cpu)
+    throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
+                          value.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
   finish_all();
   local_.init(key, value);
-  const NDArray& stored = local_.at("init", key);
-  if (stored.device().kind != DeviceKind::cpu)
-    throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
-                          stored.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
-  ranks_->broadcast(stored, 0);
+  const CallTag tag(*ranks_, "init of " + text_of(key) + ", " + value.shape().to_string());
+  ranks_->broadcast(local_.at("init", key), 0);
 }
 
 // The same on all ranks: they have to make the same calls. What compression has left over stays with a bucket.
@@ -79,6 +77,7 @@ void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions
   const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
   const NDArray& memory = there ? lent->second : memory_of(copies_, key, sum);
   if (!there) memory.assign(sum.contiguous());
+  const CallTag tag(*ranks_, describe({{key, options}}));
   ranks_->all_reduce(memory);
   local_.push(key, {&memory, 1}, options);
 }
@@ -100,27 +99,30 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
   return bucket.data.slice(0, {bucket.used, bucket.used + value.size()});
 }
 
-void AllReduceStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const NDArray& value = local_.checked("push", key, values);
+void AllReduceStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+  const NDArray& value = local_.checked_push(key, values, options);
   const NDArray sum = push_sum(values, value.device());
   if (goes_alone(value)) return push_alone(key, sum, options);
   const NDArray room = room_for(value);
   room.assign(sum.contiguous().view_as({sum.size()}));
   Bucket& bucket = buckets_[current_];
-  bucket.entries.push_back({key, value.shape(), bucket.used, options});
+  bucket.entries.push_back({key, value.shape(), bucket.used, options, CallSite::current()});
   bucket.used += value.size();
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
 
 // What one gradient has left over is of no use to another one: if other keys are in the bucket than the last time, there
 // is nothing left over.
-void AllReduceStore::reduce_data(Bucket& bucket) const {
-  const NDArray data = bucket.data.slice(0, {0, bucket.used});
+void AllReduceStore::reduce_data(Bucket& bucket, const NDArray& data,
+                                 const std::vector<Entry>& entries) const {
+  std::vector<PushedKey> pushes;
+  for (const Entry& entry : entries) pushes.push_back({entry.key, entry.options});
+  const CallTag tag(*ranks_, describe(pushes));
   if (!codec_ || data.dtype() != DType::f32) return ranks_->all_reduce(data);
   Layout layout;
-  for (const Entry& entry : bucket.entries) layout.emplace_back(entry.key, entry.offset);
+  for (const Entry& entry : entries) layout.emplace_back(entry.key, entry.offset);
   if (!bucket.compressed || layout != bucket.layout) {
-    bucket.compressed = std::make_unique<CompressedReduce>(ranks_, codec_, bucket.used);
+    bucket.compressed = std::make_unique<CompressedReduce>(ranks_, codec_, data.size());
     bucket.layout = std::move(layout);
   }
   bucket.compressed->reduce(data);
@@ -128,13 +130,14 @@ void AllReduceStore::reduce_data(Bucket& bucket) const {
 
 void AllReduceStore::reduce() {
   Bucket& bucket = buckets_[current_++];
-  reduce_data(bucket);
-  for (const Entry& entry : bucket.entries) {
-    const NDArray sum = bucket.data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
+  const std::vector<Entry> entries = std::exchange(bucket.entries, {});
+  const NDArray data = bucket.data.slice(0, {0, std::exchange(bucket.used, 0)});
+  reduce_data(bucket, data, entries);
+  for (const Entry& entry : entries) {
+    const NDArray sum = data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
+    const CallSite site = CallSite::on_behalf_of(entry.where);
     local_.push(entry.key, sum.view_as(entry.shape), entry.options);
   }
-  bucket.entries.clear();
-  bucket.used = 0;
 }
 
 void AllReduceStore::finish_all() {
@@ -142,39 +145,58 @@ void AllReduceStore::finish_all() {
   current_ = 0;
 }
 
-void AllReduceStore::pull(Key key, std::span<const NDArray> out) {
+void AllReduceStore::do_pull(Key key, std::span<const NDArray> out) {
+  local_.checked_pull(key, out);
   finish_all();
   local_.pull(key, out);
 }
 
-void AllReduceStore::assign(Key key, const NDArray& value) {
+void AllReduceStore::do_assign(Key key, const NDArray& value) {
+  local_.checked_assign(key, value);
   finish_all();
   local_.assign(key, value);
+  const CallTag tag(*ranks_, "assign of " + text_of(key));
+  ranks_->broadcast(local_.at("assign", key), 0);
 }
 
-void AllReduceStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
   finish_all();
-  local_.set_optimizer(name, params);
+  std::unique_ptr<Optimizer> optimizer;
+  agree(*ranks_, "KVStore::set_optimizer", "optimizer", [&] {
+    optimizer = create_optimizer(name, params);
+    return describe(optimizer->name(), optimizer->params());
+  });
+  local_.set_optimizer(std::move(optimizer));
 }
 
-void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+void AllReduceStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
   finish_all();
-  local_.set_optimizer_state(state);
+  std::unique_ptr<Optimizer> optimizer;
+  agree(*ranks_, "KVStore::set_optimizer_state", "state", [&] {
+    optimizer = local_.optimizer_with(state);
+    return describe(optimizer->state());
+  });
+  local_.set_optimizer(std::move(optimizer));
+  for (const auto& [name, value] : local_.optimizer_state()) {
+    const CallTag tag(*ranks_, "state " + name);
+    ranks_->broadcast(value, 0);
+  }
 }
 
-void AllReduceStore::clear_errors() {
+void AllReduceStore::do_clear_errors() {
   finish_all();
   for (const auto* all : {&lent_, &copies_}) {
-    for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var());
+    for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var(), CallSite::current());
   }
   for (const Bucket& bucket : buckets_) {
-    bucket.data.engine().clear_error(bucket.data.var());
+    if (!bucket.data.defined()) continue;  // there was no memory for it
+    bucket.data.engine().clear_error(bucket.data.var(), CallSite::current());
     if (bucket.compressed) bucket.compressed->clear_errors();
   }
   local_.clear_errors();
 }
 
-void AllReduceStore::barrier() {
+void AllReduceStore::do_barrier() {
   finish_all();
   ranks_->barrier();
 }

@@ -33,6 +33,12 @@ Metadata notes_in(const Metadata& metadata) {
   return notes;
 }
 
+void check_generators(const char* call, const Checkpoint& checkpoint) {
+  for (const auto& [name, generator] : checkpoint.generators) {
+    if (!generator) throw InvalidArgument(std::string(call) + ": generator '" + name + "' is null");
+  }
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), content_(load_safetensors(path)) {
@@ -71,6 +77,8 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
                                                    const std::vector<Parameter>& parameters) {
   std::map<std::string, NDArray> saved = reader.arrays(kParameter);
   for (const auto& [name, value] : parameters) {
+    if (!value.defined())
+      throw InvalidArgument("load_checkpoint: parameter '" + name + "' is an undefined array");
     auto found = saved.find(name);
     if (found == saved.end()) reader.fail("has no parameter '" + name + "': it is of another model");
     const NDArray& other = found->second;
@@ -88,7 +96,9 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
+  check_generators("save_checkpoint", checkpoint);
   Safetensors content;
   content.metadata[kFormat] = kFormatName;
   for (const auto& [name, value] : checkpoint.parameters) {
@@ -109,7 +119,9 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   save_safetensors(path, content, {.checksums = true});
 }
 
-void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
+  check_generators("load_checkpoint", checkpoint);
   Reader reader(path);
   std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);
   std::map<std::string, Generator> generators;

@@ -31,6 +31,11 @@ std::string who_says(const char* call, KVStore::Key key) {
 
 }  // namespace
 
+void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine) {
+  if (&array.engine() != &engine)
+    throw InvalidArgument(who_says(call, key) + "the array belongs to another engine than the store");
+}
+
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].copy_to(device);
@@ -45,7 +50,8 @@ NDArray push_sum(std::span<const NDArray> values, Device device) {
   NDArray sum(values[0].shape(), wide, device);
   Access access = array_access("kvstore_sum", terms, {&sum, 1});
   sum.engine().push(
-      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access);
+      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access,
+      CallSite::current());
   return wide == dtype ? sum : sum.astype(dtype);
 }
 
@@ -67,15 +73,27 @@ const NDArray& LocalStore::checked(const char* call, Key key, std::span<const ND
   return value;
 }
 
-void LocalStore::init(Key key, const NDArray& value) {
+const NDArray& LocalStore::checked_push(Key key, std::span<const NDArray> values,
+                                        const UpdateOptions& options) const {
+  const NDArray& value = checked("push", key, values);
+  for (const NDArray& array : values) check_engine("push", key, array, value.engine());
+  if (optimizer_) optimizer_->check(key, value, options);
+  return value;
+}
+
+void LocalStore::check_new(Key key, const NDArray& value) const {
   const std::string who = who_says("init", key);
   if (!value.defined()) throw InvalidArgument(who + "the value is undefined");
   if (values_.contains(key)) throw InvalidArgument(who + "the key exists already");
+}
+
+void LocalStore::do_init(Key key, const NDArray& value) {
+  check_new(key, value);
   values_[key] = value.detach().copy();
 }
 
-void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const NDArray& value = checked("push", key, values);
+void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+  const NDArray& value = checked_push(key, values, options);
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
     optimizer_->update(key, value, sum, options);
@@ -84,19 +102,31 @@ void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOpti
   }
 }
 
-void LocalStore::pull(Key key, std::span<const NDArray> out) {
+const NDArray& LocalStore::checked_pull(Key key, std::span<const NDArray> out) const {
   const NDArray& value = checked("pull", key, out);
+  for (const NDArray& array : out) check_engine("pull", key, array, value.engine());
+  return value;
+}
+
+const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
+  const NDArray& here = checked("assign", key, {&value, 1});
+  check_engine("assign", key, value, here.engine());
+  return here;
+}
+
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) {
+  const NDArray& value = checked_pull(key, out);
   for (const NDArray& array : out) {
     array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
   }
 }
 
-void LocalStore::assign(Key key, const NDArray& value) {
-  const NDArray& here = checked("assign", key, {&value, 1});
+void LocalStore::do_assign(Key key, const NDArray& value) {
+  const NDArray& here = checked_assign(key, value);
   here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
 }
 
-void LocalStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
   optimizer_ = create_optimizer(name, params);
 }
 
@@ -104,13 +134,19 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::map<std::string, NDArray>{};
 }
 
-void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+std::unique_ptr<Optimizer> LocalStore::optimizer_with(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
-  optimizer_->set_state(state, values_);
+  std::unique_ptr<Optimizer> other = create_optimizer(optimizer_->name(), optimizer_->params());
+  other->set_state(state, values_);
+  return other;
 }
 
-void LocalStore::clear_errors() {
-  for (const auto& [key, value] : values_) value.engine().clear_error(value.var());
+void LocalStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  optimizer_ = optimizer_with(state);
+}
+
+void LocalStore::do_clear_errors() {
+  for (const auto& [key, value] : values_) value.engine().clear_error(value.var(), CallSite::current());
   if (optimizer_) optimizer_->clear_errors();
 }
 

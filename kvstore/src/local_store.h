@@ -1,28 +1,40 @@
 // The key-value store of one process.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include <heddle/kvstore.h>
 
 namespace heddle {
 
 class LocalStore : public KVStore {
  public:
-  using KVStore::pull;
-  using KVStore::push;
   std::string type() const override { return "local"; }
-  void init(Key key, const NDArray& value) override;
-  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
-  void pull(Key key, std::span<const NDArray> out) override;
-  void assign(Key key, const NDArray& value) override;
-  void set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_init(Key key, const NDArray& value) override;
+  void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
+  void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_assign(Key key, const NDArray& value) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override;
-  void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
-  void clear_errors() override;
+  void set_optimizer(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
+  // One like the store's with this state; changes nothing. Throws what set_optimizer_state throws.
+  std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
+  void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  void do_clear_errors() override;
   // One process has one order of pushes, so there is nobody to wait for.
-  void barrier() override {}
+  void do_barrier() override {}
 
   // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
   const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
+  // The same for a push, and for what the optimizer would refuse of it.
+  const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
+  const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
+  const NDArray& checked_assign(Key key, const NDArray& value) const;
+  // Throws InvalidArgument as init does.
+  void check_new(Key key, const NDArray& value) const;
   // Throws InvalidArgument, naming the call, if the key is unknown.
   const NDArray& at(const char* call, Key key) const;
 
@@ -30,6 +42,9 @@ class LocalStore : public KVStore {
   std::map<Key, NDArray> values_;
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+// Throws InvalidArgument, naming the call, for an array of another engine.
+void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
 
 // One op that adds the values of all devices, in their order, on `device`; of a single one, its copy there if it is not.
 NDArray push_sum(std::span<const NDArray> values, Device device);

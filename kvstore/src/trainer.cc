@@ -12,17 +12,16 @@ const std::string kOptimizer = "optimizer.";
 
 }  // namespace
 
-Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options)
-    : Trainer(std::vector<std::vector<Parameter>>{std::move(parameters)}, std::move(options)) {}
+Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options, Where where)
+    : Trainer(std::vector<std::vector<Parameter>>{std::move(parameters)}, std::move(options), where) {}
 
-Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options)
+Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options, Where where)
     : replicas_(std::move(replicas)), options_(std::move(options)) {
+  const CallSite site(where);
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
-  if (!options_.schedule) {
-    options_.schedule =
-        constant_schedule(create_optimizer(options_.optimizer, options_.params)->params().at("lr"));
-  }
+  const OptimizerParams params = create_optimizer(options_.optimizer, options_.params)->params();
+  if (!options_.schedule) options_.schedule = constant_schedule(params.at("lr"));
   init_store();
 }
 
@@ -34,15 +33,17 @@ void Trainer::check_replicas() const {
                             " parameters, the first one " + std::to_string(replicas_[0].size()));
     }
     for (const Parameter& parameter : replica) {
-      if (!parameter.value.defined() || !requires_grad(parameter.value)) {
+      if (!parameter.value.defined())
+        throw InvalidArgument("Trainer: parameter '" + parameter.name + "' is an undefined array");
+      if (!requires_grad(parameter.value)) {
         throw InvalidArgument("Trainer: parameter '" + parameter.name + "' requires no gradient");
       }
     }
   }
 }
 
+// The keys first: of a store that is in use they are refused, before its optimizer loses its state.
 void Trainer::init_store() {
-  options_.store->set_optimizer(options_.optimizer, options_.params);
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
     if (replicas_.size() == 1 && options_.store->workers() == 1) {
@@ -51,6 +52,7 @@ void Trainer::init_store() {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
   }
+  options_.store->set_optimizer(options_.optimizer, options_.params);
   find_memory();
   for (const auto& replica : replicas_) {  // what another trainer has lent
     for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});
@@ -118,7 +120,8 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
-void Trainer::step(double grad_scale) {
+void Trainer::step(double grad_scale, Where where) {
+  const CallSite site(where);
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
   std::vector<std::vector<NDArray>> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
@@ -144,11 +147,12 @@ std::int64_t Trainer::updates() const {
   return most;
 }
 
-void Trainer::clear_errors() {
+void Trainer::clear_errors(Where where) {
+  const CallSite site(where);
   for (const auto& replica : replicas_) {
     for (const Parameter& parameter : replica) {
       clear_grad(parameter.value);
-      parameter.value.engine().clear_error(parameter.value.var());
+      parameter.value.engine().clear_error(parameter.value.var(), CallSite::current());
     }
   }
   options_.store->clear_errors();
@@ -176,7 +180,8 @@ void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, st
   }
 }
 
-void Trainer::set_state(const std::map<std::string, NDArray>& state) {
+void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
   auto steps = state.find(kSteps);
   if (steps == state.end()) throw InvalidArgument("Trainer::set_state: 'steps' is missing");
   std::map<std::string, NDArray> optimizer;

@@ -154,6 +154,52 @@ TEST_CASE("a record reads like the call") {
   CHECK(sample().to_string() == "all_reduce #12 sum f32 x 1000 at train.cc:31");
 }
 
+TEST_CASE("a record has a tag, on which ranks have to agree and which it shows") {
+  CallRecord tagged = sample();
+  tagged.set_tag("push of key 3");
+  tagged.seal();
+  CHECK(tagged.tag() == "push of key 3");
+  CHECK(tagged.valid());
+  CHECK(tagged.to_string() == "all_reduce #12 sum f32 x 1000 (push of key 3) at train.cc:31");
+  CHECK(tagged.agreement != sample().agreement);
+  CallRecord other = sample();
+  other.set_tag("push of key 4");
+  other.seal();
+  CHECK(tagged.agreement != other.agreement);
+}
+
+TEST_CASE(
+    "a tag that is too long shows its beginning and a hash of all of it, and leaves room for the site") {
+  const std::string beginning(100, 'k');
+  std::vector<CallRecord> records;
+  for (const char* end : {"1", "2"}) {
+    CallRecord record = sample();
+    std::memset(record.site, 's', CallRecord::kSite - 2);
+    std::strcpy(record.site + CallRecord::kSite - 2, ".h");
+    record.set_tag(beginning + end);
+    record.seal();
+    CHECK(record.valid());
+    CHECK(record.tag().size() == CallRecord::kTag);
+    CHECK(record.tag().starts_with("kkkkkkkk"));
+    CHECK(record.to_string().find(") at ssssssssss.h:31") != std::string::npos);
+    records.push_back(record);
+  }
+  CHECK(records[0].tag() != records[1].tag());
+  CHECK(records[0].agreement != records[1].agreement);
+}
+
+TEST_CASE("a tag from outside does not lead out of its record") {
+  CallRecord record = sample();
+  std::memset(record.site, 'x', CallRecord::kSite);
+  record.tag_at = CallRecord::kSite;
+  CHECK(record.tag().empty());
+  record.tag_at = 1;
+  CHECK(record.tag().size() == CallRecord::kSite - 1);
+  record.tag_at = 255;
+  CHECK_FALSE(record.valid());
+  CHECK(record.tag().empty());
+}
+
 TEST_CASE("parts are even, and cover everything once") {
   for (std::size_t count : {0u, 1u, 7u, 64u, 1000u}) {
     for (int parts : {1, 2, 3, 7, 8}) {

@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/call_tag.h>
 #include <heddle/communicator.h>
 
 #include "core/collective.h"
@@ -295,4 +299,67 @@ TEST_CASE("whatever ranks call differently, all of them are told who called what
   MESSAGE(count, " mismatches of ", std::size(kClasses), " classes: the last rank knew after ",
           times[times.size() / 2], " ms (median), ", times[times.size() * 99 / 100], " ms (p99), ",
           times.back(), " ms (most)");
+}
+
+TEST_CASE(
+    "ranks whose tags differ are told both, and a tag counts for its communicator and its thread alone") {
+  for (const std::string backend : {"shm", "tcp"}) {
+    CAPTURE(backend);
+    const Outcomes outcomes = try_job(backend, 3, {}, [](Communicator& comm) {
+      const NDArray data = ones({4});
+      const auto other = comm.split(0);
+      {
+        const CallTag tag(*other, "of the other one, rank " + std::to_string(comm.rank()));
+        comm.all_reduce(data);
+        data.wait();
+      }
+      std::thread([&] {
+        const CallTag tag(comm, "of another thread, rank " + std::to_string(comm.rank()));
+      }).join();
+      const CallTag outer(comm, "rank " + std::to_string(comm.rank()));
+      {
+        const CallTag inner(comm, "the same");
+        comm.all_reduce(data);
+        data.wait();
+      }
+      comm.all_reduce(data);
+      data.wait();
+    });
+    for (const std::exception_ptr& error : outcomes) {
+      CHECK(kind_of(error) == "CommMismatch");
+      const std::string text = text_of(error);
+      CAPTURE(text);
+      CHECK(text.find("x 4 (rank ") != std::string::npos);
+      CHECK(text.find("comm_mismatch_test.cc:") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("tags of calls that go as one, and of calls without the engine, count too") {
+  const auto differ = [](const std::function<void(Communicator&)>& call) {
+    for (const std::string backend : {"shm", "tcp"}) {
+      CAPTURE(backend);
+      for (const std::exception_ptr& error : try_job(backend, 2, {}, call)) {
+        CAPTURE(text_of(error));
+        CHECK(kind_of(error) == "CommMismatch");
+        CHECK(text_of(error).find("(tag 0)") != std::string::npos);
+        CHECK(text_of(error).find("(tag 1)") != std::string::npos);
+      }
+    }
+  };
+  differ(
+      [](Communicator& comm) {  // calls behind the first one are there when it runs: they go as one over tcp
+        std::vector<NDArray> data;
+        for (int i = 0; i < 20; ++i) data.push_back(ones({8}));
+        for (int i = 0; i < 20; ++i) {
+          const CallTag tag(comm, "tag " + std::to_string(i == 17 ? comm.rank() : 5));
+          comm.all_reduce(data[static_cast<std::size_t>(i)]);
+        }
+        for (const NDArray& one : data) one.wait();
+      });
+  differ([](Communicator& comm) {
+    const CallTag tag(comm, "tag " + std::to_string(comm.rank()));
+    float value = 1;
+    comm.all_reduce(&value, 1, DType::f32);
+  });
 }

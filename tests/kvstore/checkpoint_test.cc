@@ -190,6 +190,44 @@ TEST_CASE("a checkpoint without checksums, as earlier versions wrote them, is lo
         saved.net.parameters()[0].value.to_vector<float>());
 }
 
+TEST_CASE("generators that are null and arrays that are undefined are refused") {
+  const TemporaryFile file;
+  Generator generator;
+  save_checkpoint(file.path, {.parameters = {{"w", ones({2})}}, .generators = {{"g", &generator}}});
+  Checkpoint null{.parameters = {{"w", ones({2})}}, .generators = {{"g", nullptr}}};
+  CHECK_THROWS_WITH_AS(save_checkpoint(file.path, null), "save_checkpoint: generator 'g' is null",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(load_checkpoint(file.path, null), "load_checkpoint: generator 'g' is null",
+                       InvalidArgument);
+  Checkpoint undefined{.parameters = {{"w", NDArray()}}, .generators = {{"g", &generator}}};
+  CHECK_THROWS_WITH_AS(load_checkpoint(file.path, undefined),
+                       "load_checkpoint: parameter 'w' is an undefined array", InvalidArgument);
+}
+
+TEST_CASE("a checkpoint cut off anywhere, or with any byte changed, is refused and changes nothing") {
+  const TemporaryFile file;
+  Run saved("sgd", {{"momentum", 0.9}}), other("sgd", {{"momentum", 0.9}});
+  saved.run_epoch();
+  save_checkpoint(file.path, saved.checkpoint());
+  const std::string whole = read_file(file.path);
+  const std::vector<float> before = other.net.parameters()[0].value.to_vector<float>();
+  const auto refused = [&](const std::string& bytes) {
+    write_file(file.path, bytes);
+    Checkpoint checkpoint = other.checkpoint();
+    const std::string message = message_of([&] { load_checkpoint(file.path, checkpoint); });
+    return contains(message, file.path) && checkpoint.counters.at("epoch") == 0;
+  };
+  for (std::size_t at = 0; at < whole.size(); at += at < 2000 ? 61 : 211) {
+    CAPTURE(at);
+    CHECK(refused(whole.substr(0, at)));
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    CHECK(refused(changed));
+  }
+  CHECK(other.net.parameters()[0].value.to_vector<float>() == before);
+  CHECK(other.trainer.steps() == 0);
+}
+
 TEST_CASE("two parameters of one name cannot be saved") {
   TemporaryDirectory directory;
   std::string path = directory.file("twice");

@@ -1,8 +1,12 @@
+#include <cmath>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/communicator.h>
 #include <heddle/kvstore.h>
 #include <heddle/random.h>
 
@@ -138,6 +142,55 @@ TEST_CASE("a store says what is wrong at the call") {
   CHECK_THROWS_AS(store->set_optimizer("none"), InvalidArgument);
   CHECK_THROWS_AS(store->set_optimizer_state({}), InvalidArgument);
   CHECK(store->optimizer_state().empty());
+}
+
+TEST_CASE("a refused call changes nothing, on every type of store") {
+  const std::shared_ptr<KVStore> stores[] = {KVStore::create("local"),
+                                             KVStore::create("allreduce", Communicator::create_local(1)[0])};
+  for (const auto& store : stores) {
+    CAPTURE(store->type());
+    Engine other;
+    NDArray foreign, out = zeros({2});
+    {
+      const EngineScope scope(other);
+      foreign = ones({2});
+    }
+    const std::string of_another = "the array belongs to another engine than the store";
+    if (store->type() == "allreduce")
+      CHECK_THROWS_WITH_AS(store->init(0, foreign), doctest::Contains(of_another.c_str()), InvalidArgument);
+    store->init(0, zeros({2}));
+    store->init(1, zeros({2}, DType::i32));
+    store->set_optimizer("sgd", {{"lr", 1}});
+    store->push(0, ones({2}));
+    // All of these would else come to light when the store sums up, and take the other pushes with them.
+    CHECK_THROWS_AS(store->push(0, ones({2}), {.lr = -1}), InvalidArgument);
+    CHECK_THROWS_AS(store->push(0, ones({2}), {.lr = std::nan("")}), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store->push(0, ones({2}), {.grad_scale = HUGE_VAL}),
+                         "optimizer sgd: grad_scale must be finite, not inf", InvalidArgument);
+    CHECK_THROWS_AS(store->push(1, ones({2}, DType::i32)), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store->push(0, foreign), doctest::Contains(of_another.c_str()), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store->pull(0, foreign), doctest::Contains(of_another.c_str()), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store->assign(0, foreign), doctest::Contains(of_another.c_str()), InvalidArgument);
+    CHECK_THROWS_AS(store->init(0, ones({2})), InvalidArgument);
+    store->push(0, ones({2}));
+    store->pull(0, out);
+    CHECK(out.to_vector<float>() == Floats{-2, -2});
+    store->pull(0, out);
+    CHECK(out.to_vector<float>() == Floats{-2, -2});
+  }
+}
+
+TEST_CASE("keys may be any numbers") {
+  const auto store = KVStore::create("allreduce", Communicator::create_local(1)[0]);
+  const KVStore::Key keys[] = {std::numeric_limits<KVStore::Key>::max(),
+                               std::numeric_limits<KVStore::Key>::min(), -1, 0};
+  for (const KVStore::Key key : keys) store->init(key, zeros({2}));
+  for (const KVStore::Key key : keys) store->push(key, full({2}, 3));
+  for (const KVStore::Key key : keys) {
+    const NDArray out = zeros({2});
+    store->pull(key, out);
+    CHECK(out.to_vector<float>() == Floats{3, 3});
+  }
 }
 
 TEST_CASE("an op that fails poisons the key until it is overwritten") {

@@ -203,6 +203,22 @@ TEST_CASE("a trainer says what is wrong at the call") {
   CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({1})}, {"odd", weight}}), InvalidArgument);
 }
 
+TEST_CASE("a second trainer on a store is refused, and the first one keeps its optimizer's state") {
+  NDArray weight = ones({2});
+  set_requires_grad(weight);
+  const std::shared_ptr<KVStore> store = KVStore::create();
+  const TrainerOptions options{.params = {{"momentum", 0.9}}, .store = store};
+  Trainer first({{"w", weight}}, options);
+  backward(sum(weight * 1));
+  first.step();
+  CHECK_THROWS_WITH_AS(Trainer({{"w", weight}}, options), "KVStore::init, key 0: the key exists already",
+                       InvalidArgument);
+  CHECK_THROWS_AS(Trainer({{"w", weight}}, {.optimizer = "magic", .store = store}), InvalidArgument);
+  CHECK(first.state().at("optimizer.0.velocity").to_vector<float>() == std::vector<float>{1, 1});
+  CHECK_THROWS_WITH_AS(Trainer({{"w", NDArray()}}), "Trainer: parameter 'w' is an undefined array",
+                       InvalidArgument);
+}
+
 TEST_CASE("a trainer refuses state that is not of its parameters, and keeps its own") {
   NDArray first = ones({2}), second = ones({3}, DType::f64);
   for (NDArray* weight : {&first, &second}) set_requires_grad(*weight);

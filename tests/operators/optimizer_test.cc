@@ -1,6 +1,8 @@
 #include <cmath>
 #include <map>
+#include <message_of.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -9,6 +11,7 @@
 #include <heddle/random.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
@@ -161,4 +164,18 @@ TEST_CASE("optimizers say what is wrong at the call") {
   CHECK_THROWS_AS(sgd->update(0, zeros({2, 2}).permuted({1, 0}), zeros({2, 2})), InvalidArgument);
   CHECK_THROWS_AS(sgd->update(0, NDArray(), zeros({2})), InvalidArgument);
   CHECK_THROWS_AS(sgd->update(0, zeros({2}), zeros({2}), {.lr = -1.0}), InvalidArgument);
+}
+
+TEST_CASE("an update can be checked beforehand, and is refused by the same words") {
+  const auto sgd = create_optimizer("sgd");
+  const NDArray weight = ones({2}), whole = ones({2}, DType::i32);
+  CHECK_NOTHROW(sgd->check(3, weight, {.lr = 0.5, .grad_scale = -2}));
+  const std::pair<NDArray, UpdateOptions> refused[] = {
+      {weight, {.lr = -1}}, {weight, {.grad_scale = std::nan("")}}, {whole, {}}, {NDArray(), {}}};
+  for (const auto& [array, options] : refused) {
+    const std::string before = message_of<InvalidArgument>([&] { sgd->check(3, array, options); });
+    CHECK(before != "no error");
+    CHECK(before == message_of<InvalidArgument>([&] { sgd->update(3, array, array, options); }));
+  }
+  CHECK(sgd->state().empty());
 }

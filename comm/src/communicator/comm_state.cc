@@ -13,6 +13,7 @@
 #include <heddle/graph.h>
 #include <heddle/usable_cores.h>
 
+#include "communicator/call_tags.h"
 #include "communicator/fusion.h"
 #include "communicator/traced_name.h"
 #include "core/failure.h"
@@ -132,6 +133,7 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   check_process();
   auto call = std::make_shared<Call>();
   call->what = std::move(what);
+  CallTags::apply(&var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   Access access = access_of(call->what, in, out);
@@ -346,6 +348,7 @@ void CommState::work() {
 
 void CommState::run_now(Collective& what) {
   check_process();
+  CallTags::apply(&var_, what.record);
   {
     std::unique_lock lock(mutex_);
     if (closing_) throw CommError("the communicator is being destroyed");
@@ -367,9 +370,9 @@ void CommState::run_now(Collective& what) {
   backend_->run(what);
 }
 
-void CommState::wait() {
+void CommState::wait(std::source_location where) {
   check_process();
-  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"});
+  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"}, where);
   engine_->wait(var_);
   engine_->wait(outcome_);
 }

@@ -9,6 +9,7 @@
 
 #include <heddle/stream_ops.h>
 
+#include "communicator/call_tags.h"
 #include "communicator/comm_state.h"
 #include "device/stream_calls.h"
 
@@ -66,6 +67,7 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   check_process();
   auto call = std::make_shared<DeviceCall>();
   call->what = std::move(what);
+  CallTags::apply(&var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   Access access = access_of(call->what, in, out);

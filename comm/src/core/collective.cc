@@ -1,6 +1,7 @@
 #include "core/collective.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 
@@ -26,6 +27,16 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9ull;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebull;
   return hash ^ (hash >> 31);
+}
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = text.size();
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), sizeof hash))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
+    hash = mix(hash, word);
+  }
+  return hash;
 }
 
 }  // namespace
@@ -64,6 +75,28 @@ void CallRecord::seal() {
   hash = mix(hash, what | reduction << 8 | static_cast<std::uint64_t>(dtype) << 16 |
                        static_cast<std::uint64_t>(algorithm) << 24 | peer << 32);
   agreement = mix(hash, kind == Kind::all_to_all ? 0 : count);
+  if (tag_at) agreement = mix(agreement, hash_of(tag()));
+}
+
+// A part of a text says nothing of the rest: the hash of all of it does.
+void CallRecord::set_tag(std::string_view text) {
+  constexpr std::size_t kDigits = 8;
+  char cut[kTag + 1];
+  if (text.size() > kTag) {
+    std::memcpy(cut, text.data(), kTag - kDigits - 1);
+    std::snprintf(cut + kTag - kDigits - 1, kDigits + 2, "#%08x", static_cast<unsigned>(hash_of(text)));
+    text = {cut, kTag};
+  }
+  const std::size_t length = ::strnlen(site, kSite), kept = std::min(length, kSite - 1 - text.size());
+  std::memmove(site, site + length - kept, kept);
+  std::memset(site + kept, 0, sizeof site - kept);
+  std::memcpy(site + kept + 1, text.data(), text.size());
+  tag_at = static_cast<std::uint8_t>(kept + 1);
+}
+
+std::string_view CallRecord::tag() const {
+  if (tag_at == 0 || tag_at > kSite) return {};
+  return {site + tag_at, ::strnlen(site + tag_at, kSite - tag_at)};
 }
 
 void CallRecord::seal(std::span<const CallRecord> members) {
@@ -71,11 +104,20 @@ void CallRecord::seal(std::span<const CallRecord> members) {
   for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
 }
 
+// The end of the path: what tells files apart, in few bytes.
+void CallRecord::set_site(const std::source_location& where, std::string_view before) {
+  const std::string_view file = where.file_name();
+  const std::size_t kept = std::min(file.size(), kSite - before.size());
+  std::memcpy(site, before.data(), before.size());
+  std::memcpy(site + before.size(), file.data() + file.size() - kept, kept);
+  line = where.line();
+}
+
 bool CallRecord::valid() const {
   return magic == kMagic && version == kVersion && static_cast<std::size_t>(kind) < kKinds.size() &&
          static_cast<std::size_t>(op) <= static_cast<std::size_t>(ReduceOp::avg) &&
          static_cast<std::size_t>(dtype) < std::size(kAllDTypes) &&
-         static_cast<std::size_t>(algorithm) < kAlgorithms.size() && failed <= 1 &&
+         static_cast<std::size_t>(algorithm) < kAlgorithms.size() && failed <= 1 && tag_at <= kSite &&
          std::memchr(site, '\0', sizeof site) != nullptr;
 }
 
@@ -90,6 +132,7 @@ std::string CallRecord::to_string() const {
   if (!pair && root >= 0) text += " root " + std::to_string(root);
   if (algorithm != Algorithm::automatic) text += std::string(" by ") + name_of(algorithm);
   if (on_device) text += " on its device";
+  if (tag_at) text += " (" + std::string(tag()) + ")";
   if (line) text += " at " + std::string(site) + ":" + std::to_string(line);
   return text;
 }

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -46,7 +48,8 @@ Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgume
 struct alignas(64) CallRecord {
   static constexpr std::uint32_t kMagic = 0x4c444548;  // "HEDL"
   static constexpr std::uint8_t kVersion = 1;
-  static constexpr std::size_t kSite = 62;
+  static constexpr std::size_t kSite = 61;
+  static constexpr std::size_t kTag = 48;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -65,13 +68,19 @@ struct alignas(64) CallRecord {
   std::uint8_t ahead = 0;   // so many of the calls behind it are there, and may go as one: fusion.h
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
-  char site[kSite + 1] = {};     // the end of the file's name, or why `failed`
+  char site[kSite + 1] = {};     // the end of the file's name, a NUL, the tag if there is one
+  std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
   std::uint8_t on_device = 0;    // not over the network, but by a device: see stream_calls.h
   std::uint64_t history = 0;     // with on_device: a hash of all such calls up to this one
 
+  // A text on which ranks have to agree: see call_tag.h. The site, set before, is cut to make room.
+  void set_tag(std::string_view text);
+  std::string_view tag() const;
+
   void seal();                                     // sets agreement
   void seal(std::span<const CallRecord> members);  // of calls that go as one
-  bool valid() const;                              // magic, version, kinds in range, text terminated
+  void set_site(const std::source_location& where, std::string_view before = {});
+  bool valid() const;  // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
   std::string to_string() const;
 };

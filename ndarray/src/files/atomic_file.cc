@@ -2,26 +2,102 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <heddle/error.h>
 
+#include "files/crc32.h"
+
 namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Temporary files are PATH.tmp-HOST-PID-COUNT, and locked while their process lives. A process id alone does not tell
+// whether a writer lives: ids are used again, and those of another container or host mean nothing here.
+std::string temporary_prefix(const std::string& path) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08x", ndarray_detail::crc32(host, std::strlen(host)));
+  return path + ".tmp-" + digits + "-";
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// PID-COUNT.
+bool ends_like_temporary(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  return dash != std::string_view::npos && is_number(text.substr(0, dash)) &&
+         is_number(text.substr(dash + 1));
+}
+
+// Removes it if it is this user's and no process holds its lock.
+void remove_if_abandoned(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat opened {
+  }, named{};
+  const bool ours = ::fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == ::geteuid();
+  // The name may stand for another file by the time that the lock is there.
+  if (ours && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+      named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
+    ::unlink(path.c_str());
+  ::close(file);
+}
+
+// Those of writers of `path` on this host that were killed. What cannot be read is left.
+void remove_abandoned(const std::string& path, const std::string& prefix) {
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string begin = fs::path(prefix).filename().string();
+  std::error_code error;
+  fs::directory_iterator entries(parent.empty() ? "." : parent, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(begin) && ends_like_temporary(std::string_view(name).substr(begin.size())))
+      remove_if_abandoned((parent / name).string());
+  }
+}
+
+// A new file, locked where the file system has locks; -1 with errno if there can be none.
+int create_temporary(const std::string& prefix, std::string& name) {
+  static std::atomic<unsigned> count{0};
+  while (true) {
+    name = prefix + std::to_string(::getpid()) + "-" + std::to_string(count++);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST) continue;  // of a writer in another container
+    if (file < 0) return -1;
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+    // Somebody may have taken it for abandoned before it was locked.
+    struct stat status {};
+    const bool lost = locked ? ::fstat(file, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
+    if (!lost) return file;
+    ::close(file);
+  }
+}
+
+}  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
-  static std::atomic<unsigned> count{0};
-  temporary_ = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const std::string prefix = temporary_prefix(path);
+  remove_abandoned(path, prefix);
+  file_ = create_temporary(prefix, temporary_);
   if (file_ < 0) fail("cannot be written");
 }
 
 AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
-  ::close(file_);
   ::unlink(temporary_.c_str());
+  ::close(file_);
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {

@@ -7,7 +7,8 @@
 namespace heddle {
 
 // Writes to a temporary file in the same directory; commit() renames it to `path`, durable_commit() makes
-// sure first that a power failure cannot take it away. Without either nothing is left behind. Throws Error with the path and the system's words.
+// sure first that a power failure cannot take it away. Without either nothing is left behind; what a killed process has left
+// is removed by the next AtomicFile of that path on that host. Throws Error with the path and the system's words.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

@@ -27,22 +27,27 @@ class Optimizer {
   const std::string& name() const { return name_; }
   const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
 
+  // Throws the InvalidArgument that update() would throw for a gradient like the weight, and pushes nothing.
+  void check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const;
+
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
-  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {});
+  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
+              Where where = Where::current());
 
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
   // count, so the state is that of the last update that worked. Clear the weights' errors as well.
-  void clear_errors();
+  void clear_errors(Where where = Where::current());
 
   // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument before
   // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
   // than the weight's.
   using Weights = std::map<std::int64_t, NDArray>;
-  void set_state(const std::map<std::string, NDArray>& state);
-  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights);
+  void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
+  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
+                 Where where = Where::current());
 
  protected:
   struct Slot {
@@ -56,7 +61,9 @@ class Optimizer {
                            double grad_scale) const = 0;
 
  private:
-  void set_state(const std::map<std::string, NDArray>& state, const Weights* weights);
+  void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
+  void check_options(const UpdateOptions& options) const;
+  void check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const;
   Slot& slot_of(std::int64_t key, const NDArray& weight);
   std::string name_;
   OptimizerParams params_;

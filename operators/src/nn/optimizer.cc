@@ -157,7 +157,20 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
   return slot;
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+void Optimizer::check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const {
+  check_like_weight(key, weight, weight);
+  check_options(options);
+}
+
+void Optimizer::check_options(const UpdateOptions& options) const {
+  check_range(name_, "lr", options.lr.value_or(param("lr")));
+  if (!std::isfinite(options.grad_scale)) {
+    throw InvalidArgument("optimizer " + name_ + ": grad_scale must be finite, not " +
+                          std::to_string(options.grad_scale));
+  }
+}
+
+void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const {
   std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
   if (!weight.defined() || !grad.defined()) throw InvalidArgument(who + ": weight or gradient is undefined");
   if (is_half(weight.dtype())) {
@@ -170,8 +183,14 @@ void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& g
                           grad.shape().to_string() + "; both must be f32 or both f64, of one shape");
   }
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
-  double lr = options.lr.value_or(param("lr"));
-  check_range(name_, "lr", lr);
+}
+
+void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
+                       Where where) {
+  const CallSite site(where);
+  check_like_weight(key, weight, grad);
+  check_options(options);
+  const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
   push_update(weight.detach(), grad.detach().contiguous(), slot, lr, options.grad_scale);
 }
@@ -187,14 +206,15 @@ std::map<std::string, NDArray> Optimizer::state() const {
   return all;
 }
 
-void Optimizer::clear_errors() {
+void Optimizer::clear_errors(Where where) {
+  const CallSite site(where);
   for (auto& [key, slot] : slots_) {
-    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
-    slot.updates.engine().clear_error(slot.updates.var());
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var(), CallSite::current());
+    slot.updates.engine().clear_error(slot.updates.var(), CallSite::current());
   }
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
+void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
   const std::string who = "optimizer " + name_ + ": ";
   std::map<std::int64_t, Slot> slots;
   const std::vector<std::string> names = state_names();
@@ -229,10 +249,14 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Wei
   slots_ = std::move(slots);
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state) { set_state(state, nullptr); }
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  replace_state(state, nullptr);
+}
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights) {
-  set_state(state, &weights);
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights, Where where) {
+  const CallSite site(where);
+  replace_state(state, &weights);
 }
 
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {

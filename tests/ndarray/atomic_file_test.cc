@@ -1,0 +1,172 @@
+// Files that are written at once or not at all, when their writers are killed.
+#include <algorithm>
+#include <csignal>
+#include <files.h>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/default_engine.h>
+#include <heddle/engine.h>
+#include <heddle/npy.h>
+#include <heddle/safetensors.h>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+constexpr rlim_t kMost = 4096;  // bytes that a child may write to a file
+
+// A child that runs save(), and stops in the write that goes beyond kMost bytes.
+pid_t stopped_child(const std::function<void()>& save) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, [](int) { raise(SIGSTOP); });
+    const rlimit limit{kMost, kMost};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    save();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, WUNTRACED) == child);
+  REQUIRE(WIFSTOPPED(status));
+  return child;
+}
+
+void end(pid_t child) {
+  kill(child, SIGKILL);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+}
+
+std::vector<std::string> names_in(const TemporaryDirectory& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+void save_text(const std::string& path, std::size_t length) {
+  save_safetensors(path, {.arrays = {}, .metadata = {{"text", std::string(length, 'x')}}});
+}
+
+// The name, but for path, host and process, of what a killed save has left there.
+std::string leave_one(const TemporaryDirectory& directory, const std::string& name) {
+  const Names before = names_in(directory);
+  end(stopped_child([&] { save_text(directory.file(name), 2 * kMost); }));
+  for (const std::string& left : names_in(directory)) {
+    if (std::find(before.begin(), before.end(), left) == before.end()) return left;
+  }
+  FAIL("a killed save has left nothing");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what a save that was killed has left is removed by the next save to that name, and not before it is "
+    "dead") {
+  const std::function<void(const std::string&, std::int64_t)> saves[] = {
+      [](const std::string& path, std::int64_t count) { save_text(path, static_cast<std::size_t>(count)); },
+      [](const std::string& path, std::int64_t count) {
+        Engine engine({.scheduler = Scheduler::naive});
+        const EngineScope scope(engine);
+        save_safetensors(path, {.arrays = {{"ones", ones({count})}}, .metadata = {}});
+      },
+      [](const std::string& path, std::int64_t count) {
+        Engine engine({.scheduler = Scheduler::naive});
+        const EngineScope scope(engine);
+        save_npy(path, ones({count}));
+      }};
+  for (const auto& save : saves) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.file("state");
+    const pid_t child = stopped_child([&] { save(path, 2 * kMost); });
+    const Names midway = names_in(directory);
+    REQUIRE(midway.size() == 1);
+    CHECK(midway[0].starts_with("state.tmp-"));
+    CHECK(std::filesystem::file_size(directory.path / midway[0]) == kMost);
+
+    save(path, 1);  // the other one lives
+    CHECK(names_in(directory) == Names{"state", midway[0]});
+    end(child);
+    save(directory.file("other"), 1);
+    CHECK(names_in(directory) == Names{"other", "state", midway[0]});
+    save(path, 2);
+    CHECK(names_in(directory) == Names{"other", "state"});
+  }
+}
+
+TEST_CASE("what is not left by a killed save of this name, user and host stays") {
+  const TemporaryDirectory directory;
+  const std::string left = leave_one(directory, "state");
+  const std::string ours = left.substr(0, left.find('-', left.find(".tmp-") + 5) + 1);  // state.tmp-HOST-
+  Names kept = {"state", "state2.tmp-00000000-7-0", "state.tmp-00000000-7-0", "state.tmp-7-0"};
+  for (const std::string end : {"7", "7-", "-7", "7-0-1", "7-x", "x-0", ""}) kept.push_back(ours + end);
+  for (const std::string& name : kept) write_file(directory.file(name), "mine");
+  std::filesystem::create_directory(directory.path / (ours + "8-0"));
+  std::filesystem::create_symlink("state2.tmp-00000000-7-0", directory.path / (ours + "8-1"));
+  REQUIRE(mkfifo(directory.file(ours + "8-2").c_str(), 0600) == 0);
+  for (int i = 0; i < 3; ++i) kept.push_back(ours + "8-" + std::to_string(i));
+  if (geteuid() == 0) {
+    const std::string others = ours + "9-0";
+    write_file(directory.file(others), "theirs");
+    REQUIRE(chown(directory.file(others).c_str(), 1, 1) == 0);
+    kept.push_back(others);
+  }
+  // Of a process that is dead, though another one, this one, has its number now.
+  write_file(directory.file(ours + std::to_string(getpid()) + "-4000000000"), "stale");
+  save_text(directory.file("state"), 1);
+  std::sort(kept.begin(), kept.end());
+  CHECK(names_in(directory) == kept);
+}
+
+TEST_CASE("names that are taken do not hinder a save: in containers process numbers repeat themselves") {
+  const TemporaryDirectory directory;
+  const std::string left = leave_one(directory, "state");
+  const std::string ours =
+      left.substr(0, left.find('-', left.find(".tmp-") + 5) + 1) + std::to_string(getpid());
+  for (int i = 0; i < 1000; ++i)
+    std::filesystem::create_directory(directory.path / (ours + "-" + std::to_string(i)));
+  for (int i = 0; i < 3; ++i) save_text(directory.file("state"), 1);
+  CHECK(load_safetensors_metadata(directory.file("state")).at("text") == "x");
+}
+
+TEST_CASE("savers of one name at the same time remove nothing of each other") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("state");
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int failures = 0;
+      for (int round = 0; round < 50; ++round) {
+        try {
+          save_text(path, 10);
+        } catch (...) {
+          ++failures;
+        }
+      }
+      _exit(failures);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  CHECK(names_in(directory) == Names{"state"});
+}
