@@ -43,29 +43,29 @@ struct RanksOptions {
 // reduced.
 class InStepStore final : public KVStore {
  public:
-  using KVStore::pull, KVStore::push;
   explicit InStepStore(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
   std::string type() const override { return "in-step"; }
   int rank() const override { return ranks_->rank(); }
   int workers() const override { return ranks_->size(); }
-  void init(Key key, const NDArray& value) override { own_->init(key, value); }
-  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override {
+  std::map<std::string, NDArray> optimizer_state() const override { return own_->optimizer_state(); }
+
+ private:
+  void do_init(Key key, const NDArray& value) override { own_->init(key, value); }
+  void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override {
     if (key == 0) ranks_->all_reduce(values[0]);
     own_->push(key, values, options);
   }
-  void pull(Key key, std::span<const NDArray> out) override { own_->pull(key, out); }
-  void assign(Key key, const NDArray& value) override { own_->assign(key, value); }
-  void set_optimizer(const std::string& name, const OptimizerParams& params) override {
+  void do_pull(Key key, std::span<const NDArray> out) override { own_->pull(key, out); }
+  void do_assign(Key key, const NDArray& value) override { own_->assign(key, value); }
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override {
     own_->set_optimizer(name, params);
   }
-  std::map<std::string, NDArray> optimizer_state() const override { return own_->optimizer_state(); }
-  void set_optimizer_state(const std::map<std::string, NDArray>& state) override {
+  void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override {
     own_->set_optimizer_state(state);
   }
-  void clear_errors() override { own_->clear_errors(); }
-  void barrier() override { ranks_->barrier(); }
+  void do_clear_errors() override { own_->clear_errors(); }
+  void do_barrier() override { ranks_->barrier(); }
 
- private:
   const std::shared_ptr<Communicator> ranks_;
   const std::unique_ptr<KVStore> own_ = KVStore::create("local");
 };

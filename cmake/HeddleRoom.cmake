@@ -4,6 +4,12 @@ target_compile_features(heddle_flags INTERFACE cxx_std_20)
 target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
 # false alarms of GCC 12 on std::string (bug 105651)
 target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
+# compiler, and what a compiler cache with a base directory makes of them.
+file(RELATIVE_PATH heddle_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/)
+foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build})
+  target_compile_options(heddle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${prefix}=>)
+endforeach()
 if(HEDDLE_SANITIZE)
   # frame pointers make the reports readable
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all

@@ -47,7 +47,7 @@ void AllReduceStore::check_agreement() const {
   }
 }
 
-void AllReduceStore::init(Key key, const NDArray& value) {
+void AllReduceStore::do_init(Key key, const NDArray& value) {
   finish_all();
   local_.init(key, value);
   const NDArray& stored = local_.at("init", key);
@@ -100,14 +100,14 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
   return bucket.data.slice(0, {bucket.used, bucket.used + value.size()});
 }
 
-void AllReduceStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+void AllReduceStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = local_.checked("push", key, values);
   const NDArray sum = push_sum(values, value.device());
   if (goes_alone(value)) return push_alone(key, sum, options);
   const NDArray room = room_for(value);
   room.assign(sum.contiguous().view_as({sum.size()}));
   Bucket& bucket = buckets_[current_];
-  bucket.entries.push_back({key, value.shape(), bucket.used, options});
+  bucket.entries.push_back({key, value.shape(), bucket.used, options, CallSite::current()});
   bucket.used += value.size();
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
@@ -131,6 +131,7 @@ void AllReduceStore::reduce() {
   reduce_data(bucket);
   for (const Entry& entry : bucket.entries) {
     const NDArray sum = bucket.data.slice(0, {entry.offset, entry.offset + element_count(entry.shape)});
+    const CallSite site = CallSite::on_behalf_of(entry.where);
     local_.push(entry.key, sum.view_as(entry.shape), entry.options);
   }
   bucket.entries.clear();
@@ -142,39 +143,39 @@ void AllReduceStore::finish_all() {
   current_ = 0;
 }
 
-void AllReduceStore::pull(Key key, std::span<const NDArray> out) {
+void AllReduceStore::do_pull(Key key, std::span<const NDArray> out) {
   finish_all();
   local_.pull(key, out);
 }
 
-void AllReduceStore::assign(Key key, const NDArray& value) {
+void AllReduceStore::do_assign(Key key, const NDArray& value) {
   finish_all();
   local_.assign(key, value);
 }
 
-void AllReduceStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
   finish_all();
   local_.set_optimizer(name, params);
 }
 
-void AllReduceStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+void AllReduceStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
   finish_all();
   local_.set_optimizer_state(state);
 }
 
-void AllReduceStore::clear_errors() {
+void AllReduceStore::do_clear_errors() {
   finish_all();
   for (const auto* all : {&lent_, &copies_}) {
-    for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var());
+    for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var(), CallSite::current());
   }
   for (const Bucket& bucket : buckets_) {
-    bucket.data.engine().clear_error(bucket.data.var());
+    bucket.data.engine().clear_error(bucket.data.var(), CallSite::current());
     if (bucket.compressed) bucket.compressed->clear_errors();
   }
   local_.clear_errors();
 }
 
-void AllReduceStore::barrier() {
+void AllReduceStore::do_barrier() {
   finish_all();
   ranks_->barrier();
 }

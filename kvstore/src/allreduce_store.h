@@ -27,18 +27,16 @@ class AllReduceStore final : public KVStore {
   std::string type() const override { return "allreduce"; }
   int rank() const override { return ranks_->rank(); }
   int workers() const override { return ranks_->size(); }
-  void init(Key key, const NDArray& value) override;
-  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
-  void pull(Key key, std::span<const NDArray> out) override;
-  void assign(Key key, const NDArray& value) override;
-  void set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_init(Key key, const NDArray& value) override;
+  void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
+  void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_assign(Key key, const NDArray& value) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
-  void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
-  void clear_errors() override;
+  void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  void do_clear_errors() override;
   NDArray gradient_memory(Key key) override;
-  void barrier() override;
-  using KVStore::pull;
-  using KVStore::push;
+  void do_barrier() override;
 
  private:
   struct Entry {
@@ -46,6 +44,7 @@ class AllReduceStore final : public KVStore {
     Shape shape;
     std::int64_t offset;  // elements
     UpdateOptions options;
+    Where where;  // of the push
   };
   // With compression: what the residuals are those of.
   using Layout = std::vector<std::pair<Key, std::int64_t>>;

@@ -88,7 +88,8 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
   Safetensors content;
   content.metadata[kFormat] = kFormatName;
   for (const auto& [name, value] : checkpoint.parameters) {
@@ -109,7 +110,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   save_safetensors(path, content, {.checksums = true});
 }
 
-void load_checkpoint(const std::string& path, Checkpoint& checkpoint) {
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
   Reader reader(path);
   std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);
   std::map<std::string, Generator> generators;

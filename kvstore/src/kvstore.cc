@@ -14,14 +14,15 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<KVStore> KVStore::create(const std::string& type) {
+std::unique_ptr<KVStore> KVStore::create(const std::string& type, Where where) {
   if (type == "local") return std::make_unique<LocalStore>();
-  if (type == "allreduce") return create(type, Communicator::create());
+  if (type == "allreduce") return create(type, Communicator::create(), {}, where);
   no_such_type(type);
 }
 
 std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_ptr<Communicator> ranks,
-                                         const KVStoreOptions& options) {
+                                         const KVStoreOptions& options, Where where) {
+  const CallSite site(where);
   if (type != "allreduce") {
     if (type == "local") throw InvalidArgument("KVStore::create: a local store has no communicator");
     no_such_type(type);
@@ -30,29 +31,70 @@ std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_pt
   return std::make_unique<AllReduceStore>(std::move(ranks), options);
 }
 
+void KVStore::init(Key key, const NDArray& value, Where where) {
+  const CallSite site(where);
+  do_init(key, value);
+}
+
+void KVStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options, Where where) {
+  const CallSite site(where);
+  do_push(key, values, options);
+}
+
+void KVStore::pull(Key key, std::span<const NDArray> out, Where where) {
+  const CallSite site(where);
+  do_pull(key, out);
+}
+
+void KVStore::assign(Key key, const NDArray& value, Where where) {
+  const CallSite site(where);
+  do_assign(key, value);
+}
+
+void KVStore::set_optimizer(const std::string& name, const OptimizerParams& params, Where where) {
+  const CallSite site(where);
+  do_set_optimizer(name, params);
+}
+
+void KVStore::set_optimizer_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  do_set_optimizer_state(state);
+}
+
+void KVStore::clear_errors(Where where) {
+  const CallSite site(where);
+  do_clear_errors();
+}
+
+void KVStore::barrier(Where where) {
+  const CallSite site(where);
+  do_barrier();
+}
+
 void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
-                        const UpdateOptions& options) {
-  push(key, values, options);
-  pull(key, out);
+                        const UpdateOptions& options, Where where) {
+  push(key, values, options, where);
+  pull(key, out, where);
 }
 
-void KVStore::broadcast(Key key, const NDArray& value, std::span<const NDArray> out) {
-  init(key, value);
-  pull(key, out);
+void KVStore::broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where) {
+  init(key, value, where);
+  pull(key, out, where);
 }
 
-void KVStore::push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options) {
-  push(key, std::span(values.begin(), values.size()), options);
+void KVStore::push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options,
+                   Where where) {
+  push(key, std::span(values.begin(), values.size()), options, where);
 }
 
-void KVStore::push(Key key, const NDArray& value, const UpdateOptions& options) {
-  push(key, std::span(&value, 1), options);
+void KVStore::push(Key key, const NDArray& value, const UpdateOptions& options, Where where) {
+  push(key, std::span(&value, 1), options, where);
 }
 
-void KVStore::pull(Key key, std::initializer_list<NDArray> out) {
-  pull(key, std::span(out.begin(), out.size()));
+void KVStore::pull(Key key, std::initializer_list<NDArray> out, Where where) {
+  pull(key, std::span(out.begin(), out.size()), where);
 }
 
-void KVStore::pull(Key key, const NDArray& out) { pull(key, std::span(&out, 1)); }
+void KVStore::pull(Key key, const NDArray& out, Where where) { pull(key, std::span(&out, 1), where); }
 
 }  // namespace heddle

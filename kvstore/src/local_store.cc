@@ -45,7 +45,8 @@ NDArray push_sum(std::span<const NDArray> values, Device device) {
   NDArray sum(values[0].shape(), wide, device);
   Access access = array_access("kvstore_sum", terms, {&sum, 1});
   sum.engine().push(
-      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access);
+      [terms, sum] { visit_number(sum.dtype(), [&]<class T>() { sum_arrays<T>(terms, sum); }); }, access,
+      CallSite::current());
   return wide == dtype ? sum : sum.astype(dtype);
 }
 
@@ -67,14 +68,14 @@ const NDArray& LocalStore::checked(const char* call, Key key, std::span<const ND
   return value;
 }
 
-void LocalStore::init(Key key, const NDArray& value) {
+void LocalStore::do_init(Key key, const NDArray& value) {
   const std::string who = who_says("init", key);
   if (!value.defined()) throw InvalidArgument(who + "the value is undefined");
   if (values_.contains(key)) throw InvalidArgument(who + "the key exists already");
   values_[key] = value.detach().copy();
 }
 
-void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = checked("push", key, values);
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
@@ -84,19 +85,19 @@ void LocalStore::push(Key key, std::span<const NDArray> values, const UpdateOpti
   }
 }
 
-void LocalStore::pull(Key key, std::span<const NDArray> out) {
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) {
   const NDArray& value = checked("pull", key, out);
   for (const NDArray& array : out) {
     array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
   }
 }
 
-void LocalStore::assign(Key key, const NDArray& value) {
+void LocalStore::do_assign(Key key, const NDArray& value) {
   const NDArray& here = checked("assign", key, {&value, 1});
   here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
 }
 
-void LocalStore::set_optimizer(const std::string& name, const OptimizerParams& params) {
+void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
   optimizer_ = create_optimizer(name, params);
 }
 
@@ -104,13 +105,13 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::map<std::string, NDArray>{};
 }
 
-void LocalStore::set_optimizer_state(const std::map<std::string, NDArray>& state) {
+void LocalStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
   optimizer_->set_state(state, values_);
 }
 
-void LocalStore::clear_errors() {
-  for (const auto& [key, value] : values_) value.engine().clear_error(value.var());
+void LocalStore::do_clear_errors() {
+  for (const auto& [key, value] : values_) value.engine().clear_error(value.var(), CallSite::current());
   if (optimizer_) optimizer_->clear_errors();
 }
 

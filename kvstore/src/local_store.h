@@ -7,19 +7,17 @@ namespace heddle {
 
 class LocalStore : public KVStore {
  public:
-  using KVStore::pull;
-  using KVStore::push;
   std::string type() const override { return "local"; }
-  void init(Key key, const NDArray& value) override;
-  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
-  void pull(Key key, std::span<const NDArray> out) override;
-  void assign(Key key, const NDArray& value) override;
-  void set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_init(Key key, const NDArray& value) override;
+  void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
+  void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_assign(Key key, const NDArray& value) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override;
-  void set_optimizer_state(const std::map<std::string, NDArray>& state) override;
-  void clear_errors() override;
+  void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  void do_clear_errors() override;
   // One process has one order of pushes, so there is nobody to wait for.
-  void barrier() override {}
+  void do_barrier() override {}
 
   // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
   const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;

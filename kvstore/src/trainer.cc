@@ -12,11 +12,12 @@ const std::string kOptimizer = "optimizer.";
 
 }  // namespace
 
-Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options)
-    : Trainer(std::vector<std::vector<Parameter>>{std::move(parameters)}, std::move(options)) {}
+Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options, Where where)
+    : Trainer(std::vector<std::vector<Parameter>>{std::move(parameters)}, std::move(options), where) {}
 
-Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options)
+Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options, Where where)
     : replicas_(std::move(replicas)), options_(std::move(options)) {
+  const CallSite site(where);
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
   if (!options_.schedule) {
@@ -118,7 +119,8 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
-void Trainer::step(double grad_scale) {
+void Trainer::step(double grad_scale, Where where) {
+  const CallSite site(where);
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
   std::vector<std::vector<NDArray>> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
@@ -144,11 +146,12 @@ std::int64_t Trainer::updates() const {
   return most;
 }
 
-void Trainer::clear_errors() {
+void Trainer::clear_errors(Where where) {
+  const CallSite site(where);
   for (const auto& replica : replicas_) {
     for (const Parameter& parameter : replica) {
       clear_grad(parameter.value);
-      parameter.value.engine().clear_error(parameter.value.var());
+      parameter.value.engine().clear_error(parameter.value.var(), CallSite::current());
     }
   }
   options_.store->clear_errors();
@@ -176,7 +179,8 @@ void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, st
   }
 }
 
-void Trainer::set_state(const std::map<std::string, NDArray>& state) {
+void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
   auto steps = state.find(kSteps);
   if (steps == state.end()) throw InvalidArgument("Trainer::set_state: 'steps' is missing");
   std::map<std::string, NDArray> optimizer;

@@ -19,8 +19,8 @@ NDArray values(Shape shape, double low, double high, std::uint64_t seed) {
   return Generator(seed).uniform(shape, low, high, DType::f64);
 }
 
-using Unary = NDArray (*)(const NDArray&);
-using Binary = NDArray (*)(const Operand&, const Operand&);
+using Unary = NDArray (*)(const NDArray&, Where);
+using Binary = NDArray (*)(const Operand&, const Operand&, Where);
 
 const std::vector<std::pair<Shape, Shape>> kBroadcasts = {
     {{}, {}},      {{5}, {}}, {{3, 4}, {3, 4}}, {{4}, {3, 4}}, {{3, 1}, {1, 4}}, {{2, 3, 2, 2}, {3, 1, 1}},
@@ -32,9 +32,10 @@ const std::vector<std::pair<Shape, Shape>> kBroadcasts = {
 TEST_CASE("gradients of unary operators") {
   const std::vector<Unary> smooth = {negative, square, exp, tanh, sigmoid};
   for (const Shape& shape : {Shape{}, Shape{3, 4}, Shape{0, 2}}) {
-    for (Unary f : smooth) check_gradients([f](const auto& x) { return f(x[0]); }, {values(shape, -2, 2, 1)});
+    for (Unary f : smooth)
+      check_gradients([f](const auto& x) { return f(x[0], Where::current()); }, {values(shape, -2, 2, 1)});
     for (Unary f : {Unary(log), Unary(sqrt)}) {
-      check_gradients([f](const auto& x) { return f(x[0]); }, {values(shape, 0.3, 3, 2)});
+      check_gradients([f](const auto& x) { return f(x[0], Where::current()); }, {values(shape, 0.3, 3, 2)});
     }
   }
   const NDArray off_zero = array<double>({-2, -0.5, 0.25, 3}, {2, 2});
@@ -62,7 +63,7 @@ TEST_CASE("gradients of binary operators, broadcast") {
   for (const auto& [a, b] : kBroadcasts) {
     for (Binary f : {Binary(add), Binary(subtract), Binary(multiply), Binary(divide), Binary(power),
                      Binary(maximum), Binary(minimum)}) {
-      check_gradients([f](const auto& x) { return f(x[0], x[1]); },
+      check_gradients([f](const auto& x) { return f(x[0], x[1], Where::current()); },
                       {values(a, 0.5, 2, 4), values(b, 0.5, 2, 5)});
     }
   }
@@ -73,8 +74,8 @@ TEST_CASE("gradients of one operand beside a number") {
   for (Binary f : {Binary(add), Binary(subtract), Binary(multiply), Binary(divide), Binary(power),
                    Binary(maximum), Binary(minimum)}) {
     for (double number : {1.25, 3.0}) {
-      check_gradients([=](const auto& in) { return f(in[0], number); }, {x});
-      check_gradients([=](const auto& in) { return f(number, in[0]); }, {x});
+      check_gradients([=](const auto& in) { return f(in[0], number, Where::current()); }, {x});
+      check_gradients([=](const auto& in) { return f(number, in[0], Where::current()); }, {x});
     }
   }
 }

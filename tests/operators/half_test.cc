@@ -47,11 +47,11 @@ NDArray wide(const NDArray& x) { return x.astype(DType::f32); }
 // A comparison's result, or a number's rounded to the half type.
 NDArray as_result(const NDArray& y, DType dtype) { return y.dtype() == DType::f32 ? y.astype(dtype) : y; }
 
-using Unary = std::function<NDArray(const NDArray&)>;
-using Binary = std::function<NDArray(const Operand&, const Operand&)>;
+using Unary = std::function<NDArray(const NDArray&, Where)>;
+using Binary = std::function<NDArray(const Operand&, const Operand&, Where)>;
 
 const std::vector<Unary> kUnary = {
-    negative, abs, square, relu, exp, log, sqrt, tanh, sigmoid, logical_not, [](const NDArray& x) {
+    negative, abs, square, relu, exp, log, sqrt, tanh, sigmoid, logical_not, [](const NDArray& x, Where) {
       return clip(x, -2, 2.5);
     }};
 const std::vector<Binary> kBinary = {add,   subtract,  multiply, divide,     power,   maximum,      minimum,
@@ -73,7 +73,8 @@ TEST_CASE("unary operators on every half are those on f32, rounded once") {
       CAPTURE(i);
       for (const NDArray& view :
            {x, x.permuted({1, 0}), x.slice(1, {.step = -3}), x[3].broadcast_view({5, 256})}) {
-        check_same(kUnary[i](view), as_result(kUnary[i](wide(view)), dtype));
+        check_same(kUnary[i](view, Where::current()),
+                   as_result(kUnary[i](wide(view), Where::current()), dtype));
       }
     }
   }
@@ -89,14 +90,19 @@ TEST_CASE("binary operators on halves are those on f32, rounded once: arrays, br
     for (std::size_t i = 0; i < kBinary.size(); ++i) {
       CAPTURE(i);
       for (const NDArray& b : {y, row, column, turned, x.slice(0, {.step = -1})}) {
-        check_same(kBinary[i](x, b), as_result(kBinary[i](wide(x), wide(b)), dtype));
-        check_same(kBinary[i](b, x), as_result(kBinary[i](wide(b), wide(x)), dtype));
+        check_same(kBinary[i](x, b, Where::current()),
+                   as_result(kBinary[i](wide(x), wide(b), Where::current()), dtype));
+        check_same(kBinary[i](b, x, Where::current()),
+                   as_result(kBinary[i](wide(b), wide(x), Where::current()), dtype));
       }
       const NDArray tenth = full({}, 0.1, dtype);  // a number takes the array's dtype first
-      check_same(kBinary[i](x, 0.1), as_result(kBinary[i](wide(x), wide(tenth)), dtype));
-      check_same(kBinary[i](3, x), as_result(kBinary[i](3, wide(x)), dtype));
+      check_same(kBinary[i](x, 0.1, Where::current()),
+                 as_result(kBinary[i](wide(x), wide(tenth), Where::current()), dtype));
+      check_same(kBinary[i](3, x, Where::current()),
+                 as_result(kBinary[i](3, wide(x), Where::current()), dtype));
       const NDArray scalars = full({}, 2.5, dtype);
-      check_same(kBinary[i](scalars, scalars), as_result(kBinary[i](wide(scalars), wide(scalars)), dtype));
+      check_same(kBinary[i](scalars, scalars, Where::current()),
+                 as_result(kBinary[i](wide(scalars), wide(scalars), Where::current()), dtype));
     }
   }
 }

@@ -7,25 +7,27 @@ namespace heddle::testing {
 
 namespace {
 
-using Unary = NDArray (*)(const NDArray&);
-using Binary = NDArray (*)(const Operand&, const Operand&);
-using Reduction = NDArray (*)(const NDArray&, Dims, bool);
+using Unary = NDArray (*)(const NDArray&, Where);
+using Binary = NDArray (*)(const Operand&, const Operand&, Where);
+using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
 
 Operator unary(Unary f) {
-  return [f](const Inputs& in, const Attributes&) { return f(in[0]); };
+  return [f](const Inputs& in, const Attributes&) { return f(in[0], Where::current()); };
 }
 
 // The other operand is the second input, or the number in real= or integer=.
 Operator binary(Binary f) {
   return [f](const Inputs& in, const Attributes& a) {
-    if (a.has("real")) return f(in[0], a.real("real"));
-    if (a.has("integer")) return f(in[0], a.integer("integer"));
-    return f(in[0], in[1]);
+    if (a.has("real")) return f(in[0], a.real("real"), Where::current());
+    if (a.has("integer")) return f(in[0], a.integer("integer"), Where::current());
+    return f(in[0], in[1], Where::current());
   };
 }
 
 Operator reduction(Reduction f) {
-  return [f](const Inputs& in, const Attributes& a) { return f(in[0], a.dims("axes"), a.flag("keepdims")); };
+  return [f](const Inputs& in, const Attributes& a) {
+    return f(in[0], a.dims("axes"), a.flag("keepdims"), Where::current());
+  };
 }
 
 int axis_of(const Attributes& a) { return static_cast<int>(a.integer("axis")); }

@@ -15,7 +15,7 @@ namespace {
 
 NDArray values(Shape shape) { return Generator(3).uniform(shape, -2, 2, DType::f64); }
 
-using Reduction = NDArray (*)(const NDArray&, Dims, bool);
+using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
 
 }  // namespace
 
@@ -23,12 +23,14 @@ TEST_CASE("gradients of reductions") {
   for (Reduction f : {Reduction(sum), Reduction(mean), Reduction(max), Reduction(min)}) {
     for (bool keepdims : {false, true}) {
       for (const Dims& axes : {Dims{}, Dims{0}, Dims{1}, Dims{-1}, Dims{0, 2}, Dims{2, 0, 1}}) {
-        check_gradients([=](const auto& x) { return f(x[0], axes, keepdims); }, {values({2, 3, 4})});
+        check_gradients([=](const auto& x) { return f(x[0], axes, keepdims, Where::current()); },
+                        {values({2, 3, 4})});
       }
     }
-    check_gradients([=](const auto& x) { return f(x[0], {}, false); }, {values({})});
-    check_gradients([=](const auto& x) { return f(transpose(x[0]), {1}, false); }, {values({3, 4})});
-    check_gradients([=](const auto& x) { return f(x[0], {1}, false); }, {values({0, 3})});
+    check_gradients([=](const auto& x) { return f(x[0], {}, false, Where::current()); }, {values({})});
+    check_gradients([=](const auto& x) { return f(transpose(x[0]), {1}, false, Where::current()); },
+                    {values({3, 4})});
+    check_gradients([=](const auto& x) { return f(x[0], {1}, false, Where::current()); }, {values({0, 3})});
   }
   check_gradients([](const auto& x) { return sum(x[0], {0}); }, {values({0, 3})});
 }

@@ -13,11 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <heddle/call_site.h>
 #include <heddle/comm_error.h>
 #include <heddle/launch_environment.h>
 #include <heddle/ndarray.h>
@@ -71,8 +71,6 @@ class Communicator {
   const Var& var() const;
   Engine& engine() const;
 
-  using Where = std::source_location;
-
   // out = op over the ranks' `in`, on all of them. One array: in place.
   void all_reduce(const NDArray& array, ReduceOp op = ReduceOp::sum, Where where = Where::current());
   void all_reduce(const NDArray& in, const NDArray& out, ReduceOp op = ReduceOp::sum,
@@ -96,7 +94,7 @@ class Communicator {
   void barrier(Where where = Where::current());
 
   // Blocks until all that was called here so far is done; rethrows what went wrong with a barrier or a send.
-  void wait();
+  void wait(Where where = Where::current());
 
   // Without the engine: on the calling thread, after what was called before, blocking. For C programs, and where
   // 0.3 us count. `data` holds count elements. Throws what the op would have failed with.
@@ -110,15 +108,16 @@ class Communicator {
   std::shared_ptr<Communicator> split(int colour, int key = 0, Where where = Where::current());
 
   // Fails what is called here and on all other ranks, now and later, with CommAborted. Any thread; returns at once.
-  void abort(const std::string& why);
+  void abort(const std::string& why, Where where = Where::current());
   // Collective over those still alive: a communicator of them, in the old order. Aborts this one. Blocks until all have
   // come, though more of them die meanwhile; throws CommError saying who has not within twice the timeout, and PeerLost
   // if the others have taken this rank for dead.
-  std::shared_ptr<Communicator> shrink();
+  std::shared_ptr<Communicator> shrink(Where where = Where::current());
   // Collective of this job's processes that live and of those started anew, which call create(): all meet where create()
   // met, as the ranks they were launched as, `size` in all (0: as many as last time). Aborts this communicator. Blocks
   // until all have come, for `patience` (0: the timeout); then CommError says who has not, and it may be called again.
-  std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds patience = {});
+  std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds patience = {},
+                                     Where where = Where::current());
 
   // The last 1,024 calls of each rank that can be seen from here, for people. Any thread, at any time.
   std::string flight_recorder() const;
@@ -126,7 +125,7 @@ class Communicator {
  private:
   Communicator(std::shared_ptr<comm_detail::CommState> state,
                std::shared_ptr<const comm_detail::Origin> origin);
-  void give_up(const char* call);
+  void give_up(const char* call, Where where);
   std::shared_ptr<comm_detail::CommState> state_;
   std::shared_ptr<const comm_detail::Origin> origin_;  // null: not of a whole job
 };

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,18 +54,22 @@ class CompressedReduce {
  public:
   // For arrays of `count` elements. Throws InvalidArgument if something is null or count negative.
   CompressedReduce(std::shared_ptr<Communicator> ranks, std::shared_ptr<const Codec> codec,
-                   std::int64_t count);
+                   std::int64_t count, Where where = Where::current());
 
   // Pushes ops; `array` (f32) becomes the sum. What was not finite leaves no residual. If the array or a rank has
   // failed, all ranks fail, the residuals keep their values, and this call and later ones fail until clear_errors.
-  void reduce(const NDArray& array, std::source_location where = std::source_location::current());
+  void reduce(const NDArray& array, Where where = Where::current());
 
   // Calls from now on begin with the residuals of the last one that did not fail. The array's own poison is its owner's.
-  void clear_errors();
+  void clear_errors(Where where = Where::current());
 
   // Copies of what this rank has not sent yet: of its arrays, and of the sums of its part. Block; rethrow.
-  std::vector<float> residual() const { return residual_.to_vector<float>(); }
-  std::vector<float> sum_residual() const { return sum_residual_.to_vector<float>(); }
+  std::vector<float> residual(Where where = Where::current()) const {
+    return residual_.to_vector<float>(where);
+  }
+  std::vector<float> sum_residual(Where where = Where::current()) const {
+    return sum_residual_.to_vector<float>(where);
+  }
 
   // What this rank sends to others in a call.
   std::size_t wire_bytes() const;

@@ -367,9 +367,9 @@ void CommState::run_now(Collective& what) {
   backend_->run(what);
 }
 
-void CommState::wait() {
+void CommState::wait(std::source_location where) {
   check_process();
-  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"});
+  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"}, where);
   engine_->wait(var_);
   engine_->wait(outcome_);
 }

@@ -40,7 +40,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   void push_on_device(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
   // On the calling thread, after all calls before; blocks and throws.
   void run_now(Collective& what);
-  void wait();
+  void wait(std::source_location where);
   bool in_child() const;  // of a fork of the process that made it
   // No more calls; those that are left are done when this returns, or fail: after options().timeout what is under way,
   // after twice that what still waits for its arrays, when they are there.

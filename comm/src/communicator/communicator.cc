@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -32,21 +31,16 @@ std::string describe(const NDArray& array) {
   throw InvalidArgument("Communicator::" + std::string(name_of(kind)) + ": " + problem);
 }
 
-// The end of the path: what tells files apart, in few bytes.
-void set_site(comm_detail::CallRecord& record, const std::source_location& where) {
-  const std::size_t length = std::strlen(where.file_name());
-  const std::size_t kept = std::min(length, comm_detail::CallRecord::kSite);
-  std::memcpy(record.site, where.file_name() + length - kept, kept);
-  record.line = where.line();
+std::string text_of(Where where) {
+  return std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
 
 // One call: what is asked for, checked before anything is pushed.
 class Request {
  public:
-  Request(comm_detail::CommState& state, Kind kind, const std::source_location& where)
-      : state_(state), kind_(kind), where_(where) {
+  Request(comm_detail::CommState& state, Kind kind, Where where) : site_(where), state_(state), kind_(kind) {
     what_.record.kind = kind;
-    set_site(what_.record, where);
+    what_.record.set_site(where_);
   }
 
   Collective& what() { return what_; }
@@ -121,9 +115,10 @@ class Request {
     array.detach().assign(copy);
   }
 
+  const CallSite site_;
   comm_detail::CommState& state_;
   const Kind kind_;
-  const std::source_location where_;
+  const Where where_ = CallSite::current();
   Collective what_;
 };
 
@@ -305,13 +300,14 @@ void Communicator::recv(const NDArray& array, int from, Where where) {
 }
 
 void Communicator::barrier(Where where) {
+  where = CallSite::current(where);
   Collective what;
   what.record.kind = Kind::barrier;
-  set_site(what.record, where);
+  what.record.set_site(where);
   state_->push(std::move(what), NDArray(), NDArray(), where);
 }
 
-void Communicator::wait() { state_->wait(); }
+void Communicator::wait(Where where) { state_->wait(CallSite::current(where)); }
 
 void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
   if (!data && count) refuse(Kind::all_reduce, "data is null");
@@ -323,7 +319,7 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
   what.record.op = op;
   what.record.dtype = dtype;
   what.record.count = count;
-  set_site(what.record, where);
+  what.record.set_site(CallSite::current(where));
   what.out = static_cast<std::byte*>(data);
   what.in = what.out;
   state_->run_now(what);
@@ -339,6 +335,7 @@ NDArray Communicator::shared_array(Shape shape, DType dtype) {
 }
 
 std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where where) {
+  where = CallSite::current(where);
   const std::vector<comm_detail::Member> members = comm_detail::members_of(*state_, colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
@@ -352,13 +349,14 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
       comm_detail::CommState::make(engine(), std::move(backend), state_->options()), nullptr));
 }
 
-void Communicator::abort(const std::string& why) {
-  state_->backend().abort("rank " + std::to_string(rank()) + " gave up: " + why);
+void Communicator::abort(const std::string& why, Where where) {
+  state_->backend().abort("rank " + std::to_string(rank()) + " gave up: " + why + " (abort at " +
+                          text_of(CallSite::current(where)) + ")");
 }
 
-std::shared_ptr<Communicator> Communicator::shrink() {
+std::shared_ptr<Communicator> Communicator::shrink(Where where) {
   comm_detail::Backend& old = state_->backend();
-  give_up("shrink");
+  give_up("shrink", where);
   comm_detail::Survivors& survivors = old.survivors();
   std::unique_ptr<comm_detail::Backend> made;
   survivors.make([&] {
@@ -369,7 +367,7 @@ std::shared_ptr<Communicator> Communicator::shrink() {
       new Communicator(comm_detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
 }
 
-std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience) {
+std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience, Where where) {
   if (!origin_) {
     throw InvalidArgument(
         "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
@@ -379,7 +377,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   origin->options.engine = &engine();
   join_job(origin->job, size);
   if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
-  give_up("grow");
+  give_up("grow", where);
   if (patience.count() == 0) patience = state_->options().timeout;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   std::string before;
@@ -400,10 +398,11 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
 }
 
 // Others may not have noticed yet that anything is wrong, and would wait here.
-void Communicator::give_up(const char* call) {
+void Communicator::give_up(const char* call, Where where) {
   if (state_->in_child())
     throw CommError("a communicator belongs to the process that made it, not to its child");
-  state_->backend().abort("rank " + std::to_string(rank()) + " called " + call);
+  state_->backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
+                          text_of(CallSite::current(where)));
 }
 
 std::string Communicator::flight_recorder() const { return state_->backend().flight_recorder(); }

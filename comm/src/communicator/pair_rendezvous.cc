@@ -1,7 +1,6 @@
 #include "communicator/pair_rendezvous.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 
 #include "core/failure.h"
@@ -19,8 +18,7 @@ Collective collective(Kind kind, DType dtype, std::size_t count, const std::sour
   what.record.kind = kind;
   what.record.dtype = dtype;
   what.record.count = count;
-  what.record.line = where.line();
-  std::strcpy(what.record.site, "split");
+  what.record.set_site(where, "split in ");
   return what;
 }
 

@@ -50,7 +50,7 @@ std::int64_t signed_of(std::size_t value) { return static_cast<std::int64_t>(val
 }  // namespace
 
 CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::shared_ptr<const Codec> codec,
-                                   std::int64_t count)
+                                   std::int64_t count, Where where)
     : ranks_(std::move(ranks)), codec_(std::move(codec)), count_(count) {
   if (!ranks_ || !codec_) throw InvalidArgument("CompressedReduce: the communicator or the codec is null");
   if (count_ < 0) throw InvalidArgument("CompressedReduce: count is " + std::to_string(count_));
@@ -62,6 +62,7 @@ CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::sha
   slot_ = codec_->encoded_bytes(static_cast<std::size_t>(part_));
   const std::int64_t begin = std::min(count_, ranks_->rank() * part_);
   const std::int64_t mine = std::min(part_, count_ - begin);
+  const CallSite site(where);
   const EngineScope scope(ranks_->engine());
   residual_ = zeros({count_});
   sum_residual_ = zeros({mine});
@@ -74,7 +75,8 @@ CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::sha
   all_ = NDArray(outgoing_.shape(), DType::u8);
 }
 
-void CompressedReduce::reduce(const NDArray& array, std::source_location where) {
+void CompressedReduce::reduce(const NDArray& array, Where where) {
+  const CallSite site(where);
   if (!array.defined() || array.dtype() != DType::f32 || array.size() != count_ || array.overlaps_itself()) {
     throw InvalidArgument(
         "CompressedReduce::reduce: the array is " +
@@ -145,8 +147,10 @@ void CompressedReduce::push_decode(const NDArray& array) const {
              });
 }
 
-void CompressedReduce::clear_errors() {
-  for (const NDArray& residual : {residual_, sum_residual_}) residual.engine().clear_error(residual.var());
+void CompressedReduce::clear_errors(Where where) {
+  const Where site = CallSite::current(where);
+  for (const NDArray& residual : {residual_, sum_residual_})
+    residual.engine().clear_error(residual.var(), site);
 }
 
 std::size_t CompressedReduce::wire_bytes() const {

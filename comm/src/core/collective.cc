@@ -71,6 +71,15 @@ void CallRecord::seal(std::span<const CallRecord> members) {
   for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
 }
 
+// The end of the path: what tells files apart, in few bytes.
+void CallRecord::set_site(const std::source_location& where, std::string_view before) {
+  const std::string_view file = where.file_name();
+  const std::size_t kept = std::min(file.size(), kSite - before.size());
+  std::memcpy(site, before.data(), before.size());
+  std::memcpy(site + before.size(), file.data() + file.size() - kept, kept);
+  line = where.line();
+}
+
 bool CallRecord::valid() const {
   return magic == kMagic && version == kVersion && static_cast<std::size_t>(kind) < kKinds.size() &&
          static_cast<std::size_t>(op) <= static_cast<std::size_t>(ReduceOp::avg) &&

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -71,7 +73,8 @@ struct alignas(64) CallRecord {
 
   void seal();                                     // sets agreement
   void seal(std::span<const CallRecord> members);  // of calls that go as one
-  bool valid() const;                              // magic, version, kinds in range, text terminated
+  void set_site(const std::source_location& where, std::string_view before = {});
+  bool valid() const;  // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
   std::string to_string() const;
 };

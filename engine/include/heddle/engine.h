@@ -104,7 +104,7 @@ class Engine {
   ErrorReport error_of(const Var& var) const;
 
   // Removes the poison of var, in push order: ops pushed later see it clean.
-  void clear_error(const Var& var);
+  void clear_error(const Var& var, std::source_location where = std::source_location::current());
 
   // What runs, what waits and for what, the first hundred of each; for people to read, and as a DOT graph. From any
   // thread, at any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.

@@ -377,7 +377,7 @@ ErrorReport Engine::error_of(const Var& var) const {
   return poison ? describe(*poison) : ErrorReport{};
 }
 
-void Engine::clear_error(const Var& var) {
+void Engine::clear_error(const Var& var, std::source_location where) {
   core_->check_open();
   check_capture(core_);
   constexpr auto kNothing = [] {};
@@ -391,6 +391,7 @@ void Engine::clear_error(const Var& var) {
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = &Nothing::table;
   op->name = access.name;
+  op->where = where;
   submit(op);
 }
 

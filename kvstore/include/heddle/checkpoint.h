@@ -24,12 +24,12 @@ struct Checkpoint {
 
 // Blocks until all arrays are there. Atomic, as save_safetensors is. Throws Error, and InvalidArgument if two
 // parameters have one name.
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where = Where::current());
 
 // Blocks. Throws Error naming the file and what does not fit, or the array whose checksum is not that of its saving,
 // before anything is changed. A file without checksums, of earlier versions, is loaded too. Parameters, generators
 // and counters must be those that were saved, shapes and dtypes too.
-void load_checkpoint(const std::string& path, Checkpoint& checkpoint);
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where = Where::current());
 
 // The notes of a checkpoint: what one must know to build the model that load_checkpoint fills.
 // Needs no engine.

@@ -32,11 +32,11 @@ class KVStore {
   // "local": in this process, for any number of cpu(i) devices. "allreduce": what is stored is on every rank of the job
   // that this process was launched in, and pushes are summed over all of them (every rank makes the same calls in the same
   // order, but for assign and state, which are each rank's own affair). Throws InvalidArgument saying what exists.
-  static std::unique_ptr<KVStore> create(const std::string& type = "local");
+  static std::unique_ptr<KVStore> create(const std::string& type = "local", Where where = Where::current());
   // The same over these ranks. Each of them calls it, and waits for the others: if their options differ all throw
   // InvalidArgument naming what they have.
   static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks,
-                                         const KVStoreOptions& options = {});
+                                         const KVStoreOptions& options = {}, Where where = Where::current());
 
   virtual ~KVStore() = default;
   virtual std::string type() const = 0;
@@ -45,48 +45,62 @@ class KVStore {
   virtual int workers() const { return 1; }
 
   // Stores a copy of value, on value's device; of several workers' values that of rank 0.
-  virtual void init(Key key, const NDArray& value) = 0;
+  void init(Key key, const NDArray& value, Where where = Where::current());
 
   // Sums the values, one a device, in the order given. With an optimizer the sum is a gradient that updates what
   // is stored; without one the sum replaces it.
-  virtual void push(Key key, std::span<const NDArray> values, const UpdateOptions& options = {}) = 0;
+  void push(Key key, std::span<const NDArray> values, const UpdateOptions& options = {},
+            Where where = Where::current());
 
   // Copies what is stored into each of `out`, on their own devices.
-  virtual void pull(Key key, std::span<const NDArray> out) = 0;
+  void pull(Key key, std::span<const NDArray> out, Where where = Where::current());
 
   // Overwrites what is stored, whatever the optimizer.
-  virtual void assign(Key key, const NDArray& value) = 0;
+  void assign(Key key, const NDArray& value, Where where = Where::current());
 
   // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh.
-  virtual void set_optimizer(const std::string& name, const OptimizerParams& params = {}) = 0;
+  void set_optimizer(const std::string& name, const OptimizerParams& params = {},
+                     Where where = Where::current());
 
   // Of the optimizer, for a checkpoint; empty without one. Setting it throws InvalidArgument, before anything is
   // changed, for what does not fit the optimizer and what is stored.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
-  virtual void set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
+  void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
   // Removes the poison that failed ops left in what is stored and in the optimizer's state; the values are those before
   // the first of these ops, for the ops skipped since changed nothing. Ops pushed later see them clean.
-  virtual void clear_errors() = 0;
+  void clear_errors(Where where = Where::current());
 
   // Memory from which this key's gradient is pushed without a copy, for lend_gradient_memory(): the same each time. A push of
   // it leaves the sum there. Undefined where it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
   // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.
-  virtual void barrier() = 0;
+  void barrier(Where where = Where::current());
 
   // push, then pull.
   void push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
-                 const UpdateOptions& options = {});
+                 const UpdateOptions& options = {}, Where where = Where::current());
   // init, then pull: every `out` starts from one value.
-  void broadcast(Key key, const NDArray& value, std::span<const NDArray> out);
+  void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
 
   // For lists written in place, and for one array.
-  void push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options = {});
-  void push(Key key, const NDArray& value, const UpdateOptions& options = {});
-  void pull(Key key, std::initializer_list<NDArray> out);
-  void pull(Key key, const NDArray& out);
+  void push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options = {},
+            Where where = Where::current());
+  void push(Key key, const NDArray& value, const UpdateOptions& options = {}, Where where = Where::current());
+  void pull(Key key, std::initializer_list<NDArray> out, Where where = Where::current());
+  void pull(Key key, const NDArray& out, Where where = Where::current());
+
+ private:
+  // What the calls above do, once the place of the call is known.
+  virtual void do_init(Key key, const NDArray& value) = 0;
+  virtual void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) = 0;
+  virtual void do_pull(Key key, std::span<const NDArray> out) = 0;
+  virtual void do_assign(Key key, const NDArray& value) = 0;
+  virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params) = 0;
+  virtual void do_set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
+  virtual void do_clear_errors() = 0;
+  virtual void do_barrier() = 0;
 };
 
 }  // namespace heddle

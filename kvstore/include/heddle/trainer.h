@@ -28,16 +28,18 @@ struct TrainerOptions {
 class Trainer {
  public:
   // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse.
-  explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {});
+  explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {},
+                   Where where = Where::current());
   // One list a device, of one model: gradients are summed, and all devices start from the first one's values.
-  explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {});
+  explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {},
+                   Where where = Where::current());
 
   // Updates every parameter in order by its gradient times grad_scale (1 / devices for the mean over replicas), and
   // clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
   // several replicas, the first that was changed) counts. Throws InvalidArgument, before any update, naming a
   // parameter without a gradient. What grad() has returned may be overwritten from then on, after
   // clear_errors() too: copy what is to be kept.
-  void step(double grad_scale = 1);
+  void step(double grad_scale = 1, Where where = Where::current());
 
   std::int64_t steps() const { return steps_; }  // done so far
   double learning_rate() const;                  // of the next step
@@ -46,13 +48,13 @@ class Trainer {
   // To go on after an error, say a bad batch, that a wait reported: removes the poison of the parameters, of what is
   // stored and of the optimizer's state, and drops the gradients. Steps that were skipped changed nothing and no longer
   // count, so training goes on as if the bad batch had never been. Blocks for the count of steps.
-  void clear_errors();
+  void clear_errors(Where where = Where::current());
 
   // For checkpoints: the optimizer's arrays and the count of steps. Setting it also takes the parameters' current
   // values over into the store; blocks for the counts. Throws InvalidArgument, before anything is changed, saying which
   // array is missing, is one too many or is not like its parameter.
   std::map<std::string, NDArray> state() const;
-  void set_state(const std::map<std::string, NDArray>& state);
+  void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
  private:
   void init_store();

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <initializer_list>
-#include <source_location>
 #include <span>
 #include <utility>
 
+#include <heddle/call_site.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -17,15 +17,16 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
 
 // array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
 // fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive. The op belongs
-// to the arrays' engine; throws InvalidArgument as array_access does.
+// to the arrays' engine; throws InvalidArgument as array_access does. It names the place of the outermost library call
+// (call_site.h) or, outside of any, `where`.
 template <class F>
 void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
-                F&& fn, std::source_location where = std::source_location::current()) {
+                F&& fn, Where where = Where::current()) {
   const Access access = array_access(name, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
   Engine& engine = writes.size()  ? writes.begin()->engine()
                    : reads.size() ? reads.begin()->engine()
                                   : current_engine();
-  engine.push(std::forward<F>(fn), access, where);
+  engine.push(std::forward<F>(fn), access, CallSite::current(where));
 }
 
 }  // namespace heddle

@@ -7,13 +7,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <heddle/array_arguments.h>
+#include <heddle/call_site.h>
 #include <heddle/device.h>
 #include <heddle/dtype.h>
 #include <heddle/shape.h>
@@ -31,14 +32,8 @@ struct GradMeta {
   virtual void check_source(const char* op) const = 0;
 };
 
-// begin, end, step of one axis with Python's meaning; steps may be negative.
-struct Slice {
-  std::optional<std::int64_t> begin{}, end{};
-  std::int64_t step = 1;
-};
-
 // A handle: copies share storage, var and values. Handles are not thread-safe themselves, the data is. All shape
-// errors throw InvalidArgument at the call.
+// errors throw InvalidArgument at the call. `where` is named by ops that a call pushes and by their errors.
 class NDArray {
  public:
   NDArray() = default;  // undefined: only defined() and assignment may be used
@@ -62,37 +57,41 @@ class NDArray {
   bool overlaps_itself() const;  // elements share memory, or might: it cannot be written
 
   // Views: no data moves, var and storage are shared. None records a gradient (operators/shape_ops.h does).
-  NDArray view(Shape shape, Strides strides,
-               std::int64_t offset) const;       // checked against the storage's bytes
-  NDArray operator[](std::int64_t index) const;  // along axis 0; negative from the end
-  NDArray slice(int axis, Slice range) const;
-  NDArray view_as(Shape shape) const;  // contiguous arrays only; one dimension may be -1
-  NDArray permuted(Dims axes) const;
-  NDArray broadcast_view(const Shape& shape) const;  // stride 0 where broadcast
-  NDArray detach() const;                            // the same data, outside any autograd tape
+  // view() is checked against the storage's bytes.
+  NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
+  NDArray operator[](Index index) const;  // along axis 0; negative from the end
+  NDArray slice(int axis, Slice range, Where where = Where::current()) const;
+  // Of contiguous arrays only; one dimension may be -1.
+  NDArray view_as(Shape shape, Where where = Where::current()) const;
+  NDArray permuted(Dims axes, Where where = Where::current()) const;
+  // Stride 0 where broadcast.
+  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
+  NDArray detach() const;  // the same data, outside any autograd tape
 
   // Ops. Results are outside any autograd tape, as those of detach() (operators/shape_ops.h has ones that record).
-  NDArray copy() const;                  // a new contiguous array
-  NDArray copy_to(Device device) const;  // a new contiguous array there
-  NDArray contiguous() const;            // the same memory if it is, else a copy
-  NDArray astype(DType dtype) const;     // a copy; float to integer truncates, to bool tests != 0
+  NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
+  NDArray copy_to(Device device, Where where = Where::current()) const;  // a new contiguous array there
+  NDArray contiguous(Where where = Where::current()) const;  // the same memory if it is, else a copy
+  // A copy; float to integer truncates, to bool tests != 0.
+  NDArray astype(DType dtype, Where where = Where::current()) const;
 
   // In place. source is broadcast and converted; overlap behaves as if copied first. No tape follows a change in
   // place: throw Error while one records this array as computed from others, or a source that needs a gradient.
-  void assign(const NDArray& source) const;
-  void fill(double value) const;
-  template <std::integral T> void fill(T value) const {
+  void assign(const NDArray& source, Where where = Where::current()) const;
+  void fill(double value, Where where = Where::current()) const;
+  template <std::integral T> void fill(T value, Where where = Where::current()) const {
     // an i64 keeps digits that a double does not hold
     const auto wide = static_cast<std::int64_t>(value);
     const bool exact = dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
-    exact ? fill_integer(wide) : fill(static_cast<double>(value));
+    exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
   // Blocking.
   void wait() const;
-  std::string to_string() const;      // as NumPy prints it
-  template <class T> T item() const;  // of an array with one element; T must match the dtype
-  template <class T> std::vector<T> to_vector() const;  // row-major
+  std::string to_string(Where where = Where::current()) const;  // as NumPy prints it
+  // Of an array with one element; T must match the dtype.
+  template <class T> T item(Where where = Where::current()) const;
+  template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 
   // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be std::byte.
   // data<const T>() is to read, data<T>() is for ops that mutate var(): the access checker (check.h) holds ops to that.
@@ -110,7 +109,7 @@ class NDArray {
 
  private:
   void check_dtype(DType wanted) const;
-  void fill_integer(std::int64_t value) const;
+  void fill_integer(std::int64_t value, Where where) const;
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   Strides strides_;
@@ -119,23 +118,26 @@ class NDArray {
   std::shared_ptr<GradMeta> grad_meta_;
 };
 
-NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu());
+NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu(),
+             Where where = Where::current());
 template <std::integral T>
-NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu()) {
+NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu(),
+             Where where = Where::current()) {
   NDArray result(shape, dtype, device);
-  result.fill(value);
+  result.fill(value, where);
   return result;
 }
-NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu());
-NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu());
-NDArray zeros_like(const NDArray& other);
-NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f32, Device device = cpu());
-NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu());
+NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
+NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
+NDArray zeros_like(const NDArray& other, Where where = Where::current());
+NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f32, Device device = cpu(),
+               Where where = Where::current());
+NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 
 // Copies `values` (row-major, as many as the shape holds) in. T is the C++ type of a dtype.
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
 template <class T> NDArray array(std::initializer_list<T> values, Device device = cpu());  // one-dimensional
 
-std::ostream& operator<<(std::ostream& out, const NDArray& array);
+std::ostream& operator<<(std::ostream& out, const ArrayArgument& x);
 
 }  // namespace heddle

@@ -18,13 +18,15 @@ class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
   NDArray uniform(Shape shape, double low = 0, double high = 1, DType dtype = DType::f32,
-                  Device device = cpu());
+                  Device device = cpu(), Where where = Where::current());
   NDArray normal(Shape shape, double mean = 0, double stddev = 1, DType dtype = DType::f32,
-                 Device device = cpu());
-  NDArray bernoulli(Shape shape, double probability, DType dtype = DType::f32, Device device = cpu());
+                 Device device = cpu(), Where where = Where::current());
+  NDArray bernoulli(Shape shape, double probability, DType dtype = DType::f32, Device device = cpu(),
+                    Where where = Where::current());
   NDArray integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64,
-                   Device device = cpu());
-  NDArray permutation(std::int64_t n, Device device = cpu());  // i64, of 0 .. n-1
+                   Device device = cpu(), Where where = Where::current());
+  NDArray permutation(std::int64_t n, Device device = cpu(),
+                      Where where = Where::current());  // i64, of 0 .. n-1
 
   std::uint64_t seed() const { return seed_; }
   std::uint64_t position() const { return position_; }  // in blocks of four words; save both to resume

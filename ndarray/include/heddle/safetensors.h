@@ -23,11 +23,12 @@ struct SafetensorsOptions {
 // (what is not contiguous, just before), even if other threads go on pushing ops that change them. Writes a temporary
 // file beside `path`, syncs and renames it, so that a crash leaves the old file or the new one. Throws Error with the
 // path and the system's words, and rethrows what poisons an array.
-void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options = {});
+void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options = {},
+                      Where where = Where::current());
 
 // Throws Error naming the file and what is wrong with it, the array that does not match its checksum among that; never
 // trusts a length in it.
-Safetensors load_safetensors(const std::string& path, Device device = cpu());
+Safetensors load_safetensors(const std::string& path, Device device = cpu(), Where where = Where::current());
 
 // Its text alone: reads no array, makes none, and needs no engine.
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);

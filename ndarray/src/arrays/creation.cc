@@ -8,23 +8,28 @@
 
 namespace heddle {
 
-NDArray full(Shape shape, double value, DType dtype, Device device) {
+NDArray full(Shape shape, double value, DType dtype, Device device, Where where) {
   NDArray result(shape, dtype, device);
-  result.fill(value);
+  result.fill(value, where);
   return result;
 }
 
-NDArray zeros(Shape shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
-
-NDArray ones(Shape shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
-
-NDArray zeros_like(const NDArray& other) {
-  if (!other.defined()) throw InvalidArgument("zeros_like: the array is undefined");
-  EngineScope scope(other.engine());
-  return zeros(other.shape(), other.dtype(), other.device());
+NDArray zeros(Shape shape, DType dtype, Device device, Where where) {
+  return full(shape, 0, dtype, device, where);
 }
 
-NDArray arange(double begin, double end, double step, DType dtype, Device device) {
+NDArray ones(Shape shape, DType dtype, Device device, Where where) {
+  return full(shape, 1, dtype, device, where);
+}
+
+NDArray zeros_like(const NDArray& other, Where where) {
+  if (!other.defined()) throw InvalidArgument("zeros_like: the array is undefined");
+  EngineScope scope(other.engine());
+  return zeros(other.shape(), other.dtype(), other.device(), where);
+}
+
+NDArray arange(double begin, double end, double step, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   const double count = std::ceil((end - begin) / step);
   if (step == 0 || !std::isfinite(count) || count > 9e18) {
     throw InvalidArgument("arange: begin " + std::to_string(begin) + ", end " + std::to_string(end) +
@@ -44,7 +49,8 @@ NDArray arange(double begin, double end, double step, DType dtype, Device device
   return result;
 }
 
-NDArray eye(std::int64_t n, DType dtype, Device device) {
+NDArray eye(std::int64_t n, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   NDArray result = zeros({n, n}, dtype, device);
   result.view({n}, {n + 1}, 0).fill(1);
   return result;

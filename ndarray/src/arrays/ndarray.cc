@@ -103,30 +103,36 @@ NDArray NDArray::detach() const {
   return result;
 }
 
-NDArray NDArray::copy() const {
+NDArray NDArray::copy(Where where) const {
+  const CallSite site(where);
   check_defined(*this, "copy");
   NDArray result = new_beside(*this, dtype_, device());
   push_copy("copy", *this, result);
   return result;
 }
 
-NDArray NDArray::copy_to(Device device) const {
+NDArray NDArray::copy_to(Device device, Where where) const {
+  const CallSite site(where);
   check_defined(*this, "copy_to");
   NDArray result = new_beside(*this, dtype_, device);
   push_copy("copy_to", *this, result);
   return result;
 }
 
-NDArray NDArray::contiguous() const { return !defined() || is_contiguous() ? detach() : copy(); }
+NDArray NDArray::contiguous(Where where) const {
+  return !defined() || is_contiguous() ? detach() : copy(where);
+}
 
-NDArray NDArray::astype(DType dtype) const {
+NDArray NDArray::astype(DType dtype, Where where) const {
+  const CallSite site(where);
   check_defined(*this, "astype");
   NDArray result = new_beside(*this, dtype, device());
   push_copy("astype", *this, result);
   return result;
 }
 
-void NDArray::assign(const NDArray& source) const {
+void NDArray::assign(const NDArray& source, Where where) const {
+  const CallSite site(where);
   check_target(*this, "assign");
   check_defined(source, "assign");
   if (source.grad_meta()) source.grad_meta()->check_source("assign");
@@ -136,9 +142,15 @@ void NDArray::assign(const NDArray& source) const {
   push_copy("assign", wide, *this);
 }
 
-void NDArray::fill(double value) const { push_fill(*this, value); }
+void NDArray::fill(double value, Where where) const {
+  const CallSite site(where);
+  push_fill(*this, value);
+}
 
-void NDArray::fill_integer(std::int64_t value) const { push_fill(*this, value); }
+void NDArray::fill_integer(std::int64_t value, Where where) const {
+  const CallSite site(where);
+  push_fill(*this, value);
+}
 
 void NDArray::wait() const {
   check_defined(*this, "wait");
@@ -151,16 +163,17 @@ void NDArray::check_dtype(DType wanted) const {
   }
 }
 
-template <class T> T NDArray::item() const {
+template <class T> T NDArray::item(Where where) const {
   check_defined(*this, "item");
   check_dtype(dtype_of<T>);
   if (size() != 1) {
     throw InvalidArgument("item: wants an array with one element, not of shape " + shape_.to_string());
   }
-  return to_vector<T>().front();
+  return to_vector<T>(where).front();
 }
 
-template <class T> std::vector<T> NDArray::to_vector() const {
+template <class T> std::vector<T> NDArray::to_vector(Where where) const {
+  const CallSite site(where);
   check_defined(*this, "to_vector");
   check_dtype(dtype_of<T>);
   // bool values are read through a plain array: a vector<bool> has no memory to copy to
@@ -178,24 +191,24 @@ template <class T> std::vector<T> NDArray::to_vector() const {
   }
 }
 
-template float NDArray::item<float>() const;
-template double NDArray::item<double>() const;
-template std::int32_t NDArray::item<std::int32_t>() const;
-template std::int64_t NDArray::item<std::int64_t>() const;
-template std::uint8_t NDArray::item<std::uint8_t>() const;
-template bool NDArray::item<bool>() const;
-template Float16 NDArray::item<Float16>() const;
-template BFloat16 NDArray::item<BFloat16>() const;
-template std::int8_t NDArray::item<std::int8_t>() const;
+template float NDArray::item<float>(Where) const;
+template double NDArray::item<double>(Where) const;
+template std::int32_t NDArray::item<std::int32_t>(Where) const;
+template std::int64_t NDArray::item<std::int64_t>(Where) const;
+template std::uint8_t NDArray::item<std::uint8_t>(Where) const;
+template bool NDArray::item<bool>(Where) const;
+template Float16 NDArray::item<Float16>(Where) const;
+template BFloat16 NDArray::item<BFloat16>(Where) const;
+template std::int8_t NDArray::item<std::int8_t>(Where) const;
 
-template std::vector<float> NDArray::to_vector<float>() const;
-template std::vector<double> NDArray::to_vector<double>() const;
-template std::vector<std::int32_t> NDArray::to_vector<std::int32_t>() const;
-template std::vector<std::int64_t> NDArray::to_vector<std::int64_t>() const;
-template std::vector<std::uint8_t> NDArray::to_vector<std::uint8_t>() const;
-template std::vector<bool> NDArray::to_vector<bool>() const;
-template std::vector<Float16> NDArray::to_vector<Float16>() const;
-template std::vector<BFloat16> NDArray::to_vector<BFloat16>() const;
-template std::vector<std::int8_t> NDArray::to_vector<std::int8_t>() const;
+template std::vector<float> NDArray::to_vector<float>(Where) const;
+template std::vector<double> NDArray::to_vector<double>(Where) const;
+template std::vector<std::int32_t> NDArray::to_vector<std::int32_t>(Where) const;
+template std::vector<std::int64_t> NDArray::to_vector<std::int64_t>(Where) const;
+template std::vector<std::uint8_t> NDArray::to_vector<std::uint8_t>(Where) const;
+template std::vector<bool> NDArray::to_vector<bool>(Where) const;
+template std::vector<Float16> NDArray::to_vector<Float16>(Where) const;
+template std::vector<BFloat16> NDArray::to_vector<BFloat16>(Where) const;
+template std::vector<std::int8_t> NDArray::to_vector<std::int8_t>(Where) const;
 
 }  // namespace heddle

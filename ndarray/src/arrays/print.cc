@@ -281,13 +281,16 @@ class Printer {
 
 }  // namespace
 
-std::string NDArray::to_string() const {
+std::string NDArray::to_string(Where where) const {
+  const CallSite site(where);
   if (!defined()) throw InvalidArgument("to_string: the array is undefined");
   const auto text = std::make_shared<std::string>();
   ndarray_detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
   return std::move(*text);
 }
 
-std::ostream& operator<<(std::ostream& out, const NDArray& array) { return out << array.to_string(); }
+std::ostream& operator<<(std::ostream& out, const ArrayArgument& x) {
+  return out << x.array.to_string(x.where);
+}
 
 }  // namespace heddle

@@ -174,7 +174,8 @@ std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
   return start;
 }
 
-NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device) {
+NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   check_floating("uniform", dtype);
   if (!(low <= high) || !finite_as(dtype, low) || !finite_as(dtype, high)) {
     throw InvalidArgument(std::string("uniform: wants low <= high, finite as ") + name_of(dtype) + ", not " +
@@ -191,7 +192,8 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
-NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device) {
+NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   check_floating("normal", dtype);
   if (!(stddev >= 0) || !finite_as(dtype, mean) || !finite_as(dtype, stddev)) {
     throw InvalidArgument(std::string("normal: wants a mean and a stddev >= 0, finite as ") + name_of(dtype) +
@@ -207,7 +209,8 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
-NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device) {
+NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   if (!(probability >= 0 && probability <= 1)) {
     throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
   }
@@ -226,7 +229,9 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
   return result;
 }
 
-NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype, Device device) {
+NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype, Device device,
+                            Where where) {
+  const CallSite site(where);
   if (low >= high) {
     throw InvalidArgument("integers: wants low < high, not " + std::to_string(low) + " and " +
                           std::to_string(high));
@@ -244,7 +249,8 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   return result;
 }
 
-NDArray Generator::permutation(std::int64_t n, Device device) {
+NDArray Generator::permutation(std::int64_t n, Device device, Where where) {
+  const CallSite site(where);
   NDArray result({n}, DType::i64, device);
   const PhiloxStream stream{seed_, take(n, 2)};
   // Fisher and Yates's shuffle, in Durstenfeld's order.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/call_site.h>
 
 namespace heddle::ndarray_detail {
 
@@ -12,7 +13,8 @@ namespace heddle::ndarray_detail {
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
   Engine& engine = array.engine();
   const Var done = engine.new_var();
-  engine.push(std::forward<F>(fn), {.read = {array.var()}, .mutate = {done}, .name = name});
+  engine.push(std::forward<F>(fn), {.read = {array.var()}, .mutate = {done}, .name = name},
+              CallSite::current());
   engine.wait(done);
 }
 

@@ -114,7 +114,8 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) {
 
 }  // namespace ndarray_detail
 
-NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset) const {
+NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset, Where where) const {
+  const CallSite site(where);
   if (shape.size() != strides.size()) {
     throw InvalidArgument("view: shape " + shape.to_string() + " and strides " + strides.to_string() +
                           " differ in length");
@@ -127,7 +128,9 @@ NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset) const {
   return result;
 }
 
-NDArray NDArray::operator[](std::int64_t index) const {
+NDArray NDArray::operator[](Index at) const {
+  const CallSite site(at.where);
+  const std::int64_t index = at.value;
   if (ndim() == 0) throw InvalidArgument("an array without dimensions cannot be indexed");
   const std::int64_t n = shape_[0];
   if (index < -n || index >= n) {
@@ -141,7 +144,8 @@ NDArray NDArray::operator[](std::int64_t index) const {
   return result;
 }
 
-NDArray NDArray::slice(int axis, Slice range) const {
+NDArray NDArray::slice(int axis, Slice range, Where where) const {
+  const CallSite site(where);
   if (range.step == 0) throw InvalidArgument("slice: the step must not be 0");
   const int at = normalize_axis(axis, ndim());
   const Range found = resolve(range, shape_[at]);
@@ -153,7 +157,8 @@ NDArray NDArray::slice(int axis, Slice range) const {
   return result;
 }
 
-NDArray NDArray::view_as(Shape shape) const {
+NDArray NDArray::view_as(Shape shape, Where where) const {
+  const CallSite site(where);
   if (!is_contiguous()) {
     throw InvalidArgument("view_as: an array of shape " + shape_.to_string() + " with strides " +
                           strides_.to_string() + " is not contiguous; copy it first");
@@ -173,7 +178,8 @@ NDArray NDArray::view_as(Shape shape) const {
   return result;
 }
 
-NDArray NDArray::permuted(Dims axes) const {
+NDArray NDArray::permuted(Dims axes, Where where) const {
+  const CallSite site(where);
   if (axes.size() != ndim()) {
     throw InvalidArgument("permuted: axes " + axes.to_string() + " for shape " + shape_.to_string());
   }
@@ -190,7 +196,8 @@ NDArray NDArray::permuted(Dims axes) const {
   return result;
 }
 
-NDArray NDArray::broadcast_view(const Shape& shape) const {
+NDArray NDArray::broadcast_view(const Shape& shape, Where where) const {
+  const CallSite site(where);
   const int added = shape.size() - ndim();
   NDArray result = detach();
   element_count(shape);

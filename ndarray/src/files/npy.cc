@@ -100,7 +100,8 @@ void normalise_bools(std::byte* bytes, std::size_t count) {
 
 }  // namespace
 
-void save_npy(const std::string& path, const NDArray& array) {
+void save_npy(const std::string& path, const NDArray& array, Where where) {
+  const CallSite site(where);
   if (!array.defined()) throw InvalidArgument("save_npy: the array is undefined");
   if (array.dtype() == DType::bf16) {
     throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
@@ -114,7 +115,8 @@ void save_npy(const std::string& path, const NDArray& array) {
   file.commit();
 }
 
-NDArray load_npy(const std::string& path, Device device) {
+NDArray load_npy(const std::string& path, Device device, Where where) {
+  const CallSite site(where);
   InputFile file(path);
   const ndarray_detail::NpyHeader header = read_header(file);
   const Shape shape = header.fortran_order ? reversed(header.shape) : header.shape;

@@ -153,7 +153,7 @@ std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Meta
   Access access = array_access("save_safetensors", values, {});
   access.mutate.add(done);
   auto written = std::make_shared<std::unique_ptr<AtomicFile>>();
-  engine.push([=] { *written = write_file(path, metadata, arrays, options); }, access);
+  engine.push([=] { *written = write_file(path, metadata, arrays, options); }, access, CallSite::current());
   engine.wait(done);
   return std::move(*written);
 }
@@ -361,7 +361,9 @@ class Reader {
 
 }  // namespace
 
-void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options) {
+void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options,
+                      Where where) {
+  const CallSite site(where);
   for (const auto& [name, text] : content.metadata) {
     if (name.starts_with(kHeaderChecksum)) fail(path, "metadata '" + name + "': that name is for checksums");
   }
@@ -371,7 +373,8 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
   file->durable_commit();
 }
 
-Safetensors load_safetensors(const std::string& path, Device device) {
+Safetensors load_safetensors(const std::string& path, Device device, Where where) {
+  const CallSite site(where);
   Reader reader(path);
   Safetensors content{.arrays = {}, .metadata = reader.metadata()};
   for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);

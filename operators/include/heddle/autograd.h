@@ -27,8 +27,10 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
 // root's shape; by default root must have one element and seed is 1. Returns when all ops are pushed. The tape is
 // freed on the way unless `keep_tape`; a second backward over a freed tape throws Error. Throws Error if an
-// array saved for the gradient was changed after it was recorded.
-void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false);
+// array saved for the gradient was changed after it was recorded. Ops of an operator's gradient name the place of its
+// forward call, and those that add gradients `where`.
+void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false,
+              Where where = Where::current());
 
 // While one lives, operators called on this thread record nothing.
 class NoGrad {
@@ -58,10 +60,10 @@ using AddGradient = std::function<void(const NDArray& grad_output, const NDArray
 bool recording(std::initializer_list<const NDArray*> inputs);
 
 // Puts an operator on the tape: `output` was computed from `inputs`; `saved` are the arrays that `backward` captured
-// (detached), checked for changes before it runs.
+// (detached), checked for changes before it runs. The place of the call is known as array_push knows it.
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
-            Backward backward);
+            Backward backward, Where where = Where::current());
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
-                 AddGradient add);
+                 AddGradient add, Where where = Where::current());
 
 }  // namespace heddle

@@ -20,6 +20,6 @@ struct Conv2dOptions {
 // OH = (H + 2 padding - dilation (kh - 1) - 1) / stride + 1. All of one floating dtype. Differentiable: the gradient
 // of x and that of weight and bias are two ops; one that no input needs is not run.
 NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias = {},
-               const Conv2dOptions& options = {});
+               const Conv2dOptions& options = {}, Where where = Where::current());
 
 }  // namespace heddle

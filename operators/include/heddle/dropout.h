@@ -8,6 +8,7 @@ namespace heddle {
 
 // Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training`. The mask is
 // drawn from `generator` at the call. x floating, 0 <= p <= 1. Differentiable.
-NDArray dropout(const NDArray& x, double p, Generator& generator, bool training);
+NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
+                Where where = Where::current());
 
 }  // namespace heddle

@@ -40,64 +40,67 @@ class Scalar {
   enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
 };
 
-// An array or a number: the argument of operators that take either.
+// An array or a number: the argument of operators that take either. It knows its place, for infix operators.
 struct Operand {
   template <class T>
-  requires std::is_arithmetic_v<T> Operand(T value) : scalar(value) {}
-  Operand(Scalar value) : scalar(value) {}
-  Operand(const NDArray& value) : array(value), scalar(0), is_array(true) {}
+  requires std::is_arithmetic_v<T> Operand(T value, Where at = Where::current()) : scalar(value), where(at) {}
+  Operand(Scalar value, Where at = Where::current()) : scalar(value), where(at) {}
+  Operand(const NDArray& value, Where at = Where::current())
+      : array(value), scalar(0), where(at), is_array(true) {}
 
   NDArray array;
   Scalar scalar;
+  Where where;
   bool is_array = false;
 };
 
 // Two operands, one of them an array. divide gives f64 for integers; add and multiply of bools are or and and;
 // subtract refuses bools. power of integers wraps around; a negative integer exponent is an op error, or found at the call if a number.
-NDArray add(const Operand& a, const Operand& b);
-NDArray subtract(const Operand& a, const Operand& b);
-NDArray multiply(const Operand& a, const Operand& b);
-NDArray divide(const Operand& a, const Operand& b);
-NDArray power(const Operand& base, const Operand& exponent);
-NDArray maximum(const Operand& a,
-                const Operand& b);  // NaN if either is; a tie gives each half of the gradient
-NDArray minimum(const Operand& a, const Operand& b);  // likewise
+NDArray add(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray subtract(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray multiply(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray divide(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray power(const Operand& base, const Operand& exponent, Where where = Where::current());
+// NaN if either is; a tie gives each half of the gradient.
+NDArray maximum(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray minimum(const Operand& a, const Operand& b, Where where = Where::current());
 
-NDArray negative(const NDArray& x);
-NDArray abs(const NDArray& x);     // gradient 0 at 0
-NDArray square(const NDArray& x);  // x * x
-NDArray relu(const NDArray& x);    // max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN
+NDArray negative(const NDArray& x, Where where = Where::current());
+NDArray abs(const NDArray& x, Where where = Where::current());     // gradient 0 at 0
+NDArray square(const NDArray& x, Where where = Where::current());  // x * x
+// max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN.
+NDArray relu(const NDArray& x, Where where = Where::current());
 
 // In floating point: f64 for an integer or bool x.
-NDArray exp(const NDArray& x);
-NDArray log(const NDArray& x);  // natural
-NDArray sqrt(const NDArray& x);
-NDArray tanh(const NDArray& x);
-NDArray sigmoid(const NDArray& x);  // 1 / (1 + exp(-x))
+NDArray exp(const NDArray& x, Where where = Where::current());
+NDArray log(const NDArray& x, Where where = Where::current());  // natural
+NDArray sqrt(const NDArray& x, Where where = Where::current());
+NDArray tanh(const NDArray& x, Where where = Where::current());
+NDArray sigmoid(const NDArray& x, Where where = Where::current());  // 1 / (1 + exp(-x))
 
 // low where x < low, high where x > high. The gradient is that of x within [low, high], 0 outside.
-NDArray clip(const NDArray& x, Scalar low, Scalar high);
+NDArray clip(const NDArray& x, Scalar low, Scalar high, Where where = Where::current());
 
-NDArray equal(const Operand& a, const Operand& b);
-NDArray not_equal(const Operand& a, const Operand& b);
-NDArray less(const Operand& a, const Operand& b);
-NDArray less_equal(const Operand& a, const Operand& b);
-NDArray greater(const Operand& a, const Operand& b);
-NDArray greater_equal(const Operand& a, const Operand& b);
-NDArray logical_not(const NDArray& x);  // x == 0, as bool
+NDArray equal(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray not_equal(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray less(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray less_equal(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray greater(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray greater_equal(const Operand& a, const Operand& b, Where where = Where::current());
+NDArray logical_not(const NDArray& x, Where where = Where::current());  // x == 0, as bool
 
 // a where condition (bool) is true, else b; all three broadcast.
-NDArray where(const NDArray& condition, const Operand& a, const Operand& b);
+NDArray where(const NDArray& condition, const Operand& a, const Operand& b, Where at = Where::current());
 
-inline NDArray operator+(const Operand& a, const Operand& b) { return add(a, b); }
-inline NDArray operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
-inline NDArray operator*(const Operand& a, const Operand& b) { return multiply(a, b); }
-inline NDArray operator/(const Operand& a, const Operand& b) { return divide(a, b); }
-inline NDArray operator-(const NDArray& x) { return negative(x); }
-inline NDArray operator<(const Operand& a, const Operand& b) { return less(a, b); }
-inline NDArray operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
-inline NDArray operator>(const Operand& a, const Operand& b) { return greater(a, b); }
-inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
+inline NDArray operator+(const Operand& a, const Operand& b) { return add(a, b, a.where); }
+inline NDArray operator-(const Operand& a, const Operand& b) { return subtract(a, b, a.where); }
+inline NDArray operator*(const Operand& a, const Operand& b) { return multiply(a, b, a.where); }
+inline NDArray operator/(const Operand& a, const Operand& b) { return divide(a, b, a.where); }
+inline NDArray operator-(const ArrayArgument& x) { return negative(x.array, x.where); }
+inline NDArray operator<(const Operand& a, const Operand& b) { return less(a, b, a.where); }
+inline NDArray operator<=(const Operand& a, const Operand& b) { return less_equal(a, b, a.where); }
+inline NDArray operator>(const Operand& a, const Operand& b) { return greater(a, b, a.where); }
+inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b, a.where); }
 
 // In place: written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if
 // the result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.

@@ -10,28 +10,11 @@
 #include <string>
 #include <vector>
 
+#include <heddle/layer.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 
 namespace heddle {
-
-struct Parameter {
-  std::string name;  // a path: "0.weight"
-  NDArray value;     // a leaf that requires a gradient
-};
-
-class Layer {
- public:
-  virtual ~Layer() = default;
-  // Batches come first: (batch, features) or (batch, channels, height, width). Throws InvalidArgument naming the
-  // layer and the shapes.
-  virtual NDArray forward(const NDArray& x) = 0;
-  NDArray operator()(const NDArray& x) { return forward(x); }
-
-  virtual std::vector<Parameter> parameters() const { return {}; }
-  virtual void train(bool on = true) { static_cast<void>(on); }  // training or inference; training at first
-  virtual std::string to_string() const = 0;                     // "Dense(784, 128)"
-};
 
 // How weights start, uniform in +-limit; biases start at 0.
 enum class Init {
@@ -40,7 +23,8 @@ enum class Init {
 };
 
 // A weight of shape (out, in, ...) as an Init says, f32, requiring a gradient.
-NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu());
+NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu(),
+                    Where where = Where::current());
 
 struct DenseOptions {
   bool bias = true, relu = false;  // relu: max(0, .) of the result
@@ -52,12 +36,12 @@ struct DenseOptions {
 class Dense : public Layer {
  public:
   Dense(std::int64_t in, std::int64_t out, DenseOptions options = {},
-        Generator& generator = default_generator());
-  NDArray forward(const NDArray& x) override;
+        Generator& generator = default_generator(), Where where = Where::current());
   std::vector<Parameter> parameters() const override;
   std::string to_string() const override;
 
  private:
+  NDArray forward(const NDArray& x) override;
   std::int64_t in_, out_;
   DenseOptions options_;
   NDArray weight_, bias_;
@@ -74,12 +58,12 @@ struct Conv2dLayerOptions {
 class Conv2d : public Layer {
  public:
   Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options = {},
-         Generator& generator = default_generator());
-  NDArray forward(const NDArray& x) override;
+         Generator& generator = default_generator(), Where where = Where::current());
   std::vector<Parameter> parameters() const override;
   std::string to_string() const override;
 
  private:
+  NDArray forward(const NDArray& x) override;
   std::int64_t in_, out_, kernel_;
   Conv2dLayerOptions options_;
   NDArray weight_, bias_;
@@ -89,10 +73,10 @@ class Conv2d : public Layer {
 class MaxPool2d : public Layer {
  public:
   explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override;
 
  private:
+  NDArray forward(const NDArray& x) override;
   std::int64_t kernel_, stride_, padding_;
 };
 
@@ -100,35 +84,43 @@ class MaxPool2d : public Layer {
 class AvgPool2d : public Layer {
  public:
   explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override;
 
  private:
+  NDArray forward(const NDArray& x) override;
   std::int64_t kernel_, stride_, padding_;
 };
 
 // max(x, 0), tanh(x) and 1 / (1 + exp(-x)) of each element.
 class Relu : public Layer {
  public:
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override { return "Relu"; }
+
+ private:
+  NDArray forward(const NDArray& x) override;
 };
 class Tanh : public Layer {
  public:
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override { return "Tanh"; }
+
+ private:
+  NDArray forward(const NDArray& x) override;
 };
 class Sigmoid : public Layer {
  public:
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override { return "Sigmoid"; }
+
+ private:
+  NDArray forward(const NDArray& x) override;
 };
 
 // (batch, a, b, ...) -> (batch, a * b * ...)
 class Flatten : public Layer {
  public:
-  NDArray forward(const NDArray& x) override;
   std::string to_string() const override { return "Flatten"; }
+
+ private:
+  NDArray forward(const NDArray& x) override;
 };
 
 // In training zeroes each element with this probability and scales the rest up by 1 / (1 - probability); the
@@ -136,11 +128,11 @@ class Flatten : public Layer {
 class Dropout : public Layer {
  public:
   explicit Dropout(double probability, Generator& generator = default_generator());
-  NDArray forward(const NDArray& x) override;
   void train(bool on = true) override { training_ = on; }
   std::string to_string() const override;
 
  private:
+  NDArray forward(const NDArray& x) override;
   double probability_;
   Generator* generator_;
   bool training_ = true;

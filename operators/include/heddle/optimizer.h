@@ -28,21 +28,23 @@ class Optimizer {
   const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
 
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
-  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {});
+  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
+              Where where = Where::current());
 
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
   // count, so the state is that of the last update that worked. Clear the weights' errors as well.
-  void clear_errors();
+  void clear_errors(Where where = Where::current());
 
   // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument before
   // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
   // than the weight's.
   using Weights = std::map<std::int64_t, NDArray>;
-  void set_state(const std::map<std::string, NDArray>& state);
-  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights);
+  void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
+  void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
+                 Where where = Where::current());
 
  protected:
   struct Slot {
@@ -56,7 +58,7 @@ class Optimizer {
                            double grad_scale) const = 0;
 
  private:
-  void set_state(const std::map<std::string, NDArray>& state, const Weights* weights);
+  void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   Slot& slot_of(std::int64_t key, const NDArray& weight);
   std::string name_;
   OptimizerParams params_;

@@ -17,9 +17,9 @@ struct Pool2dOptions {
 
 // x (N, C, H, W), floating -> (N, C, OH, OW) with OH = (H + 2 padding - kernel) / stride + 1. The greatest value of
 // each window; padding never wins, NaN always does. The gradient goes to the first greatest in row-major order.
-NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options = {});
+NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options = {}, Where where = Where::current());
 
 // The mean of each window. Shapes as above.
-NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options = {});
+NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options = {}, Where where = Where::current());
 
 }  // namespace heddle

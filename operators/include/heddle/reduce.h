@@ -10,18 +10,18 @@
 namespace heddle {
 
 // i64 for integers and bool, else x's dtype. Of nothing: 0.
-NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false);
+NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
 // f64 for integers and bool, else x's dtype. Of nothing: NaN.
-NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false);
+NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
 // x's dtype; NaN if any is. The gradient is shared equally by all elements that are the maximum (minimum). Of
 // nothing: throws InvalidArgument at the call.
-NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false);
-NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false);
+NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
+NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
 // The first index of the largest (smallest) element along `axis`, which goes away; i64. The first NaN counts as it.
-NDArray argmax(const NDArray& x, int axis = -1);
-NDArray argmin(const NDArray& x, int axis = -1);
+NDArray argmax(const NDArray& x, int axis = -1, Where where = Where::current());
+NDArray argmin(const NDArray& x, int axis = -1, Where where = Where::current());
 
 }  // namespace heddle

@@ -33,13 +33,13 @@ class Sequential : public Layer {
   std::size_t size() const { return layers_.size(); }
   Layer& operator[](std::size_t index) const { return *layers_.at(index); }
 
-  // InvalidArgument out of a layer is rethrown with the layer's index in front.
-  NDArray forward(const NDArray& x) override;
   std::vector<Parameter> parameters() const override;
   void train(bool on = true) override;
   std::string to_string() const override;  // one layer a line
 
  private:
+  // InvalidArgument out of a layer is rethrown with the layer's index in front.
+  NDArray forward(const NDArray& x) override;
   std::vector<std::shared_ptr<Layer>> layers_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/autograd.h>
+#include <heddle/call_site.h>
 #include <heddle/elementwise.h>
 #include <heddle/error.h>
 
@@ -55,6 +56,7 @@ struct Saved {
 // One recorded operator. Sequence numbers grow, so that inputs always come before the nodes that use them.
 struct Node {
   const char* name;
+  Where where;  // of the operator's call
   std::uint64_t sequence;
   Shape shape;  // of the output
   DType dtype;
@@ -251,17 +253,23 @@ NDArray whole_gradient(Walk& walk, const Input& input, const NDArray& like) {
   return gradient;
 }
 
+std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output) {
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  const Node* const outer = std::exchange(stepping_back, &node);
+  struct Back {
+    const Node* const outer;
+    ~Back() { stepping_back = outer; }
+  } const back{outer};
+  return node.backward(grad_output);
+}
+
 void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
-  if (!node.add) {
-    const Node* const outer = std::exchange(stepping_back, &node);
-    struct Back {
-      const Node* const outer;
-      ~Back() { stepping_back = outer; }
-    } const back{outer};
-    return pass_on(walk, node, grad_output, node.backward(grad_output));
-  }
+  if (!node.add) return pass_on(walk, node, grad_output, gradients_of(node, grad_output));
   const Input& input = node.inputs.front();
-  if (needs_gradient(input.meta.get())) node.add(grad_output, whole_gradient(walk, input, grad_output));
+  if (!needs_gradient(input.meta.get())) return;
+  const NDArray whole = whole_gradient(walk, input, grad_output);
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  node.add(grad_output, whole);
 }
 
 NDArray checked_seed(const NDArray& root, const NDArray& seed) {
@@ -342,9 +350,10 @@ namespace {
 
 // Puts a node that knows no gradient yet on the tape.
 Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
-                  const std::vector<NDArray>& saved) {
+                  const std::vector<NDArray>& saved, Where where) {
   auto node = std::make_shared<Node>();
   node->name = name;
+  node->where = CallSite::current(where);
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
   for (const NDArray& input : inputs) {
@@ -361,16 +370,17 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
 }  // namespace
 
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
-            Backward backward) {
-  record_node(name, output, inputs, saved).backward = std::move(backward);
+            Backward backward, Where where) {
+  record_node(name, output, inputs, saved, where).backward = std::move(backward);
 }
 
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
-                 AddGradient add) {
-  record_node(name, output, {input}, saved).add = std::move(add);
+                 AddGradient add, Where where) {
+  record_node(name, output, {input}, saved, where).add = std::move(add);
 }
 
-void backward(const NDArray& root, const NDArray& seed, bool keep_tape) {
+void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where) {
+  const CallSite site(where);
   if (!root.defined() || !requires_grad(root)) {
     throw InvalidArgument("backward: root was not computed from an array that requires a gradient");
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <source_location>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/autograd.h>
+#include <heddle/call_site.h>
 #include <heddle/ndarray.h>
 
 #include "kernels/kernel_table.h"
@@ -47,11 +47,11 @@ inline constexpr int kWeightsFirst = 1;
 // array_push for lists that are not known when the rule is written.
 template <class F>
 void push_op(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn,
-             int priority = 0, std::source_location where = std::source_location::current()) {
+             int priority = 0) {
   Engine& engine = writes.empty() ? reads.front().engine() : writes.front().engine();
   Access access = array_access(name, reads, writes);
   access.priority = priority;
-  engine.push(std::forward<F>(fn), access, where);
+  engine.push(std::forward<F>(fn), access, CallSite::current());
 }
 
 // The gradient of an input of `shape` that was broadcast: sums over the axes that broadcasting made or stretched.

@@ -54,7 +54,8 @@ std::string pool_to_string(const char* name, std::int64_t kernel, std::int64_t s
 
 }  // namespace
 
-NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device) {
+NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device, Where where) {
+  const CallSite site(where);
   if (shape.size() < 2) {
     throw InvalidArgument("init_weight: a weight is (out, in, ...), not " + shape.to_string());
   }
@@ -67,8 +68,9 @@ NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device 
   return weight;
 }
 
-Dense::Dense(std::int64_t in, std::int64_t out, DenseOptions options, Generator& generator)
+Dense::Dense(std::int64_t in, std::int64_t out, DenseOptions options, Generator& generator, Where where)
     : in_(in), out_(out), options_(options) {
+  const CallSite site(where);
   check_positive("Dense", "in", in);
   check_positive("Dense", "out", out);
   weight_ = init_weight({out, in}, options.init, generator, options.device);
@@ -87,8 +89,9 @@ std::string Dense::to_string() const {
 }
 
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options,
-               Generator& generator)
+               Generator& generator, Where where)
     : in_(in), out_(out), kernel_(kernel), options_(options) {
+  const CallSite site(where);
   check_positive("Conv2d", "in", in);
   check_positive("Conv2d", "out", out);
   check_positive("Conv2d", "kernel", kernel);

@@ -157,7 +157,9 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
   return slot;
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options) {
+void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
+                       Where where) {
+  const CallSite site(where);
   std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
   if (!weight.defined() || !grad.defined()) throw InvalidArgument(who + ": weight or gradient is undefined");
   if (is_half(weight.dtype())) {
@@ -187,14 +189,15 @@ std::map<std::string, NDArray> Optimizer::state() const {
   return all;
 }
 
-void Optimizer::clear_errors() {
+void Optimizer::clear_errors(Where where) {
+  const CallSite site(where);
   for (auto& [key, slot] : slots_) {
-    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var());
-    slot.updates.engine().clear_error(slot.updates.var());
+    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var(), CallSite::current());
+    slot.updates.engine().clear_error(slot.updates.var(), CallSite::current());
   }
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
+void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
   const std::string who = "optimizer " + name_ + ": ";
   std::map<std::int64_t, Slot> slots;
   const std::vector<std::string> names = state_names();
@@ -229,10 +232,14 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Wei
   slots_ = std::move(slots);
 }
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state) { set_state(state, nullptr); }
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, Where where) {
+  const CallSite site(where);
+  replace_state(state, nullptr);
+}
 
-void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights) {
-  set_state(state, &weights);
+void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Weights& weights, Where where) {
+  const CallSite site(where);
+  replace_state(state, &weights);
 }
 
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {

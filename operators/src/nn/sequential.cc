@@ -11,7 +11,7 @@ NDArray Sequential::forward(const NDArray& x) {
   NDArray y = x;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     try {
-      y = layers_[i]->forward(y);
+      y = (*layers_[i])(y);
     } catch (const InvalidArgument& error) {
       throw InvalidArgument("layer " + std::to_string(i) + ": " + error.what());
     }

@@ -126,7 +126,9 @@ std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray&
 
 }  // namespace
 
-NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv2dOptions& options) {
+NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv2dOptions& options,
+               Where where) {
+  const CallSite site(where);
   check_arrays(x, weight, bias);
   check_shapes(x, weight, bias, options.groups);
   if (is_half(x.dtype())) {

@@ -19,7 +19,8 @@ NDArray masked(const char* name, const NDArray& x, const NDArray& mask, double s
 
 }  // namespace
 
-NDArray dropout(const NDArray& x, double p, Generator& generator, bool training) {
+NDArray dropout(const NDArray& x, double p, Generator& generator, bool training, Where where) {
+  const CallSite site(where);
   operators_detail::check_arrays("dropout", {&x});
   operators_detail::check_floating("dropout", x);
   if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + std::to_string(p) + "; wanted 0 to 1");

@@ -87,19 +87,24 @@ NDArray& update(const char* op, Family family, NDArray& x, const Operand& b) {
 
 }  // namespace
 
-NDArray add(const Operand& a, const Operand& b) {
+NDArray add(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("add", Family::arithmetic, a, b, kAddGradient);
 }
-NDArray subtract(const Operand& a, const Operand& b) {
+NDArray subtract(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("subtract", Family::no_bool, a, b, kSubtractGradient);
 }
-NDArray multiply(const Operand& a, const Operand& b) {
+NDArray multiply(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("multiply", Family::arithmetic, a, b, kMultiplyGradient);
 }
-NDArray divide(const Operand& a, const Operand& b) {
+NDArray divide(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("divide", Family::floating, a, b, kDivideGradient);
 }
-NDArray power(const Operand& base, const Operand& exponent) {
+NDArray power(const Operand& base, const Operand& exponent, Where where) {
+  const CallSite site(where);
   const Dtypes dtypes = binary_dtypes("power", Family::no_bool, base, exponent);
   if (!exponent.is_array && !is_floating(dtypes.compute) && exponent.scalar.as<std::int64_t>() < 0) {
     throw InvalidArgument("power: an integer to a negative integer power: " +
@@ -107,54 +112,98 @@ NDArray power(const Operand& base, const Operand& exponent) {
   }
   return binary("power", Family::no_bool, base, exponent, kPowerGradient);
 }
-NDArray maximum(const Operand& a, const Operand& b) {
+NDArray maximum(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("maximum", Family::arithmetic, a, b, kMaximumGradient);
 }
-NDArray minimum(const Operand& a, const Operand& b) {
+NDArray minimum(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
   return binary("minimum", Family::arithmetic, a, b, kMinimumGradient);
 }
 
-NDArray negative(const NDArray& x) {
+NDArray negative(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("negative", Family::no_bool, x, {UnaryGradient::nothing, "negative"});
 }
-NDArray abs(const NDArray& x) {
+NDArray abs(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("abs", Family::arithmetic, x, {UnaryGradient::input, "abs_gradient"});
 }
-NDArray square(const NDArray& x) {
+NDArray square(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("square", Family::no_bool, x, {UnaryGradient::input, "square_gradient"});
 }
-NDArray relu(const NDArray& x) {
+NDArray relu(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("relu", Family::no_bool, x, {UnaryGradient::output, "relu_gradient"});
 }
-NDArray exp(const NDArray& x) {
+NDArray exp(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("exp", Family::floating, x, {UnaryGradient::output, "multiply"});
 }
-NDArray log(const NDArray& x) { return unary("log", Family::floating, x, {UnaryGradient::input, "divide"}); }
-NDArray sqrt(const NDArray& x) {
+NDArray log(const NDArray& x, Where where) {
+  const CallSite site(where);
+  return unary("log", Family::floating, x, {UnaryGradient::input, "divide"});
+}
+NDArray sqrt(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("sqrt", Family::floating, x, {UnaryGradient::output, "sqrt_gradient"});
 }
-NDArray tanh(const NDArray& x) {
+NDArray tanh(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("tanh", Family::floating, x, {UnaryGradient::output, "tanh_gradient"});
 }
-NDArray sigmoid(const NDArray& x) {
+NDArray sigmoid(const NDArray& x, Where where) {
+  const CallSite site(where);
   return unary("sigmoid", Family::floating, x, {UnaryGradient::output, "sigmoid_gradient"});
 }
 
-NDArray equal(const Operand& a, const Operand& b) { return compare("equal", a, b); }
-NDArray not_equal(const Operand& a, const Operand& b) { return compare("not_equal", a, b); }
-NDArray less(const Operand& a, const Operand& b) { return compare("less", a, b); }
-NDArray less_equal(const Operand& a, const Operand& b) { return compare("less_equal", a, b); }
-NDArray greater(const Operand& a, const Operand& b) { return compare("less", b, a); }
-NDArray greater_equal(const Operand& a, const Operand& b) { return compare("less_equal", b, a); }
+NDArray equal(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("equal", a, b);
+}
+NDArray not_equal(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("not_equal", a, b);
+}
+NDArray less(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("less", a, b);
+}
+NDArray less_equal(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("less_equal", a, b);
+}
+NDArray greater(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("less", b, a);
+}
+NDArray greater_equal(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("less_equal", b, a);
+}
 
-NDArray logical_not(const NDArray& x) {
+NDArray logical_not(const NDArray& x, Where where) {
+  const CallSite site(where);
   check_arrays("logical_not", {&x});
   return push_unary("logical_not", x, x.dtype(), DType::boolean);
 }
 
-NDArray& operator+=(NDArray& x, const Operand& b) { return update("add", Family::arithmetic, x, b); }
-NDArray& operator-=(NDArray& x, const Operand& b) { return update("subtract", Family::no_bool, x, b); }
-NDArray& operator*=(NDArray& x, const Operand& b) { return update("multiply", Family::arithmetic, x, b); }
-NDArray& operator/=(NDArray& x, const Operand& b) { return update("divide", Family::floating, x, b); }
+NDArray& operator+=(NDArray& x, const Operand& b) {
+  const CallSite site(b.where);
+  return update("add", Family::arithmetic, x, b);
+}
+NDArray& operator-=(NDArray& x, const Operand& b) {
+  const CallSite site(b.where);
+  return update("subtract", Family::no_bool, x, b);
+}
+NDArray& operator*=(NDArray& x, const Operand& b) {
+  const CallSite site(b.where);
+  return update("multiply", Family::arithmetic, x, b);
+}
+NDArray& operator/=(NDArray& x, const Operand& b) {
+  const CallSite site(b.where);
+  return update("divide", Family::floating, x, b);
+}
 
 }  // namespace heddle

@@ -44,7 +44,8 @@ void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& w
 
 }  // namespace
 
-NDArray take(const NDArray& x, const NDArray& indices, int given) {
+NDArray take(const NDArray& x, const NDArray& indices, int given, Where where) {
+  const CallSite site(where);
   check_arrays("take", {&x, &indices});
   check_indices("take", "indices", indices);
   const int axis = checked_axis("take", given, x.ndim());
@@ -59,7 +60,8 @@ NDArray take(const NDArray& x, const NDArray& indices, int given) {
   return y;
 }
 
-NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype) {
+NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype, Where where) {
+  const CallSite site(where);
   check_arrays("one_hot", {&labels});
   check_indices("one_hot", "labels", labels);
   if (n < 0) throw InvalidArgument("one_hot: n is " + std::to_string(n) + "; wanted 0 or more");

@@ -89,7 +89,9 @@ NDArray operators_detail::relu_mask(const char* name, const NDArray& g, const ND
   return out;
 }
 
-NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options) {
+NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, LinearOptions options,
+               Where where) {
+  const CallSite site(where);
   check_linear(x, weight, bias);
   if (is_half(x.dtype())) {
     return cast(linear(operators_detail::wide(x), operators_detail::wide(weight),

@@ -151,7 +151,8 @@ Shape result_shape(const NDArray& a, const NDArray& b, const Shape& batch) {
 
 }  // namespace
 
-NDArray matmul(const NDArray& a, const NDArray& b) {
+NDArray matmul(const NDArray& a, const NDArray& b, Where where) {
+  const CallSite site(where);
   check_matmul(a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   if (is_half(dtype)) return cast(matmul(cast(a, DType::f32), cast(b, DType::f32)), dtype);

@@ -65,7 +65,8 @@ NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const
 
 }  // namespace
 
-NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
+NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
+  const CallSite site(at);
   const PoolProblem problem = problem_of("max_pool2d", x, options);
   if (is_half(x.dtype())) return cast(max_pool2d(operators_detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();
@@ -87,7 +88,8 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options) {
   return y;
 }
 
-NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options) {
+NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
+  const CallSite site(at);
   const PoolProblem problem = problem_of("avg_pool2d", x, options);
   if (is_half(x.dtype())) return cast(avg_pool2d(operators_detail::wide(x), options), x.dtype());
   const NDArray source = x.detach().contiguous();

@@ -101,7 +101,8 @@ NDArray arg_extreme(const char* op, const NDArray& x, int given) {
 
 }  // namespace
 
-NDArray sum(const NDArray& x, Dims given, bool keepdims) {
+NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
+  const CallSite site(where);
   check_arrays("sum", {&x});
   if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes("sum", x, given);
@@ -114,7 +115,8 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims) {
   return y;
 }
 
-NDArray mean(const NDArray& x, Dims given, bool keepdims) {
+NDArray mean(const NDArray& x, Dims given, bool keepdims, Where where) {
+  const CallSite site(where);
   check_arrays("mean", {&x});
   if (is_half(x.dtype())) return cast(mean(wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes("mean", x, given);
@@ -129,10 +131,22 @@ NDArray mean(const NDArray& x, Dims given, bool keepdims) {
   return y;
 }
 
-NDArray max(const NDArray& x, Dims axes, bool keepdims) { return extreme("max", x, axes, keepdims); }
-NDArray min(const NDArray& x, Dims axes, bool keepdims) { return extreme("min", x, axes, keepdims); }
-NDArray argmax(const NDArray& x, int axis) { return arg_extreme("argmax", x, axis); }
-NDArray argmin(const NDArray& x, int axis) { return arg_extreme("argmin", x, axis); }
+NDArray max(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  return extreme("max", x, axes, keepdims);
+}
+NDArray min(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  return extreme("min", x, axes, keepdims);
+}
+NDArray argmax(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return arg_extreme("argmax", x, axis);
+}
+NDArray argmin(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return arg_extreme("argmin", x, axis);
+}
 
 namespace operators_detail {
 

@@ -84,14 +84,16 @@ void record_where(NDArray& y, const NDArray& condition, const Operand& a, const 
 
 }  // namespace
 
-NDArray where(const NDArray& condition, const Operand& a, const Operand& b) {
+NDArray where(const NDArray& condition, const Operand& a, const Operand& b, Where at) {
+  const CallSite site(at);
   check_where(condition, a, b);
   NDArray y = push_where(condition, a, b, where_shape(condition, a, b), where_dtype(a, b));
   record_where(y, condition, a, b);
   return y;
 }
 
-NDArray clip(const NDArray& x, Scalar low, Scalar high) {
+NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
+  const CallSite site(at);
   check_arrays("clip", {&x});
   if (low.real() > high.real()) {
     throw InvalidArgument("clip: low " + std::to_string(low.real()) + " is above high " +

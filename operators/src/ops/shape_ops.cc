@@ -88,12 +88,14 @@ void record_concat(NDArray& y, const std::vector<NDArray>& arrays, const std::ve
 
 }  // namespace
 
-NDArray reshape(const NDArray& x, Shape shape) {
+NDArray reshape(const NDArray& x, Shape shape, Where where) {
+  const CallSite site(where);
   check_arrays("reshape", {&x});
   return reshaped("reshape", in_shape(x.detach(), shape), x);
 }
 
-NDArray flatten(const NDArray& x, int from_axis) {
+NDArray flatten(const NDArray& x, int from_axis, Where where) {
+  const CallSite site(where);
   check_arrays("flatten", {&x});
   if (from_axis < 0 || from_axis > x.ndim()) {
     throw InvalidArgument("flatten: from_axis is " + std::to_string(from_axis) + "; wanted 0 to " +
@@ -111,14 +113,16 @@ NDArray flatten(const NDArray& x, int from_axis) {
   return reshaped("flatten", in_shape(x.detach(), shape), x);
 }
 
-NDArray transpose(const NDArray& x) {
+NDArray transpose(const NDArray& x, Where where) {
+  const CallSite site(where);
   check_arrays("transpose", {&x});
   Dims axes;
   for (int axis = x.ndim() - 1; axis >= 0; --axis) axes.push_back(axis);
   return transpose(x, axes);
 }
 
-NDArray transpose(const NDArray& x, Dims axes) {
+NDArray transpose(const NDArray& x, Dims axes, Where where) {
+  const CallSite site(where);
   check_arrays("transpose", {&x});
   for (int i = 0; i < axes.size(); ++i) axes[i] = checked_axis("transpose", axes[i], x.ndim());
   NDArray y = x.detach().permuted(axes);
@@ -127,7 +131,8 @@ NDArray transpose(const NDArray& x, Dims axes) {
   return recorded("transpose", std::move(y), x, [back](const NDArray& g) { return g.permuted(back); });
 }
 
-NDArray broadcast_to(const NDArray& x, Shape shape) {
+NDArray broadcast_to(const NDArray& x, Shape shape, Where where) {
+  const CallSite site(where);
   check_arrays("broadcast_to", {&x});
   if (broadcast_for("broadcast_to", x.shape(), shape) != shape) {
     throw InvalidArgument("broadcast_to: " + x.shape().to_string() + " does not broadcast to " +
@@ -137,7 +142,8 @@ NDArray broadcast_to(const NDArray& x, Shape shape) {
                   [from = x.shape()](const NDArray& g) { return sum_to_shape(g, from); });
 }
 
-NDArray expand_dims(const NDArray& x, int axis) {
+NDArray expand_dims(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
   check_arrays("expand_dims", {&x});
   const int at = checked_axis("expand_dims", axis, x.ndim() + 1);
   Shape shape;
@@ -149,7 +155,8 @@ NDArray expand_dims(const NDArray& x, int axis) {
   return reshaped("expand_dims", x.detach().view(shape, strides, x.offset()), x);
 }
 
-NDArray squeeze(const NDArray& x, Dims axes) {
+NDArray squeeze(const NDArray& x, Dims axes, Where where) {
+  const CallSite site(where);
   check_arrays("squeeze", {&x});
   std::array<bool, kMaxDims> dropped{};
   for (std::int64_t given : axes) {
@@ -164,7 +171,8 @@ NDArray squeeze(const NDArray& x, Dims axes) {
   return reshaped("squeeze", squeezed(x, dropped), x);
 }
 
-NDArray slice(const NDArray& x, int given, Slice range) {
+NDArray slice(const NDArray& x, int given, Slice range, Where where) {
+  const CallSite site(where);
   check_arrays("slice", {&x});
   const int axis = checked_axis("slice", given, x.ndim());
   NDArray y = x.detach().slice(axis, range);
@@ -177,7 +185,8 @@ NDArray slice(const NDArray& x, int given, Slice range) {
   return y;
 }
 
-NDArray concat(const std::vector<NDArray>& arrays, int given) {
+NDArray concat(const std::vector<NDArray>& arrays, int given, Where where) {
+  const CallSite site(where);
   check_list("concat", arrays);
   const int axis = checked_axis("concat", given, arrays.front().ndim());
   const Shape shape = joined_shape(arrays, axis);
@@ -196,7 +205,8 @@ NDArray concat(const std::vector<NDArray>& arrays, int given) {
   return y;
 }
 
-NDArray stack(const std::vector<NDArray>& arrays, int axis) {
+NDArray stack(const std::vector<NDArray>& arrays, int axis, Where where) {
+  const CallSite site(where);
   check_list("stack", arrays);
   std::vector<NDArray> expanded;
   for (const NDArray& array : arrays) {
@@ -209,7 +219,8 @@ NDArray stack(const std::vector<NDArray>& arrays, int axis) {
   return concat(expanded, checked_axis("stack", axis, arrays.front().ndim() + 1));
 }
 
-NDArray cast(const NDArray& x, DType dtype) {
+NDArray cast(const NDArray& x, DType dtype, Where where) {
+  const CallSite site(where);
   check_arrays("cast", {&x});
   if (x.dtype() == dtype) return x;
   NDArray y = x.detach().astype(dtype);
@@ -217,17 +228,20 @@ NDArray cast(const NDArray& x, DType dtype) {
   return recorded("cast", std::move(y), x, [from = x.dtype()](const NDArray& g) { return g.astype(from); });
 }
 
-NDArray contiguous(const NDArray& x) {
+NDArray contiguous(const NDArray& x, Where where) {
+  const CallSite site(where);
   check_arrays("contiguous", {&x});
   return x.is_contiguous() ? x : copy(x);
 }
 
-NDArray copy(const NDArray& x) {
+NDArray copy(const NDArray& x, Where where) {
+  const CallSite site(where);
   check_arrays("copy", {&x});
   return recorded("copy", x.copy(), x, [](const NDArray& g) { return g; });
 }
 
-NDArray copy_to(const NDArray& x, Device device) {
+NDArray copy_to(const NDArray& x, Device device, Where where) {
+  const CallSite site(where);
   check_arrays("copy_to", {&x});
   return recorded("copy_to", x.copy_to(device), x,
                   [from = x.device()](const NDArray& g) { return g.copy_to(from); });

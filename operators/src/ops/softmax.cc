@@ -55,11 +55,18 @@ void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
 
 }  // namespace
 
-NDArray softmax(const NDArray& x, int axis) { return softmax_of("softmax", x, axis, false); }
+NDArray softmax(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return softmax_of("softmax", x, axis, false);
+}
 
-NDArray log_softmax(const NDArray& x, int axis) { return softmax_of("log_softmax", x, axis, true); }
+NDArray log_softmax(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return softmax_of("log_softmax", x, axis, true);
+}
 
-NDArray cross_entropy(const NDArray& logits, const NDArray& labels) {
+NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where) {
+  const CallSite site(where);
   check_cross_entropy(logits, labels);
   if (is_half(logits.dtype()))
     return cast(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());

@@ -1,0 +1,50 @@
+// The line of the user's program that an op names in errors, traces and reports: where the outermost library call was made.
+//
+//   NDArray twice(const NDArray& x, Where where = Where::current()) {
+//     const CallSite site(where);
+//     return add(x, x);  // its op names the line that called twice()
+//   }
+#pragma once
+
+#include <source_location>
+
+namespace heddle {
+
+namespace detail {
+struct EngineCore;
+struct OpNode;
+struct ThreadState;
+}  // namespace detail
+
+// Of a call. Public functions that push ops have a last parameter `Where where = Where::current()`.
+using Where = std::source_location;
+
+// While one lives, the calling thread is in a library call made at `where`. Of several, the outermost counts; an op that
+// runs on the thread meanwhile begins anew. Engine::push does not look at it, array_push and record do.
+class [[nodiscard]] CallSite {
+ public:
+  explicit CallSite(Where where) noexcept : CallSite(where, false) {}
+  ~CallSite();
+  CallSite(const CallSite&) = delete;
+  CallSite& operator=(const CallSite&) = delete;
+
+  // One that counts though it is not the outermost: for work on behalf of an earlier call, as gradients are computed.
+  static CallSite on_behalf_of(Where where) noexcept { return CallSite(where, true); }
+
+  // The place that counts now on the calling thread; outside of any library call, `otherwise`.
+  static Where current(Where otherwise = Where::current()) noexcept;
+
+ private:
+  CallSite(Where where, bool always) noexcept;
+  bool of_innermost_op() const noexcept;
+  static thread_local constinit const CallSite* current_;
+
+  const Where where_;
+  const CallSite* const previous_;  // what counts when this one is gone
+  // Which op the thread was in, see ThreadState.
+  const detail::EngineCore* const core_;
+  const detail::OpNode* const op_;
+  const detail::ThreadState* const outer_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,125 @@
+// Errors, traces and reports name the line that called a store, a trainer or a checkpoint.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/heddle.h>
+
+#include "call_sites.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+NDArray leaf(Shape shape) {
+  NDArray weight = ones(shape);
+  set_requires_grad(weight);
+  return weight;
+}
+
+// A rank of its own, with gradients that go alone and gradients that share a bucket.
+std::shared_ptr<KVStore> allreduce_store(const std::string& compression = "none") {
+  return KVStore::create("allreduce", Communicator::create_local(1)[0], {.compression = compression});
+}
+
+// Each push is on the line of a pull: a store may put it off until then, and names the push's line all the same.
+void check_store(KVStore& store, const NDArray& value) {
+  const NDArray out = ones(value.shape());
+  const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};
+  check_site("KVStore::init", [&] { store.init(0, value); });
+  check_site("KVStore::broadcast", [&] { store.broadcast(1, value, outs); });
+  check_site("KVStore::push_pull", [&] { store.push_pull(0, values, outs); });
+  check_site("KVStore::assign", [&] { store.assign(0, value); });
+  check_site("KVStore::pull", [&] { store.pull(0, outs); });
+  check_site("KVStore::push", [&] { store.push(0, values), store.pull(0, outs); });
+  check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
+  check_site("KVStore::push", [&] { store.push(0, {value, out}), store.pull(0, {out}); });
+  store.set_optimizer("adam");
+  check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
+  const auto state = store.optimizer_state();
+  check_site("KVStore::set_optimizer_state", [&] { store.set_optimizer_state(state); });
+  check_site("KVStore::clear_errors", [&] { store.clear_errors(); });
+}
+
+}  // namespace
+
+TEST_CASE("each call of a store names its line") {
+  for (const Shape& shape : {Shape{4}, Shape{100'000}}) {
+    check_store(*KVStore::create("local"), ones(shape));
+    check_store(*allreduce_store(), ones(shape));
+    check_store(*allreduce_store("1bit"), ones(shape));
+  }
+}
+
+TEST_CASE("what the ranks do for a store names the line of the store's call") {
+  const auto ranks = Communicator::create_local(1);
+  const NDArray value = ones({4});
+  check_site("KVStore::create", [&] { KVStore::create("allreduce", ranks[0]); });
+  const auto store = KVStore::create("allreduce", ranks[0]);
+  store->init(0, value);
+  check_site("KVStore::barrier", [&] { store->barrier(); });
+  check_site("KVStore::set_optimizer", [&] { store->push(0, value), store->set_optimizer("sgd"); });
+}
+
+TEST_CASE("an update that comes with a later call names the line of its push") {
+  const auto store = allreduce_store();
+  const NDArray value = ones({4});
+  store->init(0, value);
+  store->set_optimizer("sgd");
+  store->push(0, value);
+  const std::string place = "tests/kvstore/call_site_test.cc:" + std::to_string(__LINE__ - 1);
+  bool found = false;
+  for (const OpSite& site : sites_of_ops([&] { store->pull(0, value); })) {
+    found |= site.name == "sgd_update" && site.at == place;
+  }
+  CHECK(found);
+}
+
+TEST_CASE("each call of a trainer and of a checkpoint names its line") {
+  const TemporaryDirectory files;
+  const std::string path = files.file("checkpoint");
+  for (const bool distributed : {false, true}) {
+    const auto store = [&] { return distributed ? allreduce_store() : nullptr; };
+    const std::vector<Parameter> parameters{{"a", leaf({4})}, {"b", leaf({100'000})}};
+    const TrainerOptions options{.optimizer = "adam", .store = store()};
+    Trainer trainer(parameters, {.optimizer = "adam", .store = store()});
+    const auto differentiate = [&] {
+      for (const Parameter& parameter : parameters) backward(sum(parameter.value));
+    };
+    differentiate();
+    check_site("Trainer::step", [&] { trainer.step(); });
+    check_site("Trainer::set_state", [&] { trainer.set_state(trainer.state()); });
+    check_site("Trainer::clear_errors", [&] { trainer.clear_errors(); });
+    Checkpoint checkpoint{.parameters = parameters, .trainer = &trainer};
+    check_site("save_checkpoint", [&] { save_checkpoint(path, checkpoint); });
+    check_site("load_checkpoint", [&] { load_checkpoint(path, checkpoint); });
+    check_site("Trainer::Trainer", [&] { Trainer(parameters, options); });
+  }
+}
+
+TEST_CASE("a gradient that fails is reported with the line of its forward call") {
+  const NDArray weight = leaf({4}), far = full({2}, 9, DType::i64);
+  Trainer trainer(std::vector<Parameter>{{"weight", weight}});
+  const NDArray loss = sum(take(weight, far));
+  const std::string place = "tests/kvstore/call_site_test.cc:" + std::to_string(__LINE__ - 1);
+  backward(loss);
+  trainer.step();
+  const std::string step = "sgd_update at tests/kvstore/call_site_test.cc:" + std::to_string(__LINE__ - 1);
+  try {
+    current_engine().wait_all();
+    FAIL("take with an index out of range did not fail");
+  } catch (const AggregateError& error) {
+    bool named = false;
+    for (const ErrorReport& report : error.reports()) named |= text_of(report.where) == place;
+    CHECK(named);
+  }
+  const ErrorReport report = weight.engine().error_of(weight.var());
+  CHECK(text_of(report.where) == place);
+  bool skipped = false;
+  for (const std::string& op : report.path) skipped |= op == step;
+  CHECK(skipped);
+  trainer.clear_errors();
+}

@@ -1,0 +1,215 @@
+// Errors, traces and reports name the line that called an operator, a layer or an optimizer.
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/array_op.h>
+#include <heddle/ops.h>
+#include <heddle/optimizer.h>
+#include <heddle/sequential.h>
+
+#include "call_sites.h"
+#include "schedulers.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+NDArray leaf(Shape shape, double value = 0.5) {
+  NDArray x = full(shape, value);
+  set_requires_grad(x);
+  return x;
+}
+
+// Where the op that failed was pushed.
+std::string place_of_error(const NDArray& y) {
+  try {
+    y.wait();
+  } catch (const std::exception&) {
+  }
+  return text_of(y.engine().error_of(y.var()).where);
+}
+
+// The ops of a gradient, and where they say that they were pushed; those of backward() itself are at `otherwise`.
+void check_gradient_sites(const NDArray& loss, Where forward) {
+  const Where here = Where::current();
+  const std::vector<OpSite> sites = sites_of_ops([&] { backward(loss, {}, false, here); });
+  int of_forward = 0;
+  for (const OpSite& site : sites) {
+    CAPTURE(site.name);
+    const bool from_forward = site.at == text_of(forward);
+    of_forward += from_forward;
+    CHECK((from_forward || site.at == text_of(here)));
+  }
+  CHECK(of_forward > 0);
+}
+
+class Twice : public Layer {
+ public:
+  std::string to_string() const override { return "Twice"; }
+
+ private:
+  NDArray forward(const NDArray& x) override { return x + x; }
+};
+
+}  // namespace
+
+TEST_CASE("an op's error names the line of the call") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray x = zeros({4}), far = full({2}, 9, DType::i64), minus = full({4}, -1, DType::i64);
+    const std::string file = "tests/operators/call_site_test.cc:";
+    const int line = __LINE__;
+    CHECK(place_of_error(take(x, far)) == file + std::to_string(line + 1));
+    CHECK(place_of_error(one_hot(far, 3)) == file + std::to_string(line + 2));
+    CHECK(place_of_error(power(minus, minus)) == file + std::to_string(line + 3));
+    CHECK(place_of_error(cross_entropy(zeros({2, 3}), far)) == file + std::to_string(line + 4));
+  });
+}
+
+TEST_CASE("each operator names the line of its call") {
+  NDArray x = full({4, 4}, 0.5), y = full({4, 4}, 0.25), image = ones({1, 1, 6, 6});
+  const NDArray odd = ones({4, 8}).slice(1, {.step = 2}), kernel = ones({1, 1, 3, 3}), row = ones({4});
+  const NDArray mask = full({4, 4}, true, DType::boolean), index = zeros({2}, DType::i64);
+  const NDArray labels = zeros({4}, DType::i64), halves = full({4, 4}, 0.5, DType::f16);
+  const std::vector<NDArray> both{x, y};
+  Generator generator(1);
+  check_site("add", [&] { add(x, row); });
+  check_site("subtract", [&] { subtract(x, y); });
+  check_site("multiply", [&] { multiply(x, 2); });
+  check_site("divide", [&] { divide(x, y); });
+  check_site("power", [&] { power(x, 2); });
+  check_site("maximum", [&] { maximum(x, y); });
+  check_site("minimum", [&] { minimum(x, y); });
+  check_site("negative", [&] { negative(x); });
+  check_site("abs", [&] { abs(x); });
+  check_site("square", [&] { square(x); });
+  check_site("relu", [&] { relu(x); });
+  check_site("exp", [&] { exp(x); });
+  check_site("log", [&] { log(labels); });
+  check_site("sqrt", [&] { sqrt(x); });
+  check_site("tanh", [&] { tanh(x); });
+  check_site("sigmoid", [&] { sigmoid(x); });
+  check_site("clip", [&] { clip(x, 0, 1); });
+  check_site("equal", [&] { equal(x, y); });
+  check_site("not_equal", [&] { not_equal(x, y); });
+  check_site("less", [&] { less(x, y); });
+  check_site("less_equal", [&] { less_equal(x, y); });
+  check_site("greater", [&] { greater(x, y); });
+  check_site("greater_equal", [&] { greater_equal(x, y); });
+  check_site("logical_not", [&] { logical_not(x); });
+  check_site("where", [&] { where(mask, x, labels); });
+  check_site("operator+", [&] { (void)(x + y); });
+  check_site("operator+", [&] { (void)(1 + x); });
+  check_site("operator-", [&] { (void)(x - 0.5); });
+  check_site("operator-", [&] { (void)-x; });
+  check_site("operator*", [&] { (void)(x * y); });
+  check_site("operator/", [&] { (void)(x / y); });
+  check_site("operator<", [&] { (void)(x < y); });
+  check_site("operator<=", [&] { (void)(x <= y); });
+  check_site("operator>", [&] { (void)(x > y); });
+  check_site("operator>=", [&] { (void)(x >= y); });
+  check_site("operator+=", [&] { x += y; });
+  check_site("operator-=", [&] { x -= 1; });
+  check_site("operator*=", [&] { x *= x.permuted({1, 0}); });
+  check_site("operator/=", [&] { x /= 2; });
+  check_site("matmul", [&] { matmul(x, odd); });
+  check_site("matmul", [&] { matmul(halves, labels); });
+  check_site("linear", [&] { linear(odd, x, row); });
+  check_site("conv2d", [&] { conv2d(image, kernel); });
+  check_site("max_pool2d", [&] { max_pool2d(image); });
+  check_site("avg_pool2d", [&] { avg_pool2d(image); });
+  check_site("dropout", [&] { dropout(x, 0.5, generator, true); });
+  check_site("sum", [&] { sum(halves); });
+  check_site("mean", [&] { mean(labels); });
+  check_site("max", [&] { max(x); });
+  check_site("min", [&] { min(x); });
+  check_site("argmax", [&] { argmax(halves); });
+  check_site("argmin", [&] { argmin(x); });
+  check_site("softmax", [&] { softmax(odd); });
+  check_site("log_softmax", [&] { log_softmax(x); });
+  check_site("cross_entropy", [&] { cross_entropy(x, labels); });
+  check_site("reshape", [&] { reshape(odd, {16}); });
+  check_site("flatten", [&] { flatten(odd, 0); });
+  check_site("concat", [&] { concat(both); });
+  check_site("stack", [&] { stack(both); });
+  check_site("take", [&] { take(odd, index); });
+  check_site("one_hot", [&] { one_hot(index, 3); });
+  check_site("cast", [&] { cast(x, DType::f64); });
+  check_site("contiguous", [&] { contiguous(odd); });
+  check_site("copy", [&] { copy(x); });
+  check_site("copy_to", [&] { copy_to(x, cpu(1)); });
+}
+
+TEST_CASE("a gradient names the line of its forward call") {
+  const NDArray x = leaf({4, 4}), w = leaf({4, 4}), labels = zeros({4}, DType::i64);
+  const NDArray image = leaf({1, 1, 6, 6}), kernel = leaf({1, 1, 3, 3});
+  const Where line = Where::current();
+  check_gradient_sites(cross_entropy(x, labels, line), line);
+  check_gradient_sites(sum(matmul(x, w, line), {}, false, line), line);
+  check_gradient_sites(sum(linear(x, w, {}, {.relu = true}, line), {}, false, line), line);
+  check_gradient_sites(sum(conv2d(image, kernel, {}, {.relu = true}, line), {}, false, line), line);
+  check_gradient_sites(sum(max_pool2d(image, {}, line), {}, false, line), line);
+  check_gradient_sites(sum(divide(x, w, line), {}, false, line), line);
+  check_gradient_sites(sum(take(x, labels, 0, line), {}, false, line), line);
+  check_gradient_sites(sum(slice(x, 0, {1, 3}, line), {}, false, line), line);
+  check_gradient_sites(max(x, {}, false, line), line);
+  check_gradient_sites(sum(broadcast_to(leaf({1}), {3, 4}, line)), line);
+}
+
+TEST_CASE("a gradient that fails names the line of its forward call") {
+  on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray x = leaf({4});
+    NDArray y = x.detach().copy();
+    const auto fails = [](const NDArray& g) {
+      NDArray bad = zeros_like(g);
+      array_push("bad_gradient", {g}, {bad}, [] { throw std::runtime_error("no gradient"); });
+      return std::vector<NDArray>{bad};
+    };
+    const Where forward = Where::current();
+    record("made", y, {x}, {}, fails, forward);
+    backward(sum(y));
+    CHECK(place_of_error(grad(x)) == text_of(forward));
+  });
+}
+
+TEST_CASE("backward names its own line for what it pushes itself") {
+  const NDArray x = leaf({4});
+  const NDArray loss = sum(x * 2 + x * 3);
+  bool found = false;
+  const Where here = Where::current();
+  for (const OpSite& site : sites_of_ops([&] { backward(loss, {}, false, here); })) {
+    found |= site.name == "fill" && site.at == text_of(here);  // the gradient of the loss, 1
+  }
+  CHECK(found);
+  check_site("backward", [&] { backward(x, ones({4})); });
+}
+
+TEST_CASE("layers and what is in them name the line of the call") {
+  Generator generator(1);
+  const NDArray image = ones({2, 1, 6, 6}), rows = ones({2, 3});
+  Sequential net{Conv2d(1, 2, 3, {.relu = true}), MaxPool2d(2), Flatten(), Dense(8, 3), Tanh(), Twice()};
+  Sequential others{Relu(), Sigmoid(), Dropout(0.5), Dense(3, 2)};
+  AvgPool2d pool(2);
+  check_site("Layer::operator()", [&] { net(image); });
+  check_site("Layer::operator()", [&] { others(rows); });
+  check_site("Layer::operator()", [&] { pool(image); });
+  check_site("Layer::operator()", [&] { Twice()(rows); });
+  check_site("Dense::Dense", [&] { Dense(3, 2); });
+  check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
+  check_site("init_weight", [&] { init_weight({2, 3}, Init::he, generator); });
+}
+
+TEST_CASE("an optimizer names the line of the call") {
+  for (const char* name : {"sgd", "adam"}) {
+    const auto optimizer = create_optimizer(name);
+    const NDArray weight = ones({4}), gradient = ones({4});
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
+    check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
+    check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
+  }
+}

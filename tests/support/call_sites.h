@@ -1,0 +1,76 @@
+// Where the ops of a call say that they were pushed.
+#pragma once
+
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/call_site.h>
+#include <heddle/engine.h>
+#include <heddle/trace.h>
+
+#include "files.h"
+
+namespace heddle::test {
+
+inline std::string text_of(Where where) {
+  return std::string(where.file_name()) + ":" + std::to_string(where.line());
+}
+
+struct OpSite {
+  std::string name, at;  // at: "tests/ndarray/call_site_test.cc:12"
+};
+
+// The text behind "key": in a line of a trace; empty if there is none.
+inline std::string value_in(const std::string& line, const std::string& key) {
+  const std::string before = "\"" + key + "\":\"";
+  const std::size_t begin = line.find(before);
+  if (begin == std::string::npos) return "";
+  const std::size_t from = begin + before.size();
+  return line.substr(from, line.find('"', from) - from);
+}
+
+// Until the current engine has nothing left to do; calls may be wrong.
+inline void finish_ops() {
+  try {
+    current_engine().wait_all();
+  } catch (const AggregateError&) {
+    return;
+  }
+}
+
+// All ops that call() leads to, as a trace has them.
+inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
+  const TemporaryFile file;
+  finish_ops();
+  trace::start(file.path);
+  call();
+  finish_ops();
+  trace::stop();
+  std::vector<OpSite> sites;
+  std::istringstream lines(read_file(file.path));
+  for (std::string line; std::getline(lines, line);) {
+    const std::string category = value_in(line, "cat");  // "issue": the first part of an asynchronous op
+    if (category != "op" && category != "issue") continue;
+    sites.push_back({value_in(line, "name"), value_in(line, "at")});
+  }
+  return sites;
+}
+
+// Each op that call() pushes names the line of this check, on which the call has to stand; there is at least one.
+// tools/check_call_sites.py wants a check of every function that is told its place.
+inline void check_site(const char* function, const std::function<void()>& call,
+                       Where where = Where::current()) {
+  CAPTURE(std::string(function));
+  const std::vector<OpSite> sites = sites_of_ops(call);
+  CHECK_FALSE(sites.empty());
+  for (const OpSite& site : sites) {
+    CAPTURE(site.name);
+    CHECK(site.at == text_of(where));
+  }
+}
+
+}  // namespace heddle::test

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Every public function that computes with arrays is told the place of its call, and a test checks that its ops name it.
+
+    tools/check_call_sites.py [ROOT]       prints header: function: what is missing; fails if anything is
+    tools/check_call_sites.py --self-test  breaks each rule in a tree of its own and looks whether it is found
+
+A function is told its place by a parameter of the type Where, or by what an argument is converted to: Operand, Index or
+ArrayArgument. The test is a check_site("NAME", ...) in tests/ROOM/call_site_test.cc; a member is called CLASS::NAME there.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+ROOMS = ["ndarray", "operators", "comm", "kvstore"]
+# Functions that name no array in their parameters and result, but push ops or record calls: every method of these classes
+# that is not const is meant.
+CLASSES = {"Communicator", "CompressedReduce", "KVStore", "Trainer", "Optimizer"}
+
+# They push nothing and record nothing.
+NOT_TOLD = {
+    "array": "writes the values at the call",
+    "array_access": "makes a list",
+    "NDArray::NDArray": "takes no memory yet",
+    "NDArray::detach": "a handle",
+    "NDArray::grad_meta": "a handle",
+    "Storage::data": "memory",
+    "Storage::device_data": "memory",
+    "Index::Index": "is told itself",
+    "ArrayArgument::ArrayArgument": "is told itself",
+    "Operand::Operand": "is told itself",
+    "set_requires_grad": "marks a handle",
+    "requires_grad": "looks at a handle",
+    "grad": "a handle",
+    "clear_grad": "lets a handle go",
+    "lend_gradient_memory": "keeps a handle",
+    "make_gradient": "for operators, which have a place",
+    "recording": "looks at handles",
+    "Optimizer::state": "handles",
+    "Trainer::state": "handles",
+    "KVStore::optimizer_state": "handles",
+    "KVStore::gradient_memory": "memory that no op has seen yet",
+    "Communicator::shared_array": "memory that no op has seen yet",
+    "Communicator::create": "makes no call",
+    "Communicator::create_local": "makes no call",
+    "NoGrad::NoGrad": "sets a mode",
+}
+# They are told their place for the tape or for other ranks, but push nothing that a trace would show.
+NOT_TRACED = {
+    "NDArray::view", "NDArray::operator[]", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
+    "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part",
+    "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
+}
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)
+TOLD = re.compile(r"\b(Where|Operand|Index|ArrayArgument)\b")
+ARRAYS = re.compile(r"\b(NDArray|Operand|ArrayArgument|Safetensors|Checkpoint)\b")
+NAME = re.compile(r"(operator\s*(?:\(\)|\[\]|[^\w\s(]+)|~?\w+)\s*\(")
+SCOPE = re.compile(r"^(?:template\s*<.*?>\s*)?(namespace|class|struct|enum)\b(?:\s+class)?\s*(?:\[\[\w+\]\]\s*)?([\w:]*)")
+ACCESS = re.compile(r"^\s*(public|private|protected)\s*:")
+
+
+def declarations(text):
+    """(class or "", function's name, declaration) of each public function in a header's text."""
+    text = COMMENT.sub("", text)
+    scopes = []  # (kind, name, access)
+    at = begin = 0
+    depth = 0  # of parentheses
+    while at < len(text):
+        letter = text[at]
+        depth += (letter == "(") - (letter == ")")
+        if letter == ":" and depth == 0 and (match := ACCESS.match(text[begin:at + 1])):
+            scopes[-1] = (*scopes[-1][:2], match[1])
+            begin = at + 1
+        elif letter in ";{" and depth == 0:
+            words = " ".join(text[begin:at].split())
+            scope = SCOPE.match(words)
+            if letter == "{" and scope and "(" not in words:
+                access = "private" if scope[1] == "class" else "public"
+                scopes.append((scope[1], scope[2], access))
+                begin = at + 1
+            else:
+                if letter == "{":  # a body, or an initial value: until the brace that closes it
+                    at = closing(text, at)
+                if "(" in words or letter == ";" or text[at] == "}":
+                    yield from named(scopes, words)
+                    begin = at + 1
+        elif letter == "}" and depth == 0:
+            scopes.pop()
+            begin = at + 1
+        at += 1
+
+
+def closing(text, at):
+    depth = 0
+    while True:
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            return at
+        at += 1
+
+
+def named(scopes, words):
+    if any(kind == "namespace" and "detail" in name or access != "public" for kind, name, access in scopes):
+        return
+    words = re.sub(r"\brequires\s*(\((?:[^()]|\([^()]*\))*\)|[\w:]+<\w+>)", "", words)
+    words = re.sub(r"^template\s*<(?:[^<>]|<[^<>]*>)*>\s*", "", words)
+    if re.match(r"(using|typedef|friend|static_assert|return)\b", words) or not (match := NAME.search(words)):
+        return
+    classes = [name for kind, name, _ in scopes if kind in ("class", "struct")]
+    name = match[1].replace(" ", "")
+    if not name.startswith("~") and not re.search(r"=\s*(delete|default)$", words):
+        yield classes[-1] if classes else "", name, words
+
+
+def check(root):
+    problems, seen = [], set()
+    for room in ROOMS:
+        test = root / "tests" / room / "call_site_test.cc"
+        checked = set(re.findall(r'check_site\(\s*"([^"]+)"', test.read_text())) if test.exists() else set()
+        for header in sorted((root / room / "include").rglob("*.h")):
+            for owner, name, words in declarations(header.read_text(encoding="utf-8")):
+                full = f"{owner}::{name}" if owner else name
+                seen.add(full)
+                place = f"{header.relative_to(root).as_posix()}: {full}"
+                if full in NOT_TOLD:
+                    continue
+                changes = owner in CLASSES and not re.search(r"\)\s*const\b", words)
+                if TOLD.search(words):
+                    base = "Layer::operator()" if name == "operator()" else full
+                    if base not in checked and full not in NOT_TRACED:
+                        problems.append(f'{place}: no check_site("{base}", ...) in {test.relative_to(root).as_posix()}')
+                elif ARRAYS.search(words) or changes:
+                    problems.append(f"{place}: no last parameter `Where where = Where::current()`")
+    if seen > {"NDArray::copy", "Communicator::split"}:  # not a tree of the self-test
+        gone = sorted((set(NOT_TOLD) | NOT_TRACED) - seen)
+        problems += [f"tools/check_call_sites.py: {name}: is excused, but no public header has it" for name in gone]
+    return problems
+
+
+def self_test():
+    header = """namespace heddle { class NDArray { public: int size() const; NDArray copy(Where where = Where::current()) const;
+    private: NDArray hidden(); }; template <class T> NDArray made(T value) { return NDArray({value}); }
+    NDArray told(Shape shape = {}, Where where = Where::current()); struct Options { int n = 0; std::map<int, NDArray> all{}; };
+    class Trainer { public: void step(double scale = 1); double rate() const; }; }"""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "ndarray/include/heddle").mkdir(parents=True)
+        (root / "tests/ndarray").mkdir(parents=True)
+        (root / "ndarray/include/heddle/a.h").write_text(header)
+        (root / "tests/ndarray/call_site_test.cc").write_text('check_site("NDArray::copy", f);')
+        found = [line.split(": ")[1] for line in check(root)]
+    assert found == ["made", "told", "Trainer::step"], found
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        print("each rule finds what breaks it")
+        return 0
+    problems = check(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print("every public function that computes with arrays names the line of its call, and is tested")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
