@@ -21,7 +21,6 @@ TEST_CASE("each call of a communicator names its line, also in the copies that i
   const NDArray a = ones({4}), b = ones({4}), odd = ones({8}).slice(0, {.step = 2});
   const std::vector<std::int64_t> all{4};
   CompressedReduce reduce(comm, make_codec("1bit"), 4);
-  current_engine().wait_all();
   check_site("Communicator::all_reduce", [&] { comm->all_reduce(a); });
   check_site("Communicator::all_reduce", [&] { comm->all_reduce(a, b); });
   check_site("Communicator::all_reduce", [&] { comm->all_reduce(odd); });

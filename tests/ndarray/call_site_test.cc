@@ -122,7 +122,6 @@ TEST_CASE("each function of arrays names the line of its call") {
   Generator generator(1);
   std::ostringstream out;
   const std::string npy = files.file("x.npy"), fortran = files.file("f.npy"), tensors = files.file("x.st");
-  current_engine().wait_all();
   check_site("array_push", [&] { array_push("op", {x}, {y}, [] {}); });
   check_site("CallSite", [&] { square_of(x); });
   check_site("NDArray::copy", [&] { x.copy(); });

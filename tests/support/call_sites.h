@@ -33,15 +33,22 @@ inline std::string value_in(const std::string& line, const std::string& key) {
   return line.substr(from, line.find('"', from) - from);
 }
 
-// All ops that engines run from the call on until the current one has nothing left to do, as a trace has them.
-inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
-  const TemporaryFile file;
-  trace::start(file.path);
-  call();
+// Until the current engine has nothing left to do; calls may be wrong.
+inline void finish_ops() {
   try {
     current_engine().wait_all();
-  } catch (const AggregateError&) {  // calls may be wrong
+  } catch (const AggregateError&) {
+    return;
   }
+}
+
+// All ops that call() leads to, as a trace has them.
+inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
+  const TemporaryFile file;
+  finish_ops();
+  trace::start(file.path);
+  call();
+  finish_ops();
   trace::stop();
   std::vector<OpSite> sites;
   std::istringstream lines(read_file(file.path));
