@@ -216,12 +216,12 @@ TEST_CASE("tcp: abort reaches ranks that wait for each other") {
     const auto transport = make_tcp_transport(rendezvous, {});
     const int rank = transport->rank();
     transport->begin(call_at("a.py", 10), "");
-    if (rank == 3) transport->abort("enough");
+    if (rank == 3) transport->abort("rank 3 has had enough");
     receive(*transport, (rank + 1) % 3);
   });
   for (const auto& error : errors) {
     CHECK(is("CommAborted", error));
-    CHECK(names(error, "rank 3 aborted: enough"));
+    CHECK(names(error, "rank 3 has had enough"));
   }
 }
 

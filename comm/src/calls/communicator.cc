@@ -250,8 +250,10 @@ void Communicator::reduce(const NDArray& array, int root, ReduceOp op, Where whe
 }
 
 void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where) {
+  const Request request(*state_, Kind::all_to_all, where);
+  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
   const auto parts = [&](const NDArray& array) {
-    if (array.defined() && array.size() % size() == 0) {
+    if (array.size() % size() == 0) {
       return std::vector<std::int64_t>(static_cast<std::size_t>(size()), array.size() / size());
     }
     refuse(Kind::all_to_all,
@@ -280,6 +282,12 @@ void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> i
   };
   check(in_counts, in, "in");
   check(out_counts, out, "out");
+  const auto self = static_cast<std::size_t>(rank());
+  if (in_counts[self] != out_counts[self]) {
+    refuse(Kind::all_to_all, "rank " + std::to_string(rank()) + " sends itself " +
+                                 std::to_string(in_counts[self]) + " elements and waits for " +
+                                 std::to_string(out_counts[self]) + " of itself");
+  }
   request.what().in_counts.assign(in_counts.begin(), in_counts.end());
   request.what().out_counts.assign(out_counts.begin(), out_counts.end());
   request.push(in, in, out);

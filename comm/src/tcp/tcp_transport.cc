@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core_share.h"
+#include "mismatch.h"
 #include "tcp/keeper.h"
 #include "tcp/mesh.h"
 #include "tcp/message.h"
@@ -107,7 +108,7 @@ class TcpTransport final : public MeshTransport {
 
   void abort(const std::string& why) noexcept override {
     try {
-      fate_.fail({Failure::Type::aborted, rank_, detail::name(rank_) + " aborted: " + why});
+      fate_.fail({Failure::Type::aborted, rank_, why});
     } catch (...) {  // no memory for the words
       fate_.fail({Failure::Type::aborted, rank_});
     }
@@ -183,18 +184,13 @@ class TcpTransport final : public MeshTransport {
 
   // A send names the rank that it is meant for, and a recv the one it waits for.
   void look_at(int from, const CallRecord& theirs, std::size_t bytes, std::size_t wanted) {
-    const bool pair = call_.kind == Kind::send || call_.kind == Kind::recv;
-    const bool meant = !pair || (theirs.root == rank_ && call_.root == from);
+    const bool meant = !is_pair(call_.kind) || (theirs.root == rank_ && call_.root == from);
     if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
     if (members_.size() > 1) find_out_which();
-    std::string mine = detail::name(rank_) + " called " + call_.to_string();
-    std::string other = detail::name(from) + " called " + theirs.to_string();
-    if (bytes != wanted) {
-      mine += " and waits for " + std::to_string(wanted) + " bytes";
-      other += " and sends " + std::to_string(bytes) + " bytes";
-    }
-    if (from < rank_) std::swap(mine, other);
-    give_up({Failure::Type::mismatch, from, "the ranks do not call the same: " + mine + "; " + other});
+    const CallOf sender{from, theirs}, receiver{rank_, call_};
+    const bool same = theirs.agreement == call_.agreement && meant;
+    give_up({Failure::Type::mismatch, from,
+             same ? different_lengths(sender, bytes, receiver, wanted) : different_calls(sender, receiver)});
   }
 
   // Of the calls that went as one: whoever has called something else says so.
