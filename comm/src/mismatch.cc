@@ -21,7 +21,8 @@ std::string both(const CallOf& one, std::string first, const CallOf& other, std:
 
 // Dtypes are the same where only lengths differ.
 std::string elements(const CallRecord& call, std::size_t bytes) {
-  return std::to_string(bytes / size_of(call.dtype)) + " elements";
+  const std::size_t element = size_of(call.dtype);
+  return bytes % element ? std::to_string(bytes) + " bytes" : std::to_string(bytes / element) + " elements";
 }
 
 // Of "rank 12 waits ...".

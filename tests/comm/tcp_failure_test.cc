@@ -175,7 +175,10 @@ TEST_CASE("tcp: another length than is waited for") {
   for (std::size_t size : {0u, 15u, 17u, 1'000'000u}) {
     const auto errors = two_that_differ([](CallRecord&) {}, size);
     check_named(errors);
-    CHECK(names(errors[0], std::to_string(size) + " bytes"));
+    const std::string sent =
+        size % 4 ? std::to_string(size) + " bytes" : std::to_string(size / 4) + " elements";
+    CHECK(names(errors[0], " and sends rank 1 " + sent));
+    CHECK(names(errors[0], " and waits for 4 elements of rank 0"));
   }
 }
 

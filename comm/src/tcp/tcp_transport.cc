@@ -55,7 +55,7 @@ class TcpTransport final : public MeshTransport {
   }
 
   ~TcpTransport() override {
-    const auto deadline = Clock::now() + options_.timeout;
+    const auto deadline = std::min(Clock::now() + options_.timeout, leaves_before_);
     for (Peer& peer : peers_) {
       if (peer.data) peer.data->finish_sending();
     }
@@ -87,6 +87,10 @@ class TcpTransport final : public MeshTransport {
   }
   void waits_in(const CallRecord& call) override { keeper_->tell_calls({&call, 1}); }
   std::uint64_t latest_of(int rank) override { return watch_.latest_of(rank); }
+  void leave_before(Clock::time_point end) noexcept override {
+    leaves_before_ = end;
+    keeper_->leave_before(end);
+  }
 
   void transfer(const Transfer& transfer) override {
     if (fate_.failed()) fate_.raise();
@@ -317,6 +321,7 @@ class TcpTransport final : public MeshTransport {
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;
+  Clock::time_point leaves_before_ = Clock::time_point::max();
   std::unique_ptr<Keeper> keeper_;
 };
 
