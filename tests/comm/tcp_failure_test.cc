@@ -175,10 +175,13 @@ TEST_CASE("tcp: another length than is waited for") {
   for (std::size_t size : {0u, 15u, 17u, 1'000'000u}) {
     const auto errors = two_that_differ([](CallRecord&) {}, size);
     check_named(errors);
-    const std::string sent =
+    const std::string odd =
         size % 4 ? std::to_string(size) + " bytes" : std::to_string(size / 4) + " elements";
-    CHECK(names(errors[0], " and sends rank 1 " + sent));
-    CHECK(names(errors[0], " and waits for 4 elements of rank 0"));
+    const bool sent = names(errors[0], " and sends rank 0 " + odd) &&
+                      names(errors[0], " and waits for 4 elements of rank 1");
+    const bool wanted = names(errors[0], " and sends rank 1 4 elements") &&
+                        names(errors[0], " and waits for " + odd + " of rank 0");
+    CHECK((sent || wanted));
   }
 }
 
