@@ -80,6 +80,41 @@ TEST_CASE("a communicator does not wait for ever for arrays that are not there")
   CHECK_THROWS_AS(late.wait(), CommAborted);
 }
 
+TEST_CASE(
+    "a communicator that is destroyed waits once for its timeout, not once more for what it has given up") {
+  auto ranks = Communicator::create_local(2, {.timeout = 300ms});
+  NDArray under_way = floats(8), late = floats(8);
+  Gate gate(current_engine());
+  gate.hold(late);
+  ranks[0]->all_reduce(under_way);  // the other rank does not come
+  ranks[0]->all_reduce(late);
+  std::thread opener([&] {
+    CHECK_THROWS_AS(under_way.wait(), CommAborted);
+    gate.open();
+  });
+  ranks[0].reset();
+  opener.join();
+  CHECK_THROWS_WITH_AS(late.wait(), "the communicator was destroyed before this call could begin",
+                       CommAborted);
+}
+
+TEST_CASE("all that an abort ends has one cause, and who has seen it has seen it") {
+  auto ranks = Communicator::create_local(1);
+  std::vector<NDArray> data;
+  ranks[0]->abort("enough");
+  for (int i = 0; i < 10; ++i) {
+    data.push_back(floats(8));
+    ranks[0]->all_reduce(data.back());
+  }
+  std::exception_ptr first;
+  for (const NDArray& one : data) {
+    CHECK_THROWS_AS(one.wait(), CommAborted);
+    const std::exception_ptr error = current_engine().error_of(one.var()).exception;
+    if (!first) first = error;
+    CHECK(error == first);
+  }
+}
+
 TEST_CASE("memory whose reduction was aborted is not touched any more") {
   constexpr std::size_t kCount = 1 << 20;
   for (int round = 0; round < 20; ++round) {

@@ -243,14 +243,18 @@ void call_unawaited_among_awaited(Communicator& comm) {
   }
 }
 
+bool somebody_else_runs_ops() { return current_engine().options().scheduler == Scheduler::threaded; }
+
 }  // namespace
 
 TEST_CASE(
     "calls that nobody waits for go on by themselves, also after many that were carried by who waited") {
+  if (!somebody_else_runs_ops()) return;
   run_local(2, {}, call_unawaited_among_awaited);
 }
 
 TEST_CASE("calls that nobody waits for go on by themselves where all threads share one core") {
+  if (!somebody_else_runs_ops()) return;
   on_one_core([] { run_local(2, {}, call_unawaited_among_awaited); });
 }
 

@@ -297,3 +297,39 @@ TEST_CASE("arrays with gaps, wrong arrays, and how many bytes are sent") {
     CHECK(CompressedReduce(both, make_codec("2bit"), 1 << 20).wire_bytes() == (1 << 20) / 4);
   });
 }
+
+TEST_CASE("ranks that do not reduce the same are told who reduces what, also where lengths fit by chance") {
+  const struct {
+    const char *codec, *other;
+    std::int64_t count, others_count;
+    bool fits;  // lengths that do not fit end the communicator
+    const char* text;
+  } cases[] = {
+      {"fp16", "bf16", 100, 100, true, "rank 0 has 100 elements by fp16, rank 1 has 100 elements by bf16"},
+      {"2bit:0.5", "2bit:0.25", 100, 100, true, "by 2bit:0.5, rank 1 has 100 elements by 2bit:0.25"},
+      {"fp16", "fp16", 100, 99, true, "rank 0 has 100 elements by fp16, rank 1 has 99 elements by fp16"},
+      {"fp16", "1bit", 100, 5000, false, "rank 1 has 5000 elements by 1bit"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(std::string(one.text));
+    for (const std::string backend : {"local", "shm", "tcp"}) {
+      CAPTURE(backend);
+      const auto body = [&](Communicator& comm) {
+        const std::shared_ptr<Communicator> ranks(&comm, [](Communicator*) {});
+        const bool odd = comm.rank() == 1;
+        const std::int64_t count = odd ? one.others_count : one.count;
+        CompressedReduce reduce(ranks, make_codec(odd ? one.other : one.codec), count);
+        for (int i = 0; i < 2; ++i) {
+          NDArray data = ones({count});
+          reduce.reduce(data);
+          CHECK_THROWS_WITH_AS(data.wait(), doctest::Contains(one.text), CommMismatch);
+        }
+        if (!one.fits) return;
+        comm.barrier();  // which knows nothing of it
+        comm.wait();
+      };
+      const Outcomes outcomes = backend == "local" ? try_local(2, {}, body) : try_job(backend, 2, {}, body);
+      for (const std::exception_ptr& outcome : outcomes) CHECK(text_of(outcome) == "");
+    }
+  }
+}

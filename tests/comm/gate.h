@@ -1,7 +1,7 @@
 // Arrays that are not there until the test says so.
 #pragma once
 
-#include <future>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -9,28 +9,36 @@
 
 namespace heddle::test {
 
-// A var that nobody has yet: what reads it is not there. Opened before it is destroyed.
+// A var that nobody has yet: what reads it is not there. Opened before it is destroyed. Not with the scheduler naive.
 class Gate {
  public:
   explicit Gate(Engine& engine) : engine_(engine), var_(engine.new_var()) {
-    std::promise<void> holds;
-    engine.push_async(
-        [&, this](RunContext&, Completion done) {
-          held_.emplace(std::move(done));
-          holds.set_value();
-        },
-        {.mutate = {var_}});
-    holds.get_future().wait();
+    engine.push_async([this](RunContext&, Completion done) { come(std::move(done)); }, {.mutate = {var_}});
   }
+  ~Gate() { engine_.wait(var_); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
   void hold(const NDArray& array) const {
     engine_.push([] {}, {.read = {var_}, .mutate = {array.var()}});
   }
-  void open() { held_->done(); }
+  void open() {
+    const std::lock_guard guard(mutex_);
+    open_ = true;
+    if (held_) held_->done();
+  }
 
  private:
+  void come(Completion done) {
+    const std::lock_guard guard(mutex_);
+    open_ ? done.done() : static_cast<void>(held_.emplace(std::move(done)));
+  }
+
   Engine& engine_;
   Var var_;
+  std::mutex mutex_;  // guards the rest
   std::optional<Completion> held_;
+  bool open_ = false;
 };
 
 }  // namespace heddle::test

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -76,6 +77,22 @@ TEST_CASE("files that others can read or change are not used") {
   CHECK(complaint(keys) == "no error");
   REQUIRE(chmod(keys.key.allowed_file.c_str(), 0664) == 0);
   CHECK(holds(complaint(keys), keys.key.allowed_file + " can be changed by others (mode 0664)"));
+}
+
+TEST_CASE("keys in a directory that others can change are not used") {
+  const Keys keys;
+  const std::string directory = keys.directory.path;
+  for (const mode_t mode : {0770, 0707, 0777, 01777}) {
+    REQUIRE(chmod(directory.c_str(), mode) == 0);
+    CHECK(holds(complaint(keys), "the directory " + directory + " can be changed by others (mode 0"));
+    CHECK(holds(complaint(keys), "chmod go-w " + directory));
+  }
+  REQUIRE(chmod(directory.c_str(), 0755) == 0);
+  CHECK(complaint(keys) == "no error");
+  if (geteuid() == 0) {
+    REQUIRE(chown(directory.c_str(), 4711, 4711) == 0);
+    CHECK(holds(complaint(keys), "the directory " + directory + " belongs to another user"));
+  }
 }
 
 TEST_CASE("what makes no sense is named by file and line") {

@@ -440,12 +440,27 @@ TEST_CASE("a place where another job meets is not taken from it") {
   CHECK(holds(errors[2], "in use by somebody else"));
 }
 
-TEST_CASE("a directory for the socket is made, for the user alone") {
-  const test::TemporaryDirectory parent;
-  const std::string directory = parent.file("own");
-  check_meeting(2, "unix:" + directory + "/s");
-  CHECK((std::filesystem::status(directory).permissions() & std::filesystem::perms::mask) ==
-        std::filesystem::perms::owner_all);
+TEST_CASE("the directory that a job chooses for its socket is made, for the user alone") {
+  const test::TemporaryDirectory directory;
+  const std::string own = directory.file("heddle-" + std::to_string(::getuid()));
+  CHECK(all_well(
+      together(2, [&](int rank) { gather_often(*meet(job(rank, 2, "unix:" + own + "/a"), kLong), 1); })));
+  const auto mode = std::filesystem::status(own).permissions();
+  CHECK(mode == std::filesystem::perms::owner_all);
+}
+
+TEST_CASE(
+    "a directory that somebody has named for the socket is not made; whoever meets there is told which it "
+    "is") {
+  const test::TemporaryDirectory directory;
+  const std::string named = directory.file("such"), place = "unix:" + named + "/x";
+  const std::vector<std::string> errors =
+      together(2, [&](int rank) { meet(job(rank, 2, place), rank == 0 ? kLong : kShort); });
+  for (const std::string& error : errors) {
+    CAPTURE(error);
+    CHECK(holds(error, "there is no directory " + named + ", where the ranks are to meet at " + place));
+  }
+  CHECK_FALSE(std::filesystem::exists(named));
 }
 
 TEST_CASE("an address that others can reach is refused without keys") {

@@ -70,6 +70,10 @@ Setting setting_of(const Options& options) {
 Step step_of(const Options& options) {
   if (options.trace.empty() == options.model.empty())
     throw std::runtime_error("simulate: want a trace or --model, one of them");
+  if (options.steps > 0 && !options.model.empty())
+    throw std::runtime_error("simulate: --steps is of a trace, and --model has one step");
+  if (options.speed > 0 && options.model.empty())
+    throw std::runtime_error("simulate: --speed is of --model, and a trace has its own");
   Step step = options.model.empty()
                   ? step_of_trace(read_traces({options.trace}), options.trace, options.steps)
                   : step_of_model(options.model, options.speed);

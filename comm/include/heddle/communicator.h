@@ -48,13 +48,16 @@ struct CommOptions {
 
 // Thread-safe, but calls from several threads must come in one order on all ranks. Arguments are checked at the call
 // and throw InvalidArgument; arrays must belong to the communicator's engine and lie on a cpu(i) or its device(). Arrays
-// that receive may be views; those of a cpu(i) that are not contiguous are sent and received through a copy.
+// that receive may be views; those of a cpu(i) that are not contiguous are sent and received through a copy. In the child of
+// a fork calls throw CommError; what a communicator is (rank, size, backend, device, var, engine) is still answered.
 class Communicator {
  public:
-  // The ranks of a job. Blocks until all have come; throws CommError saying who has not.
+  // The ranks of a job. Blocks until all have come; throws CommError saying who has not, CommMismatch saying which of them
+  // want different back ends, algorithms or reproducible.
   static std::shared_ptr<Communicator> create(
       const CommOptions& options = {}, const LaunchEnvironment& job = LaunchEnvironment::from_environment());
-  // All ranks in this process, each to be used as if it were a process of its own. Of options, backend is ignored.
+  // All ranks in this process, each to be used as if it were a process of its own. Of options, backend is ignored. Several
+  // ranks on an engine of the scheduler naive are refused (InvalidArgument): they would wait for each other for ever.
   static std::vector<std::shared_ptr<Communicator>> create_local(int size, const CommOptions& options = {});
 
   // Tells the others that it leaves, once what was called is done. Never throws; waits `timeout` at most.
@@ -126,6 +129,7 @@ class Communicator {
   Communicator(std::shared_ptr<comm_detail::CommState> state,
                std::shared_ptr<const comm_detail::Origin> origin);
   void give_up(const char* call, Where where);
+  comm_detail::CommState& state() const;  // throws CommError in the child of a fork
   std::shared_ptr<comm_detail::CommState> state_;
   std::shared_ptr<const comm_detail::Origin> origin_;  // null: not of a whole job
 };

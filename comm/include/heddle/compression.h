@@ -57,7 +57,8 @@ class CompressedReduce {
                    std::int64_t count, Where where = Where::current());
 
   // Pushes ops; `array` (f32) becomes the sum. What was not finite leaves no residual. If the array or a rank has
-  // failed, all ranks fail, the residuals keep their values, and this call and later ones fail until clear_errors.
+  // failed, all ranks fail, the residuals keep their values, and this call and later ones fail until clear_errors. If not
+  // all ranks have the same codec and count, all calls fail with a CommMismatch that says which.
   void reduce(const NDArray& array, Where where = Where::current());
 
   // Calls from now on begin with the residuals of the last one that did not fail. The array's own poison is its owner's.
@@ -75,6 +76,7 @@ class CompressedReduce {
   std::size_t wire_bytes() const;
 
  private:
+  void push_agreement(std::source_location where);
   void push_encode(const NDArray& array) const;
   void push_sum() const;
   void push_decode(const NDArray& array) const;
@@ -85,6 +87,7 @@ class CompressedReduce {
   NDArray residual_, sum_residual_;    // as the last call that ended well has left them
   NDArray next_, sum_next_, scratch_;  // what they will be, if this one does
   NDArray outgoing_, incoming_, sum_, all_;  // encoded
+  NDArray agreed_{};  // undefined before the first call; poisoned if the ranks do not agree
 };
 
 }  // namespace heddle

@@ -409,8 +409,9 @@ class Peer : public Rendezvous {
   }
 
   [[noreturn]] void not_there() const {
+    const std::string problem = missing_directory(place_);
     throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
-                    seconds(timeout_));
+                    seconds(timeout_) + (problem.empty() ? "" : ": " + problem));
   }
 
   const int rank_, size_;

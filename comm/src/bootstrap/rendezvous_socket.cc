@@ -100,14 +100,18 @@ int connect_within(const Socket& socket, const Address& address, int millisecond
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-// The directory of sockets whose names others could guess has to be the user's own.
-void prepare_directory(const std::string& path) {
-  const std::string directory = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-  ::mkdir(directory.c_str(), 0700);
+std::string directory_of(const MeetingPlace& place) {
+  return place.path.substr(0, std::max<std::size_t>(place.path.rfind('/'), 1));
+}
+
+// The directory of sockets whose names others could guess has to be the user's own. It is made if it is the one that
+// LaunchEnvironment chooses; one that somebody has named has to be there.
+void prepare_directory(const MeetingPlace& place) {
+  const std::string directory = directory_of(place);
+  if (directory.ends_with("/heddle-" + std::to_string(::getuid()))) ::mkdir(directory.c_str(), 0700);
+  if (const std::string problem = missing_directory(place); !problem.empty()) throw CommError(problem);
   struct stat found {};
-  if (::stat(directory.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) {
-    throw CommError("there is no directory " + directory + " for the ranks' socket, and none can be made");
-  }
+  if (::stat(directory.c_str(), &found) != 0) throw CommError(directory + ": " + last_error());
   if (found.st_uid != ::geteuid() && found.st_uid != 0) {
     throw CommError("the directory " + directory + " for the ranks' socket belongs to another user");
   }
@@ -151,8 +155,16 @@ MeetingPlace::MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& p
                         std::to_string(kLongestPath) + " letters at most");
 }
 
+std::string missing_directory(const MeetingPlace& place) {
+  if (!place.is_unix) return "";
+  const std::string directory = directory_of(place);
+  struct stat found {};
+  if (::stat(directory.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return "";
+  return "there is no directory " + directory + ", where the ranks are to meet at " + place.text;
+}
+
 std::unique_ptr<Listener> Listener::open(const MeetingPlace& place) {
-  if (place.is_unix) prepare_directory(place.path);
+  if (place.is_unix) prepare_directory(place);
   std::vector<Address> all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
   for (const Address& address : all) {
     Socket socket = stream_socket(address.family());

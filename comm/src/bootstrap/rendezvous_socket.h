@@ -23,6 +23,9 @@ struct MeetingPlace {
   mutable SecurityPolicy security;  // remembers the keys; one thread
 };
 
+// What is wrong with the directory of a unix socket: "there is no directory DIR ..."; empty if it is there.
+std::string missing_directory(const MeetingPlace& place);
+
 // Listens. A unix socket's file is removed with it; one that a dead job has left is replaced.
 class Listener {
  public:

@@ -3,6 +3,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <unistd.h>
+#include <vector>
 
 #include "device/nccl_backend.h"
 #include "net/environment.h"
@@ -58,6 +64,109 @@ BackendOptions backend_options(const CommOptions& options) {
 std::string backend_name(const CommOptions& options) {
   const std::string name = options.backend.empty() ? variable("HEDDLE_COMM_BACKEND") : options.backend;
   return name.empty() ? "auto" : name;
+}
+
+namespace {
+
+struct Setting {
+  const char *what, *where;
+  std::string value;
+};
+
+std::vector<Setting> settings_of(const BackendOptions& options) {
+  return {{"back ends", "HEDDLE_COMM_BACKEND and CommOptions::backend", options.backend},
+          {"algorithms", "HEDDLE_COMM_ALGORITHM and CommOptions::algorithm", name_of(options.algorithm)},
+          {"orders of reduction", "HEDDLE_COMM_REPRODUCIBLE and CommOptions::reproducible",
+           options.reproducible ? "the reproducible one" : "any"}};
+}
+
+constexpr const char* kSettings = "settings";  // that the text is none of another meeting's
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// "rank 0 wants auto, ranks 1, 3 want tcp"
+std::string who_wants_what(const std::vector<std::string>& values) {
+  std::map<std::string, std::vector<std::size_t>> ranks;
+  for (std::size_t rank = 0; rank < values.size(); ++rank) ranks[values[rank]].push_back(rank);
+  std::string text;
+  for (std::size_t first = 0; first < values.size(); ++first) {
+    const std::vector<std::size_t>& alike = ranks[values[first]];
+    if (alike.front() != first) continue;
+    text += (text.empty() ? "" : ", ") + std::string(alike.size() == 1 ? "rank " : "ranks ");
+    for (const std::size_t rank : alike) text += (rank == first ? "" : ", ") + std::to_string(rank);
+    text += (alike.size() == 1 ? " wants " : " want ") + values[first];
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr const char* kAnyEngine = "any";
+
+// kAnyEngine if the engine may have several ranks, else the same text only for the same engine of the same process.
+std::string single_engine(const Engine& engine) {
+  if (!runs_one_thread(engine)) return kAnyEngine;
+  static const std::uint64_t process = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  std::ostringstream text;
+  text << process << "/" << getpid() << "/" << &engine;
+  return text.str();
+}
+
+// The lines of all ranks' texts.
+std::vector<std::vector<std::string>> gather_lines(Rendezvous& rendezvous,
+                                                   const std::vector<std::string>& mine) {
+  std::string text = kSettings;
+  for (const std::string& line : mine) text += "\n" + line;
+  std::vector<std::vector<std::string>> all;
+  for (const std::string& theirs : rendezvous.all_gather(text)) {
+    all.push_back(lines_of(theirs));
+    if (all.back().size() == mine.size() + 1 && all.back()[0] == kSettings) continue;
+    throw CommMismatch("rank " + std::to_string(all.size() - 1) +
+                       " does not say what it wants of a communicator: is it of another version?");
+  }
+  return all;
+}
+
+std::vector<std::string> line_of_all(const std::vector<std::vector<std::string>>& all, std::size_t line) {
+  std::vector<std::string> values;
+  for (const auto& theirs : all) values.push_back(theirs[line + 1]);
+  return values;
+}
+
+void check_engines(const std::vector<std::string>& engines) {
+  std::map<std::string, std::size_t> ranks;
+  for (std::size_t rank = 0; rank < engines.size(); ++rank) {
+    const auto [same, first] = ranks.emplace(engines[rank], rank);
+    if (first || engines[rank] == kAnyEngine) continue;
+    throw InvalidArgument("Communicator::create: ranks " + std::to_string(same->second) + " and " +
+                          std::to_string(rank) + " share an engine whose scheduler is naive, " + kOneThread);
+  }
+}
+
+}  // namespace
+
+bool runs_one_thread(const Engine& engine) { return engine.options().scheduler == Scheduler::naive; }
+
+void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine) {
+  const std::vector<Setting> settings = settings_of(options);
+  std::vector<std::string> mine;
+  for (const Setting& setting : settings) mine.push_back(setting.value);
+  mine.push_back(single_engine(engine));
+  const auto all = gather_lines(rendezvous, mine);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const std::vector<std::string> values = line_of_all(all, i);
+    if (std::set<std::string>(values.begin(), values.end()).size() == 1) continue;
+    throw CommMismatch(std::string("the ranks want different ") + settings[i].what + ": " +
+                       who_wants_what(values) + "; " + settings[i].where + " must be the same on all ranks");
+  }
+  check_engines(line_of_all(all, settings.size()));
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,

@@ -6,7 +6,9 @@
 #include <exception>
 #include <iterator>
 #include <pthread.h>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <heddle/array_op.h>
@@ -43,8 +45,11 @@ int this_process() {
   return told_of_forks ? process.load(std::memory_order_relaxed) : getpid();
 }
 
-std::exception_ptr destroyed() {
-  return std::make_exception_ptr(CommAborted("the communicator was destroyed before this call could begin"));
+// The call takes part only to say why there are no data.
+void fail_input(Call& call, const std::string& why) {
+  call.what.record.failed = 1;
+  call.what.failure = why;
+  call.what.in = call.what.out = nullptr;
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ struct StartCall {
     what.record.failed = 0;
     if (call->in.defined()) what.in = call->in.data<const std::byte>();
     if (call->out.defined()) what.out = call->out.data<std::byte>();
-    if (!call->in.defined()) what.in = what.out;
+    if (call->out.defined() && !call->in.defined()) what.in = what.out;
     call->completion.emplace(std::move(done));
     state->there(call);
   }
@@ -85,6 +90,8 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       var_(engine.new_var()),
       order_(engine.new_var()),
       outcome_(engine.new_var()),
+      destroyed_(std::make_exception_ptr(
+          CommAborted("the communicator was destroyed before this call could begin"))),
       nap_(usable_cores().by_affinity == 1 ? kNapOnOneCore : kNap),
       thread_([this] { work(); }) {}
 
@@ -97,6 +104,8 @@ std::shared_ptr<CommState> CommState::make(Engine& engine, std::unique_ptr<Backe
 
 CommState::~CommState() {
   if (thread_.joinable()) close();
+  // Its parts would wait for threads that the child of a fork does not have.
+  if (in_child()) (void)backend_.release();
 }
 
 bool CommState::in_child() const { return this_process() != process_; }
@@ -122,10 +131,11 @@ bool CommState::place_now(const std::shared_ptr<Call>& call) {
   return true;
 }
 
-Access CommState::access_of(const Collective& what, const NDArray& in, const NDArray& out) const {
+Access CommState::access_of(const Collective& what, const NDArray& in, const NDArray& out,
+                            const Var& result) {
   const auto spans = [](const NDArray& array) { return std::span(&array, array.defined() ? 1 : 0); };
   Access access = array_access(traced_name(what.record.kind, what.bytes()), spans(in), spans(out));
-  if (!out.defined()) access.mutate.add(outcome_);
+  if (!out.defined()) access.mutate.add(result);
   return access;
 }
 
@@ -136,7 +146,12 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   CallTags::apply(&var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
-  Access access = access_of(call->what, in, out);
+  call->result = out.defined() ? call->out.var() : outcome_;
+  push(call, where);
+}
+
+void CommState::push(const std::shared_ptr<Call>& call, std::source_location where) {
+  Access access = access_of(call->what, call->in, call->out, call->result);
   access.read.add(var_);
   StartCall start{shared_from_this(), call};
   const bool in_graph = is_capturing(), placed = place_now(call);
@@ -183,7 +198,9 @@ void CommState::there(const std::shared_ptr<Call>& call) {
   {
     std::lock_guard guard(mutex_);
     gone = gone_;
+    call->begun = true;
     call->there = !gone;
+    if (call->abandoned) fail_input(*call, "the thread that made the call could not wait for it");
     if (!gone && next_is_there()) being_pushed == call.get() ? wake_unless_trusting() : next_.notify_one();
   }
   if (gone) refuse(*call);
@@ -194,8 +211,7 @@ void CommState::there(const std::shared_ptr<Call>& call) {
 void CommState::skipped(const std::shared_ptr<Call>& call, const std::string& why) {
   const auto instead = std::make_shared<Call>();
   instead->what = call->what;
-  instead->what.record.failed = 1;
-  instead->what.failure = why;
+  fail_input(*instead, why);
   instead->there = true;
   std::lock_guard guard(mutex_);
   if (gone_) return;
@@ -204,8 +220,8 @@ void CommState::skipped(const std::shared_ptr<Call>& call, const std::string& wh
   if (next_is_there()) next_.notify_one();
 }
 
-void CommState::refuse(Call& call) {
-  if (auto completion = std::exchange(call.completion, std::nullopt)) completion->fail(destroyed());
+void CommState::refuse(Call& call) const {
+  if (auto completion = std::exchange(call.completion, std::nullopt)) completion->fail(destroyed_);
 }
 
 // Waking somebody who goes to sleep again at once costs more than a small call.
@@ -228,7 +244,10 @@ std::exception_ptr CommState::run(std::span<const std::shared_ptr<Call>> calls) 
     // Also what went wrong before the back end was asked: others wait for this rank.
     const std::exception_ptr error = std::current_exception();
     backend_->abort("rank " + std::to_string(backend_->rank()) + " failed: " + message_of(error));
-    return error;
+    // One error, however many calls it ends: so whoever has seen it once has seen it.
+    const std::lock_guard guard(mutex_);
+    if (!broken_) broken_ = error;
+    return broken_;
   }
 }
 
@@ -310,9 +329,8 @@ void CommState::carry_next(std::unique_lock<std::mutex>& lock) {
 // The next call is one that has to end before var can be there.
 bool CommState::must_come_before(const Var& var) const {
   if (var == var_) return true;
-  return std::any_of(calls_.rbegin(), calls_.rend(), [&](const std::shared_ptr<Call>& call) {
-    return call->there && (call->out.defined() ? call->out.var() : outcome_) == var;
-  });
+  return std::any_of(calls_.rbegin(), calls_.rend(),
+                     [&](const std::shared_ptr<Call>& call) { return call->there && call->result == var; });
 }
 
 // What others push meanwhile is not waited for, though it is for the same var.
@@ -340,25 +358,22 @@ void CommState::work() {
   const auto left = std::exchange(calls_, {});
   std::vector<Call*> there;
   for (const std::shared_ptr<Call>& call : left) {
-    if (call->there) there.push_back(call.get());
+    if (std::exchange(call->there, false)) there.push_back(call.get());
   }
+  if (waiting_ > 0) done_.notify_all();
   lock.unlock();
   for (Call* call : there) refuse(*call);
 }
 
-void CommState::run_now(Collective& what) {
-  check_process();
-  CallTags::apply(&var_, what.record);
-  {
-    std::unique_lock lock(mutex_);
-    if (closing_) throw CommError("the communicator is being destroyed");
-    if (!can_run_now()) {
-      ++waiting_;
-      done_.wait(lock, [this] { return can_run_now(); });
-      --waiting_;
-    }
-    busy_ = true;
-  }
+// False if there are other calls before, or may be: launches of graphs whose calls have no place yet.
+bool CommState::take_turn() {
+  const std::lock_guard guard(mutex_);
+  if (closing_) throw CommError("the communicator is being destroyed");
+  if (captured_ || busy_ || !calls_.empty() || unplaced_ > 0 || on_device_ > 0) return false;
+  return busy_ = true;
+}
+
+void CommState::run_in_turn(Collective& what) {
   struct Turn {
     CommState& state;
     ~Turn() {
@@ -370,6 +385,32 @@ void CommState::run_now(Collective& what) {
   backend_->run(what);
 }
 
+// Behind other calls it is a call as they are, that is waited for: so this thread does what the engine has to do for them.
+void CommState::run_now(Collective& what, std::source_location where) {
+  check_process();
+  CallTags::apply(&var_, what.record);
+  if (take_turn()) return run_in_turn(what);
+  auto call = std::make_shared<Call>();
+  call->what = what;
+  call->result = engine_->new_var();
+  push(call, where);
+  try {
+    engine_->wait(call->result);
+  } catch (...) {
+    abandon(*call);
+    throw;
+  }
+}
+
+// Its memory is its caller's again: what was not there does not begin any more, what has begun is waited for.
+void CommState::abandon(Call& call) {
+  std::unique_lock lock(mutex_);
+  call.abandoned = !call.begun;
+  ++waiting_;
+  done_.wait(lock, [&] { return !call.there; });
+  --waiting_;
+}
+
 void CommState::wait(std::source_location where) {
   check_process();
   engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"}, where);
@@ -377,20 +418,90 @@ void CommState::wait(std::source_location where) {
   engine_->wait(outcome_);
 }
 
+namespace {
+
+// Ends an op when it is told to, be that before or after the op runs.
+class Farewell {
+ public:
+  void come(Completion op) {
+    const std::lock_guard guard(mutex_);
+    if (!over_) op_.emplace(std::move(op));
+  }
+  void end() {
+    std::optional<Completion> op;
+    {
+      const std::lock_guard guard(mutex_);
+      over_ = true;
+      op.swap(op_);
+    }
+    if (op) op->done();
+  }
+
+ private:
+  std::mutex mutex_;  // guards the rest
+  std::optional<Completion> op_;
+  bool over_ = false;
+};
+
+struct AwaitFarewell {
+  static constexpr bool immediate = true;
+  std::shared_ptr<Farewell> farewell;
+  void operator()(RunContext&, Completion done) const { farewell->come(std::move(done)); }
+};
+
+// Waits as ops are waited for: with some schedulers nobody else runs what the calls wait for. Returns when `farewell` has
+// ended, or at once if the engine cannot wait here.
+void help_until(Engine& engine, const std::shared_ptr<Farewell>& farewell) noexcept {
+  if (is_capturing()) return;
+  try {
+    const Var over = engine.new_var();
+    engine.push_async(AwaitFarewell{farewell}, {.mutate = {over}, .name = "communicator_ends"});
+    engine.wait(over);
+  } catch (...) {
+    // inside an op that the calls wait for, or the engine is at its end: then others do the work, or nobody does
+  }
+}
+
+}  // namespace
+
+// Waits for the calls for so long, then ends them.
+void CommState::end_calls_until(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  if (!done_.wait_until(lock, deadline, [this] { return all_done(); })) {
+    given_up_ = true;
+    lock.unlock();
+    backend_->abort("rank " + std::to_string(backend_->rank()) +
+                    " destroyed its communicator; what it had called before did not end in time");
+    lock.lock();
+    done_.wait(lock, [this] { return !busy_; });
+  }
+  --waiting_;
+}
+
 void CommState::close() noexcept {
-  const auto all_done = [this] { return ended_ == pushed_ && !busy_; };
+  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  bool done = false;
   {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     closing_ = true;
-    ++waiting_;
-    if (!done_.wait_for(lock, options_.timeout, all_done)) {
-      lock.unlock();
-      backend_->abort("rank " + std::to_string(backend_->rank()) +
-                      " destroyed its communicator; what it had called before did not end in time");
-      lock.lock();
-      given_up_ = !done_.wait_for(lock, options_.timeout, all_done);
+    done = all_done();
+  }
+  if (!done) {
+    std::thread timer;
+    const auto farewell = std::make_shared<Farewell>();
+    try {
+      timer = std::thread([this, deadline, farewell] {
+        end_calls_until(deadline);
+        farewell->end();
+      });
+      help_until(*engine_, farewell);
+      timer.join();
+    } catch (const std::system_error&) {  // no thread
+      end_calls_until(deadline);
     }
   }
+  backend_->leave_before(deadline);
   next_.notify_one();
   thread_.join();
 }

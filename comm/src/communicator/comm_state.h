@@ -38,12 +38,14 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   void push(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
   // The same on arrays of the back end's device, as an op on its stream.
   void push_on_device(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
-  // On the calling thread, after all calls before; blocks and throws.
-  void run_now(Collective& what);
+  // `what` has its memory, which nobody else touches. After all calls before; blocks and throws.
+  void run_now(Collective& what, std::source_location where);
   void wait(std::source_location where);
-  bool in_child() const;  // of a fork of the process that made it
-  // No more calls; those that are left are done when this returns, or fail: after options().timeout what is under way,
-  // after twice that what still waits for its arrays, when they are there.
+  // The child of a fork has no part in what its parent is a rank of.
+  bool in_child() const;
+  void check_process() const;  // throws CommError there
+  // No more calls; those that are left are done when this returns, or fail: after options().timeout what is under way at
+  // once, what still waits for its arrays when they are there.
   void close() noexcept;
 
   // The thread need not wake up for calls that somebody waits for anyway.
@@ -54,13 +56,16 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   friend struct PlaceCall;
   friend struct StartCall;
   friend struct DeviceOp;
-  // The lists of a call's op, but for the communicator's var.
-  Access access_of(const Collective& what, const NDArray& in, const NDArray& out) const;
+  // The lists of a call's op, but for the communicator's var. `result` is mutated where there is no `out`.
+  static Access access_of(const Collective& what, const NDArray& in, const NDArray& out, const Var& result);
+  void push(const std::shared_ptr<Call>& call, std::source_location where);
+  bool take_turn();
+  void abandon(Call& call);
+  void run_in_turn(Collective& what);
   bool place_now(const std::shared_ptr<Call>& call);
   void forget(const std::shared_ptr<Call>& call, bool placed, bool to_be_placed);
-  static void refuse(Call& call);
+  void refuse(Call& call) const;
   bool next_is_there() const;  // under mutex_
-  bool can_run_now() const { return !busy_ && calls_.empty() && unplaced_ == 0 && on_device_ == 0; }
   void device_call_ended();
   void call_ended();                            // under mutex_
   bool must_come_before(const Var& var) const;  // under mutex_
@@ -73,18 +78,20 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   void there(const std::shared_ptr<Call>& call);
   void skipped(const std::shared_ptr<Call>& call, const std::string& why);
   void work();
+  bool all_done() const { return ended_ == pushed_ && !busy_; }  // under mutex_
+  void end_calls_until(std::chrono::steady_clock::time_point deadline);
   void carry(std::span<const std::shared_ptr<Call>> calls);
   std::exception_ptr run(std::span<const std::shared_ptr<Call>> calls);
   static void complete(Call& call, const std::exception_ptr& error);
-  void check_process() const;
 
   Engine* const engine_;
-  const std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Backend> backend_;
   const BackendOptions options_;
-  const int process_;  // the child of a fork has no part in what its parent is a rank of
+  const int process_;
   const Var var_;      // read by all calls: what mutates it comes after those before and before those after
   const Var order_;    // mutated by the ops that give captured calls their places
   const Var outcome_;  // mutated by calls that have no array to leave an error on
+  const std::exception_ptr destroyed_;   // what calls fail with that have not begun when this closes
   const std::chrono::microseconds nap_;  // of the thread, when it trusts those who wait
   // Guards all below. No op is pushed, ended or completed while it is held, nor an array let go of: the engine then starts
   // what is ready, which may be calls of this communicator.
@@ -106,6 +113,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   bool closing_ = false;
   bool given_up_ = false;         // closing has taken too long: what is not there by now is not waited for
   bool gone_ = false;             // the thread has ended: calls that come later fail
+  std::exception_ptr broken_;     // by this: every later call fails with the very same error
   std::vector<std::byte> fused_;  // memory of calls that go as one, of whoever is busy
   std::thread thread_;
 };

@@ -122,10 +122,12 @@ class Request {
   Collective what_;
 };
 
+Engine& engine_of(const CommOptions& options) { return options.engine ? *options.engine : current_engine(); }
+
 std::shared_ptr<comm_detail::CommState> make_state(const CommOptions& options,
                                                    std::unique_ptr<comm_detail::Backend> backend) {
-  Engine& engine = options.engine ? *options.engine : current_engine();
-  return comm_detail::CommState::make(engine, std::move(backend), comm_detail::backend_options(options));
+  return comm_detail::CommState::make(engine_of(options), std::move(backend),
+                                      comm_detail::backend_options(options));
 }
 
 // Of what is made with some of the ranks, each of which keeps its device.
@@ -140,6 +142,7 @@ std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options
                                                       std::chrono::milliseconds patience) {
   const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
   const auto rendezvous = comm_detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  comm_detail::agree_on_settings(*rendezvous, wanted, engine_of(options));
   return make_state(options,
                     comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
 }
@@ -185,6 +188,10 @@ std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, 
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
                           std::to_string(comm_detail::kMostLocalRanks));
   }
+  if (size > 1 && comm_detail::runs_one_thread(engine_of(options))) {
+    throw InvalidArgument(std::string("Communicator::create_local: the engine's scheduler is naive, ") +
+                          comm_detail::kOneThread);
+  }
   std::vector<std::shared_ptr<Communicator>> ranks;
   for (auto& backend : comm_detail::make_local_backends(size, comm_detail::backend_options(options))) {
     ranks.push_back(
@@ -208,7 +215,7 @@ void Communicator::all_reduce(const NDArray& array, ReduceOp op, Where where) {
 }
 
 void Communicator::all_reduce(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
-  Request request(*state_, Kind::all_reduce, where);
+  Request request(state(), Kind::all_reduce, where);
   request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
   const bool one = in.storage() == out.storage();
   if (one && (in.offset() != out.offset() || in.strides() != out.strides())) request.disjoint(in, out);
@@ -217,7 +224,7 @@ void Communicator::all_reduce(const NDArray& in, const NDArray& out, ReduceOp op
 }
 
 void Communicator::reduce_scatter(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
-  Request request(*state_, Kind::reduce_scatter, where);
+  Request request(state(), Kind::reduce_scatter, where);
   request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", size());
   request.disjoint(in, out);
   request.reduces(op, in.dtype());
@@ -225,21 +232,21 @@ void Communicator::reduce_scatter(const NDArray& in, const NDArray& out, ReduceO
 }
 
 void Communicator::all_gather(const NDArray& in, const NDArray& out, Where where) {
-  Request request(*state_, Kind::all_gather, where);
+  Request request(state(), Kind::all_gather, where);
   request.fit(request.written(out, "out"), "out", request.checked(in, "in"), "in", size());
   request.disjoint(in, out);
   request.push(in, in, out);
 }
 
 void Communicator::broadcast(const NDArray& array, int root, Where where) {
-  Request request(*state_, Kind::broadcast, where);
+  Request request(state(), Kind::broadcast, where);
   request.what().record.root = request.peer(root, "root");
   request.written(array, "array");
   request.push(array, rank() == root ? array : NDArray(), array);
 }
 
 void Communicator::reduce(const NDArray& array, int root, ReduceOp op, Where where) {
-  Request request(*state_, Kind::reduce, where);
+  Request request(state(), Kind::reduce, where);
   request.what().record.root = request.peer(root, "root");
   request.written(array, "array");
   request.reduces(op, array.dtype());
@@ -247,8 +254,10 @@ void Communicator::reduce(const NDArray& array, int root, ReduceOp op, Where whe
 }
 
 void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where) {
+  const Request request(state(), Kind::all_to_all, where);
+  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
   const auto parts = [&](const NDArray& array) {
-    if (array.defined() && array.size() % size() == 0) {
+    if (array.size() % size() == 0) {
       return std::vector<std::int64_t>(static_cast<std::size_t>(size()), array.size() / size());
     }
     refuse(Kind::all_to_all,
@@ -259,7 +268,7 @@ void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where
 
 void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
                               std::span<const std::int64_t> out_counts, Where where) {
-  Request request(*state_, Kind::all_to_all, where);
+  Request request(state(), Kind::all_to_all, where);
   request.checked(in, "in");
   request.written(out, "out");
   request.disjoint(in, out);
@@ -277,13 +286,19 @@ void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> i
   };
   check(in_counts, in, "in");
   check(out_counts, out, "out");
+  const auto self = static_cast<std::size_t>(rank());
+  if (in_counts[self] != out_counts[self]) {
+    refuse(Kind::all_to_all, "rank " + std::to_string(rank()) + " sends itself " +
+                                 std::to_string(in_counts[self]) + " elements and waits for " +
+                                 std::to_string(out_counts[self]) + " of itself");
+  }
   request.what().in_counts.assign(in_counts.begin(), in_counts.end());
   request.what().out_counts.assign(out_counts.begin(), out_counts.end());
   request.push(in, in, out);
 }
 
 void Communicator::send(const NDArray& array, int to, Where where) {
-  Request request(*state_, Kind::send, where);
+  Request request(state(), Kind::send, where);
   request.what().record.root = request.peer(to, "to");
   request.checked(array, "array");
   if (to == rank())
@@ -292,7 +307,7 @@ void Communicator::send(const NDArray& array, int to, Where where) {
 }
 
 void Communicator::recv(const NDArray& array, int from, Where where) {
-  Request request(*state_, Kind::recv, where);
+  Request request(state(), Kind::recv, where);
   request.what().record.root = request.peer(from, "from");
   request.written(array, "array");
   if (from == rank()) refuse(Kind::recv, "a rank cannot receive from itself");
@@ -304,12 +319,13 @@ void Communicator::barrier(Where where) {
   Collective what;
   what.record.kind = Kind::barrier;
   what.record.set_site(where);
-  state_->push(std::move(what), NDArray(), NDArray(), where);
+  state().push(std::move(what), NDArray(), NDArray(), where);
 }
 
-void Communicator::wait(Where where) { state_->wait(CallSite::current(where)); }
+void Communicator::wait(Where where) { state().wait(CallSite::current(where)); }
 
 void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
+  comm_detail::CommState& mine = state();
   if (!data && count) refuse(Kind::all_reduce, "data is null");
   comm_detail::combine_of(op, dtype);
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / size_of(dtype))
@@ -322,21 +338,22 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
   what.record.set_site(CallSite::current(where));
   what.out = static_cast<std::byte*>(data);
   what.in = what.out;
-  state_->run_now(what);
+  mine.run_now(what, CallSite::current(where));
 }
 
 NDArray Communicator::shared_array(Shape shape, DType dtype) {
+  comm_detail::CommState& mine = state();
   EngineScope scope(engine());
   const NDArray elsewhere(shape, dtype);  // checks, and takes no memory
   const std::size_t bytes = elsewhere.storage()->bytes();
-  std::shared_ptr<std::byte> memory = state_->backend().allocate_shared(bytes);
+  std::shared_ptr<std::byte> memory = mine.backend().allocate_shared(bytes);
   if (!memory) return elsewhere;
   return {std::make_shared<Storage>(engine(), cpu(), bytes, std::move(memory)), shape, dtype};
 }
 
 std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where where) {
   where = CallSite::current(where);
-  const std::vector<comm_detail::Member> members = comm_detail::members_of(*state_, colour, key, where);
+  const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
   // A part of ranks on several hosts may be on one.
@@ -350,12 +367,12 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
 }
 
 void Communicator::abort(const std::string& why, Where where) {
-  state_->backend().abort("rank " + std::to_string(rank()) + " gave up: " + why + " (abort at " +
+  state().backend().abort("rank " + std::to_string(rank()) + " gave up: " + why + " (abort at " +
                           text_of(CallSite::current(where)) + ")");
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(Where where) {
-  comm_detail::Backend& old = state_->backend();
+  comm_detail::Backend& old = state().backend();
   give_up("shrink", where);
   comm_detail::Survivors& survivors = old.survivors();
   std::unique_ptr<comm_detail::Backend> made;
@@ -368,6 +385,7 @@ std::shared_ptr<Communicator> Communicator::shrink(Where where) {
 }
 
 std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience, Where where) {
+  state();
   if (!origin_) {
     throw InvalidArgument(
         "Communicator::grow: only ranks of create(), shrink() and grow() can meet again, and these are of "
@@ -399,12 +417,15 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
 
 // Others may not have noticed yet that anything is wrong, and would wait here.
 void Communicator::give_up(const char* call, Where where) {
-  if (state_->in_child())
-    throw CommError("a communicator belongs to the process that made it, not to its child");
-  state_->backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
+  state().backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
                           text_of(CallSite::current(where)));
 }
 
-std::string Communicator::flight_recorder() const { return state_->backend().flight_recorder(); }
+std::string Communicator::flight_recorder() const { return state().backend().flight_recorder(); }
+
+comm_detail::CommState& Communicator::state() const {
+  state_->check_process();
+  return *state_;
+}
 
 }  // namespace heddle

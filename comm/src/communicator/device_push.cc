@@ -70,7 +70,7 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   CallTags::apply(&var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
-  Access access = access_of(call->what, in, out);
+  Access access = access_of(call->what, in, out, outcome_);
   access.mutate.add(var_);
   Stream& stream = engine_->stream(backend_->stream_calls()->device(), Lane::communication);
   {

@@ -30,7 +30,7 @@ std::vector<Member> members_of(CommState& state, int colour, int key, const std:
   Collective gather = collective(Kind::all_gather, DType::i32, 2, where);
   gather.in = reinterpret_cast<const std::byte*>(mine);
   gather.out = reinterpret_cast<std::byte*>(all.data());
-  state.run_now(gather);
+  state.run_now(gather, where);
   std::vector<Member> members;
   for (int rank = 0; rank < state.backend().size() && colour >= 0; ++rank) {
     const auto at = 2 * static_cast<std::size_t>(rank);
@@ -54,7 +54,7 @@ void PairRendezvous::move(Kind kind, int member, std::byte* data, std::size_t by
   Collective what = collective(kind, DType::u8, bytes, where_);
   what.record.root = members_[static_cast<std::size_t>(member)].rank;
   what.in = what.out = data;
-  state_.run_now(what);
+  state_.run_now(what, where_);
 }
 
 void PairRendezvous::send(int member, const std::string& text) {

@@ -45,6 +45,28 @@ void decode_part(const Codec& codec, std::span<const std::byte> bytes, std::span
   codec.decode(bytes.first(codec.encoded_bytes(values.size())), values);
 }
 
+// What a rank reduces, in a form that all ranks' texts have room in.
+constexpr std::int64_t kCard = 96;
+
+std::string card_of(const Codec& codec, std::int64_t count) {
+  std::string text = std::to_string(count) + " elements by " + codec.name();
+  text.resize(kCard);
+  return text;
+}
+
+// Throws CommMismatch if not all have the first one's.
+void compare_cards(const std::byte* cards, std::size_t ranks) {
+  const auto card = [&](std::size_t rank) {
+    const char* text = reinterpret_cast<const char*>(cards) + rank * kCard;
+    return std::string(text, strnlen(text, kCard));
+  };
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    if (card(rank) == card(0)) continue;
+    throw CommMismatch("CompressedReduce: the ranks do not reduce the same: rank 0 has " + card(0) +
+                       ", rank " + std::to_string(rank) + " has " + card(rank));
+  }
+}
+
 std::int64_t signed_of(std::size_t value) { return static_cast<std::int64_t>(value); }
 
 }  // namespace
@@ -88,6 +110,7 @@ void CompressedReduce::reduce(const NDArray& array, Where where) {
     reduce(copy, where);
     return array.detach().assign(copy);
   }
+  if (!agreed_.defined()) push_agreement(where);
   push_encode(array.detach());
   ranks_->all_to_all(outgoing_, incoming_, where);
   push_sum();
@@ -95,11 +118,24 @@ void CompressedReduce::reduce(const NDArray& array, Where where) {
   push_decode(array.detach());
 }
 
+// Parts of other lengths, or of another codec, would be decoded as what they are not.
+void CompressedReduce::push_agreement(std::source_location where) {
+  const EngineScope scope(ranks_->engine());
+  const std::string card = card_of(*codec_, count_);
+  const NDArray mine = heddle::array(std::vector<std::uint8_t>(card.begin(), card.end()), {kCard});
+  const NDArray all({kCard * ranks_->size()}, DType::u8);
+  ranks_->all_gather(mine, all, where);
+  agreed_ = NDArray({1}, DType::u8);
+  array_push("compare_codecs", {all}, {agreed_}, [all, ranks = static_cast<std::size_t>(ranks_->size())] {
+    compare_cards(all.data<const std::byte>(), ranks);
+  });
+}
+
 void CompressedReduce::push_encode(const NDArray& array) const {
   const Parts parts{static_cast<std::size_t>(count_), static_cast<std::size_t>(part_), slot_};
   const auto size = static_cast<std::size_t>(ranks_->size());
   array_push(
-      "compress", {array, residual_}, {next_, scratch_, outgoing_},
+      "compress", {array, residual_, agreed_}, {next_, scratch_, outgoing_},
       [=, codec = codec_, residual = residual_, next = next_, scratch = scratch_, outgoing = outgoing_] {
         for (std::size_t r = 0; r < size; ++r) {
           encode_with_feedback(*codec, parts.values(array.data<const float>(), r),

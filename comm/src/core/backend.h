@@ -1,6 +1,7 @@
 // What carries the calls of one communicator on one rank.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,9 @@ class Backend {
 
   // Calls of this kind, there at the same time, may be run as one: see fusion.h. Any thread.
   virtual bool may_fuse(const Collective& call) const { return (void)call, false; }
+
+  // The destructor waits for others until then at most. Only before it.
+  virtual void leave_before(std::chrono::steady_clock::time_point) noexcept {}
 
   // Any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;

@@ -67,7 +67,7 @@ Algorithm algorithm_from_name(const std::string& name) {
 // Not: the site, which may differ; failed, which is an answer to the same question; of sends and recvs the kind and the
 // other rank, which mirror each other; of all_to_all the count, for each pair has its own.
 void CallRecord::seal() {
-  const bool pair = kind == Kind::send || kind == Kind::recv;
+  const bool pair = is_pair(kind);
   const std::uint64_t what = pair ? static_cast<std::uint64_t>(Kind::send) : static_cast<std::uint64_t>(kind);
   const std::uint64_t reduction = reduces(kind) ? static_cast<std::uint64_t>(op) + 1 : 0;
   const std::uint64_t peer = pair ? 0 : static_cast<std::uint32_t>(root);
@@ -122,7 +122,7 @@ bool CallRecord::valid() const {
 }
 
 std::string CallRecord::to_string() const {
-  const bool pair = kind == Kind::send || kind == Kind::recv;
+  const bool pair = is_pair(kind);
   std::string text = std::string(name_of(kind)) + " #" + std::to_string(sequence);
   if (reduces(kind)) text += std::string(" ") + heddle::name_of(op);
   if (kind != Kind::barrier && kind != Kind::leave && kind != Kind::none) {

@@ -30,6 +30,7 @@ enum class Kind : std::uint8_t {
 };
 const char* name_of(Kind kind);
 bool reduces(Kind kind);
+inline bool is_pair(Kind kind) { return kind == Kind::send || kind == Kind::recv; }  // two ranks' affair
 
 enum class Algorithm : std::uint8_t {
   automatic,

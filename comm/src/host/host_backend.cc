@@ -56,12 +56,11 @@ void HostBackend::run(Collective& call) {
 
 void HostBackend::carry(Collective& call) {
   const Kind kind = call.record.kind;
-  const bool pair = kind == Kind::send || kind == Kind::recv;
   const bool direct =
       call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
-  if (!pair && kind != Kind::all_to_all && direct) return direct_.run(call);
+  if (!is_pair(kind) && kind != Kind::all_to_all && direct) return direct_.run(call);
   // Messages alone would not show that two ranks both take themselves for the root.
-  if (!pair) direct_.agree(call);
+  if (!is_pair(kind)) direct_.agree(call);
   std::vector<std::byte> unwanted;
   if (call.record.failed) {  // what the other one sends all the same has to go somewhere
     unwanted.resize(call.bytes());

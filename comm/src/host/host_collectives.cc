@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/mismatch.h"
+
 namespace heddle::comm_detail {
 namespace {
 
@@ -88,9 +90,7 @@ void HostCollectives::meet(const Collective& call) {
 
 void HostCollectives::mismatch(const Collective& call, int other) {
   group_.fail(Fault::mismatch, other,
-              "the ranks call different things: rank " + std::to_string(rank_) + " " +
-                  call.record.to_string() + ", rank " + std::to_string(other) + " " +
-                  group_.last_record(other).to_string());
+              different_calls({rank_, call.record}, {other, group_.last_record(other)}));
 }
 
 void HostCollectives::remote_failure(const Collective& call) {

@@ -12,6 +12,7 @@
 
 #include <heddle/usable_cores.h>
 
+#include "core/mismatch.h"
 #include "core/recorder.h"
 #include "host/host_cores.h"
 #include "host/stuck.h"
@@ -205,16 +206,19 @@ void HostGroup::look_for_silence(int whom) {
 void HostGroup::look_for_deadlock() {
   const std::vector<bool> stuck = stuck_ranks(segment_);
   if (!stuck[static_cast<std::size_t>(rank_)]) return;
-  fail(Fault::mismatch, rank_, "the ranks wait for each other: " + calls_of(stuck));
+  fail(Fault::mismatch, rank_, words_of(circle_of(segment_, stuck)));
 }
 
-std::string HostGroup::calls_of(const std::vector<bool>& ranks) const {
-  std::string text;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (!ranks[static_cast<std::size_t>(rank)]) continue;
-    text += (text.empty() ? "" : "; ") + rank_name(rank) + " is in " + last_record(rank).to_string();
+// A collective that waits for a send or a recv shows without the circle that the ranks call different things.
+std::string HostGroup::words_of(const std::vector<int>& circle) const {
+  std::string steps;
+  for (std::size_t i = 0; i < circle.size(); ++i) {
+    const int rank = circle[i], next = circle[(i + 1) % circle.size()];
+    const CallRecord call = last_record(rank), other = last_record(next);
+    if (!is_pair(call.kind) && is_pair(other.kind)) return different_calls({rank, call}, {next, other});
+    steps += (steps.empty() ? "" : kNextWait) + wait_of({rank, call}, next);
   }
-  return text;
+  return circle_of_waits(steps);
 }
 
 void HostGroup::record(CallRecord& call) {

@@ -117,7 +117,7 @@ class HostGroup {
   void look_for_silence(int whom);
   void declare(Fault fault, int rank, std::string_view why) noexcept;
   void look_for_deadlock();
-  std::string calls_of(const std::vector<bool>& ranks) const;
+  std::string words_of(const std::vector<int>& circle) const;
 
   const Segment segment_;
   const int rank_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/mismatch.h"
+
 namespace heddle::comm_detail {
 namespace {
 
@@ -24,6 +26,12 @@ void get(const Pipe& pipe, std::uint64_t at, void* to, std::size_t bytes) {
   const std::size_t begin = at % kPipe, first = std::min(bytes, kPipe - begin);
   std::memcpy(to, pipe.data + begin, first);
   if (bytes > first) std::memcpy(static_cast<std::byte*>(to) + first, pipe.data, bytes - first);
+}
+
+// Of a message's body: it is where the call's time is elsewhere.
+std::size_t length_of(const CallRecord& header) { return static_cast<std::size_t>(header.nanoseconds); }
+void set_length(CallRecord& header, std::size_t bytes) {
+  header.nanoseconds = static_cast<std::int64_t>(bytes);
 }
 
 std::uint64_t of(const Counter& counter) { return counter.load(std::memory_order_relaxed); }
@@ -82,13 +90,12 @@ bool PipeTransport::read_header(Incoming& in) {
   CallRecord header;
   get(*in.pipe, tail, &header, sizeof header);
   const std::size_t wanted = in.wanted.in.size();
-  // With `failed` the length of the text is where the time else is.
-  const auto length = header.failed ? static_cast<std::size_t>(header.nanoseconds) : wanted;
-  if (!header.valid() || header.agreement != call_.agreement || (header.failed && length > kText)) {
-    group_.fail(Fault::mismatch, in.from,
-                "the ranks call different things: rank " + std::to_string(rank()) + " " + call_.to_string() +
-                    ", rank " + std::to_string(in.from) + " " + header.to_string());
-  }
+  const auto length = length_of(header);
+  const CallOf sender{in.from, header}, receiver{rank(), call_};
+  if (!header.valid() || header.agreement != call_.agreement || (header.failed && length > kText))
+    group_.fail(Fault::mismatch, in.from, different_calls(sender, receiver));
+  if (!header.failed && length != wanted)
+    group_.fail(Fault::mismatch, in.from, different_lengths(sender, length, receiver, wanted));
   if (header.failed) in.text.resize(length);
   in.left = lines(length);
   in.has_header = true;
@@ -151,9 +158,9 @@ void PipeTransport::transfer(const Transfer& transfer) {
     text_ = std::to_string(missing_.rank) + " " + missing_.why;
     if (text_.size() > kText) text_.resize(kText);
     out.header.failed = 1;
-    out.header.nanoseconds = static_cast<std::int64_t>(text_.size());
     out.body = std::as_bytes(std::span(text_));
   }
+  set_length(out.header, out.body.size());
   while (!out.done() || !in.done()) {
     const bool sent = push(out), received = pull(in);
     if (!sent && !received) wait_for_either(out, in);

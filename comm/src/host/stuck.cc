@@ -1,6 +1,8 @@
 #include "host/stuck.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace heddle::comm_detail {
 namespace {
@@ -67,6 +69,19 @@ std::vector<bool> stuck_ranks(const Segment& segment) {
     }
   }
   return stuck;
+}
+
+// Stuck ranks wait for stuck ranks only, and their waits stay as they are: who follows them comes to a rank twice.
+std::vector<int> circle_of(const Segment& segment, const std::vector<bool>& stuck) {
+  std::vector<int> way;
+  for (auto rank = std::find(stuck.begin(), stuck.end(), true) - stuck.begin(); rank < std::ssize(stuck);) {
+    const auto before = std::find(way.begin(), way.end(), static_cast<int>(rank));
+    if (before != way.end()) return {before, way.end()};
+    way.push_back(static_cast<int>(rank));
+    const Waits waits = look_at(segment.rank_block(static_cast<int>(rank)));
+    rank = waits.of[0].counter ? waits.of[0].whom : waits.of[1].whom;
+  }
+  return {};
 }
 
 }  // namespace heddle::comm_detail

@@ -11,4 +11,7 @@ namespace heddle::comm_detail {
 // process, while the ranks go on: what it finds is true, and stays true.
 std::vector<bool> stuck_ranks(const Segment& segment);
 
+// Of such ranks, those that wait for each other in a circle, each with the next one, which it waits for.
+std::vector<int> circle_of(const Segment& segment, const std::vector<bool>& stuck);
+
 }  // namespace heddle::comm_detail

@@ -39,9 +39,20 @@ void check_owner(const std::string& path, const struct stat& found, mode_t forbi
                   " by others (mode " + octal(found.st_mode) + "); it is not used: chmod 600 " + path);
 }
 
+// Who can write to it can put another list of keys there, which the user has made for something else.
+void check_directory(const std::string& path, const struct stat& found) {
+  const bool theirs = found.st_uid != geteuid() && found.st_uid != 0;
+  if (!theirs && (found.st_mode & kOthersWrite) == 0) return;
+  throw CommError(
+      "the directory " + path + " " +
+      (theirs ? "belongs to another user" : "can be changed by others (mode " + octal(found.st_mode) + ")") +
+      "; keys in it are not used" + (theirs ? "" : ": chmod go-w " + path));
+}
+
 // Nothing: there is no such file.
-std::optional<std::string> read_private(const std::string& path, mode_t forbidden) {
-  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+std::optional<std::string> read_private(const std::string& path, mode_t forbidden, int directory = AT_FDCWD) {
+  const std::string name = directory == AT_FDCWD ? path : path.substr(path.rfind('/') + 1);
+  const Socket file(openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file && errno == ENOENT) return std::nullopt;
   struct stat found {};
   if (!file || fstat(file.fd(), &found) != 0) throw CommError("cannot read " + path + ": " + last_error());
@@ -145,9 +156,16 @@ std::string allowed_file_in(const std::string& directory) { return directory + "
 
 std::optional<KeyFiles> read_key_files(const std::string& directory) {
   const std::string key_file = key_file_in(directory), allowed_file = allowed_file_in(directory);
-  const auto key = read_private(key_file, kOthersRead | kOthersWrite);
+  // What is looked at is what is read from, though its name may mean another one by now.
+  const Socket place(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat found {};
+  if (!place && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
+  if (!place || fstat(place.fd(), &found) != 0)
+    throw CommError("cannot read " + directory + ": " + last_error());
+  const auto key = read_private(key_file, kOthersRead | kOthersWrite, place.fd());
   if (!key) return std::nullopt;
-  const auto allowed = read_private(allowed_file, kOthersWrite);
+  check_directory(directory, found);
+  const auto allowed = read_private(allowed_file, kOthersWrite, place.fd());
   if (!allowed) throw CommError("there is no " + allowed_file + ", the list of keys that may take part");
   return KeyFiles{allowed_file, parse_key(key_file, *key), allowed_in(allowed_file, *allowed)};
 }

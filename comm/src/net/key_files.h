@@ -19,7 +19,7 @@ struct KeyFiles {
 };
 
 // Nothing: there is no comm.key. Throws CommError naming the file, and its line, for files that make no sense or that
-// others can read (the key) or change (both).
+// others can read (the key) or change (both), or whose directory others can change.
 std::optional<KeyFiles> read_key_files(const std::string& directory);
 
 }  // namespace heddle::comm_detail

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/mismatch.h"
+
 namespace heddle::comm_detail {
 
 CallWatch::CallWatch(int rank, int size)
@@ -15,11 +17,9 @@ bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
 }
 
 Failure CallWatch::differ(int rank, const CallRecord& theirs, const CallRecord& mine) const {
-  std::string first = "rank " + std::to_string(rank_) + " called " + mine.to_string();
-  std::string second = "rank " + std::to_string(rank) + " called " + theirs.to_string();
-  if (rank < rank_) std::swap(first, second);
-  if (theirs.agreement == mine.agreement) second += ", but something else before";
-  return {Failure::Type::mismatch, rank, "the ranks do not call the same: " + first + "; " + second};
+  std::string text = different_calls({rank_, mine}, {rank, theirs});
+  if (theirs.agreement == mine.agreement) text += ", but something else before";
+  return {Failure::Type::mismatch, rank, std::move(text)};
 }
 
 std::optional<Failure> CallWatch::began(const CallRecord& call) {

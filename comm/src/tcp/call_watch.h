@@ -41,8 +41,6 @@ class CallWatch {
 };
 
 // Only calls that were numbered, from 1 on, can be compared.
-inline bool is_of_all(const CallRecord& call) {
-  return call.sequence > 0 && call.kind != Kind::send && call.kind != Kind::recv;
-}
+inline bool is_of_all(const CallRecord& call) { return call.sequence > 0 && !is_pair(call.kind); }
 
 }  // namespace heddle::comm_detail

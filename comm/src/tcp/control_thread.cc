@@ -288,8 +288,11 @@ void ControlThread::say_goodbye() {
   ControlFrame goodbye;
   goodbye.kind = FrameKind::leave;
   tell_all(goodbye);
-  const auto most = fault_state_.failed() ? std::min(self_.timeout, 250ms) : self_.timeout;
-  const auto deadline = Clock::now() + most;
+  const auto moment = std::min(self_.timeout, 250ms);
+  const auto begin = Clock::now();
+  const auto deadline = fault_state_.failed()
+                            ? begin + moment
+                            : std::clamp(leaves_before_, begin + moment, begin + self_.timeout);
   const auto settled = [](Peer& peer) {
     if (peer.connection && !peer.out.empty()) return false;
     if (peer.connection) peer.connection->finish_sending();

@@ -45,6 +45,9 @@ class ControlThread final : public ControlChannel {
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
+  // The destructor waits until then at most, but for a moment for the words to get away. Only before it.
+  void leave_before(std::chrono::steady_clock::time_point end) noexcept { leaves_before_ = end; }
+
   // Any thread. Tells the others that this rank is in these calls: see CallWatch.
   void tell_calls(std::span<const CallRecord> calls);
   // Likewise. Looks whether this rank's wait is part of a circle: see DeadlockSearch.
@@ -91,6 +94,7 @@ class ControlThread final : public ControlChannel {
   std::vector<pollfd> polled_;
   Clock::time_point judged_ = Clock::now();
   std::atomic<bool> leaving_{false};
+  Clock::time_point leaves_before_ = Clock::time_point::max();  // written before `leaving_`
   struct Heard {
     std::string word{};
     bool lives = true;

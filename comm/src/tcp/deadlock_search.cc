@@ -1,11 +1,11 @@
 #include "tcp/deadlock_search.h"
 
+#include "core/mismatch.h"
+
 namespace heddle::comm_detail {
 namespace {
 
 constexpr std::size_t kMostPath = 2048;
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
@@ -36,8 +36,7 @@ DeadlockSearch::Probes DeadlockSearch::along(const Probe& probe) const {
     next.to_read = to_read;
     next.message = message;
     if (next.path.size() < kMostPath) {
-      next.path += (next.path.empty() ? "" : "; ") + name(rank_) + " waits for " + name(other) + " in " +
-                   call_.to_string();
+      next.path += (next.path.empty() ? "" : kNextWait) + wait_of({rank_, call_}, other);
     } else if (!next.path.ends_with("...")) {
       next.path += "; ...";
     }
@@ -67,8 +66,7 @@ DeadlockSearch::Finding DeadlockSearch::received(int from, const Probe& probe) {
   if (!blocks(from, probe)) return {};
   if (probe.origin == rank_) {
     if (probe.attempt < first_attempt_) return {};
-    return {{},
-            Failure{Failure::Type::mismatch, from, "ranks wait for each other in a circle: " + probe.path}};
+    return {{}, Failure{Failure::Type::mismatch, from, circle_of_waits(probe.path)}};
   }
   Seen& seen = seen_[static_cast<std::size_t>(probe.origin)];
   if (seen.attempt == probe.attempt && seen.wait == wait_) return {};

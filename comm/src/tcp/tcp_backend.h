@@ -27,6 +27,9 @@ class TcpBackend : public Backend {
   int size() const override { return transport_->size(); }
   std::string name() const override { return transport_->name(); }
   void abort(const std::string& why) noexcept override { transport_->abort(why); }
+  void leave_before(std::chrono::steady_clock::time_point end) noexcept override {
+    transport_->leave_before(end);
+  }
   std::string flight_recorder() const override { return recorder_.to_string(rank()); }
   Survivors& survivors() override { return survivors_; }
   void run(Collective& call) override;

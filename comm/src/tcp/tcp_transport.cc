@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/core_share.h"
+#include "core/mismatch.h"
 #include "tcp/control_thread.h"
 #include "tcp/mesh.h"
 #include "tcp/message.h"
@@ -55,7 +56,7 @@ class TcpTransport final : public MeshTransport {
   }
 
   ~TcpTransport() override {
-    const auto deadline = Clock::now() + options_.timeout;
+    const auto deadline = std::min(Clock::now() + options_.timeout, leaves_before_);
     for (Peer& peer : peers_) {
       if (peer.data) peer.data->finish_sending();
     }
@@ -87,6 +88,10 @@ class TcpTransport final : public MeshTransport {
   }
   void waits_in(const CallRecord& call) override { control_thread_->tell_calls({&call, 1}); }
   std::uint64_t latest_of(int rank) override { return watch_.latest_of(rank); }
+  void leave_before(Clock::time_point end) noexcept override {
+    leaves_before_ = end;
+    control_thread_->leave_before(end);
+  }
 
   void transfer(const Transfer& transfer) override {
     if (fault_state_.failed()) fault_state_.raise();
@@ -108,7 +113,7 @@ class TcpTransport final : public MeshTransport {
 
   void abort(const std::string& why) noexcept override {
     try {
-      fault_state_.fail({Failure::Type::aborted, rank_, comm_detail::name(rank_) + " aborted: " + why});
+      fault_state_.fail({Failure::Type::aborted, rank_, why});
     } catch (...) {  // no memory for the words
       fault_state_.fail({Failure::Type::aborted, rank_});
     }
@@ -184,18 +189,13 @@ class TcpTransport final : public MeshTransport {
 
   // A send names the rank that it is meant for, and a recv the one it waits for.
   void look_at(int from, const CallRecord& theirs, std::size_t bytes, std::size_t wanted) {
-    const bool pair = call_.kind == Kind::send || call_.kind == Kind::recv;
-    const bool meant = !pair || (theirs.root == rank_ && call_.root == from);
+    const bool meant = !is_pair(call_.kind) || (theirs.root == rank_ && call_.root == from);
     if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
     if (members_.size() > 1) find_out_which();
-    std::string mine = comm_detail::name(rank_) + " called " + call_.to_string();
-    std::string other = comm_detail::name(from) + " called " + theirs.to_string();
-    if (bytes != wanted) {
-      mine += " and waits for " + std::to_string(wanted) + " bytes";
-      other += " and sends " + std::to_string(bytes) + " bytes";
-    }
-    if (from < rank_) std::swap(mine, other);
-    give_up({Failure::Type::mismatch, from, "the ranks do not call the same: " + mine + "; " + other});
+    const CallOf sender{from, theirs}, receiver{rank_, call_};
+    const bool same = theirs.agreement == call_.agreement && meant;
+    give_up({Failure::Type::mismatch, from,
+             same ? different_lengths(sender, bytes, receiver, wanted) : different_calls(sender, receiver)});
   }
 
   // Of the calls that went as one: whoever has called something else says so.
@@ -323,6 +323,7 @@ class TcpTransport final : public MeshTransport {
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;
+  Clock::time_point leaves_before_ = Clock::time_point::max();
   std::unique_ptr<ControlThread> control_thread_;
 };
 

@@ -44,6 +44,9 @@ class MeshTransport : public Transport {
   virtual void began(const CallRecord& call) = 0;
   virtual void waits_in(const CallRecord& call) = 0;
   virtual std::uint64_t latest_of(int rank) = 0;
+
+  // The destructor waits for others until then at most. Only before it.
+  virtual void leave_before(std::chrono::steady_clock::time_point end) noexcept = 0;
 };
 
 // Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it

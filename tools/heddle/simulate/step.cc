@@ -55,7 +55,11 @@ std::vector<Reduction> reductions_of(const Trace& trace, double start) {
 std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   constexpr double kMostly = 0.9;
   constexpr std::size_t kOften = 4;
-  if (steps > 0) return std::max<std::size_t>(1, all.size() / static_cast<std::size_t>(steps));
+  if (static_cast<std::size_t>(std::max(steps, 0)) > all.size()) {
+    throw std::runtime_error("simulate: --steps is " + std::to_string(steps) + ", but the trace has only " +
+                             std::to_string(all.size()) + " all_reduce, and a step has at least one");
+  }
+  if (steps > 0) return all.size() / static_cast<std::size_t>(steps);
   for (std::size_t period = 1; kOften * period <= all.size(); ++period) {
     std::size_t same = 0;
     for (std::size_t i = 0; i + period < all.size(); ++i) same += all[i].bytes == all[i + period].bytes;

@@ -28,7 +28,7 @@ Step step_of_model(const std::string& name, double images_per_second);
 // The median step of a trace of one rank. A step ends when its last all_reduce has; ready is when an all_reduce could
 // begin. In a trace with a single step, it begins with the first op and ends with the last one. How many steps there are is
 // seen from sizes that repeat, if `steps` is 0. Throws std::runtime_error if the trace has no all_reduce, or one that does
-// not say how much it carries.
+// not say how much it carries, or fewer than `steps`.
 Step step_of_trace(const Trace& trace, const std::string& name, int steps);
 
 // Gradients as the store of kvstore/ puts small ones into buckets, here of all sizes: a bucket is full when the next one does not fit, or when it

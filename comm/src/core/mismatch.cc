@@ -1,0 +1,67 @@
+#include "core/mismatch.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+namespace heddle::comm_detail {
+namespace {
+
+constexpr std::string_view kStep = "rank ";
+
+std::string name(int rank) { return std::string(kStep) + std::to_string(rank); }
+
+std::string called(const CallOf& one) { return name(one.rank) + " called " + one.call.to_string(); }
+
+std::string both(const CallOf& one, std::string first, const CallOf& other, std::string second) {
+  if (other.rank < one.rank) std::swap(first, second);
+  return "the ranks do not call the same: " + first + "; " + second;
+}
+
+// Dtypes are the same where only lengths differ.
+std::string elements(const CallRecord& call, std::size_t bytes) {
+  const std::size_t element = size_of(call.dtype);
+  return bytes % element ? std::to_string(bytes) + " bytes" : std::to_string(bytes / element) + " elements";
+}
+
+// Of "rank 12 waits ...".
+int rank_in(std::string_view step) {
+  int rank = 0;
+  step.remove_prefix(std::min(step.size(), kStep.size()));
+  std::from_chars(step.data(), step.data() + step.size(), rank);
+  return rank;
+}
+
+}  // namespace
+
+std::string different_calls(const CallOf& one, const CallOf& other) {
+  return both(one, called(one), other, called(other));
+}
+
+std::string different_lengths(const CallOf& sender, std::size_t sent, const CallOf& receiver,
+                              std::size_t wanted) {
+  return both(
+      sender, called(sender) + " and sends " + name(receiver.rank) + " " + elements(sender.call, sent),
+      receiver,
+      called(receiver) + " and waits for " + elements(receiver.call, wanted) + " of " + name(sender.rank));
+}
+
+std::string wait_of(const CallOf& who, int whom) {
+  return name(who.rank) + " waits for " + name(whom) + " in " + who.call.to_string();
+}
+
+std::string circle_of_waits(const std::string& steps) {
+  const std::string between = std::string(kNextWait) + std::string(kStep);
+  std::size_t first = 0;
+  for (std::size_t at = 0; (at = steps.find(between, at)) != std::string::npos;) {
+    at += std::char_traits<char>::length(kNextWait);
+    if (rank_in(std::string_view(steps).substr(at)) < rank_in(std::string_view(steps).substr(first)))
+      first = at;
+  }
+  std::string turned = steps.substr(first);
+  if (first > 0) turned += kNextWait + steps.substr(0, first - std::char_traits<char>::length(kNextWait));
+  return "ranks wait for each other in a circle: " + turned;
+}
+
+}  // namespace heddle::comm_detail

@@ -1,0 +1,251 @@
+// Communicators on engines whose ops nobody runs but who waits (fuzz), or that run each op inside its push (naive).
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/array_op.h>
+#include <heddle/communicator.h>
+#include <heddle/graph.h>
+
+#include "files.h"
+#include "gate.h"
+#include "ranks.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+using Body = std::function<void(Communicator&)>;
+
+constexpr int kRanks = 3;
+constexpr std::uint64_t kSeeds = 5;
+
+// body as each rank, on threads that share an engine, on every back end.
+void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+  for (const std::string backend : {"local", "shm", "tcp"}) {
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      CAPTURE(backend);
+      CAPTURE(seed);
+      Engine engine({.scheduler = Scheduler::fuzz, .seed = seed});
+      const CommOptions options{.timeout = timeout, .engine = &engine};
+      const auto scoped = [&](Communicator& comm) {
+        const EngineScope scope(engine);
+        body(comm);
+      };
+      const Outcomes outcomes =
+          backend == "local" ? try_local(kRanks, options, scoped) : try_job(backend, kRanks, options, scoped);
+      for (const std::exception_ptr& outcome : outcomes) CHECK(text_of(outcome) == "");
+    }
+  }
+}
+
+NDArray floats(std::int64_t count, float value = 1) {
+  return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
+}
+
+std::vector<float> of(std::int64_t count, int value) {
+  return std::vector<float>(static_cast<std::size_t>(count), static_cast<float>(value));
+}
+
+// Reductions that nobody has waited for, of arrays that ops compute.
+std::vector<NDArray> pending(Communicator& comm) {
+  std::vector<NDArray> all;
+  for (const std::int64_t count : {4, 5000, 100'000}) {
+    NDArray data = floats(count);
+    data.assign(floats(count, 2));
+    comm.all_reduce(data);
+    all.push_back(data);
+  }
+  return all;
+}
+
+void check_pending(const std::vector<NDArray>& all, int ranks) {
+  for (const NDArray& data : all) CHECK(data.to_vector<float>() == of(data.size(), 2 * ranks));
+}
+
+void check_raw(Communicator& comm, std::int64_t count) {
+  std::vector<float> data = of(count, comm.rank() + 1);
+  comm.all_reduce(data.data(), data.size(), DType::f32);
+  CHECK(data == of(count, comm.size() * (comm.size() + 1) / 2));
+}
+
+}  // namespace
+
+TEST_CASE("fuzz: a reduction of a buffer lets the engine run what comes before it") {
+  on_fuzz([](Communicator& comm) {
+    const auto before = pending(comm);
+    check_raw(comm, 7);
+    check_raw(comm, 60'000);
+    const auto between = pending(comm);
+    check_raw(comm, 1);
+    check_pending(before, comm.size());
+    check_pending(between, comm.size());
+  });
+}
+
+TEST_CASE("fuzz: so does split, and what it makes works") {
+  on_fuzz([](Communicator& comm) {
+    const auto before = pending(comm);
+    const auto part = comm.split(comm.rank() == 1 ? 1 : 0);
+    const auto of_part = pending(*part);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(part->size()), 30);
+    const NDArray out = zeros({30 * part->size()});
+    part->all_to_all(floats(30 * part->size(), static_cast<float>(part->rank())), counts, out, counts);
+    check_raw(*part, 5);
+    check_pending(before, comm.size());
+    check_pending(of_part, part->size());
+    const std::vector<float> got = out.to_vector<float>();
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == static_cast<float>(i / 30));
+  });
+}
+
+TEST_CASE("fuzz: a communicator that is destroyed ends the calls that it was given, as they were meant") {
+  on_fuzz([](Communicator& comm) {
+    const auto part = comm.split(0);
+    std::shared_ptr<Communicator> turned = part->split(0, -comm.rank());
+    const auto of_turned = pending(*turned);
+    turned.reset();
+    check_pending(of_turned, comm.size());
+  });
+}
+
+TEST_CASE("fuzz: graphs, a poisoned input and the wire's var beside a reduction of a buffer") {
+  on_fuzz([](Communicator& comm) {
+    NDArray data = floats(10);
+    const Graph step = comm.engine().capture([&] { comm.all_reduce(data, ReduceOp::max); });
+    for (int i = 0; i < 3; ++i) step.launch();
+    check_raw(comm, 3);
+    CHECK(data.to_vector<float>() == of(10, 1));
+    NDArray bad = floats(10);
+    if (comm.rank() == 0) array_push("bad", {}, {bad}, [] { throw std::runtime_error("no data"); });
+    comm.all_reduce(bad);
+    check_raw(comm, 3);
+    CHECK_THROWS(bad.wait());
+    bool alone = false;
+    comm.engine().push([&] { alone = true; }, {.mutate = {comm.var()}});
+    check_raw(comm, 2);
+    comm.wait();
+    CHECK(alone);
+  });
+}
+
+TEST_CASE("fuzz: survivors shrink with calls pending, and go on") {
+  on_fuzz([](Communicator& comm) {
+    const auto before = pending(comm);
+    if (comm.rank() == 1) comm.abort("enough");
+    for (const NDArray& data : before) {
+      try {
+        data.wait();
+      } catch (const CommAborted&) {
+      }
+    }
+    const auto rest = comm.shrink();
+    const auto after = pending(*rest);
+    check_raw(*rest, 9);
+    check_pending(after, rest->size());
+  });
+}
+
+TEST_CASE("fuzz: ranks of a job meet again with calls pending") {
+  for (const std::string backend : {"shm", "tcp"}) {
+    CAPTURE(backend);
+    Engine engine({.scheduler = Scheduler::fuzz, .seed = 3});
+    const Outcomes outcomes = try_job(backend, 2, {.timeout = std::chrono::seconds(60), .engine = &engine},
+                                      [&](Communicator& comm) {
+                                        const EngineScope scope(engine);
+                                        const auto before = pending(comm);
+                                        check_raw(comm, 4);
+                                        check_pending(before, comm.size());
+                                        const auto grown = comm.grow();
+                                        const auto after = pending(*grown);
+                                        check_raw(*grown, 4);
+                                        check_pending(after, grown->size());
+                                      });
+    for (const std::exception_ptr& outcome : outcomes) CHECK(text_of(outcome) == "");
+  }
+}
+
+TEST_CASE(
+    "a reduction of a buffer that waits for its own op is refused, and does not touch the buffer later") {
+  for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
+    Engine engine({.scheduler = scheduler, .workers = 2});
+    const EngineScope scope(engine);
+    const auto comm = Communicator::create_local(1, {.engine = &engine})[0];
+    std::vector<float> data(4, 1);
+    NDArray begin = floats(1), later = floats(4);
+    Gate gate(engine);
+    gate.hold(begin);
+    const Var outcome = engine.new_var();
+    engine.push([&] { CHECK_THROWS_AS(comm->all_reduce(data.data(), 4, DType::f32), WouldDeadlock); },
+                {.read = {begin.var()}, .mutate = {comm->var(), outcome}});
+    comm->all_reduce(later);  // behind the op, which has the wire
+    gate.open();
+    engine.wait(outcome);
+    data.assign(4, 2);
+    later.wait();
+    comm->wait();
+    CHECK(data == of(4, 2));
+  }
+}
+
+TEST_CASE("naive: ranks that are threads of one engine are refused, and told what to do") {
+  Engine engine({.scheduler = Scheduler::naive});
+  CHECK_THROWS_WITH_AS(
+      Communicator::create_local(2, {.engine = &engine}),
+      doctest::Contains("the engine's scheduler is naive, which runs each op inside its push"),
+      InvalidArgument);
+  for (const std::string backend : {"shm", "tcp"}) {
+    const Outcomes outcomes = try_job(backend, 2, {.engine = &engine}, [](Communicator&) {});
+    for (const std::exception_ptr& outcome : outcomes) {
+      CHECK(kind_of(outcome) == "InvalidArgument");
+      CHECK(text_of(outcome).find("ranks 0 and 1 share an engine whose scheduler is naive") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("naive: ranks with an engine each do all that others do") {
+  for (const std::string backend : {"shm", "tcp"}) {
+    CAPTURE(backend);
+    const TemporaryDirectory directory;
+    const Outcomes outcomes = on_threads(kRanks, [&](int rank) {
+      Engine engine({.scheduler = Scheduler::naive});
+      const EngineScope scope(engine);
+      LaunchEnvironment job;
+      job.rank = job.local_rank = rank;
+      job.size = job.local_size = kRanks;
+      job.rendezvous = "unix:" + directory.file("ranks");
+      const auto comm = Communicator::create({.backend = backend}, job);
+      const auto before = pending(*comm);
+      check_raw(*comm, 5000);
+      const auto part = comm->split(rank % 2);
+      check_pending(pending(*part), part->size());
+      NDArray data = floats(10);
+      const Graph step = engine.capture([&] { comm->all_reduce(data, ReduceOp::max); });
+      step.launch();
+      check_raw(*comm, 3);
+      check_pending(before, comm->size());
+      comm->barrier();
+      comm->wait();
+      if (rank == 1) comm->abort("enough");
+      CHECK_THROWS_AS(check_raw(*comm, 3), CommAborted);
+      const auto rest = comm->shrink();
+      check_raw(*rest, 3);
+    });
+    for (const std::exception_ptr& outcome : outcomes) CHECK(text_of(outcome) == "");
+  }
+}
+
+TEST_CASE("naive: one rank alone may share its engine") {
+  Engine engine({.scheduler = Scheduler::naive});
+  const EngineScope scope(engine);
+  const auto comm = Communicator::create_local(1, {.engine = &engine})[0];
+  check_pending(pending(*comm), 1);
+  check_raw(*comm, 3);
+  CHECK(comm->split(0)->size() == 1);
+}
