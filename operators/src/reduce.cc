@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -70,7 +71,9 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes(op, x, given);
-  if (x.size() == 0 && element_count(with_ones(x.shape(), axes)) != 0) {
+  const bool nothing = std::any_of(axes.begin(), axes.end(),
+                                   [&](auto axis) { return x.shape()[static_cast<int>(axis)] == 0; });
+  if (nothing) {
     throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
   }
   const NDArray kept = push_reduce(op, x, axes, x.dtype());

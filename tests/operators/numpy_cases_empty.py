@@ -1,5 +1,7 @@
 """Arrays without elements, of generated shapes, seen through views that would move their start: what NumPy makes of them,
 and what NumPy refuses."""
+import warnings
+
 import numpy as np
 
 from numpy_case import Case, random, seen
@@ -57,8 +59,10 @@ def reductions(given, y):
             total = y.sum(axis, keepdims=bool(keepdims))
             yield Case("sum", [given], total.astype(y.dtype) if y.dtype == np.float32 else total, attributes)
             if y.dtype == np.float64:
-                with np.errstate(all="ignore"):
-                    yield Case("mean", [given], np.mean(y, axis, keepdims=bool(keepdims)), attributes)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the mean of nothing is NaN
+                    mean = np.mean(y, axis, keepdims=bool(keepdims))
+                yield Case("mean", [given], mean, attributes)
             if y.dtype != np.bool_:
                 yield attempt("max", [given], attributes, lambda: y.max(axis, keepdims=bool(keepdims)))
     for axis in range(y.ndim):
@@ -80,7 +84,9 @@ def arithmetic(rng, given, y):
 def lookups(rng, given, y):
     for axis in range(y.ndim):
         for at in (np.zeros((2, 0), np.int64), np.zeros((2, 1), np.int32)):
-            yield attempt("take", [given, at], {"axis": axis}, lambda: np.take(y, at, axis))
+            # NumPy looks at no index if the result is empty; Heddle does
+            expected = None if at.size and y.shape[axis] == 0 else np.take(y, at, axis)
+            yield Case("take", [given, at], expected, {"axis": axis})
     if y.dtype == np.int32:
         yield Case("one_hot", [given], np.zeros((*y.shape, 3), np.float32), {"n": 3})
 
