@@ -30,7 +30,15 @@ class Scalar {
   bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
   bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
   double real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
-  template <class T> T as() const { return is_integral() ? static_cast<T>(integer_) : static_cast<T>(real_); }
+  // Integers keep their low bits; a real as an integer is truncated, as docs/dtypes.md says.
+  template <class T> T as() const {
+    if (is_integral()) return static_cast<T>(integer_);
+    if constexpr (std::is_integral_v<T>) {
+      return operators_detail::saturate<T>(real_);
+    } else {
+      return static_cast<T>(real_);
+    }
+  }
 
  private:
   union {
@@ -64,7 +72,7 @@ NDArray maximum(const Operand& a,
 NDArray minimum(const Operand& a, const Operand& b);  // likewise
 
 NDArray negative(const NDArray& x);
-NDArray abs(const NDArray& x);     // gradient 0 at 0
+NDArray abs(const NDArray& x);     // gradient 0 at 0, NaN at NaN
 NDArray square(const NDArray& x);  // x * x
 NDArray relu(const NDArray& x);    // max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN
 
@@ -75,7 +83,7 @@ NDArray sqrt(const NDArray& x);
 NDArray tanh(const NDArray& x);
 NDArray sigmoid(const NDArray& x);  // 1 / (1 + exp(-x))
 
-// low where x < low, high where x > high. The gradient is that of x within [low, high], 0 outside.
+// low where x < low, high where x > high, NaN of NaN. The gradient is 0 where x was changed. Throws for a NaN bound.
 NDArray clip(const NDArray& x, Scalar low, Scalar high);
 
 NDArray equal(const Operand& a, const Operand& b);

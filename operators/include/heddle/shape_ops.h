@@ -1,5 +1,5 @@
-// Operators that rearrange elements. Those that only look at them differently share x's memory (a view) and record
-// a gradient, unlike NDArray's own members. Bad axes and shapes throw InvalidArgument at the call.
+// Operators that rearrange elements. Those that only look at them differently share x's memory (a view). All record a
+// gradient where one is needed, as NDArray's members do. Bad axes and shapes throw InvalidArgument at the call.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,6 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis = 0);
 // Shape labels.shape + (n,): 1 at each label (i32 or i64, 0 <= label < n, else an op error), 0 elsewhere.
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype = DType::f32);
 
-// NDArray's members of these names cut the tape; these record a gradient.
 NDArray cast(const NDArray& x, DType dtype);       // NDArray::astype, but x itself if it has that dtype
 NDArray contiguous(const NDArray& x);              // x itself if it is
 NDArray copy(const NDArray& x);                    // never shares memory with x
