@@ -38,12 +38,12 @@ void check_engine(const char* call, KVStore::Key key, const NDArray& array, cons
 
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
-    return values[0].device() == device ? values[0].detach() : values[0].copy_to(device);
+    return values[0].device() == device ? values[0].detach() : values[0].detach().copy_to(device);
   // halves are added as f32, and the sum is rounded once
   const DType dtype = values[0].dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
   std::vector<NDArray> terms;
   for (const NDArray& value : values) {
-    NDArray here = value.device().kind == device.kind ? value.detach() : value.copy_to(device);
+    NDArray here = value.device().kind == device.kind ? value.detach() : value.detach().copy_to(device);
     terms.push_back(wide == dtype ? here.contiguous() : here.astype(wide));
   }
   EngineScope scope(terms[0].engine());
@@ -117,13 +117,13 @@ const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
 void LocalStore::do_pull(Key key, std::span<const NDArray> out) {
   const NDArray& value = checked_pull(key, out);
   for (const NDArray& array : out) {
-    array.detach().assign(array.device() == value.device() ? value : value.copy_to(array.device()));
+    array.detach().assign(array.device() == value.device() ? value : value.detach().copy_to(array.device()));
   }
 }
 
 void LocalStore::do_assign(Key key, const NDArray& value) {
   const NDArray& here = checked_assign(key, value);
-  here.assign(value.device() == here.device() ? value.detach() : value.copy_to(here.device()));
+  here.assign(value.device() == here.device() ? value.detach() : value.detach().copy_to(here.device()));
 }
 
 void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {

@@ -68,18 +68,6 @@ TEST_CASE("items are read with their own type") {
   CHECK_THROWS_AS(full({2}, 3).to_vector<std::int32_t>(), InvalidArgument);
 }
 
-TEST_CASE("undefined arrays are refused") {
-  const NDArray none;
-  CHECK_FALSE(none.defined());
-  CHECK_THROWS_AS(none.copy(), InvalidArgument);
-  CHECK_THROWS_AS(none.wait(), InvalidArgument);
-  CHECK_THROWS_AS(none.fill(1), InvalidArgument);
-  CHECK_THROWS_AS(none.to_string(), InvalidArgument);
-  CHECK_THROWS_AS(none.to_vector<float>(), InvalidArgument);
-  CHECK_THROWS_AS(zeros({1}).assign(none), InvalidArgument);
-  CHECK_THROWS_AS(zeros_like(none), InvalidArgument);
-}
-
 TEST_CASE("conversion is defined for every value") {
   const NDArray wild =
       array<double>({1.9, -1.9, 300, -300, 1e300, -1e300, kInfinity, -kInfinity, std::nan(""), 0});
@@ -142,7 +130,9 @@ TEST_CASE("assignment broadcasts and converts") {
   CHECK(a.to_vector<float>() == std::vector<float>{1, 2, 3, 1, 2, 3});
   a.assign(full({}, 7));
   CHECK(a.to_vector<float>() == std::vector<float>(6, 7));
-  CHECK_THROWS_WITH_AS(a.assign(zeros({2})), "shape (2,) does not broadcast to (2, 3)", InvalidArgument);
+  CHECK_THROWS_WITH_AS(a.assign(zeros({2})),
+                       "assign: a source of shape (2,) does not broadcast to a target of shape (2, 3)",
+                       InvalidArgument);
   CHECK_THROWS_AS(a.assign(zeros({1, 2, 3})), InvalidArgument);
 }
 

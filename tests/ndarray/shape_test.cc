@@ -53,7 +53,8 @@ TEST_CASE("shapes broadcast as NumPy's") {
   CHECK(broadcast_shapes({}, {4, 5}) == Shape{4, 5});
   CHECK(broadcast_shapes({1}, {0}) == Shape{0});
   CHECK(broadcast_shapes({0, 1}, {1, 7}) == Shape{0, 7});
-  CHECK_THROWS_WITH_AS(broadcast_shapes({2, 3}, {4, 5}), "shapes (2, 3) and (4, 5) do not broadcast together",
+  CHECK_THROWS_WITH_AS(broadcast_shapes({2, 3}, {4, 5}),
+                       "broadcast_shapes: shapes (2, 3) and (4, 5) do not broadcast together",
                        InvalidArgument);
   CHECK_THROWS_AS(broadcast_shapes({0}, {2}), InvalidArgument);
 }

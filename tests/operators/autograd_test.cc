@@ -274,11 +274,11 @@ TEST_CASE("changes in place of what requires a gradient are refused while record
   CHECK_THROWS_AS(x += 1, Error);
   CHECK_THROWS_AS(y *= x, Error);
   NDArray z = x * 2;
-  CHECK_THROWS_WITH_AS(
-      z -= y,
-      "subtract in place: an array requires a gradient, and the tape does not follow changes "
-      "in place; make a new array or use NoGrad",
-      Error);
+  CHECK_THROWS_WITH_AS(z -= y,
+                       "operator-=: an array requires a gradient, and the tape does not follow changes in "
+                       "place; make a new array, "
+                       "detach() it or use NoGrad",
+                       Error);
   NoGrad no_grad;
   x += 1;
   CHECK(x.item<double>() == 3);

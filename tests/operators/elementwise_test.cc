@@ -169,14 +169,15 @@ TEST_CASE("changes in place read what they overwrite as it was") {
 
 TEST_CASE("a change in place that cannot be is found at the call") {
   NDArray x = zeros({3}), i = zeros({3}, DType::i32), b = zeros({3}, DType::boolean);
-  CHECK_THROWS_WITH_AS(x += zeros({2, 3}), "add in place: (2, 3) does not broadcast to (3,)",
+  CHECK_THROWS_WITH_AS(x += zeros({2, 3}),
+                       "operator+=: an operand of shape (2, 3) does not broadcast to a target of shape (3,)",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(i += 0.5, "add in place: a result of dtype f64 does not fit i32", InvalidArgument);
+  CHECK_THROWS_WITH_AS(i += 0.5, "operator+=: a result of dtype f64 does not fit i32", InvalidArgument);
   CHECK_THROWS_AS(i /= 2, InvalidArgument);
   CHECK_THROWS_AS(b += i, InvalidArgument);
   NDArray wide = zeros({1}).broadcast_view({4});
   CHECK_THROWS_WITH_AS(wide += 1,
-                       "add in place: elements of a view of shape (4,) with strides (0,) share memory",
+                       "operator+=: elements of a view of shape (4,) with strides (0,) share memory",
                        InvalidArgument);
   NDArray windows = zeros({4}).view({3, 2}, {1, 1}, 0), rows = zeros({4}).view({2, 2}, {1, 2}, 0);
   CHECK_THROWS_AS(windows += 1, InvalidArgument);

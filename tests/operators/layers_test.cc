@@ -113,18 +113,18 @@ TEST_CASE("layers say which layer and which shapes do not fit") {
   Sequential net{Flatten(), Dense(6, 2, {}, generator)};
   CHECK(message_of<InvalidArgument>([&] {
           net(zeros({4, 5}));
-        }) == "layer 1: Dense(6, 2): the input is (4, 5), wanted is (batch, 6)");
+        }) == "layer 1: Dense(6, 2): the input is f32 (4, 5), wanted is (batch, 6)");
   Conv2d conv(3, 8, 5, {.stride = 2, .padding = 1}, generator);
-  CHECK(
-      message_of<InvalidArgument>([&] {
-        conv(zeros({1, 1, 9, 9}));
-      }) ==
-      "Conv2d(3, 8, 5, stride 2, padding 1): the input is (1, 1, 9, 9), wanted is (batch, 3, height, width)");
+  CHECK(message_of<InvalidArgument>([&] {
+          conv(zeros({1, 1, 9, 9}));
+        }) ==
+        "Conv2d(3, 8, 5, stride 2, padding 1): the input is f32 (1, 1, 9, 9), wanted is (batch, 3, height, "
+        "width)");
   CHECK(message_of<InvalidArgument>([&] {
           MaxPool2d(2)(zeros({4, 4}));
-        }) == "MaxPool2d(2): the input is (4, 4), wanted is (batch, channels, height, width)");
+        }) == "MaxPool2d(2): the input is f32 (4, 4), wanted is (batch, channels, height, width)");
   CHECK(message_of<InvalidArgument>([&] { Flatten()(zeros({4})); }) ==
-        "Flatten: the input is (4,), wanted is (batch, ...)");
+        "Flatten: the input is f32 (4,), wanted is (batch, ...)");
   CHECK_THROWS_AS(Dense(0, 1), InvalidArgument);
   CHECK_THROWS_AS(Conv2d(1, 1, 0), InvalidArgument);
   CHECK_THROWS_AS(MaxPool2d(-2), InvalidArgument);

@@ -9,6 +9,9 @@ VIEWS = {
     "transposed": lambda x: x.transpose(),
     "reversed": lambda x: x[..., ::-1],
     "strided": lambda x: x[::2],
+    "indexed": lambda x: x[-1],
+    "tail": lambda x: x[1:],
+    "columns": lambda x: x[..., 1:],
 }
 DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_, np.float16, np.int8]
 FLOATS = [np.float32, np.float64, np.float16]
@@ -18,14 +21,19 @@ FLOATS = [np.float32, np.float64, np.float16]
 class Case:
     operator: str
     inputs: list  # arrays, or (array, name of a view of it)
-    expected: Any
+    expected: Any  # None: the operator must refuse them
     attributes: dict = dataclasses.field(default_factory=dict)
     scale: float = 0.0  # size of the terms that may cancel in a sum; the tolerance of f32 and f64 is relative to it
 
 
 def seen(given):
-    """The array that an input stands for."""
-    return VIEWS[given[1]](given[0]) if isinstance(given, tuple) else given
+    """The array that an input stands for. Names of views are joined by "+"."""
+    if not isinstance(given, tuple):
+        return given
+    array, views = given
+    for view in views.split("+"):
+        array = VIEWS[view](array)
+    return array
 
 
 def random(rng, shape, dtype, low=-4.0, high=4.0):

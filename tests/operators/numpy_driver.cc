@@ -1,5 +1,6 @@
 // numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes its
-// result. Prints "ok" or "error: what" a line. VIEW makes an input strided: transposed, reversed or strided.
+// result. Prints "ok" or "error: what" a line. VIEW makes an input strided: names of views,
+// joined by "+".
 #include "numpy_driver.h"
 
 #include <cstdlib>
@@ -33,7 +34,12 @@ Dims Attributes::dims(const std::string& key) const {
 namespace {
 
 NDArray viewed(const NDArray& array, const std::string& view) {
+  const auto plus = view.find('+');
+  if (plus != std::string::npos) return viewed(viewed(array, view.substr(0, plus)), view.substr(plus + 1));
   if (view.empty()) return array;
+  if (view == "indexed") return array[-1];
+  if (view == "tail") return array.slice(0, {.begin = 1});
+  if (view == "columns") return array.slice(array.ndim() - 1, {.begin = 1});
   if (view == "transposed") {
     Dims axes;
     for (int axis = array.ndim() - 1; axis >= 0; --axis) axes.push_back(axis);

@@ -93,13 +93,13 @@ class Request {
     if (on_device(first)) return state_.push_on_device(std::move(what_), in, out, where_);
     const bool in_place = in.defined() && out.defined() && in.storage() == out.storage();
     if (in_place || !out.defined() || out.is_contiguous()) {
-      const NDArray from = in.defined() ? in.contiguous() : in;
+      const NDArray from = in.defined() ? in.detach().contiguous() : in;
       if (in_place && !out.is_contiguous()) return push_copied(out);
       return state_.push(std::move(what_), from, out, where_);
     }
     const NDArray copy(out.shape(), out.dtype(), out.device());
     if (!in.defined()) copy.assign(out.detach());
-    state_.push(std::move(what_), in.defined() ? in.contiguous() : in, copy, where_);
+    state_.push(std::move(what_), in.defined() ? in.detach().contiguous() : in, copy, where_);
     out.detach().assign(copy);
   }
 

@@ -33,6 +33,10 @@ namespace check {
 void enable(bool on);
 inline bool enabled() { return detail::checking.load(std::memory_order_relaxed); }
 
+// The name of the op that the calling thread is in, the innermost one of whichever engine; null outside ops. Valid until
+// the op ends.
+const char* running_op();
+
 enum class Touch : std::uint8_t {
   read,
   write,  // or may write: memory that is not const was handed out

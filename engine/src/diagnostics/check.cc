@@ -5,6 +5,7 @@
 #include <heddle/check.h>
 
 #include "core/core.h"
+#include "core/thread_state.h"
 #include "stream/fence_set.h"
 #include "stream/stream_work.h"
 
@@ -61,6 +62,13 @@ const char* name_of(check::Touch touch) { return touch == check::Touch::read ? "
 std::atomic<bool> detail::checking{wanted_by_environment()};
 
 namespace check {
+
+const char* running_op() {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->op) return frame->op->name;
+  }
+  return nullptr;
+}
 
 void enable(bool on) { checking.store(on, std::memory_order_relaxed); }
 

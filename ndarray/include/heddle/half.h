@@ -5,11 +5,27 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace heddle {
 
 namespace ndarray_detail {
+
+// A floating number as an integer: truncated; beyond the range its nearest end, and 0 for NaN. To bool: whether it is
+// not 0, as NaN is.
+template <class To, class From> constexpr To saturate(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From{0};
+  } else {
+    constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
+    // 2^n: the largest To itself may not be a number of the floating type
+    constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
+    if (x != x) return To{0};
+    if (x >= above) return std::numeric_limits<To>::max();
+    return x > below ? static_cast<To>(x) : std::numeric_limits<To>::min();
+  }
+}
 
 // From wider to narrower types the last bit of this stands for all that was cut off, so that rounding to 16 bits later is
 // rounding once ("round to odd").
@@ -63,7 +79,13 @@ template <class Format> struct Half {
   }
   template <class T>
   requires std::is_arithmetic_v<T>
-  explicit operator T() const { return static_cast<T>(Format::widen(bits)); }
+  explicit operator T() const {
+    if constexpr (std::is_integral_v<T>) {
+      return ndarray_detail::saturate<T>(Format::widen(bits));
+    } else {
+      return static_cast<T>(Format::widen(bits));
+    }
+  }
   friend bool operator==(Half a, Half b) { return Format::widen(a.bits) == Format::widen(b.bits); }
 };
 using Float16 = Half<ndarray_detail::Ieee16>;

@@ -14,50 +14,44 @@
 #include <vector>
 
 #include <heddle/array_arguments.h>
+#include <heddle/array_error.h>
 #include <heddle/call_site.h>
 #include <heddle/device.h>
 #include <heddle/dtype.h>
+#include <heddle/grad_meta.h>
 #include <heddle/shape.h>
 #include <heddle/storage.h>
 
 namespace heddle {
 
-// What autograd keeps of an array; the operators room implements it.
-struct GradMeta {
-  virtual ~GradMeta() = default;
-
-  // Throw Error, in the name of `op`, if a tape would have to follow a change of this array in place, or of another
-  // one computed from this.
-  virtual void check_target(const char* op) const = 0;
-  virtual void check_source(const char* op) const = 0;
-};
-
 // A handle: copies share storage, var and values. Handles are not thread-safe themselves, the data is. All shape
-// errors throw InvalidArgument at the call. `where` is named by ops that a call pushes and by their errors.
+// errors throw InvalidArgument at the call, and so does every member of an undefined array. `where` is named by ops that a
+// call pushes and by their errors.
 class NDArray {
  public:
-  NDArray() = default;  // undefined: only defined() and assignment may be used
+  NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
   NDArray(std::shared_ptr<Storage> storage, Shape shape,
           DType dtype);  // row-major, from the storage's first byte
 
   bool defined() const { return storage_ != nullptr; }
-  const Shape& shape() const { return shape_; }
-  const Strides& strides() const { return strides_; }  // in elements
-  std::int64_t offset() const { return offset_; }      // in elements, into the storage
-  DType dtype() const { return dtype_; }
-  int ndim() const { return shape_.size(); }
-  std::int64_t size() const { return element_count(shape_); }
-  Device device() const { return storage_->device(); }
-  Engine& engine() const { return storage_->engine(); }
-  const Var& var() const { return storage_->var(); }
-  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  const Shape& shape() const { return checked("shape").shape_; }
+  const Strides& strides() const { return checked("strides").strides_; }  // in elements
+  std::int64_t offset() const { return checked("offset").offset_; }       // in elements, into the storage
+  DType dtype() const { return checked("dtype").dtype_; }
+  int ndim() const { return checked("ndim").shape_.size(); }
+  std::int64_t size() const { return element_count(checked("size").shape_); }
+  Device device() const { return checked("device").storage_->device(); }
+  Engine& engine() const { return checked("engine").storage_->engine(); }
+  const Var& var() const { return checked("var").storage_->var(); }
+  const std::shared_ptr<Storage>& storage() const { return checked("storage").storage_; }
   bool is_contiguous() const;    // row-major without gaps
   bool covers_storage() const;   // writing this array overwrites every byte of its storage
   bool overlaps_itself() const;  // elements share memory, or might: it cannot be written
 
-  // Views: no data moves, var and storage are shared. None records a gradient (operators/shape_ops.h does).
-  // view() is checked against the storage's bytes.
+  // Views: no data moves, var and storage are shared. All but detach() record a gradient where one is needed
+  // (autograd.h). view() is checked against the storage's bytes; it gives gradients to this array's elements alone, and
+  // refuses to where they share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // along axis 0; negative from the end
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
@@ -68,21 +62,22 @@ class NDArray {
   NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
   NDArray detach() const;  // the same data, outside any autograd tape
 
-  // Ops. Results are outside any autograd tape, as those of detach() (operators/shape_ops.h has ones that record).
+  // Ops. They record a gradient too; astype() to a dtype that is not floating has none.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
   NDArray copy_to(Device device, Where where = Where::current()) const;  // a new contiguous array there
   NDArray contiguous(Where where = Where::current()) const;  // the same memory if it is, else a copy
-  // A copy; float to integer truncates, to bool tests != 0.
+  // A copy; how values are converted: docs/dtypes.md.
   NDArray astype(DType dtype, Where where = Where::current()) const;
 
   // In place. source is broadcast and converted; overlap behaves as if copied first. No tape follows a change in
-  // place: throw Error while one records this array as computed from others, or a source that needs a gradient.
+  // place: throw Error while one records this array as computed from others (but for views of a leaf), or a source that
+  // needs a gradient.
   void assign(const NDArray& source, Where where = Where::current()) const;
   void fill(double value, Where where = Where::current()) const;
   template <std::integral T> void fill(T value, Where where = Where::current()) const {
     // an i64 keeps digits that a double does not hold
     const auto wide = static_cast<std::int64_t>(value);
-    const bool exact = dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
+    const bool exact = checked("fill").dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
@@ -98,9 +93,9 @@ class NDArray {
   template <class T> T* data() const {
     using Value = std::remove_const_t<T>;
     constexpr bool kBytes = std::is_same_v<Value, std::byte>;
-    if constexpr (!kBytes) check_dtype(dtype_of<Value>);
+    if constexpr (!kBytes) check_dtype("data", dtype_of<Value>);
     const auto touch = std::is_const_v<T> ? check::Touch::read : check::Touch::write;
-    T* begin = reinterpret_cast<T*>(storage_->data(touch, this));
+    T* begin = reinterpret_cast<T*>(checked("data").storage_->data(touch, this));
     return begin + offset_ * (kBytes ? static_cast<std::int64_t>(size_of(dtype_)) : 1);
   }
 
@@ -108,7 +103,13 @@ class NDArray {
   void set_grad_meta(std::shared_ptr<GradMeta> meta) { grad_meta_ = std::move(meta); }
 
  private:
-  void check_dtype(DType wanted) const;
+  const NDArray& checked(const char* member) const {
+    if (!storage_) [[unlikely]]
+      ndarray_detail::refuse_undefined(member);
+    return *this;
+  }
+  void check_dtype(const char* member, DType wanted) const;
+  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, outside any tape
   void fill_integer(std::int64_t value, Where where) const;
   std::shared_ptr<Storage> storage_;
   Shape shape_;
@@ -123,7 +124,7 @@ NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device 
 template <std::integral T>
 NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu(),
              Where where = Where::current()) {
-  NDArray result(shape, dtype, device);
+  NDArray result = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
   result.fill(value, where);
   return result;
 }

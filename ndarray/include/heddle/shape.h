@@ -43,4 +43,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b);  // NumPy's rule; throws
 int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last; throws InvalidArgument
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
+namespace ndarray_detail {
+// normalize_axis for an array of `shape`; throws in the name of the function `name`, and says the shape.
+int axis_of(const char* name, std::int64_t axis, const Shape& shape);
+}  // namespace ndarray_detail
+
 }  // namespace heddle

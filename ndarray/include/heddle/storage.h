@@ -32,7 +32,7 @@ class Storage {
   std::size_t bytes() const { return bytes_; }
 
   // 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker (check.h) wants to know
-  // what for, and throws UndeclaredAccess, describing the array if one is given. Throws std::bad_alloc, and Error for
+  // what for, and throws UndeclaredAccess, describing the array if one is given. Throws OutOfMemory (array_error.h), and Error for
   // memory that the CPU cannot reach.
   std::byte* data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
   // For ops on streams of the device, which do not follow the pointer themselves.

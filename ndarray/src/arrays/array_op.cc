@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 void check_array(const char* name, const NDArray& array, const Engine** engine) {
-  if (!array.defined()) throw InvalidArgument(std::string(name) + ": an argument is an undefined array");
+  if (!array.defined()) ndarray_detail::refuse_undefined(name);
   if (!*engine) *engine = &array.engine();
   if (*engine != &array.engine()) {
     throw InvalidArgument(std::string(name) + ": the arrays belong to different engines");

@@ -4,26 +4,27 @@
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>
 
+#include "arrays/new_array.h"
 #include "dtype/convert.h"
 
 namespace heddle {
 
 NDArray full(Shape shape, double value, DType dtype, Device device, Where where) {
-  NDArray result(shape, dtype, device);
+  NDArray result = ndarray_detail::new_array("full", shape, dtype, device);
   result.fill(value, where);
   return result;
 }
 
 NDArray zeros(Shape shape, DType dtype, Device device, Where where) {
-  return full(shape, 0, dtype, device, where);
+  return ndarray_detail::in_name_of("zeros", [&] { return full(shape, 0, dtype, device, where); });
 }
 
 NDArray ones(Shape shape, DType dtype, Device device, Where where) {
-  return full(shape, 1, dtype, device, where);
+  return ndarray_detail::in_name_of("ones", [&] { return full(shape, 1, dtype, device, where); });
 }
 
 NDArray zeros_like(const NDArray& other, Where where) {
-  if (!other.defined()) throw InvalidArgument("zeros_like: the array is undefined");
+  if (!other.defined()) ndarray_detail::refuse_undefined("zeros_like");
   EngineScope scope(other.engine());
   return zeros(other.shape(), other.dtype(), other.device(), where);
 }
@@ -35,7 +36,8 @@ NDArray arange(double begin, double end, double step, DType dtype, Device device
     throw InvalidArgument("arange: begin " + std::to_string(begin) + ", end " + std::to_string(end) +
                           ", step " + std::to_string(step) + " make no range");
   }
-  NDArray result({static_cast<std::int64_t>(std::max(count, 0.0))}, dtype, device);
+  const auto length = static_cast<std::int64_t>(std::max(count, 0.0));
+  NDArray result = ndarray_detail::new_array("arange", {length}, dtype, device);
   array_push("arange", {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
       T* values = result.data<T>();
@@ -51,13 +53,14 @@ NDArray arange(double begin, double end, double step, DType dtype, Device device
 
 NDArray eye(std::int64_t n, DType dtype, Device device, Where where) {
   const CallSite site(where);
-  NDArray result = zeros({n, n}, dtype, device);
+  if (n < 0) throw InvalidArgument("eye: n is " + std::to_string(n) + "; wanted 0 or more");
+  NDArray result = ndarray_detail::in_name_of("eye", [&] { return full({n, n}, 0, dtype, device); });
   result.view({n}, {n + 1}, 0).fill(1);
   return result;
 }
 
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device) {
-  NDArray result(shape, dtype_of<T>, device);
+  NDArray result = ndarray_detail::new_array("array", shape, dtype_of<T>, device);
   if (result.size() != static_cast<std::int64_t>(values.size())) {
     throw InvalidArgument("array: " + std::to_string(values.size()) + " values for shape " +
                           shape.to_string());

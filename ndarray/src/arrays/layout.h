@@ -20,4 +20,7 @@ bool may_overlap(const NDArray& a, const NDArray& b);
 // broadcasts of contiguous arrays; of stranger strides it may say yes when the truth is no.
 bool overlaps_itself(const Shape& shape, const Strides& strides);
 
+// Whether an array of shape `from` broadcasts to `to`: `to` is what broadcasting makes of both.
+bool broadcasts_to(const Shape& from, const Shape& to);
+
 }  // namespace heddle::ndarray_detail

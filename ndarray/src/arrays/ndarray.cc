@@ -11,8 +11,9 @@ namespace {
 
 std::size_t checked_bytes(const Shape& shape, DType dtype) {
   std::int64_t bytes;
-  if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
-    throw InvalidArgument("shape " + shape.to_string() + " of " + name_of(dtype) +
+  const std::int64_t count = ndarray_detail::in_name_of("NDArray", [&] { return element_count(shape); });
+  if (__builtin_mul_overflow(count, static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
+    throw InvalidArgument("NDArray: shape " + shape.to_string() + " of " + name_of(dtype) +
                           " has more bytes than fit 64 bits");
   }
   return static_cast<std::size_t>(bytes);
@@ -32,7 +33,7 @@ void push_copy(const char* name, const NDArray& source, const NDArray& target) {
 }
 
 void check_defined(const NDArray& array, const char* name) {
-  if (!array.defined()) throw InvalidArgument(std::string(name) + ": the array is undefined");
+  if (!array.defined()) ndarray_detail::refuse_undefined(name);
 }
 
 void check_target(const NDArray& target, const char* name) {
@@ -42,6 +43,13 @@ void check_target(const NDArray& target, const char* name) {
                           " with strides " + target.strides().to_string() + " share memory");
   }
   if (target.grad_meta()) target.grad_meta()->check_target(name);
+}
+
+NDArray copied(const char* name, const NDArray& source, DType dtype, Device device) {
+  NDArray result = new_beside(source, dtype, device);
+  push_copy(name, source, result);
+  if (source.grad_meta() && is_floating(dtype)) source.grad_meta()->record_elements(name, result, source);
+  return result;
 }
 
 template <class T> void push_fill(const NDArray& array, T value) {
@@ -75,6 +83,7 @@ NDArray::NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype)
 }
 
 bool NDArray::is_contiguous() const {
+  check_defined(*this, "is_contiguous");
   std::int64_t expected = 1;
   for (int i = ndim() - 1; i >= 0; --i) {
     if (shape_[i] == 0) return true;
@@ -87,48 +96,42 @@ bool NDArray::is_contiguous() const {
 }
 
 bool NDArray::covers_storage() const {
+  check_defined(*this, "covers_storage");
   const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(dtype_);
   return bytes == storage_->bytes() && (is_contiguous() || !overlaps_itself());
 }
 
-bool NDArray::overlaps_itself() const { return ndarray_detail::overlaps_itself(shape_, strides_); }
+bool NDArray::overlaps_itself() const {
+  check_defined(*this, "overlaps_itself");
+  return ndarray_detail::overlaps_itself(shape_, strides_);
+}
 
 NDArray NDArray::detach() const {
-  NDArray result;
-  result.storage_ = storage_;
-  result.shape_ = shape_;
-  result.strides_ = strides_;
-  result.offset_ = offset_;
-  result.dtype_ = dtype_;
-  return result;
+  check_defined(*this, "detach");
+  return view_of(shape_, strides_, offset_);
 }
 
 NDArray NDArray::copy(Where where) const {
   const CallSite site(where);
   check_defined(*this, "copy");
-  NDArray result = new_beside(*this, dtype_, device());
-  push_copy("copy", *this, result);
-  return result;
+  return copied("copy", *this, dtype_, device());
 }
 
 NDArray NDArray::copy_to(Device device, Where where) const {
   const CallSite site(where);
   check_defined(*this, "copy_to");
-  NDArray result = new_beside(*this, dtype_, device);
-  push_copy("copy_to", *this, result);
-  return result;
+  return copied("copy_to", *this, dtype_, device);
 }
 
 NDArray NDArray::contiguous(Where where) const {
-  return !defined() || is_contiguous() ? detach() : copy(where);
+  check_defined(*this, "contiguous");
+  return is_contiguous() ? *this : copy(where);
 }
 
 NDArray NDArray::astype(DType dtype, Where where) const {
   const CallSite site(where);
   check_defined(*this, "astype");
-  NDArray result = new_beside(*this, dtype, device());
-  push_copy("astype", *this, result);
-  return result;
+  return copied("astype", *this, dtype, device());
 }
 
 void NDArray::assign(const NDArray& source, Where where) const {
@@ -137,9 +140,12 @@ void NDArray::assign(const NDArray& source, Where where) const {
   check_defined(source, "assign");
   if (source.grad_meta()) source.grad_meta()->check_source("assign");
   if (same_view(*this, source)) return;
-  const NDArray wide =
-      (ndarray_detail::may_overlap(*this, source) ? source.copy() : source).broadcast_view(shape_);
-  push_copy("assign", wide, *this);
+  if (!ndarray_detail::broadcasts_to(source.shape_, shape_)) {
+    throw InvalidArgument("assign: a source of shape " + source.shape_.to_string() +
+                          " does not broadcast to a target of shape " + shape_.to_string());
+  }
+  const NDArray apart = ndarray_detail::may_overlap(*this, source) ? source.detach().copy() : source.detach();
+  push_copy("assign", apart.broadcast_view(shape_), *this);
 }
 
 void NDArray::fill(double value, Where where) const {
@@ -157,15 +163,16 @@ void NDArray::wait() const {
   engine().wait(var());
 }
 
-void NDArray::check_dtype(DType wanted) const {
+void NDArray::check_dtype(const char* member, DType wanted) const {
+  check_defined(*this, member);
   if (dtype_ != wanted) {
-    throw InvalidArgument(std::string("an array of ") + name_of(dtype_) + " was read as " + name_of(wanted));
+    throw InvalidArgument(std::string(member) + ": an array of " + name_of(dtype_) + " was read as " +
+                          name_of(wanted));
   }
 }
 
 template <class T> T NDArray::item(Where where) const {
-  check_defined(*this, "item");
-  check_dtype(dtype_of<T>);
+  check_dtype("item", dtype_of<T>);
   if (size() != 1) {
     throw InvalidArgument("item: wants an array with one element, not of shape " + shape_.to_string());
   }
@@ -174,8 +181,7 @@ template <class T> T NDArray::item(Where where) const {
 
 template <class T> std::vector<T> NDArray::to_vector(Where where) const {
   const CallSite site(where);
-  check_defined(*this, "to_vector");
-  check_dtype(dtype_of<T>);
+  check_dtype("to_vector", dtype_of<T>);
   // bool values are read through a plain array: a vector<bool> has no memory to copy to
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));

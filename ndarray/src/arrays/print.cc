@@ -283,7 +283,7 @@ class Printer {
 
 std::string NDArray::to_string(Where where) const {
   const CallSite site(where);
-  if (!defined()) throw InvalidArgument("to_string: the array is undefined");
+  if (!defined()) ndarray_detail::refuse_undefined("to_string");
   const auto text = std::make_shared<std::string>();
   ndarray_detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
   return std::move(*text);

@@ -8,6 +8,8 @@
 #include <heddle/parallel.h>
 #include <heddle/random.h>
 
+#include "arrays/new_array.h"
+
 namespace heddle {
 
 namespace {
@@ -181,7 +183,7 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
     throw InvalidArgument(std::string("uniform: wants low <= high, finite as ") + name_of(dtype) + ", not " +
                           describe(low, high));
   }
-  NDArray result(shape, drawn_as(dtype), device);
+  NDArray result = ndarray_detail::new_array("uniform", shape, drawn_as(dtype), device);
   const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
   const double last = last_before(dtype, low, high);
   array_push("uniform", {}, {result}, [=] {
@@ -199,7 +201,7 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
     throw InvalidArgument(std::string("normal: wants a mean and a stddev >= 0, finite as ") + name_of(dtype) +
                           ", not " + describe(mean, stddev));
   }
-  NDArray result(shape, drawn_as(dtype), device);
+  NDArray result = ndarray_detail::new_array("normal", shape, drawn_as(dtype), device);
   const PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
   array_push("normal", {}, {result}, [=] {
     result.dtype() == DType::f64
@@ -214,7 +216,7 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
   if (!(probability >= 0 && probability <= 1)) {
     throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
   }
-  NDArray result(shape, dtype, device);
+  NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
   const PhiloxStream stream{seed_, take(result.size(), 1)};
   const auto threshold = static_cast<std::uint64_t>(std::llround(probability * 0x1p32));
   array_push("bernoulli", {}, {result}, [=] {
@@ -237,7 +239,7 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
                           std::to_string(high));
   }
   check_fits(low, high, dtype);
-  NDArray result(shape, dtype, device);
+  NDArray result = ndarray_detail::new_array("integers", shape, dtype, device);
   const PhiloxStream stream{seed_, take(result.size(), 2)};
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   array_push("integers", {}, {result}, [=] {
@@ -251,7 +253,8 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
 
 NDArray Generator::permutation(std::int64_t n, Device device, Where where) {
   const CallSite site(where);
-  NDArray result({n}, DType::i64, device);
+  if (n < 0) throw InvalidArgument("permutation: n is " + std::to_string(n) + "; wanted 0 or more");
+  NDArray result = ndarray_detail::new_array("permutation", {n}, DType::i64, device);
   const PhiloxStream stream{seed_, take(n, 2)};
   // Fisher and Yates's shuffle, in Durstenfeld's order.
   array_push("permutation", {}, {result}, [=] {

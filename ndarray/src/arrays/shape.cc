@@ -8,7 +8,7 @@ namespace heddle {
 namespace {
 
 [[noreturn]] void too_many_dims(std::size_t count) {
-  throw InvalidArgument("an array has at most " + std::to_string(kMaxDims) + " dimensions, not " +
+  throw InvalidArgument("Dims: an array has at most " + std::to_string(kMaxDims) + " dimensions, not " +
                         std::to_string(count));
 }
 
@@ -49,10 +49,11 @@ std::int64_t element_count(const Shape& shape) {
   std::int64_t count = 1;
   bool none = false;
   for (std::int64_t n : shape) {
-    if (n < 0) throw InvalidArgument("a shape has no negative numbers: " + shape.to_string());
+    if (n < 0) throw InvalidArgument("element_count: shape " + shape.to_string() + " has a negative number");
     none |= n == 0;
     if (__builtin_mul_overflow(count, std::max<std::int64_t>(n, 1), &count)) {
-      throw InvalidArgument("shape " + shape.to_string() + " has more elements than fit 64 bits");
+      throw InvalidArgument("element_count: shape " + shape.to_string() +
+                            " has more elements than fit 64 bits");
     }
   }
   return none ? 0 : count;
@@ -74,7 +75,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     const std::int64_t m = i <= a.size() ? a[a.size() - i] : 1;
     const std::int64_t n = i <= b.size() ? b[b.size() - i] : 1;
     if (m != n && m != 1 && n != 1) {
-      throw InvalidArgument("shapes " + a.to_string() + " and " + b.to_string() +
+      throw InvalidArgument("broadcast_shapes: shapes " + a.to_string() + " and " + b.to_string() +
                             " do not broadcast together");
     }
     result[ndim - i] = m == 1 ? n : m;
@@ -84,10 +85,16 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 
 int normalize_axis(std::int64_t axis, int ndim) {
   if (axis < -ndim || axis >= ndim) {
-    throw InvalidArgument("axis " + std::to_string(axis) + " of an array with " + std::to_string(ndim) +
-                          " dimensions");
+    throw InvalidArgument("normalize_axis: axis " + std::to_string(axis) + " of an array with " +
+                          std::to_string(ndim) + " dimensions");
   }
   return static_cast<int>(axis < 0 ? axis + ndim : axis);
+}
+
+int ndarray_detail::axis_of(const char* name, std::int64_t axis, const Shape& shape) {
+  if (axis >= -shape.size() && axis < shape.size()) return normalize_axis(axis, shape.size());
+  throw InvalidArgument(std::string(name) + ": axis " + std::to_string(axis) + " of an array of shape " +
+                        shape.to_string() + ", which has " + std::to_string(shape.size()) + " dimensions");
 }
 
 std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << dims.to_string(); }

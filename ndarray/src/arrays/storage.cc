@@ -1,3 +1,4 @@
+#include <new>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,12 @@ std::string describe(const Storage& storage, const NDArray* array) {
   return std::string("an array of ") + name_of(array->dtype()) + " " + array->shape().to_string();
 }
 
+std::byte* allocate(const Storage& storage, const NDArray* array) try {
+  return ndarray_detail::cpu_allocate(storage.bytes());
+} catch (const std::bad_alloc&) {
+  throw OutOfMemory(describe(storage, array), storage.bytes());
+}
+
 }  // namespace
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes)
@@ -21,7 +28,7 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
 Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
     : engine_(&engine), device_(device), bytes_(bytes), lent_(std::move(memory)), data_(lent_.get()) {
   if (device.kind != DeviceKind::cpu && !lent_) {
-    throw InvalidArgument("Heddle takes no memory on " + device.to_string() +
+    throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() +
                           " itself; it has cpu devices only, and what a storage is lent");
   }
   var_ = engine.new_var();
@@ -46,7 +53,7 @@ std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;
   // Ops that only read may get here together: the first to publish its block wins, the others take that one.
-  std::byte* fresh = ndarray_detail::cpu_allocate(bytes_);
+  std::byte* fresh = allocate(*this, seen_as);
   if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) return fresh;
   ndarray_detail::cpu_deallocate(fresh, bytes_);
   return block;

@@ -42,6 +42,7 @@ Range resolve(const Slice& slice, std::int64_t n) {
                         std::to_string(held) + " elements");
 }
 
+// A view without elements touches none: wherever it starts in the storage, behind the last element too, is inside.
 void check_inside(const Shape& shape, const Strides& strides, std::int64_t offset, std::int64_t held) {
   std::int64_t first = offset, last = offset;
   const bool none = element_count(shape) == 0;
@@ -68,7 +69,10 @@ Shape complete(Shape shape, std::int64_t size) {
   if (missing < 0) return shape;
   Shape others = shape;
   others[missing] = 1;
-  known = element_count(others);
+  for (std::int64_t n : others) {
+    if (n < 0) return shape;
+  }
+  known = ndarray_detail::in_name_of("view_as", [&] { return element_count(others); });
   if (known > 0 && size % known == 0) shape[missing] = size / known;
   return shape;
 }
@@ -112,54 +116,78 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) {
   return false;
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  const int added = to.size() - from.size();
+  if (added < 0) return false;
+  for (int i = 0; i < from.size(); ++i) {
+    if (from[i] != 1 && from[i] != to[i + added]) return false;
+  }
+  return true;
+}
+
 }  // namespace ndarray_detail
+
+// Moves no offset where the view is empty: what has no elements lies anywhere, and never outside its storage.
+NDArray NDArray::view_of(Shape shape, Strides strides, std::int64_t offset) const {
+  NDArray result;
+  result.storage_ = storage_;
+  result.shape_ = shape;
+  result.strides_ = strides;
+  result.offset_ = element_count(shape) == 0 ? offset_ : offset;
+  result.dtype_ = dtype_;
+  return result;
+}
 
 NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset, Where where) const {
   const CallSite site(where);
+  const auto held = static_cast<std::int64_t>(checked("view").storage_->bytes() / size_of(dtype_));
   if (shape.size() != strides.size()) {
     throw InvalidArgument("view: shape " + shape.to_string() + " and strides " + strides.to_string() +
                           " differ in length");
   }
-  check_inside(shape, strides, offset, static_cast<std::int64_t>(storage_->bytes() / size_of(dtype_)));
-  NDArray result = detach();
-  result.shape_ = shape;
-  result.strides_ = strides;
-  result.offset_ = offset;
+  ndarray_detail::in_name_of("view", [&] { element_count(shape); });
+  check_inside(shape, strides, offset, held);
+  NDArray result = view_of(shape, strides, offset);
+  if (grad_meta_) grad_meta_->record_view("view", result, *this);
   return result;
 }
 
-NDArray NDArray::operator[](Index at) const {
-  const CallSite site(at.where);
-  const std::int64_t index = at.value;
-  if (ndim() == 0) throw InvalidArgument("an array without dimensions cannot be indexed");
+NDArray NDArray::operator[](Index given) const {
+  const CallSite site(given.where);
+  const std::int64_t index = given.value;
+  if (checked("operator[]").shape_.empty()) {
+    throw InvalidArgument("operator[]: an array of shape () has no axis to index");
+  }
   const std::int64_t n = shape_[0];
   if (index < -n || index >= n) {
-    throw InvalidArgument("index " + std::to_string(index) + " is outside axis 0 of shape " +
+    throw InvalidArgument("operator[]: index " + std::to_string(index) + " is outside axis 0 of shape " +
                           shape_.to_string());
   }
-  NDArray result = detach();
-  result.shape_ = Dims(std::span(shape_.begin() + 1, shape_.end()));
-  result.strides_ = Dims(std::span(strides_.begin() + 1, strides_.end()));
-  result.offset_ += (index < 0 ? index + n : index) * strides_[0];
+  const std::int64_t at = index < 0 ? index + n : index;
+  NDArray result = view_of(Dims(std::span(shape_.begin() + 1, shape_.end())),
+                           Dims(std::span(strides_.begin() + 1, strides_.end())), offset_ + at * strides_[0]);
+  if (grad_meta_) grad_meta_->record_slice("operator[]", result, *this, 0, {at, at + 1});
   return result;
 }
 
 NDArray NDArray::slice(int axis, Slice range, Where where) const {
   const CallSite site(where);
+  const int at = ndarray_detail::axis_of("slice", axis, checked("slice").shape_);
   if (range.step == 0) throw InvalidArgument("slice: the step must not be 0");
-  const int at = normalize_axis(axis, ndim());
   const Range found = resolve(range, shape_[at]);
-  NDArray result = detach();
-  result.shape_[at] = found.count;
+  Shape shape = shape_;
+  Strides strides = strides_;
+  shape[at] = found.count;
   // An empty or one-element axis never moves: its stride is left alone, for a huge step could overflow it.
-  if (found.count > 0) result.offset_ += found.begin * strides_[at];
-  if (found.count > 1) result.strides_[at] *= range.step;
+  if (found.count > 1) strides[at] *= range.step;
+  NDArray result = view_of(shape, strides, found.count > 0 ? offset_ + found.begin * strides_[at] : offset_);
+  if (grad_meta_) grad_meta_->record_slice("slice", result, *this, at, range);
   return result;
 }
 
 NDArray NDArray::view_as(Shape shape, Where where) const {
   const CallSite site(where);
-  if (!is_contiguous()) {
+  if (!checked("view_as").is_contiguous()) {
     throw InvalidArgument("view_as: an array of shape " + shape_.to_string() + " with strides " +
                           strides_.to_string() + " is not contiguous; copy it first");
   }
@@ -168,47 +196,54 @@ NDArray NDArray::view_as(Shape shape, Where where) const {
     if (n < 0)
       throw InvalidArgument("view_as: shape " + shape_.to_string() + " does not fit " + shape.to_string());
   }
-  if (element_count(wanted) != size()) {
+  if (ndarray_detail::in_name_of("view_as", [&] { return element_count(wanted); }) != size()) {
     throw InvalidArgument("view_as: shape " + shape_.to_string() + " has " + std::to_string(size()) +
                           " elements, " + shape.to_string() + " does not");
   }
-  NDArray result = detach();
-  result.shape_ = wanted;
-  result.strides_ = contiguous_strides(wanted);
+  NDArray result = view_of(wanted, contiguous_strides(wanted), offset_);
+  if (grad_meta_) grad_meta_->record_elements("view_as", result, *this);
   return result;
 }
 
 NDArray NDArray::permuted(Dims axes, Where where) const {
   const CallSite site(where);
-  if (axes.size() != ndim()) {
-    throw InvalidArgument("permuted: axes " + axes.to_string() + " for shape " + shape_.to_string());
+  if (axes.size() != checked("permuted").shape_.size()) {
+    throw InvalidArgument("permuted: axes " + axes.to_string() + " for shape " + shape_.to_string() +
+                          "; wanted each of its " + std::to_string(ndim()) + " axes once");
   }
-  NDArray result = detach();
+  Shape shape = shape_;
+  Strides strides = strides_;
   unsigned seen = 0;
   for (int i = 0; i < ndim(); ++i) {
-    const int axis = normalize_axis(axes[i], ndim());
-    if (seen & (1u << axis))
-      throw InvalidArgument("permuted: axes " + axes.to_string() + " name one axis twice");
+    const int axis = ndarray_detail::axis_of("permuted", axes[i], shape_);
+    if (seen & (1u << axis)) {
+      throw InvalidArgument("permuted: axes " + axes.to_string() + " for shape " + shape_.to_string() +
+                            " name axis " + std::to_string(axis) + " twice");
+    }
     seen |= 1u << axis;
-    result.shape_[i] = shape_[axis];
-    result.strides_[i] = strides_[axis];
+    shape[i] = shape_[axis];
+    strides[i] = strides_[axis];
   }
+  NDArray result = view_of(shape, strides, offset_);
+  if (grad_meta_) grad_meta_->record_permuted("permuted", result, *this, axes);
   return result;
 }
 
 NDArray NDArray::broadcast_view(const Shape& shape, Where where) const {
   const CallSite site(where);
-  const int added = shape.size() - ndim();
-  NDArray result = detach();
-  element_count(shape);
-  result.shape_ = shape;
-  result.strides_ = Dims::filled(shape.size(), 0);
-  for (int i = 0; i < ndim(); ++i) {
-    if (added < 0 || (shape_[i] != 1 && shape_[i] != shape[i + added])) {
-      throw InvalidArgument("shape " + shape_.to_string() + " does not broadcast to " + shape.to_string());
-    }
-    if (shape_[i] != 1) result.strides_[i + added] = strides_[i];
+  checked("broadcast_view");
+  ndarray_detail::in_name_of("broadcast_view", [&] { element_count(shape); });
+  if (!ndarray_detail::broadcasts_to(shape_, shape)) {
+    throw InvalidArgument("broadcast_view: " + shape_.to_string() + " does not broadcast to " +
+                          shape.to_string());
   }
+  const int added = shape.size() - ndim();
+  Strides strides = Dims::filled(shape.size(), 0);
+  for (int i = 0; i < ndim(); ++i) {
+    if (shape_[i] != 1) strides[i + added] = strides_[i];
+  }
+  NDArray result = view_of(shape, strides, offset_);
+  if (grad_meta_) grad_meta_->record_broadcast("broadcast_view", result, *this);
   return result;
 }
 

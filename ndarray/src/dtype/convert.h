@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include <heddle/half.h>
@@ -24,12 +23,7 @@ template <class To, class From> inline To convert(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{0};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
-    // 2^n: the largest To itself may not be a number of the floating type
-    constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
-    if (x != x) return To{0};
-    if (x >= above) return std::numeric_limits<To>::max();
-    return x > below ? static_cast<To>(x) : std::numeric_limits<To>::min();
+    return saturate<To>(x);
   } else {
     return static_cast<To>(x);
   }

@@ -102,11 +102,11 @@ void normalise_bools(std::byte* bytes, std::size_t count) {
 
 void save_npy(const std::string& path, const NDArray& array, Where where) {
   const CallSite site(where);
-  if (!array.defined()) throw InvalidArgument("save_npy: the array is undefined");
+  if (!array.defined()) ndarray_detail::refuse_undefined("save_npy");
   if (array.dtype() == DType::bf16) {
     throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
   }
-  const NDArray values = array.copy();
+  const NDArray values = array.detach().copy();
   values.wait();
   const std::string header = ndarray_detail::npy_preamble({array.dtype(), false, array.shape()});
   AtomicFile file(path);

@@ -69,7 +69,7 @@ Arrays in_file_order(const std::string& path, const Safetensors& content) {
   Arrays arrays;
   for (const auto& [name, array] : content.arrays) {
     if (name == kMetadata) fail(path, "no array can be called __metadata__");
-    if (!array.defined()) fail(path, "array '" + name + "' is undefined");
+    if (!array.defined()) ndarray_detail::refuse_undefined(("save_safetensors: '" + name + "'").c_str());
     arrays.emplace_back(name, array.detach().contiguous());
   }
   std::stable_sort(arrays.begin(), arrays.end(), [](const auto& a, const auto& b) {

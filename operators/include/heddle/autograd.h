@@ -1,4 +1,5 @@
-// Reverse-mode differentiation over a tape. An operator records itself when one of its inputs needs a gradient;
+// Reverse-mode differentiation over a tape. An operator, or a member of NDArray that computes or views, records itself
+// when one of its inputs needs a gradient;
 // backward() walks the tape in reverse and pushes the gradient ops, the last layer's first.
 #pragma once
 
@@ -56,7 +57,7 @@ NDArray make_gradient(std::size_t index, const NDArray& like);
 // input's shape and dtype, is contiguous, and holds the gradients of its other uses. Many parts share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
 
-// True if an operator with these inputs has to record itself now.
+// True if an operator with these inputs has to record itself now; an undefined one needs no gradient.
 bool recording(std::initializer_list<const NDArray*> inputs);
 
 // Puts an operator on the tape: `output` was computed from `inputs`; `saved` are the arrays that `backward` captured

@@ -30,7 +30,15 @@ class Scalar {
   bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
   bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
   double real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
-  template <class T> T as() const { return is_integral() ? static_cast<T>(integer_) : static_cast<T>(real_); }
+  // Integers keep their low bits; a real as an integer is truncated, as docs/dtypes.md says.
+  template <class T> T as() const {
+    if (is_integral()) return static_cast<T>(integer_);
+    if constexpr (std::is_integral_v<T>) {
+      return operators_detail::saturate<T>(real_);
+    } else {
+      return static_cast<T>(real_);
+    }
+  }
 
  private:
   union {
@@ -66,7 +74,7 @@ NDArray maximum(const Operand& a, const Operand& b, Where where = Where::current
 NDArray minimum(const Operand& a, const Operand& b, Where where = Where::current());
 
 NDArray negative(const NDArray& x, Where where = Where::current());
-NDArray abs(const NDArray& x, Where where = Where::current());     // gradient 0 at 0
+NDArray abs(const NDArray& x, Where where = Where::current());     // gradient 0 at 0, NaN at NaN
 NDArray square(const NDArray& x, Where where = Where::current());  // x * x
 // max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN.
 NDArray relu(const NDArray& x, Where where = Where::current());
@@ -78,7 +86,7 @@ NDArray sqrt(const NDArray& x, Where where = Where::current());
 NDArray tanh(const NDArray& x, Where where = Where::current());
 NDArray sigmoid(const NDArray& x, Where where = Where::current());  // 1 / (1 + exp(-x))
 
-// low where x < low, high where x > high. The gradient is that of x within [low, high], 0 outside.
+// low where x < low, high where x > high, NaN of NaN. The gradient is 0 where x was changed. Throws for a NaN bound.
 NDArray clip(const NDArray& x, Scalar low, Scalar high, Where where = Where::current());
 
 NDArray equal(const Operand& a, const Operand& b, Where where = Where::current());

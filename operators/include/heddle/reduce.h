@@ -15,8 +15,8 @@ NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where
 // f64 for integers and bool, else x's dtype. Of nothing: NaN.
 NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// x's dtype; NaN if any is. The gradient is shared equally by all elements that are the maximum (minimum). Of
-// nothing: throws InvalidArgument at the call.
+// x's dtype; NaN if any is. The gradient is shared equally by all elements that are the maximum (minimum).
+// Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 

@@ -1,5 +1,5 @@
-// Operators that rearrange elements. Those that only look at them differently share x's memory (a view) and record
-// a gradient, unlike NDArray's own members. Bad axes and shapes throw InvalidArgument at the call.
+// Operators that rearrange elements. Those that only look at them differently share x's memory (a view). All record a
+// gradient where one is needed, as NDArray's members do. Bad axes and shapes throw InvalidArgument at the call.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,6 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis = 0, Where where
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype = DType::f32,
                 Where where = Where::current());
 
-// NDArray's members of these names cut the tape; these record a gradient.
 // NDArray::astype, but x itself if it has that dtype.
 NDArray cast(const NDArray& x, DType dtype, Where where = Where::current());
 NDArray contiguous(const NDArray& x, Where where = Where::current());  // x itself if it is

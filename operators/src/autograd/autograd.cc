@@ -11,6 +11,7 @@
 #include <heddle/error.h>
 
 #include "autograd/operator.h"
+#include "autograd/view_gradient.h"
 
 namespace heddle {
 
@@ -25,13 +26,30 @@ struct Node;
 // one with neither.
 struct Place final : GradMeta {
   bool leaf = false;
+  bool view_of_leaf = false;
   NDArray grad;
   NDArray memory;  // lent for the next gradient
   std::shared_ptr<Node> producer;
 
-  // A leaf may get new values: what saved the old ones is found by their version.
-  void check_target(const char* op) const override { check(op, producer != nullptr); }
+  // A leaf may get new values, through views of it too: what saved the old ones is found by their version.
+  void check_target(const char* op) const override { check(op, producer && !view_of_leaf); }
   void check_source(const char* op) const override { check(op, leaf || producer); }
+
+  void record_elements(const char* op, NDArray& y, const NDArray& x) const override {
+    operators_detail::record_elements(op, y, x);
+  }
+  void record_permuted(const char* op, NDArray& y, const NDArray& x, const Dims& axes) const override {
+    operators_detail::record_permuted(op, y, x, axes);
+  }
+  void record_broadcast(const char* op, NDArray& y, const NDArray& x) const override {
+    operators_detail::record_broadcast(op, y, x);
+  }
+  void record_slice(const char* op, NDArray& y, const NDArray& x, int axis, Slice range) const override {
+    operators_detail::record_slice(op, y, x, axis, range);
+  }
+  void record_view(const char* op, NDArray& y, const NDArray& x) const override {
+    operators_detail::record_view(op, y, x);
+  }
 
  private:
   static void check(const char* op, bool followed) {
@@ -110,6 +128,15 @@ std::shared_ptr<Place> place_of(const NDArray& array) {
 }
 
 bool needs_gradient(const Place* place) { return place && (place->leaf || place->producer); }
+
+// requires_grad(); an undefined array needs none.
+bool on_tape(const NDArray& array) {
+  return needs_gradient(static_cast<const Place*>(array.grad_meta().get()));
+}
+
+void check_defined(const char* name, const NDArray& array) {
+  if (!array.defined()) operators_detail::refuse_undefined(name);
+}
 
 thread_local const Node* stepping_back = nullptr;  // its Backward runs
 
@@ -292,7 +319,7 @@ NoGrad::NoGrad() : previous_(std::exchange(grad_mode, false)) {}
 NoGrad::~NoGrad() { grad_mode = previous_; }
 
 void set_requires_grad(NDArray& array, bool on) {
-  if (!array.defined()) throw InvalidArgument("set_requires_grad: the array is undefined");
+  check_defined("set_requires_grad", array);
   if (on && !is_floating(array.dtype())) {
     throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
                           "; only floating arrays have gradients");
@@ -308,16 +335,22 @@ void set_requires_grad(NDArray& array, bool on) {
 }
 
 bool requires_grad(const NDArray& array) {
-  return needs_gradient(static_cast<const Place*>(array.grad_meta().get()));
+  check_defined("requires_grad", array);
+  return on_tape(array);
 }
 
-NDArray grad(const NDArray& array) { return array.grad_meta() ? place_of(array)->grad : NDArray(); }
+NDArray grad(const NDArray& array) {
+  check_defined("grad", array);
+  return array.grad_meta() ? place_of(array)->grad : NDArray();
+}
 
 void clear_grad(const NDArray& array) {
+  check_defined("clear_grad", array);
   if (array.grad_meta()) place_of(array)->grad = NDArray();
 }
 
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
+  check_defined("lend_gradient_memory", leaf);
   const std::shared_ptr<Place> place = leaf.grad_meta() ? place_of(leaf) : nullptr;
   if (!place || !place->leaf)
     throw InvalidArgument("lend_gradient_memory: the array is no leaf; set_requires_grad comes first");
@@ -337,32 +370,41 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
 }
 
 NDArray make_gradient(std::size_t index, const NDArray& like) {
+  check_defined("make_gradient", like);
   if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
   return gradient_for(stepping_back->inputs.at(index), like);
 }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {
-  return grad_mode &&
-         std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return requires_grad(*input); });
+  return grad_mode && std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return on_tape(*input); });
 }
 
 namespace {
 
+bool is_view_of_leaf(const NDArray& output, const NDArray& input) {
+  const std::shared_ptr<Place> place = place_of(input);
+  return place && (place->leaf || place->view_of_leaf) && output.storage() == input.storage();
+}
+
 // Puts a node that knows no gradient yet on the tape.
 Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
                   const std::vector<NDArray>& saved, Where where) {
+  check_defined("record", output);
+  for (const NDArray& array : inputs) check_defined("record", array);
+  for (const NDArray& array : saved) check_defined("record", array);
   auto node = std::make_shared<Node>();
   node->name = name;
   node->where = CallSite::current(where);
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
   for (const NDArray& input : inputs) {
-    node->inputs.push_back({requires_grad(input) ? place_of(input) : nullptr, input.shape(), input.dtype()});
+    node->inputs.push_back({on_tape(input) ? place_of(input) : nullptr, input.shape(), input.dtype()});
   }
   for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
   Node& result = *node;
   auto meta = std::make_shared<Place>();
   meta->producer = std::move(node);
+  meta->view_of_leaf = inputs.size() == 1 && is_view_of_leaf(output, inputs.front());
   output.set_grad_meta(std::move(meta));
   return result;
 }
@@ -376,12 +418,15 @@ void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std:
 
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
                  AddGradient add, Where where) {
+  check_defined("record_part", output);
+  check_defined("record_part", input);
   record_node(name, output, {input}, saved, where).add = std::move(add);
 }
 
 void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where) {
   const CallSite site(where);
-  if (!root.defined() || !requires_grad(root)) {
+  check_defined("backward", root);
+  if (!on_tape(root)) {
     throw InvalidArgument("backward: root was not computed from an array that requires a gradient");
   }
   NoGrad no_grad;

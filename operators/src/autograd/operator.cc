@@ -15,7 +15,7 @@ NDArray make_result(const NDArray& like, const Shape& shape, DType dtype) {
 namespace {
 
 void check_pair(const char* op, const NDArray& first, const NDArray& other) {
-  if (!other.defined()) throw InvalidArgument(std::string(op) + ": an array is undefined");
+  if (!other.defined()) refuse_undefined(op);
   if (first.device() != other.device()) {
     throw InvalidArgument(std::string(op) + ": arrays on " + first.device().to_string() + " and " +
                           other.device().to_string() + "; copy_to() one of them");
@@ -28,16 +28,12 @@ void check_pair(const char* op, const NDArray& first, const NDArray& other) {
 }  // namespace
 
 void check_arrays(const char* op, std::span<const NDArray> arrays) {
-  if (!arrays.empty() && !arrays.front().defined()) {
-    throw InvalidArgument(std::string(op) + ": an array is undefined");
-  }
+  if (!arrays.empty() && !arrays.front().defined()) refuse_undefined(op);
   for (const NDArray& array : arrays) check_pair(op, arrays.front(), array);
 }
 
 void check_arrays(const char* op, std::initializer_list<const NDArray*> arrays) {
-  if (arrays.size() && !(*arrays.begin())->defined()) {
-    throw InvalidArgument(std::string(op) + ": an array is undefined");
-  }
+  if (arrays.size() && !(*arrays.begin())->defined()) refuse_undefined(op);
   for (const NDArray* array : arrays) check_pair(op, **arrays.begin(), *array);
 }
 
@@ -48,20 +44,8 @@ void check_floating(const char* op, const NDArray& array) {
 
 NDArray wide(const NDArray& x) { return x.defined() && is_half(x.dtype()) ? cast(x, DType::f32) : x; }
 
-int checked_axis(const char* op, std::int64_t axis, int ndim) {
-  try {
-    return normalize_axis(axis, ndim);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(std::string(op) + ": " + error.what());
-  }
-}
-
 Shape broadcast_for(const char* op, const Shape& a, const Shape& b) {
-  try {
-    return broadcast_shapes(a, b);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(std::string(op) + ": " + error.what());
-  }
+  return in_name_of(op, [&] { return broadcast_shapes(a, b); });
 }
 
 }  // namespace heddle::operators_detail

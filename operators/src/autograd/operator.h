@@ -29,10 +29,7 @@ void check_floating(const char* op, const NDArray& array);
 // f16 and bf16 are computed as f32 by operators that sum: `x` as f32, on the tape, if it is one of them; else x itself.
 NDArray wide(const NDArray& x);
 
-// normalize_axis, with the operator's name in front of its error.
-int checked_axis(const char* op, std::int64_t axis, int ndim);
-
-// broadcast_shapes, with the operator's name in front of its error.
+// broadcast_shapes; its error names the operator.
 Shape broadcast_for(const char* op, const Shape& a, const Shape& b);
 
 // The kernel of `op` for the device that `array` is on.

@@ -79,7 +79,7 @@ struct Minimum {
 };
 
 struct AbsGradient {
-  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : T{0}; }
+  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }  // 0, or NaN
 };
 struct SquareGradient {
   template <class T> T operator()(T g, T x) const { return 2 * g * x; }

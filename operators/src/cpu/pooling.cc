@@ -9,7 +9,9 @@
 #include <heddle/parallel.h>
 
 #include "cpu/floating.h"
+#include "cpu/pairwise.h"
 #include "cpu/register.h"
+#include "cpu/scratch.h"
 #include "kernels/pooling_kernels.h"
 
 namespace heddle {
@@ -229,19 +231,42 @@ void max_pool_backward(const PoolProblem& p, const NDArray& grad, const NDArray&
   });
 }
 
-// Calls body(input index, output index, share) for each place of each window that lies inside the image.
-template <class F> void for_each_share(const PoolProblem& p, F&& body) {
+// Calls body(window, output index, divisor of the mean) for each window.
+template <class F> void for_each_window(const PoolProblem& p, F&& body) {
   for (std::int64_t i = 0; i < p.out[0]; ++i) {
     for (std::int64_t j = 0; j < p.out[1]; ++j) {
       const Window window(p, i, j);
-      const double share = 1.0 / static_cast<double>(p.count_include_pad ? window.padded_area : window.area);
-      for (std::int64_t r = window.row; r < window.row_end; ++r) {
-        for (std::int64_t c = window.column; c < window.column_end; ++c) {
-          body(r * p.in[1] + c, i * p.out[1] + j, share);
-        }
-      }
+      body(window, i * p.out[1] + j,
+           static_cast<double>(p.count_include_pad ? window.padded_area : window.area));
     }
   }
+}
+
+// In f64, where an f32 would lose the digits of large windows.
+template <class T> double window_sum(const PoolProblem& p, const Window& window, const T* x) {
+  const auto row_sum = [&](std::int64_t row) {
+    return pairwise_sum(window.column, window.column_end,
+                        [&, row](std::int64_t column) { return x[row * p.in[1] + column]; });
+  };
+  constexpr std::int64_t kSmall = 64;
+  if (window.area > kSmall) return pairwise_sum(window.row, window.row_end, row_sum);
+  double sum = 0;
+  for (std::int64_t r = window.row; r < window.row_end; ++r) {
+    for (std::int64_t c = window.column; c < window.column_end; ++c) {
+      sum += static_cast<double>(x[r * p.in[1] + c]);
+    }
+  }
+  return sum;
+}
+
+// Adds each window's share of its gradient to all its places, which are 0 at first.
+template <class T, class Sum> void add_shares(const PoolProblem& p, const T* grad, Sum* sums) {
+  for_each_window(p, [&](const Window& window, std::int64_t at, double divisor) {
+    const auto share = static_cast<Sum>(static_cast<double>(grad[at]) / divisor);
+    for (std::int64_t r = window.row; r < window.row_end; ++r) {
+      for (std::int64_t c = window.column; c < window.column_end; ++c) sums[r * p.in[1] + c] += share;
+    }
+  });
 }
 
 void avg_pool(const PoolProblem& p, const NDArray& x, const NDArray& y) {
@@ -250,22 +275,28 @@ void avg_pool(const PoolProblem& p, const NDArray& x, const NDArray& y) {
     for_each_plane(p, [&, all_x = x.data<const T>(), all_y = y.data<T>()](std::int64_t plane) {
       const T* from = all_x + plane * in;
       T* to = all_y + plane * out;
-      std::fill_n(to, out, T(0));
-      for_each_share(
-          p, [&](std::int64_t i, std::int64_t o, double share) { to[o] += from[i] * static_cast<T>(share); });
+      for_each_window(p, [&](const Window& window, std::int64_t at, double divisor) {
+        to[at] = static_cast<T>(window_sum(p, window, from) / divisor);
+      });
     });
   });
 }
 
 void avg_pool_backward(const PoolProblem& p, const NDArray& grad, const NDArray& x_grad) {
+  const bool overlap = p.stride[0] < p.kernel[0] || p.stride[1] < p.kernel[1];
   const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
   visit_floating(grad.dtype(), [&]<class T>() {
     for_each_plane(p, [&, all_g = grad.data<const T>(), all_x = x_grad.data<T>()](std::int64_t plane) {
       const T* from = all_g + plane * out;
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));
-      for_each_share(
-          p, [&](std::int64_t i, std::int64_t o, double share) { to[i] += from[o] * static_cast<T>(share); });
+      if (!overlap) return add_shares(p, from, to);
+      // a place in many windows: its sum is rounded once
+      const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
+      double* sums = room.as<double>();
+      std::fill_n(sums, in, 0.0);
+      add_shares(p, from, sums);
+      for (std::int64_t i = 0; i < in; ++i) to[i] = static_cast<T>(sums[i]);
     });
   });
 }

@@ -15,6 +15,7 @@ namespace heddle::cpu_kernels {
 namespace {
 
 constexpr std::int64_t kLanes = 64;       // independent partial results, for vector registers
+constexpr std::int64_t kRows = 32;        // rows joined one after the other; more of them by halves
 constexpr std::int64_t kTile = 256;       // results that are summed up together
 constexpr std::int64_t kChunk = 65536;    // input elements that one partial result takes in
 constexpr std::int64_t kMostChunks = 64;  // partial results of one result
@@ -61,22 +62,51 @@ struct Min : Max {
   }
 };
 
+// What is added up is halved until few rows are left: rounding errors then grow with the logarithm of the length
+// (pairwise summation: Higham, SIAM J. Sci. Comput. 1993).
+
+// The first half of more than kRows rows, a multiple of the four that are joined at once.
+std::int64_t half_of(std::int64_t rows) { return (rows / 2 + 3) / 4 * 4; }
+
+template <class F, class P> P join_four(P a, P b, P c, P d) { return F::join(F::join(a, b), F::join(c, d)); }
+
+template <class P> using Lanes = std::array<P, kLanes>;
+
+// `rows` rows of kLanes elements, which lie `step` apart.
+template <class F, class T, class P> Lanes<P> reduce_lanes(const T* x, std::int64_t step, std::int64_t rows) {
+  Lanes<P> lanes;
+  if (rows > kRows) {
+    const std::int64_t half = half_of(rows);
+    lanes = reduce_lanes<F, T, P>(x, step, half);
+    const Lanes<P> rest = reduce_lanes<F, T, P>(x + half * kLanes * step, step, rows - half);
+    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], rest[l]);
+    return lanes;
+  }
+  lanes.fill(F::template start<T>());
+  const auto join_rows = [&](std::int64_t distance) {
+    const auto at = [=](std::int64_t row, std::int64_t l) {
+      return static_cast<P>(x[(row * kLanes + l) * distance]);
+    };
+    std::int64_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+      for (std::int64_t l = 0; l < kLanes; ++l) {
+        const P four = join_four<F, P>(at(row, l), at(row + 1, l), at(row + 2, l), at(row + 3, l));
+        lanes[l] = F::join(lanes[l], four);
+      }
+    }
+    for (; row < rows; ++row) {
+      for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], at(row, l));
+    }
+  };
+  step == 1 ? join_rows(1) : join_rows(step);  // two loops: one of them becomes vector code
+  return lanes;
+}
+
 // n elements that lie `step` apart, in kLanes interleaved parts that are joined as a tree.
 template <class F, class T, class P> P reduce_run(const T* x, std::int64_t step, std::int64_t n) {
-  std::array<P, kLanes> lanes;
-  lanes.fill(F::template start<T>());
-  std::int64_t i = 0;
-  if (step == 1) {
-    for (; i + kLanes <= n; i += kLanes) {
-      for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], static_cast<P>(x[i + l]));
-    }
-  } else {
-    for (; i + kLanes <= n; i += kLanes) {
-      for (std::int64_t l = 0; l < kLanes; ++l)
-        lanes[l] = F::join(lanes[l], static_cast<P>(x[(i + l) * step]));
-    }
-  }
-  for (std::int64_t l = 0; i < n; ++i, ++l) lanes[l] = F::join(lanes[l], static_cast<P>(x[i * step]));
+  Lanes<P> lanes = reduce_lanes<F, T, P>(x, step, n / kLanes);
+  for (std::int64_t i = n / kLanes * kLanes, l = 0; i < n; ++i, ++l)
+    lanes[l] = F::join(lanes[l], static_cast<P>(x[i * step]));
   for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
     for (std::int64_t l = 0; l < width; ++l) lanes[l] = F::join(lanes[l], lanes[l + width]);
   }
@@ -86,14 +116,26 @@ template <class F, class T, class P> P reduce_run(const T* x, std::int64_t step,
 // Elements [begin, end) of the reduced axes, for one result.
 template <class F, class T, class P>
 P reduce_range(const AxisGroup& axes, const T* x, std::int64_t begin, std::int64_t end) {
-  P total = F::template start<T>();
+  if (begin >= end) return F::template start<T>();
   const std::int64_t inner = axes.inner_size();
-  while (begin < end) {
-    const std::int64_t n = std::min(end - begin, inner - begin % inner);
-    total = F::join(total, reduce_run<F, T, P>(x + axes.offsets(begin)[0], axes.inner_step(), n));
-    begin += n;
+  const std::int64_t first_run = begin / inner, last_run = (end - 1) / inner;
+  if (first_run == last_run)
+    return reduce_run<F, T, P>(x + axes.offsets(begin)[0], axes.inner_step(), end - begin);
+  const std::int64_t middle = (first_run + last_run + 1) / 2 * inner;
+  const P before = reduce_range<F, T, P>(axes, x, begin, middle);
+  return F::join(before, reduce_range<F, T, P>(axes, x, middle, end));
+}
+
+// Joins `number` parts of `width` values, `stride` apart, into the first one.
+template <class F, class P>
+void join_parts(P* parts, std::int64_t number, std::int64_t stride, std::int64_t width) {
+  for (std::int64_t gap = 1; gap < number; gap *= 2) {
+    for (std::int64_t part = 0; part + gap < number; part += 2 * gap) {
+      P* into = parts + part * stride;
+      const P* from = into + gap * stride;
+      for (std::int64_t i = 0; i < width; ++i) into[i] = F::join(into[i], from[i]);
+    }
   }
-  return total;
 }
 
 // How the reduced axes are cut so that one big result can be worked out by several workers. Depends on shapes alone.
@@ -124,10 +166,9 @@ template <class F, class T, class R> void reduce_rows(const ReducePlan& plan, co
   });
   if (cuts.number == 1) return;
   for (std::int64_t result = 0; result < results; ++result) {
-    const P* parts = partial.data() + result * cuts.number;
-    P total = parts[0];
-    for (std::int64_t c = 1; c < cuts.number; ++c) total = F::join(total, parts[c]);
-    y[plan.kept.offsets(result)[1]] = F::template finish<R>(total, count);
+    P* parts = partial.data() + result * cuts.number;
+    join_parts<F>(parts, cuts.number, 1, 1);
+    y[plan.kept.offsets(result)[1]] = F::template finish<R>(parts[0], count);
   }
 }
 
@@ -136,9 +177,12 @@ template <class F, class T, class R> void reduce_rows(const ReducePlan& plan, co
 template <std::size_t rows, class F, class T, class P>
 void join_rows(const std::array<const T*, rows>& from, std::int64_t step, P* partial, std::int64_t width) {
   const auto column = [&](std::int64_t j, std::int64_t at) {
-    P total = static_cast<P>(from[0][at]);
-    for (std::size_t row = 1; row < rows; ++row) total = F::join(total, static_cast<P>(from[row][at]));
-    partial[j] = F::join(partial[j], total);
+    const auto value = [&](std::size_t row) { return static_cast<P>(from[row][at]); };
+    if constexpr (rows == 4) {
+      partial[j] = F::join(partial[j], join_four<F, P>(value(0), value(1), value(2), value(3)));
+    } else {
+      partial[j] = F::join(partial[j], value(0));
+    }
   };
   if (step == 1) {
 #pragma GCC ivdep
@@ -152,6 +196,14 @@ void join_rows(const std::array<const T*, rows>& from, std::int64_t step, P* par
 template <class F, class T, class P>
 void reduce_tile(const ReducePlan& plan, const T* x, std::int64_t begin, std::int64_t end, P* partial,
                  std::int64_t width) {
+  if (end - begin > kRows) {
+    const std::int64_t middle = begin + half_of(end - begin);
+    std::array<P, kTile> rest;
+    reduce_tile<F, T, P>(plan, x, begin, middle, partial, width);
+    reduce_tile<F, T, P>(plan, x, middle, end, rest.data(), width);
+    for (std::int64_t j = 0; j < width; ++j) partial[j] = F::join(partial[j], rest[j]);
+    return;
+  }
   const std::int64_t step = plan.kept.inner_step();
   std::fill(partial, partial + width, F::template start<T>());
   const auto row_at = [&](std::int64_t row) { return x + plan.reduced.offsets(row)[0]; };
@@ -202,10 +254,7 @@ template <class F, class T, class R> void reduce_columns(const ReducePlan& plan,
   for (std::int64_t t = 0; t < tiles; ++t) {
     const Tile tile = tile_at(plan.kept, t);
     P* total = partial.data() + t * cuts.number * kTile;
-    for (std::int64_t c = 1; c < cuts.number; ++c) {
-      const P* part = total + c * kTile;
-      for (std::int64_t j = 0; j < tile.width; ++j) total[j] = F::join(total[j], part[j]);
-    }
+    join_parts<F>(total, cuts.number, kTile, tile.width);
     finish_tile<F, R>(total, y + tile.to, step, tile.width, count);
   }
 }

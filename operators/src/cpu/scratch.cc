@@ -4,6 +4,8 @@
 #include <new>
 #include <vector>
 
+#include <heddle/array_error.h>
+
 namespace heddle::cpu_kernels {
 namespace {
 
@@ -47,7 +49,8 @@ Scratch::Scratch(std::size_t bytes) {
   if (bytes == 0) return;
   bytes_ = std::bit_ceil(bytes < kSmallest ? kSmallest : bytes);
   data_ = take(free_blocks(), bytes_);
-  if (!data_) data_ = ::operator new(bytes_, kAlign);
+  if (!data_) data_ = ::operator new(bytes_, kAlign, std::nothrow);
+  if (!data_) throw OutOfMemory("the scratch memory of a kernel", bytes_);
 }
 
 Scratch::~Scratch() {

@@ -6,7 +6,7 @@
 namespace heddle::cpu_kernels {
 
 // A 64-byte aligned block of undetermined bytes. Freed blocks stay with the thread that freed them, so that
-// the next op finds memory that its core has in cache. Throws std::bad_alloc.
+// the next op finds memory that its core has in cache. Throws OutOfMemory.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes);

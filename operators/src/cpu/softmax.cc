@@ -10,6 +10,7 @@
 #include <heddle/parallel.h>
 
 #include "cpu/floating.h"
+#include "cpu/pairwise.h"
 #include "cpu/register.h"
 #include "cpu/vector_math.h"
 #include "kernels/softmax_kernels.h"
@@ -46,9 +47,7 @@ template <class T> T exponential(T x) {
 // y = exp(x - shift); returns their sum, taken in double: a float loses the digits of long lines.
 template <class T> T exponentials(const T* x, T* y, std::int64_t length, std::int64_t step, T shift) {
   for (std::int64_t i = 0; i < length; ++i) y[i * step] = exponential(x[i * step] - shift);
-  double sum = 0;
-  for (std::int64_t i = 0; i < length; ++i) sum += static_cast<double>(y[i * step]);
-  return static_cast<T>(sum);
+  return static_cast<T>(pairwise_sum(0, length, [=](std::int64_t i) { return y[i * step]; }));
 }
 
 template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std::int64_t step, bool log) {
@@ -66,12 +65,11 @@ template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std:
 template <class T>
 void softmax_line_backward(const T* grad, const T* y, T* x_grad, std::int64_t length, std::int64_t step,
                            bool log) {
-  double total = 0;
-  for (std::int64_t i = 0; i < length; ++i) {
+  const auto weighted = [=](std::int64_t i) {
     const auto g = static_cast<double>(grad[i * step]);
-    total += log ? g : g * static_cast<double>(y[i * step]);
-  }
-  const T sum = static_cast<T>(total);
+    return log ? g : g * static_cast<double>(y[i * step]);
+  };
+  const T sum = static_cast<T>(pairwise_sum(0, length, weighted));
   for (std::int64_t i = 0; i < length; ++i) {
     const std::int64_t at = i * step;
     x_grad[at] = log ? grad[at] - exponential(y[at]) * sum : y[at] * (grad[at] - sum);
@@ -154,8 +152,8 @@ void cross_entropy_kernel(const NDArray& logits, const NDArray& labels, const ND
             cross_entropy_row(x + row * classes, p + row * classes, classes, at);
       }
     });
-    double sum = 0;
-    for (const double one : losses) sum += one;
+    const double sum =
+        pairwise_sum(0, rows, [&](std::int64_t row) { return losses[static_cast<std::size_t>(row)]; });
     *loss.data<T>() = static_cast<T>(sum / static_cast<double>(rows));
   });
 }

@@ -21,8 +21,12 @@ void check_positive(const char* layer, const char* what, std::int64_t value) {
 
 // `wanted` speaks of the input: "(batch, 784)".
 [[noreturn]] void bad_input(const Layer& layer, const NDArray& x, const std::string& wanted) {
-  throw InvalidArgument(layer.to_string() + ": the input is " + x.shape().to_string() + ", wanted is " +
-                        wanted);
+  throw InvalidArgument(layer.to_string() + ": the input is " + name_of(x.dtype()) + " " +
+                        x.shape().to_string() + ", wanted is " + wanted);
+}
+
+void check_defined(const Layer& layer, const NDArray& x) {
+  if (!x.defined()) operators_detail::refuse_undefined(layer.to_string().c_str());
 }
 
 NDArray zero_bias(std::int64_t size, Device device) {
@@ -38,6 +42,7 @@ std::vector<Parameter> weight_and_bias(const NDArray& weight, const NDArray& bia
 }
 
 void check_image(const Layer& layer, const NDArray& x) {
+  check_defined(layer, x);
   if (x.ndim() != 4) bad_input(layer, x, "(batch, channels, height, width)");
 }
 
@@ -78,6 +83,7 @@ Dense::Dense(std::int64_t in, std::int64_t out, DenseOptions options, Generator&
 }
 
 NDArray Dense::forward(const NDArray& x) {
+  check_defined(*this, x);
   if (x.ndim() != 2 || x.shape()[1] != in_) bad_input(*this, x, "(batch, " + std::to_string(in_) + ")");
   return linear(x, weight_, bias_, {.relu = options_.relu});
 }
@@ -101,6 +107,7 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLay
 }
 
 NDArray Conv2d::forward(const NDArray& x) {
+  check_defined(*this, x);
   if (x.ndim() != 4 || x.shape()[1] != in_) {
     bad_input(*this, x, "(batch, " + std::to_string(in_) + ", height, width)");
   }
@@ -145,11 +152,21 @@ NDArray AvgPool2d::forward(const NDArray& x) {
 
 std::string AvgPool2d::to_string() const { return pool_to_string("AvgPool2d", kernel_, stride_, padding_); }
 
-NDArray Relu::forward(const NDArray& x) { return relu(x); }
-NDArray Tanh::forward(const NDArray& x) { return tanh(x); }
-NDArray Sigmoid::forward(const NDArray& x) { return sigmoid(x); }
+NDArray Relu::forward(const NDArray& x) {
+  check_defined(*this, x);
+  return relu(x);
+}
+NDArray Tanh::forward(const NDArray& x) {
+  check_defined(*this, x);
+  return tanh(x);
+}
+NDArray Sigmoid::forward(const NDArray& x) {
+  check_defined(*this, x);
+  return sigmoid(x);
+}
 
 NDArray Flatten::forward(const NDArray& x) {
+  check_defined(*this, x);
   if (x.ndim() < 2) bad_input(*this, x, "(batch, ...)");
   return flatten(x);
 }
@@ -160,7 +177,10 @@ Dropout::Dropout(double probability, Generator& generator)
   throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + std::to_string(probability));
 }
 
-NDArray Dropout::forward(const NDArray& x) { return dropout(x, probability_, *generator_, training_); }
+NDArray Dropout::forward(const NDArray& x) {
+  check_defined(*this, x);
+  return dropout(x, probability_, *generator_, training_);
+}
 
 std::string Dropout::to_string() const {
   std::string number = std::to_string(probability_);

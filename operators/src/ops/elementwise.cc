@@ -41,6 +41,13 @@ NDArray compare(const char* op, const Operand& a, const Operand& b) {
   return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
 }
 
+// greater(a, b) is less(b, a), whose errors would name the wrong function and the wrong order.
+NDArray compare_swapped(const char* op, const char* kernel, const Operand& a, const Operand& b) {
+  binary_dtypes(op, Family::comparison, comparable(a, b), comparable(b, a));
+  binary_shape(op, a, b);
+  return compare(kernel, b, a);
+}
+
 int kind_order(DType dtype) {
   if (dtype == DType::boolean) return 0;
   if (dtype == DType::u8) return 1;
@@ -52,19 +59,19 @@ bool same_view(const NDArray& a, const NDArray& b) {
 }
 
 void check_update(const char* op, const NDArray& x, const Operand& b, DType result) {
-  const std::string name = std::string(op) + " in place";
+  const std::string name = op;
   if (recording({&x, &b.array})) {
     throw Error(name +
                 ": an array requires a gradient, and the tape does not follow changes in place; make a new "
-                "array or use NoGrad");
+                "array, detach() it or use NoGrad");
   }
   if (x.overlaps_itself()) {
     throw InvalidArgument(name + ": elements of a view of shape " + x.shape().to_string() + " with strides " +
                           x.strides().to_string() + " share memory");
   }
   if (binary_shape(op, x, b) != x.shape()) {
-    throw InvalidArgument(name + ": " + b.array.shape().to_string() + " does not broadcast to " +
-                          x.shape().to_string());
+    throw InvalidArgument(name + ": an operand of shape " + b.array.shape().to_string() +
+                          " does not broadcast to a target of shape " + x.shape().to_string());
   }
   if (kind_order(result) > kind_order(x.dtype())) {
     throw InvalidArgument(name + ": a result of dtype " + name_of(result) + " does not fit " +
@@ -72,9 +79,10 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
   }
 }
 
-NDArray& update(const char* op, Family family, NDArray& x, const Operand& b) {
-  const Dtypes dtypes = binary_dtypes(op, family, x, b);
-  check_update(op, x, b, dtypes.result);
+// `name` is the function for errors, `op` the operator whose kernel computes.
+NDArray& update(const char* name, const char* op, Family family, NDArray& x, const Operand& b) {
+  const Dtypes dtypes = binary_dtypes(name, family, x, b);
+  check_update(name, x, b, dtypes.result);
   if (dtypes.result != x.dtype()) {
     x.assign(push_binary(op, x, b, dtypes));
     return x;
@@ -176,11 +184,11 @@ NDArray less_equal(const Operand& a, const Operand& b, Where where) {
 }
 NDArray greater(const Operand& a, const Operand& b, Where where) {
   const CallSite site(where);
-  return compare("less", b, a);
+  return compare_swapped("greater", "less", a, b);
 }
 NDArray greater_equal(const Operand& a, const Operand& b, Where where) {
   const CallSite site(where);
-  return compare("less_equal", b, a);
+  return compare_swapped("greater_equal", "less_equal", a, b);
 }
 
 NDArray logical_not(const NDArray& x, Where where) {
@@ -191,19 +199,19 @@ NDArray logical_not(const NDArray& x, Where where) {
 
 NDArray& operator+=(NDArray& x, const Operand& b) {
   const CallSite site(b.where);
-  return update("add", Family::arithmetic, x, b);
+  return update("operator+=", "add", Family::arithmetic, x, b);
 }
 NDArray& operator-=(NDArray& x, const Operand& b) {
   const CallSite site(b.where);
-  return update("subtract", Family::no_bool, x, b);
+  return update("operator-=", "subtract", Family::no_bool, x, b);
 }
 NDArray& operator*=(NDArray& x, const Operand& b) {
   const CallSite site(b.where);
-  return update("multiply", Family::arithmetic, x, b);
+  return update("operator*=", "multiply", Family::arithmetic, x, b);
 }
 NDArray& operator/=(NDArray& x, const Operand& b) {
   const CallSite site(b.where);
-  return update("divide", Family::floating, x, b);
+  return update("operator/=", "divide", Family::floating, x, b);
 }
 
 }  // namespace heddle

@@ -34,14 +34,16 @@ NDArray power_base(const BinaryValues& v) {
   return where(equal(v.b, 0), 0, multiply(v.gradient, slope));
 }
 
-// log(a) * a^b, and 0 for a = 0, its limit for b > 0.
+// log(a) * a^b, and 0 for a = 0 where b >= 0, its limit for b > 0. For b < 0 the product gives the limit, -inf.
 NDArray power_exponent(const BinaryValues& v) {
   const NDArray scaled = multiply(v.gradient, v.y);
-  if (!v.a.is_array) {
-    const double base = v.a.scalar.real();
-    return multiply(scaled, base == 0 ? 0.0 : std::log(base));
+  if (v.a.is_array) {
+    const NDArray flat = multiply(equal(v.a, 0), greater_equal(v.b, 0));
+    return where(flat, 0, multiply(scaled, log(v.a.array)));
   }
-  return where(equal(v.a, 0), 0, multiply(scaled, log(v.a.array)));
+  const double base = v.a.scalar.real();
+  const NDArray slope = multiply(scaled, std::log(base));
+  return base == 0 ? where(greater_equal(v.b, 0), 0, slope) : slope;
 }
 
 // 1 where a > b, a half where they are equal.
@@ -84,7 +86,7 @@ const BinaryGradient kAddGradient{{pass}, {pass}};
 const BinaryGradient kSubtractGradient{{pass}, {pass_negated}};
 const BinaryGradient kMultiplyGradient{{times_b, false, true}, {times_a, true}};
 const BinaryGradient kDivideGradient{{over_b, false, true}, {divisor, false, true, true}};
-const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, true, false, true}};
+const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, true, true, true}};
 const BinaryGradient kMaximumGradient{{where_a_larger, true, true}, {where_b_larger, true, true}};
 const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_larger, true, true}};
 

@@ -4,6 +4,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
+#include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
 
 namespace heddle {
@@ -30,7 +31,10 @@ Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
   return shape;
 }
 
-void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis) {
+}  // namespace
+
+void operators_detail::add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole,
+                                 int axis) {
   if (is_half(whole.dtype())) {
     const NDArray sums = whole.astype(DType::f32);
     add_taken(gradient.astype(DType::f32), indices, sums, axis);
@@ -42,13 +46,11 @@ void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& w
              [=] { kernel(source, indices, target, axis); });
 }
 
-}  // namespace
-
 NDArray take(const NDArray& x, const NDArray& indices, int given, Where where) {
   const CallSite site(where);
   check_arrays("take", {&x, &indices});
   check_indices("take", "indices", indices);
-  const int axis = checked_axis("take", given, x.ndim());
+  const int axis = operators_detail::axis_of("take", given, x.shape());
   const NDArray source = x.detach().contiguous(), at = indices.detach();
   NDArray y = make_result(x, taken_shape(x.shape(), indices.shape(), axis), x.dtype());
   auto* kernel = kernel_for<TakeKernel>("take", x);
@@ -66,6 +68,10 @@ NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype, Where where)
   check_indices("one_hot", "labels", labels);
   if (n < 0) throw InvalidArgument("one_hot: n is " + std::to_string(n) + "; wanted 0 or more");
   Shape shape = labels.shape();
+  if (shape.size() == kMaxDims) {
+    throw InvalidArgument("one_hot: labels of shape " + shape.to_string() +
+                          " have as many dimensions as there can be");
+  }
   shape.push_back(n);
   const NDArray source = labels.detach(), y = make_result(labels, shape, dtype);
   auto* kernel = kernel_for<OneHotKernel>("one_hot", labels);

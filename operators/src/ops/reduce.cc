@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -18,7 +19,7 @@ namespace {
 Dims checked_axes(const char* op, const NDArray& x, const Dims& axes) {
   std::array<bool, kMaxDims> reduced{};
   for (std::int64_t given : axes) {
-    const int axis = checked_axis(op, given, x.ndim());
+    const int axis = operators_detail::axis_of(op, given, x.shape());
     if (reduced[axis]) {
       throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " is given twice in " +
                             axes.to_string());
@@ -70,7 +71,9 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
   const Dims axes = checked_axes(op, x, given);
-  if (x.size() == 0 && element_count(with_ones(x.shape(), axes)) != 0) {
+  const bool nothing = std::any_of(axes.begin(), axes.end(),
+                                   [&](auto axis) { return x.shape()[static_cast<int>(axis)] == 0; });
+  if (nothing) {
     throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
   }
   const NDArray kept = push_reduce(op, x, axes, x.dtype());
@@ -88,7 +91,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
 NDArray arg_extreme(const char* op, const NDArray& x, int given) {
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
-  const int axis = checked_axis(op, given, x.ndim());
+  const int axis = operators_detail::axis_of(op, given, x.shape());
   if (x.shape()[axis] == 0) {
     throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " of shape " +
                           x.shape().to_string() + " is empty");

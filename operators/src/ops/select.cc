@@ -95,9 +95,9 @@ NDArray where(const NDArray& condition, const Operand& a, const Operand& b, Wher
 NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   const CallSite site(at);
   check_arrays("clip", {&x});
-  if (low.real() > high.real()) {
-    throw InvalidArgument("clip: low " + std::to_string(low.real()) + " is above high " +
-                          std::to_string(high.real()));
+  if (!(low.real() <= high.real())) {
+    throw InvalidArgument("clip: low is " + std::to_string(low.real()) + " and high " +
+                          std::to_string(high.real()) + "; wanted low <= high");
   }
   const auto widened = [](DType dtype, Scalar bound) {
     if (!bound.is_integral()) return is_floating(dtype) ? dtype : DType::f64;
@@ -110,8 +110,7 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   array_push("clip", {source}, {y}, [=, y = y.detach()] { kernel(source, low, high, y); });
   if (recording({&x})) {
     record("clip", y, {x}, {x.detach()}, [=, kept = x.detach()](const NDArray& g) {
-      const NDArray inside = multiply(greater_equal(kept, low), less_equal(kept, high));
-      return std::vector{where(inside, g, 0)};
+      return std::vector{where(less(kept, low), 0, where(greater(kept, high), 0, g))};
     });
   }
   return y;

@@ -6,6 +6,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
+#include "autograd/view_gradient.h"
 
 namespace heddle {
 
@@ -13,19 +14,29 @@ using namespace operators_detail;
 
 namespace {
 
-// Records a view of x (or a copy) whose gradient goes back through `undo`.
-template <class Undo> NDArray recorded(const char* op, NDArray y, const NDArray& x, Undo undo) {
-  if (recording({&x})) {
-    record(op, y, {x}, {}, [undo](const NDArray& g) { return std::vector<NDArray>{undo(g)}; });
-  }
+NDArray in_shape(const char* op, const NDArray& x, const Shape& shape) {
+  return in_name_of(op, [&] { return x.contiguous().view_as(shape); });
+}
+
+// y, made from x, with x's elements in their order.
+NDArray recorded(const char* op, NDArray y, const NDArray& x) {
+  record_elements(op, y, x);
   return y;
 }
 
-NDArray in_shape(const NDArray& x, const Shape& shape) { return x.contiguous().view_as(shape); }
-
-// x in another shape with as many elements: the gradient is the same the other way.
-NDArray reshaped(const char* op, NDArray y, const NDArray& x) {
-  return recorded(op, std::move(y), x, [shape = x.shape()](const NDArray& g) { return in_shape(g, shape); });
+// Throws InvalidArgument unless `axis` can be that of a new dimension of an array of `shape`; counts it from the front.
+int new_axis(const char* op, std::int64_t axis, const Shape& shape) {
+  const int ndim = shape.size();
+  if (ndim == kMaxDims) {
+    throw InvalidArgument(std::string(op) + ": an array of shape " + shape.to_string() +
+                          " has as many dimensions as there can be");
+  }
+  if (axis < -ndim - 1 || axis > ndim) {
+    throw InvalidArgument(std::string(op) + ": axis " + std::to_string(axis) + " for shape " +
+                          shape.to_string() + "; wanted " + std::to_string(-ndim - 1) + " to " +
+                          std::to_string(ndim));
+  }
+  return static_cast<int>(axis < 0 ? axis + ndim + 1 : axis);
 }
 
 Shape without_axes(const Shape& shape, const std::array<bool, kMaxDims>& dropped) {
@@ -91,7 +102,7 @@ void record_concat(NDArray& y, const std::vector<NDArray>& arrays, const std::ve
 NDArray reshape(const NDArray& x, Shape shape, Where where) {
   const CallSite site(where);
   check_arrays("reshape", {&x});
-  return reshaped("reshape", in_shape(x.detach(), shape), x);
+  return recorded("reshape", in_shape("reshape", x.detach(), shape), x);
 }
 
 NDArray flatten(const NDArray& x, int from_axis, Where where) {
@@ -110,7 +121,7 @@ NDArray flatten(const NDArray& x, int from_axis, Where where) {
       rest *= x.shape()[d];
   }
   shape.push_back(rest);
-  return reshaped("flatten", in_shape(x.detach(), shape), x);
+  return recorded("flatten", in_shape("flatten", x.detach(), shape), x);
 }
 
 NDArray transpose(const NDArray& x, Where where) {
@@ -124,35 +135,30 @@ NDArray transpose(const NDArray& x, Where where) {
 NDArray transpose(const NDArray& x, Dims axes, Where where) {
   const CallSite site(where);
   check_arrays("transpose", {&x});
-  for (int i = 0; i < axes.size(); ++i) axes[i] = checked_axis("transpose", axes[i], x.ndim());
-  NDArray y = x.detach().permuted(axes);
-  Dims back = axes;
-  for (int i = 0; i < axes.size(); ++i) back[static_cast<int>(axes[i])] = i;
-  return recorded("transpose", std::move(y), x, [back](const NDArray& g) { return g.permuted(back); });
+  NDArray y = in_name_of("transpose", [&] { return x.detach().permuted(axes); });
+  record_permuted("transpose", y, x, axes);
+  return y;
 }
 
 NDArray broadcast_to(const NDArray& x, Shape shape, Where where) {
   const CallSite site(where);
   check_arrays("broadcast_to", {&x});
-  if (broadcast_for("broadcast_to", x.shape(), shape) != shape) {
-    throw InvalidArgument("broadcast_to: " + x.shape().to_string() + " does not broadcast to " +
-                          shape.to_string());
-  }
-  return recorded("broadcast_to", x.detach().broadcast_view(shape), x,
-                  [from = x.shape()](const NDArray& g) { return sum_to_shape(g, from); });
+  NDArray y = in_name_of("broadcast_to", [&] { return x.detach().broadcast_view(shape); });
+  record_broadcast("broadcast_to", y, x);
+  return y;
 }
 
 NDArray expand_dims(const NDArray& x, int axis, Where where) {
   const CallSite site(where);
   check_arrays("expand_dims", {&x});
-  const int at = checked_axis("expand_dims", axis, x.ndim() + 1);
+  const int at = new_axis("expand_dims", axis, x.shape());
   Shape shape;
   Strides strides;
   for (int d = 0; d <= x.ndim(); ++d) {
     if (d == at) shape.push_back(1), strides.push_back(1);
     if (d < x.ndim()) shape.push_back(x.shape()[d]), strides.push_back(x.strides()[d]);
   }
-  return reshaped("expand_dims", x.detach().view(shape, strides, x.offset()), x);
+  return recorded("expand_dims", x.detach().view(shape, strides, x.offset()), x);
 }
 
 NDArray squeeze(const NDArray& x, Dims axes, Where where) {
@@ -160,7 +166,7 @@ NDArray squeeze(const NDArray& x, Dims axes, Where where) {
   check_arrays("squeeze", {&x});
   std::array<bool, kMaxDims> dropped{};
   for (std::int64_t given : axes) {
-    const int axis = checked_axis("squeeze", given, x.ndim());
+    const int axis = operators_detail::axis_of("squeeze", given, x.shape());
     if (x.shape()[axis] != 1) {
       throw InvalidArgument("squeeze: axis " + std::to_string(given) + " of shape " + x.shape().to_string() +
                             " has not size 1");
@@ -168,27 +174,22 @@ NDArray squeeze(const NDArray& x, Dims axes, Where where) {
     dropped[static_cast<std::size_t>(axis)] = true;
   }
   for (int d = 0; axes.empty() && d < x.ndim(); ++d) dropped[static_cast<std::size_t>(d)] = x.shape()[d] == 1;
-  return reshaped("squeeze", squeezed(x, dropped), x);
+  return recorded("squeeze", squeezed(x, dropped), x);
 }
 
 NDArray slice(const NDArray& x, int given, Slice range, Where where) {
   const CallSite site(where);
   check_arrays("slice", {&x});
-  const int axis = checked_axis("slice", given, x.ndim());
+  const int axis = operators_detail::axis_of("slice", given, x.shape());
   NDArray y = x.detach().slice(axis, range);
-  if (recording({&x})) {
-    record_part("slice", y, x, {}, [axis, range](const NDArray& g, const NDArray& whole) {
-      NDArray part = whole.slice(axis, range);
-      part += g;
-    });
-  }
+  record_slice("slice", y, x, axis, range);
   return y;
 }
 
 NDArray concat(const std::vector<NDArray>& arrays, int given, Where where) {
   const CallSite site(where);
   check_list("concat", arrays);
-  const int axis = checked_axis("concat", given, arrays.front().ndim());
+  const int axis = operators_detail::axis_of("concat", given, arrays.front().shape());
   const Shape shape = joined_shape(arrays, axis);
   DType dtype = arrays.front().dtype();
   for (const NDArray& array : arrays) dtype = promote(dtype, array.dtype());
@@ -208,15 +209,16 @@ NDArray concat(const std::vector<NDArray>& arrays, int given, Where where) {
 NDArray stack(const std::vector<NDArray>& arrays, int axis, Where where) {
   const CallSite site(where);
   check_list("stack", arrays);
+  const int at = new_axis("stack", axis, arrays.front().shape());
   std::vector<NDArray> expanded;
   for (const NDArray& array : arrays) {
     if (array.shape() != arrays.front().shape()) {
       throw InvalidArgument("stack: shapes " + arrays.front().shape().to_string() + " and " +
                             array.shape().to_string() + " differ");
     }
-    expanded.push_back(expand_dims(array, axis));
+    expanded.push_back(expand_dims(array, at));
   }
-  return concat(expanded, checked_axis("stack", axis, arrays.front().ndim() + 1));
+  return concat(expanded, at);
 }
 
 NDArray cast(const NDArray& x, DType dtype, Where where) {
@@ -224,8 +226,7 @@ NDArray cast(const NDArray& x, DType dtype, Where where) {
   check_arrays("cast", {&x});
   if (x.dtype() == dtype) return x;
   NDArray y = x.detach().astype(dtype);
-  if (!is_floating(dtype)) return y;
-  return recorded("cast", std::move(y), x, [from = x.dtype()](const NDArray& g) { return g.astype(from); });
+  return is_floating(dtype) ? recorded("cast", std::move(y), x) : y;
 }
 
 NDArray contiguous(const NDArray& x, Where where) {
@@ -237,14 +238,13 @@ NDArray contiguous(const NDArray& x, Where where) {
 NDArray copy(const NDArray& x, Where where) {
   const CallSite site(where);
   check_arrays("copy", {&x});
-  return recorded("copy", x.copy(), x, [](const NDArray& g) { return g; });
+  return x.copy();
 }
 
 NDArray copy_to(const NDArray& x, Device device, Where where) {
   const CallSite site(where);
   check_arrays("copy_to", {&x});
-  return recorded("copy_to", x.copy_to(device), x,
-                  [from = x.device()](const NDArray& g) { return g.copy_to(from); });
+  return x.copy_to(device);
 }
 
 }  // namespace heddle

@@ -1,0 +1,45 @@
+// Errors of arrays, and their words: the message of a refused call starts with the name of the function called and ": ".
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <heddle/error.h>
+
+namespace heddle {
+
+// Memory for an array or a kernel could not be had. what() names the op (if one runs), the dtype and shape, the bytes
+// asked for and the bytes that arrays hold. A std::bad_alloc, so that code which knows nothing of Heddle can handle it.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  // `asker` says what the memory is for: "an array of f32 (2, 3)".
+  OutOfMemory(const std::string& asker, std::size_t bytes);
+  const char* what() const noexcept override { return text_.what(); }
+  std::size_t bytes() const { return bytes_; }  // asked for
+
+ private:
+  std::runtime_error text_;  // its copies do not throw
+  std::size_t bytes_;
+};
+
+namespace ndarray_detail {
+
+// Throws InvalidArgument "NAME: an array is undefined": the words of every function and member for such an array.
+[[noreturn]] void refuse_undefined(const char* name);
+
+// Throws the error again, with `name` in the place of the function that it names.
+[[noreturn]] void rename_error(const char* name, const InvalidArgument& error);
+
+// What call() returns; an InvalidArgument of the function that it calls is thrown in the name of `name`.
+template <class Call> decltype(auto) in_name_of(const char* name, Call&& call) {
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    rename_error(name, error);
+  }
+}
+
+}  // namespace ndarray_detail
+}  // namespace heddle

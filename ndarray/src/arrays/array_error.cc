@@ -1,0 +1,35 @@
+#include <heddle/array_error.h>
+#include <heddle/check.h>
+#include <heddle/storage.h>
+
+namespace heddle {
+
+namespace {
+
+std::string out_of_memory_text(const std::string& asker, std::size_t bytes) {
+  const char* op = check::running_op();
+  const AllocatorStats stats = cpu_allocator_stats();
+  return "out of memory" + (op ? " in op '" + std::string(op) + "': " : std::string(": ")) + asker +
+         " asks for " + std::to_string(bytes) + " bytes; arrays hold " + std::to_string(stats.in_use) +
+         " bytes now, and " + std::to_string(stats.cached) + " are kept for reuse";
+}
+
+}  // namespace
+
+OutOfMemory::OutOfMemory(const std::string& asker, std::size_t bytes)
+    : text_(out_of_memory_text(asker, bytes)), bytes_(bytes) {}
+
+namespace ndarray_detail {
+
+void refuse_undefined(const char* name) {
+  throw InvalidArgument(std::string(name) + ": an array is undefined");
+}
+
+void rename_error(const char* name, const InvalidArgument& error) {
+  const std::string text = error.what();
+  const std::size_t end = text.find(": ");
+  throw InvalidArgument(name + (end == std::string::npos ? ": " + text : text.substr(end)));
+}
+
+}  // namespace ndarray_detail
+}  // namespace heddle

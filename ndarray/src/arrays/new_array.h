@@ -1,0 +1,13 @@
+// A new array for a public function.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle::ndarray_detail {
+
+// Undetermined values; what is wrong with the shape or device is an error of the function `name`.
+inline NDArray new_array(const char* name, const Shape& shape, DType dtype, Device device) {
+  return in_name_of(name, [&] { return NDArray(shape, dtype, device); });
+}
+
+}  // namespace heddle::ndarray_detail

@@ -1,0 +1,188 @@
+// Every public function that takes an array refuses an undefined one, in each place, in the same words.
+#include <functional>
+#include <message_of.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ops.h>
+#include <heddle/optimizer.h>
+#include <heddle/sequential.h>
+
+namespace heddle {
+namespace {
+
+using Calls = std::vector<std::pair<std::string, std::function<void()>>>;
+
+void check_refused(const Calls& calls) {
+  for (const auto& [name, call] : calls) {
+    CHECK(test::message_of<InvalidArgument>(call) == name + ": an array is undefined");
+  }
+}
+
+const NDArray kNone;
+NDArray some() { return ones({2, 2}); }
+
+}  // namespace
+
+TEST_CASE("elementwise operators refuse undefined arrays") {
+  using Unary = NDArray (*)(const NDArray&);
+  const std::vector<std::pair<std::string, Unary>> unary = {{"negative", negative},
+                                                            {"abs", abs},
+                                                            {"square", square},
+                                                            {"relu", relu},
+                                                            {"exp", exp},
+                                                            {"log", log},
+                                                            {"sqrt", sqrt},
+                                                            {"tanh", tanh},
+                                                            {"sigmoid", sigmoid},
+                                                            {"negative", [](const NDArray& x) { return -x; }},
+                                                            {"logical_not", logical_not}};
+  Calls calls;
+  for (const auto& [name, f] : unary) calls.emplace_back(name, [f = f] { f(kNone); });
+  using Binary = NDArray (*)(const Operand&, const Operand&);
+  const std::vector<std::pair<std::string, Binary>> binary = {
+      {"add", add}, {"subtract", subtract}, {"multiply", multiply}, {"divide", divide}, {"power", power},
+      {"maximum", maximum}, {"minimum", minimum}, {"equal", equal}, {"not_equal", not_equal}, {"less", less},
+      {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal},
+      {"add", operator+ },
+       {"multiply", operator* }, {"divide", operator/ }, {"less", operator<}, {"greater", operator> } };
+  for (const auto& [name, f] : binary) {
+    calls.emplace_back(name, [f = f] { f(kNone, some()); });
+    calls.emplace_back(name, [f = f] { f(some(), kNone); });
+    calls.emplace_back(name, [f = f] { f(kNone, kNone); });
+    calls.emplace_back(name, [f = f] { f(kNone, 2); });
+    calls.emplace_back(name, [f = f] { f(2.5, kNone); });
+  }
+  check_refused(calls);
+}
+
+TEST_CASE("updates in place refuse undefined arrays") {
+  NDArray none, x = some();
+  check_refused({
+      {"operator+=", [&] { none += some(); }},
+      {"operator+=", [&] { x += none; }},
+      {"operator-=", [&] { none -= 1; }},
+      {"operator-=", [&] { x -= none; }},
+      {"operator*=", [&] { none *= 2.5; }},
+      {"operator*=", [&] { x *= none; }},
+      {"operator/=", [&] { none /= some(); }},
+      {"operator/=", [&] { x /= none; }},
+  });
+}
+
+TEST_CASE("operators that select, reduce and multiply refuse undefined arrays") {
+  const NDArray labels = zeros({2}, DType::i64), yes = ones({2, 2}, DType::boolean);
+  Generator generator;
+  check_refused({
+      {"clip", [] { clip(kNone, 0, 1); }},
+      {"where", [] { where(kNone, some(), some()); }},
+      {"where", [=] { where(yes, kNone, some()); }},
+      {"where", [=] { where(yes, 1, kNone); }},
+      {"sum", [] { sum(kNone); }},
+      {"mean", [] { mean(kNone); }},
+      {"max", [] { max(kNone); }},
+      {"min", [] { min(kNone); }},
+      {"argmax", [] { argmax(kNone); }},
+      {"argmin", [] { argmin(kNone); }},
+      {"matmul", [] { matmul(kNone, some()); }},
+      {"matmul", [] { matmul(some(), kNone); }},
+      {"linear", [] { linear(kNone, some()); }},
+      {"linear", [] { linear(some(), kNone); }},
+      {"conv2d",
+       [] {
+         conv2d(kNone, ones({1, 1, 1, 1}));
+       }},
+      {"conv2d",
+       [] {
+         conv2d(ones({1, 1, 1, 1}), kNone);
+       }},
+      {"max_pool2d", [] { max_pool2d(kNone); }},
+      {"avg_pool2d", [] { avg_pool2d(kNone); }},
+      {"softmax", [] { softmax(kNone); }},
+      {"log_softmax", [] { log_softmax(kNone); }},
+      {"cross_entropy", [=] { cross_entropy(kNone, labels); }},
+      {"cross_entropy", [] { cross_entropy(some(), kNone); }},
+      {"dropout", [&] { dropout(kNone, 0.5, generator, true); }},
+  });
+}
+
+TEST_CASE("operators that rearrange refuse undefined arrays") {
+  const NDArray labels = zeros({2}, DType::i64);
+  check_refused({
+      {"reshape", [] { reshape(kNone, {1}); }},
+      {"flatten", [] { flatten(kNone); }},
+      {"transpose", [] { transpose(kNone); }},
+      {"transpose", [] { transpose(kNone, {0}); }},
+      {"broadcast_to", [] { broadcast_to(kNone, {2}); }},
+      {"expand_dims", [] { expand_dims(kNone, 0); }},
+      {"squeeze", [] { squeeze(kNone); }},
+      {"slice", [] { slice(kNone, 0, {}); }},
+      {"concat",
+       [] {
+         concat({kNone, some()});
+       }},
+      {"concat",
+       [] {
+         concat({some(), kNone});
+       }},
+      {"stack", [] { stack({kNone}); }},
+      {"take", [=] { take(kNone, labels); }},
+      {"take", [] { take(some(), kNone); }},
+      {"one_hot", [] { one_hot(kNone, 3); }},
+      {"cast", [] { cast(kNone, DType::f64); }},
+      {"contiguous", [] { contiguous(kNone); }},
+      {"copy", [] { copy(kNone); }},
+      {"copy_to", [] { copy_to(kNone, cpu()); }},
+  });
+}
+
+TEST_CASE("the tape refuses undefined arrays") {
+  NDArray none, leaf = some();
+  set_requires_grad(leaf);
+  check_refused({
+      {"set_requires_grad", [&] { set_requires_grad(none); }},
+      {"requires_grad", [] { requires_grad(kNone); }},
+      {"grad", [] { grad(kNone); }},
+      {"clear_grad", [] { clear_grad(kNone); }},
+      {"lend_gradient_memory", [] { lend_gradient_memory(kNone, some()); }},
+      {"backward", [] { backward(kNone); }},
+      {"record", [&] { record("f", none, {leaf}, {}, {}); }},
+      {"record", [&] { record("f", leaf, {kNone}, {}, {}); }},
+      {"record", [&] { record("f", leaf, {leaf}, {kNone}, {}); }},
+      {"record_part", [&] { record_part("f", none, leaf, {}, {}); }},
+      {"record_part", [&] { record_part("f", leaf, kNone, {}, {}); }},
+      {"make_gradient", [] { make_gradient(0, kNone); }},
+  });
+  CHECK_FALSE(recording({&kNone}));
+}
+
+TEST_CASE("layers and optimizers refuse undefined arrays") {
+  const auto sgd = create_optimizer("sgd");
+  check_refused({
+      {"Dense(3, 4)", [] { Dense(3, 4)(kNone); }},
+      {"Conv2d(1, 2, 3)", [] { Conv2d(1, 2, 3)(kNone); }},
+      {"MaxPool2d(2)", [] { MaxPool2d(2)(kNone); }},
+      {"AvgPool2d(2)", [] { AvgPool2d(2)(kNone); }},
+      {"Relu", [] { Relu()(kNone); }},
+      {"Tanh", [] { Tanh()(kNone); }},
+      {"Sigmoid", [] { Sigmoid()(kNone); }},
+      {"Flatten", [] { Flatten()(kNone); }},
+      {"Dropout(0.5)", [] { Dropout(0.5)(kNone); }},
+      {"layer 0: Relu",
+       [] {
+         Sequential{Relu(), Tanh()}(kNone);
+       }},
+      {"Sequential", [] { Sequential()(kNone); }},
+      {"optimizer sgd, weight 3", [&] { sgd->update(3, kNone, some()); }},
+      {"optimizer sgd, weight 3", [&] { sgd->update(3, some(), kNone); }},
+      {"optimizer sgd: '3.updates'",
+       [&] {
+         sgd->set_state({{"3.updates", kNone}});
+       }},
+  });
+}
+
+}  // namespace heddle
