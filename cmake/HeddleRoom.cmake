@@ -32,7 +32,7 @@ set(HEDDLE_STANDARD_HEADERS
 # heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
 # target_precompile_headers(TARGET REUSE_FROM NAME). Both need the same compiler flags, those of the target FLAGS.
 function(heddle_precompiled name flags)
-  add_library(${name} OBJECT ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
   target_link_libraries(${name} PRIVATE ${flags})
   target_precompile_headers(${name} PRIVATE ${HEDDLE_STANDARD_HEADERS})
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
