@@ -26,7 +26,7 @@ target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-O1>)
 # these do not use them.
 set(HEDDLE_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
-  <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
+  <filesystem> <fstream> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
   <string> <thread> <unordered_map> <utility> <vector>)
 
 # heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
