@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <heddle/usable_cores.h>
 
 #include "comm_fit.h"
 #include "comm_subjects.h"
+#include "command_line.h"
 #include "support.h"
 
 namespace {
@@ -267,30 +266,28 @@ int run(Arguments arguments) {
   return wrong > 0 ? 1 : 0;
 }
 
-void add_comm_options(CLI::App& app, Arguments& arguments) {
+void add_comm_options(heddle::command_line::Command& app, Arguments& arguments) {
   CommSetting& setting = arguments.setting;
   add_run_options(app, arguments.options);
-  app.add_option("-n,--ranks", setting.ranks, "processes of every subject")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+  app.add_option("-n,--ranks", setting.ranks, "processes of every subject").show_default().range(1, 64);
   app.add_option("--sizes", arguments.sizes,
                  "bytes, with K, M or G; default 4,1K,64K,1M,16M,64M, with --quick to 1M")
-      ->delimiter(',');
+      .delimiter(',');
   app.add_option("--collective", setting.collective, "what is called")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
-                             "all_to_all", "barrier", "burst"}));
+      .show_default()
+      .one_of({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "barrier",
+               "burst"});
   app.add_option("--backend", setting.backend,
                  "Heddle's; with tcp, Open MPI uses TCP alone too; mpi needs a build with HEDDLE_MPI=ON")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"shm", "tcp", "mpi"}));
+      .show_default()
+      .one_of({"shm", "tcp", "mpi"});
   app.add_option("--algorithms", setting.algorithms, "of Heddle's all_reduce; each is a subject more")
-      ->delimiter(',');
-  app.add_option("--subjects", setting.subjects, "only these, separated by commas")->delimiter(',');
+      .delimiter(',');
+  app.add_option("--subjects", setting.subjects, "only these, separated by commas").delimiter(',');
   app.add_option("--hosts", setting.hosts,
                  "Heddle's ranks act as if they were on so many hosts; with --backend tcp")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+      .range(1, 64)
+      .show_default();
   app.add_flag("--pin", setting.pin,
                "keep rank r on core r, of every subject; the cases then are called pinned");
   app.add_option("--tune", arguments.tune,
@@ -304,10 +301,11 @@ void add_comm_options(CLI::App& app, Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("What a collective takes: Heddle's communicator beside Open MPI and Gloo");
+  heddle::command_line::Program app(
+      "comm_bench", "What a collective takes: Heddle's communicator beside Open MPI and Gloo");
   app.footer(kExplanation);
   add_comm_options(app, arguments);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = app.parse(argc, argv)) return *status;
   if (arguments.sizes.empty()) {
     arguments.sizes = {"4", "1K", "64K", "1M"};
     if (!arguments.tune.empty() || arguments.check_model)

@@ -8,8 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "command_line.h"
 #include "engine_workload.h"
 
 extern char** environ;
@@ -82,28 +81,28 @@ void run_child(const std::vector<std::string>& words, int workers) {
   }
 }
 
-void add_engine_options(CLI::App& app, Arguments& arguments) {
+void add_engine_options(heddle::command_line::Command& app, Arguments& arguments) {
   Setting& setting = arguments.setting;
   add_options(app, setting.options);
-  app.add_option("--ops", setting.ops, "ops a run; 0: as many as suit the case")
-      ->check(CLI::Range(0U, 100'000'000U));
-  app.add_option("--subjects", arguments.subjects, "only these, separated by commas")->delimiter(',');
+  app.add_option("--ops", setting.ops, "ops a run; 0: as many as suit the case").range(0U, 100'000'000U);
+  app.add_option("--subjects", arguments.subjects, "only these, separated by commas").delimiter(',');
   app.add_option("--mxnet", setting.mxnet, "libmxnet.so of MXNet 1.9.1, whose engine then is a peer");
   app.add_flag("--targets", setting.targets, "say what Heddle's numbers are meant to be");
-  app.add_option("--memory-of", arguments.memory_of)->group("");
-  app.add_option("--vars-beside", arguments.vars_beside)->group("");
-  app.add_option("--instructions-of", arguments.instructions_of)->group("");
-  app.add_option("--of-list", arguments.of_list)->group("")->check(CLI::PositiveNumber);
+  app.add_option("--memory-of", arguments.memory_of).hidden();
+  app.add_option("--vars-beside", arguments.vars_beside).hidden();
+  app.add_option("--instructions-of", arguments.instructions_of).hidden();
+  app.add_option("--of-list", arguments.of_list).hidden().positive();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app(
+  heddle::command_line::Program app(
+      "engine_bench",
       "What an op costs: Heddle beside OpenMP tasks, a oneTBB flow graph, StarPU and MXNet's engine");
   add_engine_options(app, arguments);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = app.parse(argc, argv)) return *status;
   try {
     const std::vector<int>& workers = arguments.setting.options.workers;
     if (arguments.of_list > 0) {

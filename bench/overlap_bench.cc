@@ -7,9 +7,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "comm_subjects.h"
+#include "command_line.h"
 #include "support.h"
 
 namespace {
@@ -157,22 +156,23 @@ int main(int argc, char** argv) {
   Arguments arguments;
   arguments.setting.subjects = {"heddle_op", "openmpi"};
   arguments.setting.pin = true;
-  CLI::App app("How much of a reduction hides behind computation, beside Open MPI");
+  heddle::command_line::Program app("overlap_bench",
+                                    "How much of a reduction hides behind computation, beside Open MPI");
   app.footer(kExplanation);
   add_run_options(app, arguments.options);
   app.add_option("-n,--ranks", arguments.setting.ranks, "processes of every subject")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 64));
-  app.add_option("--sizes", arguments.sizes, "bytes, with K, M or G")->delimiter(',')->capture_default_str();
+      .show_default()
+      .range(2, 64);
+  app.add_option("--sizes", arguments.sizes, "bytes, with K, M or G").delimiter(',').show_default();
   app.add_option("--backend", arguments.setting.backend, "Heddle's; with tcp, Open MPI uses TCP alone too")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"shm", "tcp"}));
+      .show_default()
+      .one_of({"shm", "tcp"});
   app.add_option("--wire", arguments.wire, "what a loopback of its own carries, as tc says it: 1gbit");
   app.add_option("--work", arguments.work, "length of the work, in Heddle's all_reduces")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 100.0));
+      .show_default()
+      .range(0.1, 100.0);
   app.add_flag("!--no-pin", arguments.setting.pin, "do not keep rank r on core r");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = app.parse(argc, argv)) return *status;
   try {
     if (!arguments.wire.empty()) shape(argc, argv, arguments.wire);
     return run(arguments);

@@ -11,8 +11,9 @@
 #include <string>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+
+#include "command_line.h"
 
 namespace heddle::bench {
 
@@ -84,19 +85,17 @@ double ping_pong(int first_core, int second_core, int rounds) {
 
 }  // namespace
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(command_line::Command& app, Options& options) {
   add_run_options(app, options);
   app.add_option("--workers", options.workers, "threads of every subject; 1,2,4 for one after the other")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      .delimiter(',')
+      .show_default()
+      .range(1, 1024);
 }
 
-void add_run_options(CLI::App& app, Options& options) {
+void add_run_options(command_line::Command& app, Options& options) {
   app.add_option("--filter", options.filter, "only cases whose name contains this");
-  app.add_option("--runs", options.runs, "measured runs of each subject")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+  app.add_option("--runs", options.runs, "measured runs of each subject").show_default().range(1, 1000);
   app.add_flag("--quick", options.quick, "less work: under 30 seconds");
   app.add_option("--json", options.json, "append one JSON object a line to this file");
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
+namespace heddle::command_line {
+class Command;
 }
 
 namespace heddle::bench {
@@ -21,10 +21,10 @@ struct Options {
 };
 
 // --filter --workers --runs --quick --json
-void add_options(CLI::App& app, Options& options);
+void add_options(command_line::Command& app, Options& options);
 
 // The same without --workers.
-void add_run_options(CLI::App& app, Options& options);
+void add_run_options(command_line::Command& app, Options& options);
 
 // A library that does the case's work; `run` does it once and returns what was measured, in the case's unit.
 struct Subject {

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <heddle/heddle.h>
 
+#include "command_line.h"
 #include "peer_process.h"
 #include "support.h"
 #include "train_network.h"
@@ -89,18 +88,16 @@ void run_case(const TrainOptions& options, int workers) {
 int main(int argc, char** argv) {
   TrainOptions options;
   options.common.workers = {1, 2};
-  CLI::App app("How fast a convolutional network trains: Heddle beside PyTorch");
+  heddle::command_line::Program app("train_bench",
+                                    "How fast a convolutional network trains: Heddle beside PyTorch");
   bench::add_options(app, options.common);
-  app.add_option("--batch", options.batch, "images a step")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
-  const auto* steps = app.add_option("--steps", options.steps, "steps a measured run")
-                          ->capture_default_str()
-                          ->check(CLI::Range(1, 1000000));
+  app.add_option("--batch", options.batch, "images a step").show_default().range(1, 65536);
+  const auto steps =
+      app.add_option("--steps", options.steps, "steps a measured run").show_default().range(1, 1000000);
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
-  app.add_option("--python", options.python, "the Python that can import torch")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  if (options.common.quick && steps->count() == 0) options.steps = 20;
+  app.add_option("--python", options.python, "the Python that can import torch").show_default();
+  if (const auto status = app.parse(argc, argv)) return *status;
+  if (options.common.quick && !steps.given()) options.steps = 20;
   if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
   try {
     for (int workers : options.common.workers) run_case(options, workers);

@@ -13,11 +13,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <heddle/communicator.h>
 #include <heddle/heddle.h>
 
+#include "command_line.h"
 #include "peer_process.h"
 #include "support.h"
 #include "train_network.h"
@@ -226,24 +225,20 @@ void run_case(const RanksOptions& options) {
 
 int main(int argc, char** argv) {
   RanksOptions options;
-  CLI::App app("How much of their speed processes keep that train together");
+  heddle::command_line::Program app("train_ranks",
+                                    "How much of their speed processes keep that train together");
   bench::add_run_options(app, options.common);
-  app.add_option("--ranks", options.ranks, "processes")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--batch", options.batch, "images a step and process")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
-  const auto* steps = app.add_option("--steps", options.steps, "steps a measured run")
-                          ->capture_default_str()
-                          ->check(CLI::Range(1, 1000000));
+  app.add_option("--ranks", options.ranks, "processes").show_default().range(1, 64);
+  app.add_option("--batch", options.batch, "images a step and process").show_default().range(1, 65536);
+  const auto steps =
+      app.add_option("--steps", options.steps, "steps a measured run").show_default().range(1, 1000000);
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
   app.add_flag("--pin", options.pin, "hold each process to a core of its own");
-  app.add_option("--python", options.python, "the Python that can import torch")->capture_default_str();
-  app.add_option("--child", options.child)
-      ->check(CLI::IsMember({"allreduce", "in-step", "alone"}))
-      ->group("");
-  CLI11_PARSE(app, argc, argv);
-  if (options.common.quick && steps->count() == 0) options.steps = 20;
-  if (options.common.quick && app.get_option("--runs")->count() == 0) options.common.runs = 3;
+  app.add_option("--python", options.python, "the Python that can import torch").show_default();
+  app.add_option("--child", options.child).one_of({"allreduce", "in-step", "alone"}).hidden();
+  if (const auto status = app.parse(argc, argv)) return *status;
+  if (options.common.quick && !steps.given()) options.steps = 20;
+  if (options.common.quick && !app.find_option("--runs")->given()) options.common.runs = 3;
   if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
   try {
     if (!options.child.empty()) return be_rank(options);

@@ -49,6 +49,7 @@ FLOORS = {
     },
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every room's public headers
+SHARED = "tools/command_line"  # whose headers every program may include
 SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 MOST_LINES, MOST_HEADER_LINES = 600, 150
@@ -141,7 +142,7 @@ class House:
     def check_private(self, room, file, number, name):
         """A quoted header lies beside the file or in the private part of its own room (for tests: the tested room)."""
         parts = file.relative_to(self.root).parts
-        own = [self.root / room / "src"] if room in ROOMS else [self.root / room]
+        own = [self.root / room / "src"] if room in ROOMS else [self.root / room, self.root / SHARED]
         if room == "tests":
             own = [self.root / "tests" / parts[1], self.root / "tests" / "support", self.root / parts[1] / "src"]
         found = [folder / name for folder in [file.parent, *own] if (folder / name).is_file()]
@@ -197,7 +198,8 @@ GOOD = {
     "comm/src/net/socket.h": "#pragma once\n",
     "tests/engine/engine_test.cc": '#include <doctest/doctest.h>\n#include <heddle/engine.h>\n#include "queue.h"\n',
     "bench/support.h": "#pragma once\n",
-    "bench/a.cc": '#include <heddle/ndarray.h>\n#include "support.h"\n',
+    "bench/a.cc": '#include <heddle/ndarray.h>\n#include "command_line.h"\n#include "support.h"\n',
+    "tools/command_line/command_line.h": "#pragma once\n",
 }
 
 # What each change to the good tree must be answered with.

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
-
 #include <heddle/heddle.h>
+
+#include "command_line.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ all ranks read --data and --resume, and a run may go on with another number of r
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
-// CLI::Range lets NaN through.
+// A number, not NaN, and no text behind it.
 std::string problem_with_rate(const std::string& text) {
   char* end = nullptr;
   double rate = std::strtod(text.c_str(), &end);
@@ -37,7 +37,7 @@ std::string problem_with_rate(const std::string& text) {
                                                                           : text + " is not in [0 - 1000]";
 }
 
-// CLI11 would take -1 for the largest number there is.
+// The conversion would take -1 for the largest number there is.
 std::string problem_with_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const char* end = text.data() + text.size();
@@ -45,49 +45,59 @@ std::string problem_with_seed(const std::string& text) {
   return error == std::errc() && stopped == end ? "" : text + " is not in [0 - 18446744073709551615]";
 }
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(heddle::command_line::Program& app, Options& options) {
   app.footer(kFooter);
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--epochs", options.epochs, "passes over the training pictures")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100000).description(""));
+      .type_name("N")
+      .range(1, 100000)
+      .show_default();
   app.add_option("--batch", options.batch,
                  "pictures a step, over all ranks, 0.3 MB of memory each; the last step may have fewer")
-      ->type_name("N")
-      ->check(CLI::Range(1, 60000).description(""));
+      .type_name("N")
+      .range(1, 60000)
+      .show_default();
   app.add_option("--lr", options.lr, "peak learning rate [0.1 with sgd, 0.002 with adam and adamw]")
-      ->type_name("RATE")
-      ->check(CLI::Validator(problem_with_rate, ""));
+      .type_name("RATE")
+      .check(problem_with_rate);
   app.add_option("--optimizer", options.optimizer, "sgd (momentum 0.9, weight decay 5e-4), adam or adamw")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
+      .one_of({"sgd", "adam", "adamw"})
+      .show_default();
   app.add_option("--schedule", options.schedule, "how the learning rate falls, after a warm-up")
-      ->check(CLI::IsMember({"cosine", "constant", "step"}));
+      .one_of({"cosine", "constant", "step"})
+      .show_default();
   app.add_option("--kvstore", options.kvstore,
                  "local: one process; allreduce: one rank of the job that this was launched in")
-      ->check(CLI::IsMember({"local", "allreduce"}));
+      .one_of({"local", "allreduce"})
+      .show_default();
   app.add_option("--compression", options.compression,
                  "of gradients between ranks: none, fp16, bf16, 1bit, 2bit:THRESHOLD, topk:RATIO; empty: "
                  "HEDDLE_COMM_COMPRESSION, or none")
-      ->type_name("CODEC");
+      .type_name("CODEC")
+      .show_default();
   app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
-      ->type_name("N")
-      ->check(CLI::Validator(problem_with_seed, ""));
+      .type_name("N")
+      .check(problem_with_seed)
+      .show_default();
   app.add_option("--limit", options.limit, "use only the first N training and test pictures; 0: all")
-      ->type_name("N")
-      ->check(CLI::Range(0, 60000).description(""));
+      .type_name("N")
+      .range(0, 60000)
+      .show_default();
   app.add_option("--workers", options.workers, "worker threads; 0: HEDDLE_WORKERS, or one a usable core")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024).description(""));
-  app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not")->type_name("DIR");
+      .type_name("N")
+      .range(0, 1024)
+      .show_default();
+  app.add_option("--data", options.data, "directory of the four IDX files, gzipped or not")
+      .type_name("DIR")
+      .show_default();
   app.add_option("--save", options.save, "write a checkpoint to this file after every epoch and at Ctrl-C")
-      ->type_name("FILE");
+      .type_name("FILE")
+      .show_default();
   app.add_option("--resume", options.resume, "go on from this checkpoint, with the settings of its run")
-      ->type_name("FILE");
+      .type_name("FILE")
+      .show_default();
   app.add_option("--plot", options.plot, "write curves of loss and accuracy to this SVG; empty: none")
-      ->type_name("FILE");
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_name() != "--help" && option->get_name() != "--lr") option->capture_default_str();
-  }
+      .type_name("FILE")
+      .show_default();
 }
 
 std::string exact(double value) {
@@ -97,20 +107,19 @@ std::string exact(double value) {
 }
 
 // Settings that the user gave win where they may differ from the checkpoint's, and are refused where they may not.
-void take_over_notes(CLI::App& app, Options& options) {
+void take_over_notes(const heddle::command_line::Program& app, Options& options) {
   std::map<std::string, std::string> given = options.to_notes();
   for (const auto& [name, saved] : heddle::checkpoint_notes(options.resume)) {
-    CLI::Option* option = app.get_option_no_throw("--" + name);
+    auto option = app.find_option("--" + name);
     if (!option)
       throw heddle::Error("checkpoint '" + options.resume + "' is of another program: it notes " + name);
     bool free = name == "epochs" || name == "lr" || name == "schedule";
-    if (option->count() > 0) {
+    if (option->given()) {
       if (free || given[name] == saved) continue;
       throw heddle::Error("--" + name + " " + given[name] + ": the run in '" + options.resume + "' has " +
                           saved + "; leave the flag out");
     }
-    option->add_result(saved);
-    option->run_callback();
+    option->set(saved);
   }
 }
 
@@ -126,16 +135,15 @@ std::map<std::string, std::string> Options::to_notes() const {
 }
 
 ParsedOptions parse_options(int argc, char** argv) {
-  CLI::App app{
-      "Trains a small convolutional network on Fashion-MNIST (60,000 pictures of clothes in ten classes)."};
+  heddle::command_line::Program app(
+      "train_fashion_mnist",
+      "Trains a small convolutional network on Fashion-MNIST (60,000 pictures of clothes in ten classes).");
   Options options;
   add_options(app, options);
-  try {
-    app.parse(argc, argv);
+  app.on_parsed([&] {
     if (!options.resume.empty()) take_over_notes(app, options);
-  } catch (const CLI::ParseError& error) {
-    return {std::nullopt, app.exit(error) == 0 ? 0 : 2};
-  }
+  });
+  if (const auto status = app.parse(argc, argv)) return {std::nullopt, *status};
   return {options, 0};
 }
 

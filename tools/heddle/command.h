@@ -6,22 +6,23 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "command_line.h"
 
 namespace heddle::tool {
 
 // What is to be done once the command line is read: the exit status, or an exception whose message is for the user.
 using Action = std::function<int()>;
+using command_line::Program;
 
 // Adds the command to the program; when it is the one asked for, it puts what it does into `action`.
-void add_trace(CLI::App& program, Action& action);
+void add_trace(Program& program, Action& action);
 
 // The words behind the first --, if there is one.
 using Behind = std::optional<std::vector<std::string>>;
-void add_launch(CLI::App& program, Action& action, const Behind& behind);
+void add_launch(Program& program, Action& action, const Behind& behind);
 
-void add_doctor(CLI::App& program, Action& action);
-void add_simulate(CLI::App& program, Action& action);
-void add_keygen(CLI::App& program, Action& action);
+void add_doctor(Program& program, Action& action);
+void add_simulate(Program& program, Action& action);
+void add_keygen(Program& program, Action& action);
 
 }  // namespace heddle::tool

@@ -36,18 +36,18 @@ int run() {
 
 }  // namespace
 
-void add_doctor(CLI::App& program, Action& action) {
-  CLI::App* command =
-      program.add_subcommand("doctor",
-                             "Says what communication finds on this host, what it would choose and why: the "
-                             "job, addresses, ports, shared\n"
-                             "memory, cores, other launchers and libraries.\n\n"
-                             "    heddle doctor                        this shell\n"
-                             "    heddle launch -n 2 -- heddle doctor  as the ranks of a job see it\n"
-                             "    srun -n 2 heddle doctor              the same under Slurm\n\n"
-                             "OK: as it should be. NOTE: works, but look at it. PROBLEM: a job would fail; "
-                             "the exit code is 1 then.");
-  command->callback([&action] { action = [] { return run(); }; });
+void add_doctor(Program& program, Action& action) {
+  command_line::Command command =
+      program.add_command("doctor",
+                          "Says what communication finds on this host, what it would choose and why: the "
+                          "job, addresses, ports, shared\n"
+                          "memory, cores, other launchers and libraries.\n\n"
+                          "    heddle doctor                        this shell\n"
+                          "    heddle launch -n 2 -- heddle doctor  as the ranks of a job see it\n"
+                          "    srun -n 2 heddle doctor              the same under Slurm\n\n"
+                          "OK: as it should be. NOTE: works, but look at it. PROBLEM: a job would fail; "
+                          "the exit code is 1 then.");
+  command.on_parsed([&action] { action = [] { return run(); }; });
 }
 
 }  // namespace heddle::tool

@@ -53,12 +53,12 @@ constexpr const char* kDescription =
 
 }  // namespace
 
-void add_keygen(CLI::App& program, Action& action) {
+void add_keygen(Program& program, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("keygen", kDescription);
-  command->add_option("--out", options->directory, "the directory to write to")->type_name("DIR");
-  command->add_flag("--force", options->force, "replace the key that is there; other hosts have to be told");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command_line::Command command = program.add_command("keygen", kDescription);
+  command.add_option("--out", options->directory, "the directory to write to").type_name("DIR");
+  command.add_flag("--force", options->force, "replace the key that is there; other hosts have to be told");
+  command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace heddle::tool

@@ -135,9 +135,7 @@ std::vector<RankPlan> plan_of(const Options& options) {
   return place_ranks({{"", options.ranks}}, options.ranks);
 }
 
-[[noreturn]] void misuse(const std::string& why) {
-  throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
-}
+[[noreturn]] void misuse(const std::string& why) { throw command_line::Misuse(why); }
 
 // `rest` starts with the first word that is no option of ours; -- belongs to the program if it comes later.
 std::vector<std::string> program_in(std::vector<std::string> rest, const Behind& behind) {
@@ -198,41 +196,38 @@ constexpr const char* kDescription =
 
 }  // namespace
 
-void add_launch(CLI::App& program, Action& action, const Behind& behind) {
+void add_launch(Program& program, Action& action, const Behind& behind) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("launch", kDescription);
+  command_line::Command command = program.add_command("launch", kDescription);
   command
-      ->add_option("-n,--ranks", options->ranks,
-                   "how many ranks; without it, as many as --hosts has room for")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
-  command->add_option("--hosts", options->hosts, "where, and how many on each at most; localhost is this one")
-      ->type_name("HOST[:RANKS],...");
-  command->add_flag("--no-prefix", options->no_prefix, "lines as the ranks print them");
-  command->add_flag("--no-bind", options->no_bind, "let ranks of this host run on all of its cores");
-  command->add_option("--output", options->output, "write what rank R prints to DIR/rank-R.log instead")
-      ->type_name("DIR");
-  command->add_option("--grace", options->grace, "how long ranks have to end before they are killed")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->capture_default_str()
-      ->type_name("SECONDS");
+      .add_option("-n,--ranks", options->ranks, "how many ranks; without it, as many as --hosts has room for")
+      .range(1, 4096)
+      .type_name("N");
+  command.add_option("--hosts", options->hosts, "where, and how many on each at most; localhost is this one")
+      .type_name("HOST[:RANKS],...");
+  command.add_flag("--no-prefix", options->no_prefix, "lines as the ranks print them");
+  command.add_flag("--no-bind", options->no_bind, "let ranks of this host run on all of its cores");
+  command.add_option("--output", options->output, "write what rank R prints to DIR/rank-R.log instead")
+      .type_name("DIR");
+  command.add_option("--grace", options->grace, "how long ranks have to end before they are killed")
+      .range(0.0, 3600.0)
+      .show_default()
+      .type_name("SECONDS");
   command
-      ->add_option("--restarts", options->restarts,
-                   "how often ranks that fail are started again, in all, before one that fails ends the job")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str()
-      ->type_name("N");
+      .add_option("--restarts", options->restarts,
+                  "how often ranks that fail are started again, in all, before one that fails ends the job")
+      .range(0, 1000000)
+      .show_default()
+      .type_name("N");
   command
-      ->add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  command->add_option("--ssh", options->ssh, "what to reach hosts with")
-      ->capture_default_str()
-      ->type_name("PROGRAM");
-  command->prefix_command();
-  command->footer("What follows is the program and its arguments; -- before it makes that plain.");
-  command->callback([options, command, behind, &action] {
-    options->program = program_in(command->remaining(), behind);
+      .add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")
+      .type_name("NAME[=VALUE]")
+      .one_value();
+  command.add_option("--ssh", options->ssh, "what to reach hosts with").show_default().type_name("PROGRAM");
+  command.prefix_command();
+  command.footer("What follows is the program and its arguments; -- before it makes that plain.");
+  command.on_parsed([options, command, behind, &action] {
+    options->program = program_in(command.remaining(), behind);
     try {
       options->variables = with_values(options->variables);
       plan_of(*options);

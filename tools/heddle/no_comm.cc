@@ -6,10 +6,10 @@
 namespace heddle::tool {
 namespace {
 
-void add(CLI::App& program, Action& action, const std::string& name) {
-  CLI::App* command = program.add_subcommand(name, "Not in this build: it has no communication.");
-  command->allow_extras();
-  command->callback([&action, name] {
+void add(Program& program, Action& action, const std::string& name) {
+  command_line::Command command = program.add_command(name, "Not in this build: it has no communication.");
+  command.allow_extras();
+  command.on_parsed([&action, name] {
     action = [name]() -> int {
       throw std::runtime_error(name + ": this build has no communication (HEDDLE_ARRAYS=OFF)");
     };
@@ -18,8 +18,8 @@ void add(CLI::App& program, Action& action, const std::string& name) {
 
 }  // namespace
 
-void add_doctor(CLI::App& program, Action& action) { add(program, action, "doctor"); }
-void add_keygen(CLI::App& program, Action& action) { add(program, action, "keygen"); }
-void add_simulate(CLI::App& program, Action& action) { add(program, action, "simulate"); }
+void add_doctor(Program& program, Action& action) { add(program, action, "doctor"); }
+void add_keygen(Program& program, Action& action) { add(program, action, "keygen"); }
+void add_simulate(Program& program, Action& action) { add(program, action, "simulate"); }
 
 }  // namespace heddle::tool

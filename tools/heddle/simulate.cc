@@ -103,70 +103,69 @@ int run(const Options& options) {
   return 0;
 }
 
-void add_step_options(CLI::App& command, Options& options) {
+void add_step_options(command_line::Command& command, Options& options) {
   command.add_option("trace", options.trace, "a trace that HEDDLE_TRACE=FILE wrote, of one rank; - is stdin");
   command
       .add_option("--model", options.model,
                   "instead of a trace: inception3, resnet101, vgg16 on an NVIDIA P100")
-      ->type_name("NAME");
+      .type_name("NAME");
   command.add_option("--speed", options.speed, "images/s of the model on one rank, if not as published")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      .positive()
+      .type_name("N");
   command.add_option("--steps", options.steps, "in the trace, where sizes that repeat do not tell")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->type_name("N");
+      .range(1, 1'000'000'000)
+      .type_name("N");
   command.add_option("--images", options.images, "of a rank in a step; with it --json says images/s of all")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      .positive()
+      .type_name("N");
 }
 
-void add_network_options(CLI::App& command, Options& options) {
-  command.add_option("--alpha", options.alpha, "a message between hosts: 20us")->type_name("TIME");
+void add_network_options(command_line::Command& command, Options& options) {
+  command.add_option("--alpha", options.alpha, "a message between hosts: 20us").type_name("TIME");
   command.add_option("--beta", options.beta, "the link of a host, which its ranks share: 25Gbit/s")
-      ->type_name("RATE");
-  command.add_option("--local-alpha", options.local_alpha, "a message inside a host")->type_name("TIME");
+      .type_name("RATE");
+  command.add_option("--local-alpha", options.local_alpha, "a message inside a host").type_name("TIME");
   command.add_option("--local-beta", options.local_beta, "what a rank sends inside a host: 4GB/s")
-      ->type_name("RATE");
-  command.add_option("--gamma", options.gamma, "at which a rank combines: 10GB/s")->type_name("RATE");
+      .type_name("RATE");
+  command.add_option("--gamma", options.gamma, "at which a rank combines: 10GB/s").type_name("RATE");
   command
       .add_option("--tuning", options.tuning,
                   "take what is not given here from this file, which comm_bench --tune wrote")
-      ->type_name("FILE");
+      .type_name("FILE");
   command.add_option("--ranks-per-host", options.ranks_per_host, "ranks fill one host after the other")
-      ->capture_default_str()
-      ->check(CLI::Range(1, kMostRanks))
-      ->type_name("N");
+      .show_default()
+      .range(1, kMostRanks)
+      .type_name("N");
 }
 
 }  // namespace
 
-void add_simulate(CLI::App& program, Action& action) {
+void add_simulate(Program& program, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("simulate", kDescription);
-  command->footer(kFooter);
-  add_step_options(*command, *options);
-  add_network_options(*command, *options);
+  command_line::Command command = program.add_command("simulate", kDescription);
+  command.footer(kFooter);
+  add_step_options(command, *options);
+  add_network_options(command, *options);
+  command.add_option("--bucket", options->bucket, "gradients that are reduced together: 1MiB; Horovod: 64MiB")
+      .show_default()
+      .type_name("SIZE");
+  command.add_option("--servers", options->servers, "parameter servers; one for each host if not given")
+      .range(1, kMostRanks)
+      .type_name("N");
   command
-      ->add_option("--bucket", options->bucket, "gradients that are reduced together: 1MiB; Horovod: 64MiB")
-      ->capture_default_str()
-      ->type_name("SIZE");
-  command->add_option("--servers", options->servers, "parameter servers; one for each host if not given")
-      ->check(CLI::Range(1, kMostRanks))
-      ->type_name("N");
-  command
-      ->add_option("--algorithms", options->algorithms,
-                   "of ring, tree, recursive_doubling, halving_doubling, hierarchical, server")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->type_name("NAME,...");
-  command->add_option("--ranks", options->ranks, "how many; 2,4,8 ... 4096 if not given")
-      ->delimiter(',')
-      ->check(CLI::Range(1, kMostRanks))
-      ->type_name("N,...");
-  command->add_option("--html", options->html, "draw the curves, as one page that needs no network")
-      ->type_name("FILE");
-  command->add_flag("--json", options->json, "print JSON; times are in seconds");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+      .add_option("--algorithms", options->algorithms,
+                  "of ring, tree, recursive_doubling, halving_doubling, hierarchical, server")
+      .delimiter(',')
+      .show_default()
+      .type_name("NAME,...");
+  command.add_option("--ranks", options->ranks, "how many; 2,4,8 ... 4096 if not given")
+      .delimiter(',')
+      .range(1, kMostRanks)
+      .type_name("N,...");
+  command.add_option("--html", options->html, "draw the curves, as one page that needs no network")
+      .type_name("FILE");
+  command.add_flag("--json", options->json, "print JSON; times are in seconds");
+  command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace heddle::tool

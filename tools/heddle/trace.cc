@@ -41,26 +41,26 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_trace(CLI::App& program, Action& action) {
+void add_trace(Program& program, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand(
+  command_line::Command command = program.add_command(
       "trace",
       "Reads a trace and says how long it took, who was busy, which chain of ops the time went into,\n"
       "which ops took most, where workers had nothing to do, and how much of the communication between\n"
       "processes was hidden behind other ops.");
   command
-      ->add_option("file", options->files,
-                   "a trace that HEDDLE_TRACE=FILE wrote; - is stdin. Several: of the ranks of one job,\n"
-                   "which HEDDLE_TRACE=out.%r.json wrote; laid on one clock")
-      ->required();
-  command->add_option("--html", options->html, "draw the timeline, as one page that needs no network")
-      ->type_name("FILE");
-  command->add_option("--top", options->top, "how many ops and gaps to list")
-      ->capture_default_str()
-      ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
-      ->type_name("N");
-  command->add_flag("--json", options->json, "print JSON; times are in nanoseconds");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+      .add_option("file", options->files,
+                  "a trace that HEDDLE_TRACE=FILE wrote; - is stdin. Several: of the ranks of one job,\n"
+                  "which HEDDLE_TRACE=out.%r.json wrote; laid on one clock")
+      .required();
+  command.add_option("--html", options->html, "draw the timeline, as one page that needs no network")
+      .type_name("FILE");
+  command.add_option("--top", options->top, "how many ops and gaps to list")
+      .show_default()
+      .range(0, 1'000'000)
+      .type_name("N");
+  command.add_flag("--json", options->json, "print JSON; times are in nanoseconds");
+  command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace heddle::tool

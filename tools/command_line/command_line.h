@@ -1,0 +1,94 @@
+// Command lines of programs: options, --help, and what is said of a mistake. CLI11 reads them; only command_line.cc includes
+// it, because a file that does takes seconds to compile.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace heddle::command_line {
+
+// A mistake in the command line, found by a function that was given to Command::on_parsed.
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One option of a command. A copy is the same option; it lives as long as its Program.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  Option type_name(const std::string& name);  // what --help calls the value
+  Option show_default();                      // --help shows the value that the variable has now
+  Option required();
+  Option hidden();               // left out of --help
+  Option delimiter(char comma);  // between the values of a list
+  Option one_value();            // each occurrence of a list's option takes one word
+
+  // Each value has to lie in this range, its ends included.
+  Option range(double least, double most);
+  template <std::integral T> Option range(T least, T most) { return integers(least, most); }
+  Option positive();
+  Option one_of(const std::vector<std::string>& values);
+  // `problem` returns what is wrong with a value; "" for nothing.
+  Option check(std::function<std::string(const std::string&)> problem);
+
+  bool given() const;                  // after parse: whether the command line holds the option
+  void set(const std::string& value);  // as if the command line held it. Throws Misuse.
+
+ private:
+  Option integers(std::int64_t least, std::int64_t most);
+
+  CLI::Option* option_;
+};
+
+// A program, or one command of it. A copy is the same command; it lives as long as its Program.
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(&app) {}
+
+  // `names` is "-n,--ranks", or "file" for a word without an option's name. The variable is written by parse; of a scalar
+  // that is given twice the last value counts. T: std::string, int, std::uint32_t, std::int64_t, std::uint64_t, double,
+  // std::optional<double>, std::vector<std::string>, std::vector<int>.
+  template <typename T>
+  Option add_option(const std::string& names, T& variable, const std::string& help = "");
+  // "--pin,!--no-pin" has a negation too.
+  Option add_flag(const std::string& names, bool& variable, const std::string& help);
+  std::optional<Option> find_option(const std::string& name) const;
+
+  Command add_command(const std::string& name, const std::string& description);
+  void footer(const std::string& text);  // the end of --help
+  // Called by parse, if this command is the one that is asked for; may throw Misuse.
+  void on_parsed(std::function<void()> function);
+
+  void allow_extras();                         // takes any word
+  void prefix_command();                       // the first word that is no option ends the options
+  std::vector<std::string> remaining() const;  // the words that no option took
+
+ protected:
+  CLI::App* app_;
+};
+
+class Program : public Command {
+ public:
+  Program(const std::string& name, const std::string& description);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Writes the variables. Returns the exit status if the program ends here: 0 after --help, 2 after a mistake, which it
+  // prints. A program with commands needs one of them.
+  std::optional<int> parse(std::vector<std::string> words);
+  std::optional<int> parse(int argc, char** argv);
+};
+
+}  // namespace heddle::command_line
