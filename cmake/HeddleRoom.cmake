@@ -4,9 +4,9 @@ target_compile_features(heddle_flags INTERFACE cxx_std_20)
 target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
 # false alarms of GCC 12 on std::string (bug 105651)
 target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
-# the same on strings whose code comes from a precompiled header
+# and its other false alarms on strings, which come with precompiled headers alone
 if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-  target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+  target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
 endif()
 # std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
 # compiler, and what a compiler cache with a base directory makes of them.
@@ -22,23 +22,37 @@ if(HEDDLE_SANITIZE)
   target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()
 
+# Flags of tests and of programs that need no speed: half of their compilation was optimising. They are heddle_flags too.
+add_library(heddle_light_flags INTERFACE)
+target_link_libraries(heddle_light_flags INTERFACE heddle_flags)
+target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-O1>)
+
 # What nearly every file includes, compiled once: parsing it anew costs half a second a file. Files still include what they
-# use: the preset tsan builds without (CMAKE_DISABLE_PRECOMPILE_HEADERS).
+# use: the preset tsan builds without (CMAKE_DISABLE_PRECOMPILE_HEADERS). It builds neither benchmarks nor examples, so that
+# these do not use them.
 set(HEDDLE_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
-  <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
+  <filesystem> <fstream> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
   <string> <thread> <unordered_map> <utility> <vector>)
 
-# heddle_precompiled(NAME FLAGS headers...): a target that compiles the standard headers and these; others use them with
+# heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
 # target_precompile_headers(TARGET REUSE_FROM NAME). Both need the same compiler flags, those of the target FLAGS.
 function(heddle_precompiled name flags)
-  add_library(${name} OBJECT ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
   target_link_libraries(${name} PRIVATE ${flags})
-  target_precompile_headers(${name} PRIVATE ${HEDDLE_STANDARD_HEADERS} ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${HEDDLE_STANDARD_HEADERS})
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 heddle_precompiled(heddle_precompiled_room heddle_flags)
 set_target_properties(heddle_precompiled_room PROPERTIES POSITION_INDEPENDENT_CODE ON)
+heddle_precompiled(heddle_precompiled_light heddle_light_flags)
+
+# heddle_light(TARGET): it is compiled with heddle_light_flags and the precompiled headers.
+function(heddle_light target)
+  target_link_libraries(${target} PRIVATE heddle_light_flags)
+  target_precompile_headers(${target} REUSE_FROM heddle_precompiled_light)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
 
 # The CMake package that an imported target comes from: its namespace, where the two are called the same.
 function(heddle_package_of library result)

@@ -356,6 +356,7 @@ TEST_CASE("misuse is told and starts nothing") {
       {{"-n", "0", "echo"}, "not in range"},
       {{"-n", "x", "echo"}, "x"},
       {{"-n", "1", "--restarts", "-1", "echo"}, "not in range"},
+      {{"-n", "1", "--grace", "nan", "echo"}, "nan not in range 0 - 3600"},
       {{"-n", "1", "--bogus", "echo"}, "unknown option --bogus"},
       {{"--hosts", "a:0", "echo"}, "'a:0'"},
       {{"--hosts", "a,,b", "echo"}, "--hosts"},

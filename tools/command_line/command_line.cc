@@ -1,6 +1,7 @@
 #include "command_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -70,7 +71,7 @@ Option Option::one_value() {
   return *this;
 }
 
-// CLI::Range takes NaN, which lies outside of nothing.
+// CLI::Range and CLI::PositiveNumber take NaN, which lies outside of nothing.
 Option Option::range(double least, double most) {
   char ends[80];
   std::snprintf(ends, sizeof ends, "%g - %g", least, most);
@@ -89,7 +90,12 @@ Option Option::integers(std::int64_t least, std::int64_t most) {
 }
 
 Option Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  const auto problem = [](const std::string& text) -> std::string {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
+    return good ? "" : "Value " + text + " is not positive";
+  };
+  option_->check(CLI::Validator(problem, "POSITIVE"));
   return *this;
 }
 

@@ -85,7 +85,7 @@ std::vector<int> cores_of(int local_rank, int local_size) {
   return {all.begin() + count * local_rank / local_size, all.begin() + count * (local_rank + 1) / local_size};
 }
 
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   std::string result = "'";
   for (const char letter : text) {
     if (letter == '\'') {
@@ -99,13 +99,13 @@ std::string quoted(const std::string& text) {
 
 std::string remote_script(const RankPlan& rank, const std::string& directory, const Environment& environment,
                           const std::vector<std::string>& program) {
-  std::string script = "cd " + quoted(directory) + " || exit 126\n";
-  for (const auto& [name, value] : environment) script += "export " + name + "=" + quoted(value) + "\n";
+  std::string script = "cd " + shell_word(directory) + " || exit 126\n";
+  for (const auto& [name, value] : environment) script += "export " + name + "=" + shell_word(value) + "\n";
   script += "n=$(( $(nproc 2>/dev/null || echo 1) / " + std::to_string(rank.local_size) +
             " )); [ $n -ge 1 ] || n=1\n"
             "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
   std::string command;
-  for (const std::string& word : program) command += quoted(word) + " ";
+  for (const std::string& word : program) command += shell_word(word) + " ";
   // setsid gives the program a process group of its own, but not at once: what cannot be sent to the group is sent to
   // the process. The connection's end is the only sign that the launcher is gone: nothing else would end a program on
   // another host.
@@ -117,7 +117,7 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
       " <&3 3<&- >/dev/null 2>&1 & w=$!\n"
       "exec 3<&- </dev/null\ntrap 'kill -TERM -$p || kill -TERM $p' TERM INT HUP\nwait $p; s=$?\n"
       "exec 2>/dev/null\nkill -KILL -$p\nkill -KILL -$w || kill -KILL $w\nexit $s\n";
-  return "exec sh -c " + quoted(script);
+  return "exec sh -c " + shell_word(script);
 }
 
 }  // namespace heddle::tool

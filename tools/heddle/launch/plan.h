@@ -33,7 +33,7 @@ Environment identity(const RankPlan& rank, int size, const std::string& rendezvo
 std::vector<int> cores_of(int local_rank, int local_size);
 
 // `text` as one word of a POSIX shell.
-std::string quoted(const std::string& text);
+std::string shell_word(const std::string& text);
 
 // What a shell on rank.host has to do: go to `directory`, set `environment`, run the program, end it with its stdin.
 std::string remote_script(const RankPlan& rank, const std::string& directory, const Environment& environment,
