@@ -46,6 +46,11 @@ NOT_TOLD = {
     "Communicator::create": "makes no call",
     "Communicator::create_local": "makes no call",
     "NoGrad::NoGrad": "sets a mode",
+    "GradMeta::record_elements": "for members of NDArray, which have a place",
+    "GradMeta::record_permuted": "for members of NDArray, which have a place",
+    "GradMeta::record_broadcast": "for members of NDArray, which have a place",
+    "GradMeta::record_slice": "for members of NDArray, which have a place",
+    "GradMeta::record_view": "for members of NDArray, which have a place",
 }
 # They are told their place for the tape or for other ranks, but push nothing that a trace would show.
 NOT_TRACED = {

@@ -28,33 +28,47 @@ NDArray some() { return ones({2, 2}); }
 }  // namespace
 
 TEST_CASE("elementwise operators refuse undefined arrays") {
-  using Unary = NDArray (*)(const NDArray&);
-  const std::vector<std::pair<std::string, Unary>> unary = {{"negative", negative},
-                                                            {"abs", abs},
-                                                            {"square", square},
-                                                            {"relu", relu},
-                                                            {"exp", exp},
-                                                            {"log", log},
-                                                            {"sqrt", sqrt},
-                                                            {"tanh", tanh},
-                                                            {"sigmoid", sigmoid},
-                                                            {"negative", [](const NDArray& x) { return -x; }},
-                                                            {"logical_not", logical_not}};
+  using Unary = NDArray (*)(const NDArray&, Where);
+  const std::vector<std::pair<std::string, Unary>> unary = {
+      {"negative", negative},
+      {"abs", abs},
+      {"square", square},
+      {"relu", relu},
+      {"exp", exp},
+      {"log", log},
+      {"sqrt", sqrt},
+      {"tanh", tanh},
+      {"sigmoid", sigmoid},
+      {"negative", [](const NDArray& x, Where) { return -x; }},
+      {"logical_not", logical_not}};
   Calls calls;
-  for (const auto& [name, f] : unary) calls.emplace_back(name, [f = f] { f(kNone); });
-  using Binary = NDArray (*)(const Operand&, const Operand&);
+  for (const auto& [name, f] : unary) calls.emplace_back(name, [f = f] { f(kNone, Where::current()); });
+  using Binary = NDArray (*)(const Operand&, const Operand&, Where);
   const std::vector<std::pair<std::string, Binary>> binary = {
-      {"add", add}, {"subtract", subtract}, {"multiply", multiply}, {"divide", divide}, {"power", power},
-      {"maximum", maximum}, {"minimum", minimum}, {"equal", equal}, {"not_equal", not_equal}, {"less", less},
-      {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal},
-      {"add", operator+ },
-       {"multiply", operator* }, {"divide", operator/ }, {"less", operator<}, {"greater", operator> } };
+      {"add", add},
+      {"subtract", subtract},
+      {"multiply", multiply},
+      {"divide", divide},
+      {"power", power},
+      {"maximum", maximum},
+      {"minimum", minimum},
+      {"equal", equal},
+      {"not_equal", not_equal},
+      {"less", less},
+      {"less_equal", less_equal},
+      {"greater", greater},
+      {"greater_equal", greater_equal},
+      {"add", [](const Operand& a, const Operand& b, Where) { return a + b; }},
+      {"multiply", [](const Operand& a, const Operand& b, Where) { return a * b; }},
+      {"divide", [](const Operand& a, const Operand& b, Where) { return a / b; }},
+      {"less", [](const Operand& a, const Operand& b, Where) { return a < b; }},
+      {"greater", [](const Operand& a, const Operand& b, Where) { return a > b; }}};
   for (const auto& [name, f] : binary) {
-    calls.emplace_back(name, [f = f] { f(kNone, some()); });
-    calls.emplace_back(name, [f = f] { f(some(), kNone); });
-    calls.emplace_back(name, [f = f] { f(kNone, kNone); });
-    calls.emplace_back(name, [f = f] { f(kNone, 2); });
-    calls.emplace_back(name, [f = f] { f(2.5, kNone); });
+    calls.emplace_back(name, [f = f] { f(kNone, some(), Where::current()); });
+    calls.emplace_back(name, [f = f] { f(some(), kNone, Where::current()); });
+    calls.emplace_back(name, [f = f] { f(kNone, kNone, Where::current()); });
+    calls.emplace_back(name, [f = f] { f(kNone, 2, Where::current()); });
+    calls.emplace_back(name, [f = f] { f(2.5, kNone, Where::current()); });
   }
   check_refused(calls);
 }

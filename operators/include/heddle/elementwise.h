@@ -34,7 +34,7 @@ class Scalar {
   template <class T> T as() const {
     if (is_integral()) return static_cast<T>(integer_);
     if constexpr (std::is_integral_v<T>) {
-      return operators_detail::saturate<T>(real_);
+      return ndarray_detail::saturate<T>(real_);
     } else {
       return static_cast<T>(real_);
     }

@@ -135,7 +135,7 @@ bool on_tape(const NDArray& array) {
 }
 
 void check_defined(const char* name, const NDArray& array) {
-  if (!array.defined()) operators_detail::refuse_undefined(name);
+  if (!array.defined()) ndarray_detail::refuse_undefined(name);
 }
 
 thread_local const Node* stepping_back = nullptr;  // its Backward runs

@@ -26,7 +26,7 @@ void check_positive(const char* layer, const char* what, std::int64_t value) {
 }
 
 void check_defined(const Layer& layer, const NDArray& x) {
-  if (!x.defined()) operators_detail::refuse_undefined(layer.to_string().c_str());
+  if (!x.defined()) ndarray_detail::refuse_undefined(layer.to_string().c_str());
 }
 
 NDArray zero_bias(std::int64_t size, Device device) {

@@ -172,7 +172,7 @@ void Optimizer::check_options(const UpdateOptions& options) const {
 
 void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const {
   std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
-  if (!weight.defined() || !grad.defined()) operators_detail::refuse_undefined(who.c_str());
+  if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(who.c_str());
   if (is_half(weight.dtype())) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
                           ", which steps are too small for; keep it in f32, and cast it where it is used");
@@ -222,7 +222,7 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
     const std::size_t dot = entry.find('.');
     const std::int64_t key = key_of(entry, dot);
     const std::string name = entry.substr(dot + 1);
-    if (!value.defined()) operators_detail::refuse_undefined((who + "'" + entry + "'").c_str());
+    if (!value.defined()) ndarray_detail::refuse_undefined((who + "'" + entry + "'").c_str());
     if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
     Slot& slot = slots[key];
     slot.arrays.resize(names.size());

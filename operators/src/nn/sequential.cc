@@ -8,7 +8,7 @@ void Sequential::add(std::shared_ptr<Layer> layer) {
 }
 
 NDArray Sequential::forward(const NDArray& x) {
-  if (!x.defined() && layers_.empty()) operators_detail::refuse_undefined("Sequential");
+  if (!x.defined() && layers_.empty()) ndarray_detail::refuse_undefined("Sequential");
   NDArray y = x;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     try {

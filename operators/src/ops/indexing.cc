@@ -50,7 +50,7 @@ NDArray take(const NDArray& x, const NDArray& indices, int given, Where where) {
   const CallSite site(where);
   check_arrays("take", {&x, &indices});
   check_indices("take", "indices", indices);
-  const int axis = operators_detail::axis_of("take", given, x.shape());
+  const int axis = ndarray_detail::axis_of("take", given, x.shape());
   const NDArray source = x.detach().contiguous(), at = indices.detach();
   NDArray y = make_result(x, taken_shape(x.shape(), indices.shape(), axis), x.dtype());
   auto* kernel = kernel_for<TakeKernel>("take", x);

@@ -19,7 +19,7 @@ namespace {
 Dims checked_axes(const char* op, const NDArray& x, const Dims& axes) {
   std::array<bool, kMaxDims> reduced{};
   for (std::int64_t given : axes) {
-    const int axis = operators_detail::axis_of(op, given, x.shape());
+    const int axis = ndarray_detail::axis_of(op, given, x.shape());
     if (reduced[axis]) {
       throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " is given twice in " +
                             axes.to_string());
@@ -91,7 +91,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
 NDArray arg_extreme(const char* op, const NDArray& x, int given) {
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
-  const int axis = operators_detail::axis_of(op, given, x.shape());
+  const int axis = ndarray_detail::axis_of(op, given, x.shape());
   if (x.shape()[axis] == 0) {
     throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " of shape " +
                           x.shape().to_string() + " is empty");

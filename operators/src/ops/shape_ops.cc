@@ -15,7 +15,7 @@ using namespace operators_detail;
 namespace {
 
 NDArray in_shape(const char* op, const NDArray& x, const Shape& shape) {
-  return in_name_of(op, [&] { return x.contiguous().view_as(shape); });
+  return ndarray_detail::in_name_of(op, [&] { return x.contiguous().view_as(shape); });
 }
 
 // y, made from x, with x's elements in their order.
@@ -135,7 +135,7 @@ NDArray transpose(const NDArray& x, Where where) {
 NDArray transpose(const NDArray& x, Dims axes, Where where) {
   const CallSite site(where);
   check_arrays("transpose", {&x});
-  NDArray y = in_name_of("transpose", [&] { return x.detach().permuted(axes); });
+  NDArray y = ndarray_detail::in_name_of("transpose", [&] { return x.detach().permuted(axes); });
   record_permuted("transpose", y, x, axes);
   return y;
 }
@@ -143,7 +143,7 @@ NDArray transpose(const NDArray& x, Dims axes, Where where) {
 NDArray broadcast_to(const NDArray& x, Shape shape, Where where) {
   const CallSite site(where);
   check_arrays("broadcast_to", {&x});
-  NDArray y = in_name_of("broadcast_to", [&] { return x.detach().broadcast_view(shape); });
+  NDArray y = ndarray_detail::in_name_of("broadcast_to", [&] { return x.detach().broadcast_view(shape); });
   record_broadcast("broadcast_to", y, x);
   return y;
 }
@@ -166,7 +166,7 @@ NDArray squeeze(const NDArray& x, Dims axes, Where where) {
   check_arrays("squeeze", {&x});
   std::array<bool, kMaxDims> dropped{};
   for (std::int64_t given : axes) {
-    const int axis = operators_detail::axis_of("squeeze", given, x.shape());
+    const int axis = ndarray_detail::axis_of("squeeze", given, x.shape());
     if (x.shape()[axis] != 1) {
       throw InvalidArgument("squeeze: axis " + std::to_string(given) + " of shape " + x.shape().to_string() +
                             " has not size 1");
@@ -180,7 +180,7 @@ NDArray squeeze(const NDArray& x, Dims axes, Where where) {
 NDArray slice(const NDArray& x, int given, Slice range, Where where) {
   const CallSite site(where);
   check_arrays("slice", {&x});
-  const int axis = operators_detail::axis_of("slice", given, x.shape());
+  const int axis = ndarray_detail::axis_of("slice", given, x.shape());
   NDArray y = x.detach().slice(axis, range);
   record_slice("slice", y, x, axis, range);
   return y;
@@ -189,7 +189,7 @@ NDArray slice(const NDArray& x, int given, Slice range, Where where) {
 NDArray concat(const std::vector<NDArray>& arrays, int given, Where where) {
   const CallSite site(where);
   check_list("concat", arrays);
-  const int axis = operators_detail::axis_of("concat", given, arrays.front().shape());
+  const int axis = ndarray_detail::axis_of("concat", given, arrays.front().shape());
   const Shape shape = joined_shape(arrays, axis);
   DType dtype = arrays.front().dtype();
   for (const NDArray& array : arrays) dtype = promote(dtype, array.dtype());

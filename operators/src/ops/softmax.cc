@@ -17,7 +17,7 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   operators_detail::check_arrays(name, {&x});
   operators_detail::check_floating(name, x);
   if (is_half(x.dtype())) return cast(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
-  const int along = operators_detail::axis_of(name, axis, x.shape());
+  const int along = ndarray_detail::axis_of(name, axis, x.shape());
   SoftmaxProblem problem{1, x.shape()[along], 1, log};
   for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
   for (int i = along + 1; i < x.ndim(); ++i) problem.inner *= x.shape()[i];
