@@ -267,5 +267,6 @@ TEST_CASE("an abort has the same words on all back ends") {
       texts.insert(text_of(outcome));
     }
   }
-  CHECK(texts == std::set<std::string>{"rank 1 gave up: enough"});
+  REQUIRE(texts.size() == 1);
+  CHECK(texts.begin()->starts_with("rank 1 gave up: enough (abort at tests/comm/back_ends_alike_test.cc:"));
 }
