@@ -5,7 +5,7 @@
     tools/check_call_sites.py --self-test  breaks each rule in a tree of its own and looks whether it is found
 
 A function is told its place by a parameter of the type Where, or by what an argument is converted to: Operand, Index or
-ArrayArgument. The test is a check_site("NAME", ...) in tests/ROOM/call_site_test.cc; a member is called CLASS::NAME there.
+ArrayArgument. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called CLASS::NAME there.
 """
 
 import re
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOMS = ["ndarray", "operators", "comm", "kvstore"]
+MODULES = ["ndarray", "operators", "comm", "kvstore"]
 # Functions that name no array in their parameters and result, but push ops or record calls: every method of these classes
 # that is not const is meant.
 CLASSES = {"Communicator", "CompressedReduce", "KVStore", "Trainer", "Optimizer"}
@@ -122,10 +122,10 @@ def named(scopes, words):
 
 def check(root):
     problems, seen = [], set()
-    for room in ROOMS:
-        test = root / "tests" / room / "call_site_test.cc"
+    for module in MODULES:
+        test = root / "tests" / module / "call_site_test.cc"
         checked = set(re.findall(r'check_site\(\s*"([^"]+)"', test.read_text())) if test.exists() else set()
-        for header in sorted((root / room / "include").rglob("*.h")):
+        for header in sorted((root / module / "include").rglob("*.h")):
             for owner, name, words in declarations(header.read_text(encoding="utf-8")):
                 full = f"{owner}::{name}" if owner else name
                 seen.add(full)

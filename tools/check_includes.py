@@ -194,15 +194,15 @@ class Tree:
 
 
 GOOD = {
-    "engine/CMakeLists.txt": "heddle_room(engine SOURCES src/api/engine.cc HEADERS include/heddle/engine.h)\n",
+    "engine/CMakeLists.txt": "heddle_module(engine SOURCES src/api/engine.cc HEADERS include/heddle/engine.h)\n",
     "engine/include/heddle/engine.h": "#pragma once\n#include <vector>\n",
     "engine/src/api/engine.cc": '#include <heddle/engine.h>\n#include <tbb/task_arena.h>\n#include "base/queue.h"\n',
     "engine/src/base/queue.h": "#pragma once\n#if defined(__AVX2__)\n#endif\n",
-    "ndarray/CMakeLists.txt": "heddle_room(ndarray SOURCES src/arrays/view.cc HEADERS include/heddle/ndarray.h)\n",
+    "ndarray/CMakeLists.txt": "heddle_module(ndarray SOURCES src/arrays/view.cc HEADERS include/heddle/ndarray.h)\n",
     "ndarray/include/heddle/ndarray.h": "#pragma once\n#include <heddle/engine.h>\n",
     "ndarray/src/arrays/view.cc": "#include <heddle/ndarray.h>\n",
     "ndarray/src/arrays/cuda/pool.h": "#pragma once\n#ifdef HEDDLE_POOL\n#endif\n",
-    "comm/CMakeLists.txt": "heddle_room(comm SOURCES src/tcp/mesh.cc)\n",
+    "comm/CMakeLists.txt": "heddle_module(comm SOURCES src/tcp/mesh.cc)\n",
     "comm/src/core/backend.h": "#pragma once\n",
     "comm/src/tcp/mesh.cc": '#include "core/backend.h"\n#include "tcp/mesh.h"\n#include "net/socket.h"\n',
     "comm/src/tcp/mesh.h": "#pragma once\n",

@@ -18,6 +18,13 @@ using namespace heddle::test;
 
 namespace {
 
+// ThreadSanitizer loses track of threads that the child of a process with several threads starts.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadsInChild = false;
+#else
+constexpr bool kThreadsInChild = true;
+#endif
+
 constexpr unsigned kMostSeconds = 60;  // then a child that hangs is ended
 
 using Call = std::function<void(Communicator&)>;
@@ -66,6 +73,7 @@ int call_all(std::shared_ptr<Communicator>& comm) {
     }
   }
   comm.reset();
+  if (!kThreadsInChild) return 0;
   const auto own = Communicator::create_local(1)[0];  // of its own it may have what it wants
   const NDArray data = ones({4});
   own->all_reduce(data);

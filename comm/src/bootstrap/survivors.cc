@@ -74,7 +74,10 @@ bool decode(const std::string& bytes, int ranks, SurvivorWord& word) {
 }
 
 Survivors::Survivors(ControlChannel& line, std::chrono::milliseconds timeout, std::uint32_t epoch)
-    : line_(line), timeout_(timeout), epoch_(epoch), words_(static_cast<std::size_t>(line.size())) {
+    : control_channel_(line),
+      timeout_(timeout),
+      epoch_(epoch),
+      words_(static_cast<std::size_t>(line.size())) {
   mine_.set.assign(words_.size(), true);
 }
 
@@ -82,18 +85,18 @@ Survivors::Survivors(ControlChannel& line, std::chrono::milliseconds timeout, st
 // for others may have heard that, and did the same.
 Survivors::News Survivors::look_at(int rank) {
   SurvivorWord& word = words_[static_cast<std::size_t>(rank)];
-  const bool lives = line_.lives(rank);
-  const std::string heard = line_.hear(rank);
-  const bool sense = heard.empty() || decode(heard, line_.size(), word);
+  const bool lives = control_channel_.lives(rank);
+  const std::string heard = control_channel_.hear(rank);
+  const bool sense = heard.empty() || decode(heard, control_channel_.size(), word);
   const bool settled = sense && word.phase == Phase::settled;
   if (settled && word.set == candidate_) return News::settled;
   if (!sense || (!lives && !settled)) return drop(rank), News::smaller;
   if (heard.empty()) return News::none;
-  if (!word.set[static_cast<std::size_t>(line_.rank())]) be_left_out();
+  if (!word.set[static_cast<std::size_t>(control_channel_.rank())]) be_left_out();
   if (!lives) return drop(rank), News::smaller;
   if (word.phase == Phase::given_up) give_up(word.text);
   News news = News::none;
-  for (int other = 0; other < line_.size(); ++other) {
+  for (int other = 0; other < control_channel_.size(); ++other) {
     const auto at = static_cast<std::size_t>(other);
     if (!mine_.set[at] || word.set[at]) continue;
     drop(other);
@@ -104,15 +107,15 @@ Survivors::News Survivors::look_at(int rank) {
 
 void Survivors::be_left_out() {
   over_ = "the other ranks took this one for dead, and went on without it";
-  mine_.set[static_cast<std::size_t>(line_.rank())] = false;  // for those who do not know that yet
+  mine_.set[static_cast<std::size_t>(control_channel_.rank())] = false;  // for those who do not know that yet
   say();
-  throw PeerLost("shrink: " + over_, line_.rank());
+  throw PeerLost("shrink: " + over_, control_channel_.rank());
 }
 
 Survivors::News Survivors::look() {
   News news = News::none;
-  for (int rank = 0; rank < line_.size(); ++rank) {
-    if (rank == line_.rank() || !mine_.set[static_cast<std::size_t>(rank)]) continue;
+  for (int rank = 0; rank < control_channel_.size(); ++rank) {
+    if (rank == control_channel_.rank() || !mine_.set[static_cast<std::size_t>(rank)]) continue;
     const News one = look_at(rank);
     if (one == News::settled) return one;
     if (one == News::smaller) news = one;
@@ -130,19 +133,19 @@ void Survivors::drop(int rank) {
 
 bool Survivors::all_at(std::uint64_t round) const {
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
-    if (static_cast<int>(rank) == line_.rank() || !mine_.set[rank]) continue;
+    if (static_cast<int>(rank) == control_channel_.rank() || !mine_.set[rank]) continue;
     if (!with_me(words_[rank]) || words_[rank].round < round) return false;
   }
   return true;
 }
 
 void Survivors::wait(Clock::time_point deadline, const char* what) {
-  if (line_.now() <= deadline) return line_.wait();
+  if (control_channel_.now() <= deadline) return control_channel_.wait();
   std::string missing;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
     const bool undecided = mine_.phase != Phase::joining && words_[rank].phase == Phase::joining;
     const bool behind = !with_me(words_[rank]) || words_[rank].round < mine_.round || undecided;
-    if (static_cast<int>(rank) == line_.rank() || !mine_.set[rank] || !behind) continue;
+    if (static_cast<int>(rank) == control_channel_.rank() || !mine_.set[rank] || !behind) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
   }
   throw CommError("these ranks live, but have not " + std::string(what) + ": " + missing);
@@ -150,23 +153,23 @@ void Survivors::wait(Clock::time_point deadline, const char* what) {
 
 bool Survivors::agree() {
   // Heard while the attempt before was made, where it was only one more reason to give that up.
-  if (!mine_.set[static_cast<std::size_t>(line_.rank())]) be_left_out();
+  if (!mine_.set[static_cast<std::size_t>(control_channel_.rank())]) be_left_out();
   if (!over_.empty()) throw CommError("shrink: " + over_);
   say();
-  auto deadline = line_.now() + 2 * timeout_;
+  auto deadline = control_channel_.now() + 2 * timeout_;
   for (;;) {
     const News news = look();
     if (news == News::settled) return finish(), false;
-    if (news == News::smaller) deadline = line_.now() + 2 * timeout_;
+    if (news == News::smaller) deadline = control_channel_.now() + 2 * timeout_;
     if (news == News::none && all_at(0)) break;
     wait(deadline, "called shrink");
   }
   // From here on nobody can settle on an attempt before this one: all have said that they have left it.
   candidate_.clear();
   members_.clear();
-  for (int rank = 0; rank < line_.size(); ++rank) {
+  for (int rank = 0; rank < control_channel_.size(); ++rank) {
     if (!mine_.set[static_cast<std::size_t>(rank)]) continue;
-    if (rank == line_.rank()) rank_ = size();
+    if (rank == control_channel_.rank()) rank_ = size();
     members_.push_back(rank);
   }
   return current_ = true;
@@ -180,7 +183,7 @@ void Survivors::make(const std::function<void()>& something) {
 void Survivors::check() {
   if (!current_ || look() != News::none) throw PeerLost("shrink: another rank has died meanwhile", -1);
   for (const int rank : members_) {
-    if (rank == line_.rank()) continue;
+    if (rank == control_channel_.rank()) continue;
     const SurvivorWord& word = words_[static_cast<std::size_t>(rank)];
     if (word.phase == Phase::failed && with_me(word)) throw CommError(name(rank) + ": " + word.text);
   }
@@ -189,7 +192,7 @@ void Survivors::check() {
 std::vector<std::string> Survivors::all_gather(const std::string& mine) {
   check();
   next_round(mine);
-  const auto deadline = line_.now() + 2 * timeout_;
+  const auto deadline = control_channel_.now() + 2 * timeout_;
   while (!all_at(mine_.round)) {
     wait(deadline, "answered in shrink");
     check();
@@ -197,8 +200,8 @@ std::vector<std::string> Survivors::all_gather(const std::string& mine) {
   std::vector<std::string> all;
   for (const int rank : members_) {
     const SurvivorWord& word = words_[static_cast<std::size_t>(rank)];
-    const bool ahead = rank != line_.rank() && word.round > mine_.round;
-    all.push_back(rank == line_.rank() ? mine : ahead ? word.before : word.text);
+    const bool ahead = rank != control_channel_.rank() && word.round > mine_.round;
+    all.push_back(rank == control_channel_.rank() ? mine : ahead ? word.before : word.text);
   }
   return all;
 }
@@ -217,7 +220,7 @@ bool Survivors::settle(const std::string& problem) {
   mine_.phase = problem.empty() ? Phase::ready : Phase::failed;
   if (problem.empty()) candidate_ = mine_.set;
   next_round(problem.substr(0, kLongestText));
-  const auto begin = line_.now();
+  const auto begin = control_channel_.now();
   for (;;) {
     const News news = look();
     if (news == News::smaller) return false;
@@ -225,7 +228,7 @@ bool Survivors::settle(const std::string& problem) {
     std::string why;
     const bool all = verdict(why);
     if (all && why.empty()) return finish(), true;
-    if (all && line_.now() > begin + std::min(timeout_, kForTheDead)) give_up(why);
+    if (all && control_channel_.now() > begin + std::min(timeout_, kForTheDead)) give_up(why);
     try {
       wait(begin + 2 * timeout_, "come to an end with shrink");
     } catch (const CommError& error) {
@@ -239,9 +242,9 @@ bool Survivors::verdict(std::string& problem) const {
   const auto add = [&problem](int rank, const SurvivorWord& word) {
     if (word.phase == Phase::failed && problem.empty()) problem = name(rank) + ": " + word.text;
   };
-  add(line_.rank(), mine_);
+  add(control_channel_.rank(), mine_);
   for (const int rank : members_) {
-    if (rank == line_.rank()) continue;
+    if (rank == control_channel_.rank()) continue;
     const SurvivorWord& word = words_[static_cast<std::size_t>(rank)];
     if (!with_me(word) || word.phase == Phase::joining) return false;
     add(rank, word);

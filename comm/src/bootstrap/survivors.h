@@ -74,7 +74,7 @@ class Survivors final : public Rendezvous {
   News look_at(int rank);
   void drop(int rank);
   void next_round(const std::string& text);
-  void say() { line_.say(encode(mine_)); }
+  void say() { control_channel_.say(encode(mine_)); }
   bool with_me(const SurvivorWord& word) const { return word.set == mine_.set; }
   bool all_at(std::uint64_t round) const;
   void wait(Clock::time_point deadline, const char* what);
@@ -83,7 +83,7 @@ class Survivors final : public Rendezvous {
   [[noreturn]] void be_left_out();
   [[noreturn]] void give_up(const std::string& why);
 
-  ControlChannel& line_;
+  ControlChannel& control_channel_;
   const std::chrono::milliseconds timeout_;
   const std::uint32_t epoch_;
   SurvivorWord mine_;

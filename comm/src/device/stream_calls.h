@@ -66,7 +66,7 @@ class StreamCalls {
   const int index_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t history_ = 0;  // of the issuing thread
-  std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what fault state() has
+  std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what FaultState locks
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;
   // Of the watching thread: since when it knows that a partner has left, what it has told of and when.

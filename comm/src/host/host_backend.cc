@@ -15,8 +15,8 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       pipes_(group_),
       messages_(pipes_, options.reproducible, false),
       numbers_(size, epoch, options.algorithm),
-      line_(group_, options.timeout),
-      survivors_(line_, options.timeout, epoch + 1),
+      control_channel_(group_, options.timeout),
+      survivors_(control_channel_, options.timeout, epoch + 1),
       control_thread_([this] { keep_beating(); }) {}
 
 HostBackend::~HostBackend() {

@@ -49,7 +49,7 @@ class HostBackend final : public Backend {
   PipeTransport pipes_;
   MessageCollectives messages_;
   CallNumbers numbers_;
-  HostControlChannel line_;
+  HostControlChannel control_channel_;
   Survivors survivors_;
   std::mutex mutex_;  // guards closing_
   std::condition_variable closes_;

@@ -263,32 +263,32 @@ std::string HostGroup::flight_recorder() const {
 }
 
 void HostGroup::give_up(Fault fault, int rank, std::string_view why) noexcept {
-  FaultBlock& rank_block = segment_.fault();
+  FaultBlock& fault_block = segment_.fault();
   Taken nobody = Taken::no;
-  if (rank_block.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
+  if (fault_block.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
 }
 
 void HostGroup::declare(Fault fault, int rank, std::string_view why) noexcept {
-  FaultBlock& rank_block = segment_.fault();
-  rank_block.rank = rank;
+  FaultBlock& fault_block = segment_.fault();
+  fault_block.rank = rank;
   const std::size_t length = std::min(why.size(), kText - 1);
-  std::memcpy(rank_block.text, why.data(), length);
-  rank_block.text[length] = '\0';
-  rank_block.fault.store(fault, std::memory_order_seq_cst);
+  std::memcpy(fault_block.text, why.data(), length);
+  fault_block.text[length] = '\0';
+  fault_block.fault.store(fault, std::memory_order_seq_cst);
   for (int other = 0; other < size(); ++other) ring_bell(other);
 }
 
 void HostGroup::throw_fault() const {
-  const FaultBlock& rank_block = segment_.fault();
-  switch (rank_block.fault.load(std::memory_order_acquire)) {
+  const FaultBlock& fault_block = segment_.fault();
+  switch (fault_block.fault.load(std::memory_order_acquire)) {
     case Fault::mismatch:
-      throw CommMismatch(rank_block.text);
+      throw CommMismatch(fault_block.text);
     case Fault::lost:
-      throw PeerLost(rank_block.text, rank_block.rank);
+      throw PeerLost(fault_block.text, fault_block.rank);
     case Fault::silent:
-      throw PeerSilent(rank_block.text, rank_block.rank);
+      throw PeerSilent(fault_block.text, fault_block.rank);
     default:
-      throw CommAborted(rank_block.text);
+      throw CommAborted(fault_block.text);
   }
 }
 
@@ -299,10 +299,10 @@ void HostGroup::fail(Fault fault, int rank, std::string_view why) {
     for (const auto end = Clock::now() + kLastWords; !given_up() && Clock::now() < end;) sched_yield();
     return given_up();
   };
-  FaultBlock& rank_block = segment_.fault();
+  FaultBlock& fault_block = segment_.fault();
   Taken once = Taken::yes;
-  if (!listen() && rank_block.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
-  if (!listen()) rank_block.fault.store(fault, std::memory_order_seq_cst);
+  if (!listen() && fault_block.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
+  if (!listen()) fault_block.fault.store(fault, std::memory_order_seq_cst);
   throw_fault();
 }
 

@@ -37,7 +37,7 @@ class ControlThread final : public ControlChannel {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
   };
-  // By rank; null where there is no connection. `fault state` and `waits` outlive the control thread.
+  // By rank; null where there is no connection. `fault_state` and `waits` outlive the control thread.
   ControlThread(const Self& self, std::vector<std::unique_ptr<Connection>> connections,
                 FaultState& fault_state, Waits waits);
   // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.

@@ -57,7 +57,7 @@ struct ControlFrame {
   Failure failure{};   // of an abort
   std::string word{};  // of a survivor: survivors.h
   CallRecord call{};   // that a rank waits in: call_watch.h
-  Probe probe{};       // along a wait: circle_search.h
+  Probe probe{};       // along a wait: deadlock_search.h
 };
 constexpr std::size_t kFrameHeader = 40;
 constexpr std::size_t kMaxFrame = kFrameHeader + 8192;

@@ -43,7 +43,7 @@ class TcpTransport final : public MeshTransport {
         fault_state_(static_cast<int>(mesh.links.size())),
         watch_(mesh.rank, static_cast<int>(mesh.links.size())),
         counts_(mesh.links.size()),
-        circles_(mesh.rank, counts_),
+        deadlock_search_(mesh.rank, counts_),
         pieces_(IncomingMessage::kPieces) {
     std::vector<std::unique_ptr<Connection>> control;
     for (Link& link : mesh.links) {
@@ -52,7 +52,7 @@ class TcpTransport final : public MeshTransport {
     }
     const ControlThread::Self self{rank_, mesh.epoch, key_, options.timeout};
     control_thread_ = std::make_unique<ControlThread>(self, std::move(control), fault_state_,
-                                                      ControlThread::Waits{watch_, circles_});
+                                                      ControlThread::Waits{watch_, deadlock_search_});
   }
 
   ~TcpTransport() override {
@@ -256,18 +256,18 @@ class TcpTransport final : public MeshTransport {
     }
     if (!nap.tell) {
       nap.tell = Clock::now() + nap.patience;
-      circles_.moves();
+      deadlock_search_.moves();
     }
     // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
     const bool bounded = from >= 0 && fault_state_.left(from);
-    circles_.sleeps(call_, comes ? -1 : from, to);
+    deadlock_search_.sleeps(call_, comes ? -1 : from, to);
     int ready = 0;
     for (;;) {
       ready = poll(polled.data(), polled.size(), patience(bounded, nap));
       if (ready != 0 || bounded) break;
       tell(nap);
     }
-    circles_.wakes();
+    deadlock_search_.wakes();
     if (ready == 0 && bounded) give_up(left(from));
     if (polled[0].revents) fault_state_.caller_alarm().quiet();
   }
@@ -319,7 +319,7 @@ class TcpTransport final : public MeshTransport {
   FaultState fault_state_;
   CallWatch watch_;
   std::vector<MessageCounts> counts_;  // by rank; written by the caller alone, while it does not sleep
-  DeadlockSearch circles_;
+  DeadlockSearch deadlock_search_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
   std::deque<ToOneself> to_oneself_;

@@ -131,19 +131,19 @@ std::uint32_t fill_accesses(AccessNode* nodes, const Access& access, OpNode* op)
   return static_cast<std::uint32_t>(end - nodes);
 }
 
-bool has_wishes(const Access& access) {
+bool has_push_options(const Access& access) {
   return access.group.state || access.priority != 0 || access.bytes != 0;
 }
 
 // Out of line, here and below: most ops have none.
-[[gnu::noinline]] void check_wishes(const Access& access) {
+[[gnu::noinline]] void check_push_options(const Access& access) {
   if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
   throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
                         std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
                         " to " + std::to_string(kMostPriority));
 }
 
-[[gnu::noinline]] void set_wishes(PushOptions& push_options, const Access& access) {
+[[gnu::noinline]] void set_push_options(PushOptions& push_options, const Access& access) {
   push_options = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
 }
 
@@ -235,11 +235,11 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_capture(core_);
   check_access(access, core_);
-  const bool has_push_options = has_wishes(access);
-  if (has_push_options) check_wishes(access);
+  const bool has_push_options = has_push_options(access);
+  if (has_push_options) check_push_options(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
                                   table->extra || has_push_options, access.bytes);
-  if (has_push_options) set_wishes(op->extra->push_options, access);
+  if (has_push_options) set_push_options(op->extra->push_options, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;
@@ -260,9 +260,9 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   try {
     state = std::make_unique<PreparedState>();
     check_access(access, core_);
-    state->has_push_options = has_wishes(access);
-    check_wishes(access);
-    set_wishes(state->push_options, access);
+    state->has_push_options = has_push_options(access);
+    check_push_options(access);
+    set_push_options(state->push_options, access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
     table->destroy_heap(closure);

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <optional>
+#include <unistd.h>
 
 #include <tbb/task_arena.h>
 
@@ -11,6 +12,11 @@ namespace heddle::detail {
 struct Arena::Impl {
   std::optional<tbb::task_arena> arena;
   std::atomic<int> places{0};
+  std::atomic<bool> abandoned{false};
+  // The thread that ends the process is inside an op, and does not come here.
+  void stop_if_abandoned() const {
+    while (abandoned.load(std::memory_order_acquire)) pause();
+  }
 };
 
 // All slots are reserved for our threads, and no more of them are let in than there are. Were TBB's own threads let in, a
@@ -26,16 +32,25 @@ Arena::Arena(int cores) : impl_(new Impl) {
 }
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
+  impl_->stop_if_abandoned();
   // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
   if (impl_->places.fetch_sub(1) > 0) {
-    impl_->arena->execute([=] { fn(argument); });
+    impl_->arena->execute([=, this] {
+      fn(argument);
+      impl_->stop_if_abandoned();
+    });
   } else if (impl_->arena) {
-    tbb::task_arena(1, 1).execute(
-        [=] { fn(argument); });  // in TBB's default arena its own threads would join in
+    // In TBB's default arena its own threads would join in.
+    tbb::task_arena(1, 1).execute([=, this] {
+      fn(argument);
+      impl_->stop_if_abandoned();
+    });
   } else {
     fn(argument);
   }
   impl_->places.fetch_add(1);
 }
+
+void Arena::abandon() noexcept { impl_->abandoned.store(true, std::memory_order_release); }
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// A thread's place to sleep, see parking.h.
+// What a thread that is parked waits on, see idle_workers.h.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// The progress_sources of an engine, see progress_source.h.
+// The progress sources of an engine, see progress_source.h.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class ProgressSources {
     any_.store(true, std::memory_order_release);
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Without the mutex: a progress_source may take long. Holds no other one meanwhile: what it waits for may be that one's end.
+  // Without the mutex: a progress source may take long. Holds no other one meanwhile: what it waits for may be that one's end.
   void progress_until(VarState& state, const std::atomic<std::uint32_t>& over) {
     detail::retain(&state);
     const Var var = Var::adopt(&state);

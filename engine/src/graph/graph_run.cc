@@ -126,10 +126,10 @@ void end_launch(GraphRun& run) noexcept {
   report(run.op, nullptr);
 }
 
-void submit_ticket(GraphRun& run, std::uint32_t from) noexcept;
+void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept;
 
 // One after the other, from op i.
-void run_alone(GraphRun& run, std::uint32_t i, int worker) noexcept {
+void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphState& graph = *run.graph;
   const std::uint32_t end = graph.size();
   const GraphOp* const ops = graph.ops.data();
@@ -138,7 +138,7 @@ void run_alone(GraphRun& run, std::uint32_t i, int worker) noexcept {
     if (i + 8 < end) __builtin_prefetch(ops[i + 8].closure);
     run_op(run, i++, worker);
     if (this_thread_blocked != blocked) [[unlikely]] {
-      if (i < end) return submit_ticket(run, i);
+      if (i < end) return submit_helper_task(run, i);
     }
   }
   end_launch(run);
@@ -159,7 +159,7 @@ void run_in_order(GraphRun& run) noexcept {
 }
 
 // Under the lock. One more thread could be of use.
-bool wants_ticket(GraphRun& run) {
+bool needs_helper(GraphRun& run) {
   if (run.graph->ready.empty() || run.active + run.coming >= run.most) return false;
   ++run.coming;
   return true;
@@ -184,9 +184,9 @@ void give_up(GraphRun& run, std::uint32_t next) noexcept {
   std::unique_lock guard(run.lock);
   --run.active;
   if (next != kNone) run.graph->ready.push_back(next);
-  if (!wants_ticket(run)) return;
+  if (!needs_helper(run)) return;
   guard.unlock();
-  submit_ticket(run, kNone);
+  submit_helper_task(run, kNone);
 }
 
 // Op i is done. Returns an op that this made ready, with `keep_one`; all others go to the list.
@@ -205,9 +205,9 @@ std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexce
     if (!guard.owns_lock()) guard.lock();
     graph.ready.push_back(next);
   }
-  if (!guard.owns_lock() || !wants_ticket(run)) return kept;
+  if (!guard.owns_lock() || !needs_helper(run)) return kept;
   guard.unlock();
-  submit_ticket(run, kNone);
+  submit_helper_task(run, kNone);
   return kept;
 }
 
@@ -231,7 +231,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
   return done;
 }
 
-void run_shared(GraphRun& run, int worker) noexcept {
+void run_parallel(GraphRun& run, int worker) noexcept {
   const double began = graph_clock();
   const std::uint32_t done = run_ready(run, worker);
   if (done == 0) return;  // others may have ended it
@@ -252,23 +252,23 @@ struct HelperTask {
       --run.coming;
       if (!run.open || run.graph->ready.empty()) return;
       ++run.active;
-      const bool more = run.graph->ready.size() > 1 && wants_ticket(run);
+      const bool more = run.graph->ready.size() > 1 && needs_helper(run);
       guard.unlock();
-      if (more) submit_ticket(run, kNone);
+      if (more) submit_helper_task(run, kNone);
     }
     // What the ops push and wait for counts as the launch's doing.
     const InsideOp inside(run.core, run.op, context.worker);
     if (task.from == kNone) {
-      run_shared(run, context.worker);
+      run_parallel(run, context.worker);
     } else {
-      run_alone(run, task.from, context.worker);
+      run_serial(run, task.from, context.worker);
     }
   }
   static void destroy(void* self) noexcept { release(static_cast<HelperTask*>(self)->run); }
   static constexpr OpTable table{false, help, destroy, nullptr};
 };
 
-void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
+void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept {
   EngineCore* core = run.core;  // the graph may be gone
   core->expect_help();
   core->take_room_anyway(0);
@@ -280,7 +280,7 @@ void submit_ticket(GraphRun& run, std::uint32_t from) noexcept {
   core->submit(op);
 }
 
-void set_up_shared(GraphRun& run) {
+void set_up_parallel(GraphRun& run) {
   GraphState& graph = *run.graph;
   graph.ready.clear();
   for (std::uint32_t i = graph.size(); i-- > 0;) {
@@ -332,14 +332,14 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   } else {
     run.most = graph.core->workers();
     run.serial = !graph.async && (graph.chain || run.most == 1 || graph.mode_tuner.serial());
-    if (run.serial) return run_alone(run, 0, worker);
+    if (run.serial) return run_serial(run, 0, worker);
   }
-  set_up_shared(run);
-  if (std::unique_lock guard(run.lock); graph.ready.size() > 1 && wants_ticket(run)) {
+  set_up_parallel(run);
+  if (std::unique_lock guard(run.lock); graph.ready.size() > 1 && needs_helper(run)) {
     guard.unlock();
-    submit_ticket(run, kNone);
+    submit_helper_task(run, kNone);
   }
-  run_shared(run, worker);
+  run_parallel(run, worker);
 }
 
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
@@ -371,11 +371,11 @@ bool ModeTuner::serial() {
   if (serial_ == kUnknown) return true;
   if (serial_ < kShortOp) return true;
   if (parallel_ == kUnknown) return false;
-  const bool alone_is_better = serial_ < parallel_;
-  if (++launches_ < until_probe_) return alone_is_better;
+  const bool serial_is_better = serial_ < parallel_;
+  if (++launches_ < until_probe_) return serial_is_better;
   launches_ = 0;
   until_probe_ = std::min(2 * until_probe_, kRarely);
-  return !alone_is_better;
+  return !serial_is_better;
 }
 
 // Whatever else the machine does only makes a launch longer: a better time is believed at once, a worse one slowly.

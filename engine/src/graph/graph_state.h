@@ -1,10 +1,10 @@
 // A captured graph, and one launch of it.
 //
-// A launch is an asynchronous op of the engine. Its ops run in one of two ways. Alone: one thread runs them in push
-// order, which needs no counting at all, and is the fastest for ops too short to be worth a cache line's way to another
-// core. Shared: each op counts those it waits for, and what is ready lies in a list for all who help. Helpers are ops
-// without vars, pushed on the engine like any other ("helper tasks"): idle workers take them, busy ones leave them serial, and a
-// helper task that comes late finds nothing to do. Which way is better is measured, see ModeTuner.
+// A launch is an asynchronous op of the engine. Its ops run in one of two modes. Serial: one thread runs them in push
+// order, which needs no counting, and is the fastest for ops too short to be worth a cache line's way to another
+// core. Parallel: each op counts the ops that it waits for, and ready ops are in a list for all threads that help. A
+// helper task is an op without vars, pushed on the engine: an idle worker runs it, and it runs ops of the launch. One that
+// starts late finds nothing to do. ModeTuner measures which mode is better.
 #pragma once
 
 #include <atomic>

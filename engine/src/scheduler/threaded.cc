@@ -291,7 +291,7 @@ void ThreadedCore::tick(Worker& self) {
   }
 }
 
-// Runners whose ops are short are in each other's way: what one has written, the other has to fetch. If all of them are
+// Workers whose ops are short are in each other's way: what one has written, the other has to fetch. If all of them are
 // fine-grained, this one tries how it does alone.
 void ThreadedCore::consider_exclusive(Worker& self, std::uint32_t each) {
   std::uint32_t workers = 0;

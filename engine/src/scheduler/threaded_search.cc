@@ -65,7 +65,7 @@ OpNode* ThreadedCore::take_from(ReadyQueue& queue, Worker& self) {
   return first;
 }
 
-// SubmissionQueue are entered until some are ready: those that are not, wait for ops that run or are in a queue.
+// Enters submitted ops until some are ready. The others wait for ops that run or are queued.
 OpNode* ThreadedCore::take_entered(Worker& self, bool until_ready) {
   ReadyList ready;
   while (enter_batch(ready) > 0 && ready.empty() && until_ready) {

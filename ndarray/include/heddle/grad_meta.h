@@ -8,7 +8,7 @@ namespace heddle {
 class NDArray;
 struct Slice;
 
-// What autograd keeps of an array that is on a tape. NDArray calls it; operators/src/autograd.cc implements it.
+// What autograd keeps of an array that is on a tape. NDArray calls it; operators/src/autograd implements it.
 struct GradMeta {
   virtual ~GradMeta() = default;
 
@@ -17,14 +17,15 @@ struct GradMeta {
   virtual void check_target(const char* op) const = 0;
   virtual void check_source(const char* op) const = 0;
 
-  // Put `y`, just made from `x` (whose GradMeta this is) by the member `op`, on the tape, unless it is off. y has
-  virtual void record_elements(const char* op, NDArray& y,
-                               const NDArray& x) const = 0;  // x's, in their order
+  // Each puts `y`, just made from `x` (whose GradMeta this is) by the member `op`, on the tape unless recording is off.
+  // y has x's elements, in their order.
+  virtual void record_elements(const char* op, NDArray& y, const NDArray& x) const = 0;
   virtual void record_permuted(const char* op, NDArray& y, const NDArray& x, const Dims& axes) const = 0;
   virtual void record_broadcast(const char* op, NDArray& y, const NDArray& x) const = 0;
-  // those of `range` along `axis`; if that is one, y may lack the axis
+  // y has the elements of `range` along `axis`; if that is one element, y may lack the axis.
   virtual void record_slice(const char* op, NDArray& y, const NDArray& x, int axis, Slice range) const = 0;
-  virtual void record_view(const char* op, NDArray& y, const NDArray& x) const = 0;  // any of x's storage
+  // y has any elements of x's storage.
+  virtual void record_view(const char* op, NDArray& y, const NDArray& x) const = 0;
 };
 
 }  // namespace heddle

@@ -1,0 +1,90 @@
+// instructions_chain .. instructions_dag: instructions of all threads for an op of the engine, as valgrind counts them: they do
+// not depend on what else the machine does. Each count is that of a process of its own; what making the program and the
+// bodies of the ops take is counted without an engine and subtracted, and so is, by two numbers of ops, all that happens once.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "engine/engine_workload.h"
+
+namespace heddle::bench {
+
+namespace {
+
+constexpr std::uint32_t kFewOps = 20'000, kManyOps = 60'000;
+constexpr int kMostRuns = 3;
+
+struct Named {
+  const char* name;
+  Program (*make)(std::uint32_t ops);
+};
+constexpr Named kPrograms[] = {{"chain", chain}, {"independent", independent}, {"fan", fan}, {"dag", dag}};
+
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  if (!pipe) throw std::runtime_error("cannot start a shell");
+  std::string output;
+  for (int byte; (byte = std::fgetc(pipe.get())) != EOF;) output.push_back(static_cast<char>(byte));
+  return output;
+}
+
+double count(const std::string& program, bool engine, std::uint32_t ops, int workers) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string output =
+      output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + self + "' --instructions-of " +
+                (engine ? "" : "no_") + program + " --workers " + std::to_string(workers) + " --ops " +
+                std::to_string(ops) + " 2>&1");
+  const std::string mark = "Collected : ";
+  const std::size_t at = output.find(mark);
+  if (at == std::string::npos) throw std::runtime_error("valgrind said: " + output);
+  return std::strtod(output.c_str() + at + mark.size(), nullptr);
+}
+
+double instructions_an_op(const std::string& program, int workers) {
+  const auto more = [&](bool engine) {
+    return count(program, engine, kManyOps, workers) - count(program, engine, kFewOps, workers);
+  };
+  return (more(true) - more(false)) / (kManyOps - kFewOps);
+}
+
+void run(Setting setting) {
+  if (output_of("valgrind --version 2>/dev/null").empty()) {
+    std::printf("without instructions: valgrind is not installed\n");
+    return;
+  }
+  setting.options.runs = setting.options.quick ? 1 : std::min(setting.options.runs, kMostRuns);
+  for (const Named& program : kPrograms) {
+    const std::string name = program.name;
+    run_case(setting,
+             {"engine", "instructions_" + name, "instr/op", setting.workers, {{"heddle", [&] {
+                                                                                 return instructions_an_op(
+                                                                                     name, setting.workers);
+                                                                               }}}});
+  }
+}
+
+}  // namespace
+
+Workload instructions_workload() { return {"instructions", run}; }
+
+void run_instructions_child(const Setting& setting, const std::string& what) {
+  for (const Named& program : kPrograms) {
+    if (!what.ends_with(program.name)) continue;
+    Stage stage(program.make(setting.ops));
+    if (what.starts_with("no_")) {
+      stage.run_serially();
+    } else {
+      heddle_peer().make(stage.program(), stage.cells(), setting.workers)->session([&](Session& session) {
+        session.push(0, stage.ops());
+        session.wait_all();
+      });
+    }
+    stage.check(what);
+  }
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,69 @@
+#include "train/train_network.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "support/support.h"
+
+namespace heddle::bench {
+
+TrainData::TrainData(std::int64_t count) {
+  Generator random(1);
+  const NDArray patterns = random.normal({10, 1, 28, 28}), classes = random.integers({count}, 0, 10);
+  images = take(patterns, classes) + random.normal({count, 1, 28, 28});
+  labels = where(random.bernoulli({count}, 0.2, DType::boolean), random.integers({count}, 0, 10), classes);
+}
+
+TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store)
+    : engine_({.workers = workers}),
+      scope_(engine_),
+      batch_(batch),
+      data_(32 * batch),
+      net_{Conv2d(1, 32, 3, {.padding = 1, .relu = true}),
+           MaxPool2d(2),
+           Conv2d(32, 64, 3, {.padding = 1, .relu = true}),
+           MaxPool2d(2),
+           Flatten(),
+           Dense(3136, 128, {.relu = true}),
+           Dense(128, 10)},
+      store_(make_store ? make_store() : KVStore::create("local")),
+      trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {}
+
+double TrainNetwork::run(int steps) {
+  engine_.wait_all();
+  const double start = now();
+  NDArray previous;
+  for (int i = 0; i < steps; ++i) {
+    const NDArray loss = train_step();
+    if (previous.defined()) previous.wait();  // at most two steps are in flight
+    previous = loss;
+  }
+  engine_.wait_all();
+  const double seconds = now() - start;
+  const auto last = static_cast<double>(previous.item<float>());
+  if (!std::isfinite(last)) throw std::runtime_error("heddle: the loss is " + std::to_string(last));
+  return static_cast<double>(steps * batch_) / seconds;
+}
+
+NDArray TrainNetwork::train_step() {
+  const std::int64_t first = step_++ % 32 * batch_;
+  const Slice rows{first, first + batch_};
+  const NDArray loss = cross_entropy(net_(data_.images.slice(0, rows)), data_.labels.slice(0, rows));
+  backward(loss);
+  trainer_.step(1.0 / store_->workers());
+  return loss.detach();
+}
+
+std::vector<TorchSetting> torch_settings(int threads) {
+  // without the malloc settings every large tensor is mapped, faulted in and unmapped again
+  const std::vector<std::pair<std::string, std::string>> tuned{
+      {"ATEN_CPU_CAPABILITY", "avx512"},
+      {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+      {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+      {"MALLOC_TOP_PAD_", "268435456"},
+      {"OMP_NUM_THREADS", std::to_string(threads)},
+      {"OPENBLAS_NUM_THREADS", std::to_string(threads)}};
+  return {{"default", {}, {}}, {"tuned", tuned, {}}, {"tuned, channels last", tuned, {"--channels-last"}}};
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,108 @@
+# Flags every target of the project is built with; they never reach a user's own targets.
+add_library(heddle_flags INTERFACE)
+target_compile_features(heddle_flags INTERFACE cxx_std_20)
+target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+# false alarms of GCC 12 on std::string (bug 105651)
+target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# and its other false alarms on strings, which come with precompiled headers alone
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
+endif()
+# std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
+# compiler, and what a compiler cache with a base directory makes of them.
+file(RELATIVE_PATH heddle_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/)
+foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build})
+  target_compile_options(heddle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${prefix}=>)
+endforeach()
+if(HEDDLE_SANITIZE)
+  # frame pointers make the reports readable
+  target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_compile_definitions(heddle_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
+endif()
+
+# Flags of tests and of programs that need no speed: half of their compilation was optimising. They are heddle_flags too.
+add_library(heddle_light_flags INTERFACE)
+target_link_libraries(heddle_light_flags INTERFACE heddle_flags)
+target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-O1>)
+
+# What nearly every file includes, compiled once: parsing it anew costs half a second a file. Files still include what they
+# use: the preset tsan builds without (CMAKE_DISABLE_PRECOMPILE_HEADERS). It builds neither benchmarks nor examples, so that
+# these do not use them.
+set(HEDDLE_STANDARD_HEADERS
+  <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
+  <filesystem> <fstream> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
+  <string> <thread> <unordered_map> <utility> <vector>)
+
+# heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
+# target_precompile_headers(TARGET REUSE_FROM NAME). Both need the same compiler flags, those of the target FLAGS.
+function(heddle_precompiled name flags)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
+  target_link_libraries(${name} PRIVATE ${flags})
+  target_precompile_headers(${name} PRIVATE ${HEDDLE_STANDARD_HEADERS})
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
+heddle_precompiled(heddle_precompiled_module heddle_flags)
+set_target_properties(heddle_precompiled_module PROPERTIES POSITION_INDEPENDENT_CODE ON)
+heddle_precompiled(heddle_precompiled_light heddle_light_flags)
+
+# heddle_light(TARGET): it is compiled with heddle_light_flags and the precompiled headers.
+function(heddle_light target)
+  target_link_libraries(${target} PRIVATE heddle_light_flags)
+  target_precompile_headers(${target} REUSE_FROM heddle_precompiled_light)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
+
+# The CMake package that an imported target comes from: its namespace, where the two are called the same.
+function(heddle_package_of library result)
+  string(REGEX MATCH "^([A-Za-z0-9_]+)::" _ "${library}")
+  set(package "${CMAKE_MATCH_1}")
+  if(package STREQUAL "DNNL")
+    set(package dnnl)
+  elseif(package STREQUAL "CUDA")
+    set(package CUDAToolkit)
+  endif()
+  set(${result} "${package}" PARENT_SCOPE)
+endfunction()
+
+# Remembers what heddleConfig.cmake has to know: the modules, and the modules and packages each one needs.
+function(heddle_remember_module name)
+  set_property(GLOBAL APPEND PROPERTY HEDDLE_MODULES ${name})
+  foreach(library ${ARGN})
+    heddle_package_of("${library}" package)
+    if(package STREQUAL "heddle")
+      string(REPLACE "heddle::" "" used ${library})
+      set_property(GLOBAL APPEND PROPERTY HEDDLE_${name}_MODULES ${used})
+    elseif(package)
+      set_property(GLOBAL APPEND PROPERTY HEDDLE_${name}_PACKAGES ${package})
+    endif()
+  endforeach()
+endfunction()
+
+# heddle_module(NAME SOURCES ... HEADERS ... [USES modules and public libraries] [PRIVATE_USES libraries])
+# One module, one library: heddle_NAME here, heddle::NAME for users. Name libraries by their imported targets
+# (TBB::tbb), so that users of an installed Heddle get the packages that these come from.
+function(heddle_module name)
+  cmake_parse_arguments(MODULE "" "" "SOURCES;HEADERS;USES;PRIVATE_USES" ${ARGN})
+  set(target heddle_${name})
+  add_library(${target} ${MODULE_SOURCES})
+  add_library(heddle::${name} ALIAS ${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${MODULE_HEADERS})
+  target_include_directories(${target} PRIVATE src)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${MODULE_USES} PRIVATE $<BUILD_INTERFACE:heddle_flags> ${MODULE_PRIVATE_USES})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
+                                             VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  target_precompile_headers(${target} REUSE_FROM heddle_precompiled_module)
+  heddle_remember_module(${name} ${MODULE_USES} ${MODULE_PRIVATE_USES})
+  install(TARGETS ${target} EXPORT heddle_${name} FILE_SET HEADERS)
+endfunction()
+
+# heddle_program(NAME SOURCES ... USES ...): an example, a benchmark or a tool.
+function(heddle_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE heddle_flags ${PROGRAM_USES})
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
