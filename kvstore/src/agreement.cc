@@ -115,6 +115,9 @@ void agree(Communicator& ranks, const std::string& call, const std::string& subj
   } catch (const std::exception& error) {
     refusal = std::current_exception();
     text = kRefuses + std::string(error.what());
+  } catch (...) {
+    refusal = std::current_exception();
+    text = std::string(1, kRefuses) + "an exception that is no std::exception";
   }
   text.resize(std::min(text.size(), static_cast<std::size_t>(kTextBytes)));
   const std::vector<std::string> texts = exchange(ranks, call, text);

@@ -14,7 +14,7 @@ struct NoCore final : EngineCore {
   void submit(OpNode*) override {}
   void wait(OpNode*) override {}
   void wait_all() override {}
-  void finish(OpNode*, std::shared_ptr<const Failure>&&) noexcept override {}
+  void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
   void issued(OpNode*) noexcept override {}
   void ended(OpNode*) noexcept override {}
   void resume(OpNode*) noexcept override {}

@@ -152,6 +152,6 @@ TEST_CASE("each function of arrays names the line of its call") {
   write_file(fortran, fortran_npy());
   check_site("load_npy", [&] { load_npy(fortran); });
   check_site("save_npy", [&] { save_npy(npy, x); });
-  check_site("save_safetensors", [&] { save_safetensors(tensors, {.arrays = {{"x", x}}}); });
+  check_site("save_safetensors", [&] { save_safetensors(tensors, {.arrays = {{"x", x}}, .metadata = {}}); });
   check_site("load_safetensors", [&] { load_safetensors(tensors); });
 }

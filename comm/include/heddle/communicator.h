@@ -99,8 +99,8 @@ class Communicator {
   // Blocks until all that was called here so far is done; rethrows what went wrong with a barrier or a send.
   void wait(Where where = Where::current());
 
-  // Without the engine: on the calling thread, after what was called before, blocking. For C programs, and where
-  // 0.3 us count. `data` holds count elements. Throws what the op would have failed with.
+  // Blocking. `data` holds count elements. On the calling thread, without an op, where no call before is pending; else it
+  // waits as wait() does. Throws what the op would have failed with, and WouldDeadlock inside an op that those calls need.
   void all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op = ReduceOp::sum,
                   Where where = Where::current());
 

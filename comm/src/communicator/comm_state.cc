@@ -238,17 +238,25 @@ std::exception_ptr CommState::run(std::span<const std::shared_ptr<Call>> calls) 
       backend_->run(calls.front()->what);
     }
     return nullptr;
-  } catch (const RemoteFailure&) {
-    return std::current_exception();
   } catch (...) {
-    // Also what went wrong before the back end was asked: others wait for this rank.
-    const std::exception_ptr error = std::current_exception();
-    backend_->abort("rank " + std::to_string(backend_->rank()) + " failed: " + message_of(error));
-    // One error, however many calls it ends: so whoever has seen it once has seen it.
-    const std::lock_guard guard(mutex_);
-    if (!broken_) broken_ = error;
-    return broken_;
+    return failed_with(std::current_exception());
   }
+}
+
+// The error of a call that has thrown this.
+std::exception_ptr CommState::failed_with(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RemoteFailure&) {
+    return error;  // of this call only
+  } catch (...) {
+  }
+  // Also what went wrong before the back end was asked: others wait for this rank.
+  backend_->abort("rank " + std::to_string(backend_->rank()) + " failed: " + message_of(error));
+  // One error, however many calls it ends: so whoever has seen it once has seen it.
+  const std::lock_guard guard(mutex_);
+  if (!broken_) broken_ = error;
+  return broken_;
 }
 
 void CommState::complete(Call& call, const std::exception_ptr& error) {
@@ -382,12 +390,18 @@ void CommState::run_in_turn(Collective& what) {
       state.call_ended();
     }
   } const turn{*this};
-  backend_->run(what);
+  try {
+    backend_->run(what);
+  } catch (...) {
+    std::rethrow_exception(failed_with(std::current_exception()));
+  }
 }
 
 // Behind other calls it is a call as they are, that is waited for: so this thread does what the engine has to do for them.
 void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
+  if (is_capturing())
+    throw Error("a collective that blocks, while this thread captures a graph: do it outside the capture");
   CallTags::apply(&var_, what.record);
   if (take_turn()) return run_in_turn(what);
   auto call = std::make_shared<Call>();
@@ -424,8 +438,14 @@ namespace {
 class Farewell {
  public:
   void come(Completion op) {
-    const std::lock_guard guard(mutex_);
-    if (!over_) op_.emplace(std::move(op));
+    {
+      const std::lock_guard guard(mutex_);
+      if (!over_) {
+        op_.emplace(std::move(op));
+        return;
+      }
+    }
+    op.done();
   }
   void end() {
     std::optional<Completion> op;

@@ -81,6 +81,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   bool all_done() const { return ended_ == pushed_ && !busy_; }  // under mutex_
   void end_calls_until(std::chrono::steady_clock::time_point deadline);
   void carry(std::span<const std::shared_ptr<Call>> calls);
+  std::exception_ptr failed_with(const std::exception_ptr& error);
   std::exception_ptr run(std::span<const std::shared_ptr<Call>> calls);
   static void complete(Call& call, const std::exception_ptr& error);
 

@@ -97,6 +97,7 @@ class Request {
       if (in_place && !out.is_contiguous()) return push_copied(out);
       return state_.push(std::move(what_), from, out, where_);
     }
+    const EngineScope scope(state_.engine());
     const NDArray copy(out.shape(), out.dtype(), out.device());
     if (!in.defined()) copy.assign(out.detach());
     state_.push(std::move(what_), in.defined() ? in.detach().contiguous() : in, copy, where_);

@@ -235,11 +235,11 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   core_->check_open();
   check_capture(core_);
   check_access(access, core_);
-  const bool has_push_options = has_push_options(access);
-  if (has_push_options) check_push_options(access);
+  const bool with_options = has_push_options(access);
+  if (with_options) check_push_options(access);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
-                                  table->extra || has_push_options, access.bytes);
-  if (has_push_options) set_push_options(op->extra->push_options, access);
+                                  table->extra || with_options, access.bytes);
+  if (with_options) set_push_options(op->extra->push_options, access);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = table;
   op->name = access.name;

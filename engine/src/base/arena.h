@@ -11,8 +11,6 @@ class Arena {
   ~Arena();
   // Calls fn(argument) inside: a tbb::parallel_for in it uses this arena's cores, and only those that no worker has.
   void run(void (*fn)(void*), void* argument);
-  // The process ends, and TBB with it: threads that enter or leave from now on are stopped for good.
-  void abandon() noexcept;
 
  private:
   struct Impl;

@@ -7,6 +7,5 @@ struct Arena::Impl {};
 Arena::Arena(int) {}
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) { fn(argument); }
-void Arena::abandon() noexcept {}
 
 }  // namespace heddle::detail

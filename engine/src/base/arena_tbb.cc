@@ -8,15 +8,23 @@
 #include "base/fork.h"
 
 namespace heddle::detail {
+namespace {
+
+std::atomic<bool> process_ends{false};
+
+// After the destructors of static objects, and before TBB's own, which frees what a thread in an arena needs. A thread is left
+// then only if exit() was called inside an op.
+[[gnu::destructor]] void note_end_of_process() { process_ends.store(true, std::memory_order_release); }
+
+void stop_if_process_ends() {
+  while (process_ends.load(std::memory_order_acquire)) pause();
+}
+
+}  // namespace
 
 struct Arena::Impl {
   std::optional<tbb::task_arena> arena;
   std::atomic<int> places{0};
-  std::atomic<bool> abandoned{false};
-  // The thread that ends the process is inside an op, and does not come here.
-  void stop_if_abandoned() const {
-    while (abandoned.load(std::memory_order_acquire)) pause();
-  }
 };
 
 // All slots are reserved for our threads, and no more of them are let in than there are. Were TBB's own threads let in, a
@@ -32,25 +40,23 @@ Arena::Arena(int cores) : impl_(new Impl) {
 }
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
-  impl_->stop_if_abandoned();
+  stop_if_process_ends();
   // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
   if (impl_->places.fetch_sub(1) > 0) {
-    impl_->arena->execute([=, this] {
+    impl_->arena->execute([=] {
       fn(argument);
-      impl_->stop_if_abandoned();
+      stop_if_process_ends();
     });
   } else if (impl_->arena) {
     // In TBB's default arena its own threads would join in.
-    tbb::task_arena(1, 1).execute([=, this] {
+    tbb::task_arena(1, 1).execute([=] {
       fn(argument);
-      impl_->stop_if_abandoned();
+      stop_if_process_ends();
     });
   } else {
     fn(argument);
   }
   impl_->places.fetch_add(1);
 }
-
-void Arena::abandon() noexcept { impl_->abandoned.store(true, std::memory_order_release); }
 
 }  // namespace heddle::detail

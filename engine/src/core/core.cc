@@ -87,7 +87,6 @@ void EngineCore::shut_down_inside(const OpNode& op) noexcept {
   // exit() inside an op: the process ends, this op never will. The other threads use the engine until then.
   errors.log_unseen();
   retain();
-  process_ends();
 }
 
 void EngineCore::release() noexcept {

@@ -54,7 +54,6 @@ struct Scheduling {
   virtual bool runs_anything() const { return true; }
   // The op that the calling thread runs has work for others.
   virtual void expect_help() {}
-  virtual void process_ends() noexcept {}  // by exit(), called inside an op of this core
 
   // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
   virtual void begin_blocking() {}

@@ -227,7 +227,11 @@ OpNode* launch_op(GraphState& graph) {
   graph.core->take_room(0);
   OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
   op->access_count = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < count; ++i) (::new (&op->accesses()[i]) AccessNode(graph.accesses[i]))->op = op;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* access = ::new (&op->accesses()[i]) AccessNode(graph.accesses[i]);
+    access->op = op;
+    access->granted = false;  // a search may come to it through another var before this one is entered
+  }
   op->table = &Launch::table;
   op->name = graph.name;
   op->where = graph.where;

@@ -33,7 +33,7 @@ void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failur
   }
 }
 
-// Op i is done and has thrown that. As EngineCore::end().
+// Op i has completed with that exception, or null: what it leaves behind, as EngineCore::complete() does for other ops.
 void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   std::shared_ptr<const Failure> failure = run.graph->core->failure_of_reads(op);
   if (failure) {
@@ -310,7 +310,10 @@ bool join_launch(OpNode& op) noexcept {
   OpNode* before = graph.after_last == op.sequence ? graph.last : nullptr;
   graph.last = &op;
   graph.after_last = op.sequence + op.numbers();
-  if (before) before->extra->then = &op;
+  if (before) {
+    for (std::uint32_t i = 0; i < op.access_count; ++i) op.accesses()[i].granted = true;
+    before->extra->then = &op;
+  }
   return before != nullptr;
 }
 

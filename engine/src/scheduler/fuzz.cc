@@ -39,7 +39,7 @@ class FuzzCore final : public EngineCore {
     state->resumes = current;
     std::unique_lock lock(mutex_);
     add_ready(wait_op, lock);
-    if (current && !state->done && depends(*state, *current, waits, WaitSearch::IfFound::give_up)) {
+    if (current && !state->done && would_deadlock(*state, *current)) {
       throw WouldDeadlock("op '" + std::string(current->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
@@ -113,6 +113,16 @@ class FuzzCore final : public EngineCore {
   }
 
  private:
+  bool would_deadlock(WaitState& state, OpNode& current) {
+    try {
+      return depends(state, current, waits, WaitSearch::IfFound::give_up);
+    } catch (...) {  // no memory: the wait ends, and its op may
+      const std::lock_guard guard(waits.mutex);
+      waits.give_up(state);
+      throw;
+    }
+  }
+
   std::int64_t unfinished() {
     std::lock_guard guard(mutex_);
     return unfinished_[0] + unfinished_[1];

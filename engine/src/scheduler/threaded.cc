@@ -177,6 +177,7 @@ void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
 // What these make ready may be immediate too: then one after the other, not one inside the other.
 void ThreadedCore::start_now(OpNode* op) noexcept {
   if (worker_context.starting) return worker_context.starting->push_back(op);
+  note_thread_end();
   ReadyList starting;
   starting.push_back(op);
   worker_context.starting = &starting;
@@ -186,8 +187,10 @@ void ThreadedCore::start_now(OpNode* op) noexcept {
     const Worker* worker = core->this_worker();
     const std::uint8_t epoch = next->epoch;
     ReadyList ready;
+    core->retain();  // its last op's end may let that engine go while this thread is still on its way out of it
     if (core->EngineCore::run(next, worker ? worker->slot->index : 0, ready))
       core->completed_elsewhere(epoch, ready);
+    core->release();
   }
   worker_context.starting = nullptr;
 }

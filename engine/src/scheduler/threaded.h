@@ -37,7 +37,6 @@ class ThreadedCore final : public EngineCore {
   int worker_now() const override;
   bool runs_anything() const override;
   void expect_help() override;
-  void process_ends() noexcept override { arena_.abandon(); }
   // For tests: a thread is in wait_all(), so what is pushed now comes after it; how often an op went on without a slot.
   bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
   std::uint64_t slot_timeouts() const { return pool_.slot_timeouts(); }

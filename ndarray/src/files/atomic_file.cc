@@ -6,6 +6,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
 #include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -55,17 +58,43 @@ void remove_if_abandoned(const std::string& path) {
   ::close(file);
 }
 
+// When directories are looked through. One with many entries is not at each save: a save pays for 64 entries. Thread-safe.
+class Scans {
+ public:
+  bool due(const std::string& directory) {
+    const std::lock_guard guard(mutex_);
+    Last& last = last_[directory];
+    return ++last.saves * 64 >= last.entries;
+  }
+  void done(const std::string& directory, std::size_t entries) {
+    const std::lock_guard guard(mutex_);
+    last_[directory] = {entries, 0};
+  }
+
+ private:
+  struct Last {
+    std::size_t entries = 0, saves = 0;  // found then; since then
+  };
+  std::mutex mutex_;  // guards last_; nothing is locked under it
+  std::map<std::string, Last> last_;
+};
+
 // Those of writers of `path` on this host that were killed. What cannot be read is left.
 void remove_abandoned(const std::string& path, const std::string& prefix) {
   const fs::path parent = fs::path(path).parent_path();
+  static Scans& scans = *new Scans;  // static destructors may save too
+  if (!scans.due(parent.string())) return;
+  std::size_t count = 0;
   const std::string begin = fs::path(prefix).filename().string();
   std::error_code error;
   fs::directory_iterator entries(parent.empty() ? "." : parent, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
+    ++count;
     if (name.starts_with(begin) && ends_like_temporary(std::string_view(name).substr(begin.size())))
       remove_if_abandoned((parent / name).string());
   }
+  scans.done(parent.string(), count);
 }
 
 // A new file, locked where the file system has locks; -1 with errno if there can be none.

@@ -141,13 +141,15 @@ Optimizer::Optimizer(std::string name, OptimizerParams defaults, const Optimizer
 }
 
 Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
-  auto [entry, fresh] = slots_.try_emplace(key);
-  Slot& slot = entry->second;
-  if (fresh) {
-    for (std::size_t i = 0; i < state_names().size(); ++i) slot.arrays.push_back(zeros_like(weight));
+  auto entry = slots_.find(key);
+  if (entry == slots_.end()) {
+    Slot fresh;
+    for (std::size_t i = 0; i < state_names().size(); ++i) fresh.arrays.push_back(zeros_like(weight));
     EngineScope scope(weight.engine());
-    slot.updates = zeros({1}, DType::i64);
+    fresh.updates = zeros({1}, DType::i64);
+    entry = slots_.emplace(key, std::move(fresh)).first;
   }
+  Slot& slot = entry->second;
   for (const NDArray& array : slot.arrays) {
     if (array.shape() == weight.shape() && array.dtype() == weight.dtype()) continue;
     throw InvalidArgument("optimizer " + name_ + ": weight " + std::to_string(key) + " is " +
@@ -228,7 +230,7 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
     slot.arrays.resize(names.size());
     if (name == "updates") {
       if (value.item<std::int64_t>() < 0) throw InvalidArgument(who + "'" + entry + "' is negative");
-      slot.updates = value.copy_to(cpu()).view_as({1});
+      slot.updates = value.detach().copy_to(cpu()).view_as({1});
       continue;
     }
     const auto known = std::find(names.begin(), names.end(), name);
@@ -236,7 +238,7 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
       throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
     if (weights) check_like(who + "'" + entry + "'", value, weights->at(key));
     slot.arrays[static_cast<std::size_t>(known - names.begin())] =
-        value.copy_to(weights ? weights->at(key).device() : value.device());
+        value.detach().copy_to(weights ? weights->at(key).device() : value.device());
   }
   for (const auto& [key, slot] : slots) {
     auto want = [&](const NDArray& array, const std::string& name) {
