@@ -463,7 +463,7 @@ int main(int argc, char** argv) {
                             random_program<Readers<true>>("readers on one stream"),
                             random_program<Readers<false>>("readers on two streams"),
                             random_program<StreamError>("error on a stream")},
-                           {"EngineCore::execute_async fetch_sub release", "complete fetch_sub acquire",
+                           {"EngineCore::run_async fetch_sub release", "report fetch_sub acquire",
                             "announce store release", "PriorityQueue::publish store release",
                             "ReadyQueue::publish store release", "IdleWorkers::end_search fetch_sub acq_rel",
                             "WorkerSlots::release fetch_add acq_rel", "Group::cancel store relaxed",

@@ -15,7 +15,7 @@ SMALLER = {
         (r"kEnterBatch = 64\b", "kEnterBatch = 2"),
         (r"kTick = 16\b", "kTick = 2"),
     ],
-    "runner.h": [(r"kFairness = 64\b", "kFairness = 4")],
+    "worker.h": [(r"kFairness = 64\b", "kFairness = 4")],
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
@@ -42,7 +42,7 @@ SMALLER = {
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
         (r"kOwn = 4\b", "kOwn = 1"),
     ],
-    "loop.cc": [(r"spins < 2000\b", "spins < 2")],
+    "parallel_loop.cc": [(r"spins < 2000\b", "spins < 2")],
     "trace_buffer.h": [
         (r"std::size_t\{64\} << 10", "256"),
         (r"\(kChunkBytes - 64\) / sizeof\(Record\)", "2"),
@@ -71,6 +71,8 @@ def main():
     source, output = Path(sys.argv[1]), Path(sys.argv[2])
     output.mkdir(parents=True, exist_ok=True)
     files = [file for file in sorted(source.rglob("*")) if file.suffix in {".h", ".cc"} and file.parent.name != "cuda"]
+    if gone := sorted({*SMALLER} - {file.name for file in files}):
+        sys.exit(f"{source} has no {', '.join(gone)}: mend {Path(__file__).name}")
     for file in files:
         text = file.read_text(encoding="utf-8")
         for pattern, replacement in SMALLER.get(file.name, []):

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
       {program<Contest<1, 2, 1>>("1 slot, 2 waiters, 1 worker"),
        program<Contest<1, 1, 2>>("1 slot, 1 waiter, 2 workers"),
        random_program<Contest<2, 2, 2>>("2 slots, 2 waiters, 2 workers")},
-      {"ThreadPool::await_slot fetch_add acq_rel", "ThreadPool::wanted load acquire",
+      {"ThreadPool::await_slot fetch_add acq_rel", "ThreadPool::slot_wanted load acquire",
        "WorkerSlots::take load acquire", "WorkerSlots::release store relaxed",
        "WorkerSlots::release fetch_add acq_rel", "WorkerSlots::try_take exchange release"});
 }
