@@ -1,4 +1,5 @@
 // Communicators on engines whose ops nobody runs but who waits (fuzz), or that run each op inside its push (naive).
+#include <barrier>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -213,6 +214,7 @@ TEST_CASE("naive: ranks with an engine each do all that others do") {
   for (const std::string backend : {"shm", "tcp"}) {
     CAPTURE(backend);
     const TemporaryDirectory directory;
+    std::barrier all_have_waited(kRanks);
     const Outcomes outcomes = on_threads(kRanks, [&](int rank) {
       Engine engine({.scheduler = Scheduler::naive});
       const EngineScope scope(engine);
@@ -232,6 +234,7 @@ TEST_CASE("naive: ranks with an engine each do all that others do") {
       check_pending(before, comm->size());
       comm->barrier();
       comm->wait();
+      all_have_waited.arrive_and_wait();
       if (rank == 1) comm->abort("enough");
       CHECK_THROWS_AS(check_raw(*comm, 3), CommAborted);
       const auto rest = comm->shrink();

@@ -90,7 +90,7 @@ void CallRecord::set_tag(std::string_view text) {
   const std::size_t length = ::strnlen(site, kSite), kept = std::min(length, kSite - 1 - text.size());
   std::memmove(site, site + length - kept, kept);
   std::memset(site + kept, 0, sizeof site - kept);
-  std::memcpy(site + kept + 1, text.data(), text.size());
+  text.copy(site + kept + 1, text.size());
   tag_at = static_cast<std::uint8_t>(kept + 1);
 }
 
@@ -108,7 +108,7 @@ void CallRecord::seal(std::span<const CallRecord> members) {
 void CallRecord::set_site(const std::source_location& where, std::string_view before) {
   const std::string_view file = where.file_name();
   const std::size_t kept = std::min(file.size(), kSite - before.size());
-  std::memcpy(site, before.data(), before.size());
+  before.copy(site, before.size());
   std::memcpy(site + before.size(), file.data() + file.size() - kept, kept);
   line = where.line();
 }
