@@ -1,34 +1,19 @@
 // What a program says, and how it ends, when its engine ends with errors or where it must not.
 #include <algorithm>
-#include <array>
 #include <csignal>
-#include <cstdio>
 #include <string>
-#include <sys/wait.h>
 
 #include <doctest/doctest.h>
 
+#include "command.h"
+
 namespace {
 
-struct Result {
-  std::string output;  // of stderr too
-  int code = -1;
-  int signal = 0;
-};
+using heddle::test::CommandResult;
 
-Result run(const std::string& scheduler, const std::string& flag) {
-  const std::string command =
-      "HEDDLE_SCHEDULER=" + scheduler + " '" HEDDLE_EXIT_PROGRAM "' " + flag + " 2>&1";
-  std::FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe);
-  Result result;
-  std::array<char, 256> part;
-  while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) result.output += part.data();
-  const int status = pclose(pipe);
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  if (result.code > 128) result.signal = result.code - 128;  // as a shell says it
-  return result;
+CommandResult run(const std::string& scheduler, const std::string& flag) {
+  return heddle::test::run_command("HEDDLE_SCHEDULER=" + scheduler + " '" HEDDLE_EXIT_PROGRAM "' " + flag +
+                                   " 2>&1");
 }
 
 constexpr const char* kSchedulers[] = {"naive", "threaded", "fuzz:1"};
@@ -38,7 +23,7 @@ constexpr const char* kSchedulers[] = {"naive", "threaded", "fuzz:1"};
 TEST_CASE("the errors that nobody has seen are one line when their engine ends") {
   for (const char* scheduler : kSchedulers) {
     CAPTURE(scheduler);
-    const Result result = run(scheduler, "--unseen-errors");
+    const CommandResult result = run(scheduler, "--unseen-errors");
     CAPTURE(result.output);
     CHECK(result.code == 0);
     CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
@@ -51,7 +36,7 @@ TEST_CASE("the errors that nobody has seen are one line when their engine ends")
 TEST_CASE("an engine that is destroyed inside its own op names the op and aborts the process") {
   for (const char* scheduler : kSchedulers) {
     CAPTURE(scheduler);
-    const Result result = run(scheduler, "--destroyed-inside-op");
+    const CommandResult result = run(scheduler, "--destroyed-inside-op");
     CAPTURE(result.output);
     CHECK(result.signal == SIGABRT);
     CHECK(result.output.find("heddle: an engine is destroyed inside its own op 'destroys', pushed at ") !=
@@ -63,7 +48,7 @@ TEST_CASE("an engine that is destroyed inside its own op names the op and aborts
 TEST_CASE("exit() inside an op of a static engine ends the process without a word") {
   for (const char* scheduler : kSchedulers) {
     CAPTURE(scheduler);
-    const Result result = run(scheduler, "--exit-with-static-engine");
+    const CommandResult result = run(scheduler, "--exit-with-static-engine");
     CHECK(result.output == "");
     CHECK(result.code == 0);
   }

@@ -1,32 +1,19 @@
 // What a user does with a program whose result is not always the same: runs it under HEDDLE_SCHEDULER=fuzz:1, fuzz:2, ...
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
-#include <sys/wait.h>
 
 #include <doctest/doctest.h>
 
+#include "command.h"
+
 namespace {
 
-struct Result {
-  std::string output;
-  int code = -1;
-  bool operator==(const Result&) const = default;
-};
+using Result = heddle::test::CommandResult;
 
 Result run(const std::string& environment, const std::string& flags = "") {
-  const std::string command = "env " + environment + " '" HEDDLE_FUZZ_PROGRAM "' " + flags;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe);
-  Result result;
-  std::array<char, 256> part;
-  while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) result.output += part.data();
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  return result;
+  return heddle::test::run_command("env " + environment + " '" HEDDLE_FUZZ_PROGRAM "' " + flags);
 }
 
 Result run_seed(int seed, const std::string& flags = "") {

@@ -95,7 +95,7 @@ struct Causal : model::Schedule<Causal, 3> {
   void after() { model::check(order[0] == 0 && order[1] == 1, "a later push is popped first"); }
 };
 
-// Who has pushed finds a sleeper, or the sleeper finds the node: what IdleWorkers builds on.
+// IdleWorkers relies on this: either the pusher sees the parked thread, or that thread sees the pushed node.
 struct SleepOrSee : model::Schedule<SleepOrSee, 2> {
   SubmissionQueue queue;
   model_std::atomic<int> sleepers{0};

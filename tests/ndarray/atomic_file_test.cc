@@ -126,7 +126,7 @@ TEST_CASE("what is not left by a killed save of this name, user and host stays")
     REQUIRE(chown(directory.file(others).c_str(), 1, 1) == 0);
     kept.push_back(others);
   }
-  // Of a process that is dead, though another one, this one, has its number now.
+  // A temporary of a dead process whose process id is this process's now.
   write_file(directory.file(ours + std::to_string(getpid()) + "-4000000000"), "stale");
   save_text(directory.file("state"), 1);
   std::sort(kept.begin(), kept.end());

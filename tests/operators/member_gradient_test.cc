@@ -23,7 +23,7 @@ NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -2, 2, DType::f64);
 }
 
-// Of a (2, 3, 4) array.
+// Members of an array of shape (2, 3, 4) that record a gradient.
 const std::vector<std::pair<const char*, Member>> kMembers = {
     {"operator[]", [](const NDArray& x) { return x[1]; }},
     {"operator[] from the end", [](const NDArray& x) { return x[-2]; }},

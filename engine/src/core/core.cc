@@ -137,7 +137,7 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// One op in a million: what it costs to find out whether that concerns it the others need not pay.
+// A cheap look, so that ops whose vars have no error skip skip_reason().
 bool touches_poison(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     if (op.accesses()[i].var->poison) return true;

@@ -53,7 +53,7 @@ WorkerSlot* ThreadPool::await_slot(const std::function<std::uint64_t()>& ended) 
 
 void ThreadPool::slot_released() noexcept {
   if (!slot_wanted()) return;
-  // Whoever is about to wait has looked for a slot under the lock.
+  // A thread that is about to wait looks for a slot under the lock: once it is taken here, that thread waits or has a slot.
   { std::lock_guard guard(mutex_); }
   released_.notify_one();
 }

@@ -1,4 +1,4 @@
-// Who looks for work, where, and for how long.
+// The search for work: where a worker looks, in which order and for how long.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -139,8 +139,8 @@ bool ThreadedCore::join_loop(Worker& self) {
   return true;
 }
 
-// Where there is one core nobody makes work while we look for it, nor ends what others wait for: they go first. A thread that
-// went to sleep instead would have to be woken for the next op.
+// Between two looks for work. On one core no other thread pushes or completes ops while this one looks, so it yields to them.
+// It does not park: it would have to be woken for the next op.
 void ThreadedCore::let_time_pass(int pauses) const {
   if (one_core_) return std::this_thread::yield();
   for (int i = 0; i < pauses; ++i) cpu_relax();

@@ -1,5 +1,5 @@
-// Who may run ops: as many threads at once as the engine has workers, each holding a slot. Whoever has work takes a free
-// slot, a thread of the engine or one that waits for an op; without work, or blocked, nobody keeps one.
+// Worker slots: the right to run ops. An engine has one for each of its workers. A thread that has work takes a free slot,
+// be it a thread of the pool or one that waits for an op. A thread without work, or blocked in an op, holds none.
 #pragma once
 
 #include <atomic>

@@ -84,7 +84,7 @@ class NDArray {
   // Blocking.
   void wait() const;
   std::string to_string(Where where = Where::current()) const;  // as NumPy prints it
-  // Of an array with one element; T must match the dtype.
+  // The value of an array with one element; T must match the dtype.
   template <class T> T item(Where where = Where::current()) const;
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 

@@ -1,0 +1,34 @@
+// A program that a test runs by the shell, and how it ended.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <sys/wait.h>
+
+#include <doctest/doctest.h>
+
+namespace heddle::test {
+
+struct CommandResult {
+  std::string output;
+  int code = -1;   // -1: a signal has ended the shell
+  int signal = 0;  // that has ended the program; 0: none
+  bool operator==(const CommandResult&) const = default;
+};
+
+// Blocks until the command has ended.
+inline CommandResult run_command(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe);
+  CommandResult result;
+  std::array<char, 256> part;
+  while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) result.output += part.data();
+  const int status = pclose(pipe);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (result.code > 128) result.signal = result.code - 128;  // as a shell says it
+  return result;
+}
+
+}  // namespace heddle::test
