@@ -1,11 +1,10 @@
 // wakeup: from the push of an op until it starts, on an engine that has had nothing to do for ten milliseconds. The
-// pushing thread spins meanwhile and takes no part, so that a worker has to wake up. wakeup_spin: the same on an engine whose
+// pushing thread spins before and after the push, so that only the wake-up of a worker is measured. wakeup_spin: the same on an engine whose
 // workers look for work for longer than that (HEDDLE_SPIN). One worker and two idle cores show what that is worth:
 // taskset -c 0,1 engine_bench --filter wakeup --workers 1
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "engine/engine_workload.h"
 
@@ -33,13 +32,18 @@ class Stamp {
   std::atomic<bool> is_set_{false};
 };
 
+void spin_for(std::chrono::milliseconds time) {
+  for (const auto end = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < end;) {
+  }
+}
+
 double median_wakeup(Peer& peer, const Stage& stage, int tries) {
   std::vector<double> times;
   peer.session([&](Session& session) {
     session.push(0, stage.ops());
     session.wait_all();
     for (int i = 0; i < tries; ++i) {
-      std::this_thread::sleep_for(10ms);
+      spin_for(10ms);
       Stamp stamp;
       const double start = now();
       session.push_call(Stamp::set, &stamp, 0);

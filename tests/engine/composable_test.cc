@@ -128,7 +128,7 @@ TEST_CASE(
   }
   engine.wait_all();
   // A machine that stands still for 20 ms looks like one where all slots' holders need what a waiting op has.
-  const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
-  CHECK(crowd.most() <= kWorkers + static_cast<int>(core.slot_timeouts()));
+  const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
+  CHECK(crowd.most() <= kWorkers + static_cast<int>(scheduler.slot_timeouts()));
   CHECK(on_top == 0);
 }

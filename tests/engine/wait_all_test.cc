@@ -29,8 +29,8 @@ class WaitAll {
           engine.wait_all();
           back_ = true;
         }) {
-    const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
-    while (!core.in_wait_all() && !back_) std::this_thread::yield();
+    const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
+    while (!scheduler.in_wait_all() && !back_) std::this_thread::yield();
     // Most often it sleeps by then. On a busy machine a thread that yields may get its core back milliseconds later: so this
     // does not just yield for long.
     for (int i = 0; i < 1000 && !test::is_asleep(id_); ++i) std::this_thread::yield();

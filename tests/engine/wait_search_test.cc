@@ -42,7 +42,7 @@ struct Blocked {
       engine.push([] {}, i % static_cast<std::size_t>(every) == 0 ? Access{.mutate = {mine, other}}
                                                                   : Access{.read = {mine, other}});
     }
-    engine.core().enter_submitted();
+    engine.core().scheduler().enter_submitted();
   }
   ~Blocked() { go = true; }
 };

@@ -296,8 +296,8 @@ TEST_CASE("an op on the thread that waits for it has a slot again before it goes
         {.mutate = {var}});
     engine.wait(var);
     engine.wait_all();
-    const auto& core = static_cast<const detail::ThreadedCore&>(engine.core());
-    CHECK((!together || core.slot_timeouts() > 0));
+    const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
+    CHECK((!together || scheduler.slot_timeouts() > 0));
   }
   CHECK(helped > 0);
 }

@@ -21,7 +21,7 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
     const int mine =
         MaxBytes == 0 ? 0 : 1 + static_cast<int>(index) % (MaxBytes + 1);  // one is larger than all
     for (int i = 0; i < 2; ++i) {
-      budget.take(static_cast<std::size_t>(mine));
+      budget.acquire(static_cast<std::size_t>(mine));
       ++ops;
       bytes += mine;
       model::check(MaxOps == 0 || ops <= MaxOps, "more ops than the bound");
@@ -29,14 +29,14 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
       model::step();
       --ops;
       bytes -= mine;
-      budget.give_back(static_cast<std::size_t>(mine));
+      budget.release(static_cast<std::size_t>(mine));
     }
   }
   void after() {
     budget.waiting_.fetch_add(1);
-    model::check(!budget.try_take(1), "who comes later overtakes who waits");
+    model::check(!budget.try_acquire(1), "who comes later overtakes who waits");
     budget.waiting_.fetch_sub(1);
-    model::check(budget.try_take(1), "room is lost");
+    model::check(budget.try_acquire(1), "room is lost");
   }
 };
 
@@ -46,20 +46,20 @@ struct Together : model::Schedule<Together, 3> {
   model_std::atomic<int> taken{0};
 
   void before() {
-    budget.take_anyway(0);
-    budget.take_anyway(0);
+    budget.acquire_anyway(0);
+    budget.acquire_anyway(0);
   }
   void thread(unsigned index) {
     if (index == 0) {
       while (budget.waiting_.load() < 2) model::step();
-      budget.give_back(0);
-      return budget.give_back(0);
+      budget.release(0);
+      return budget.release(0);
     }
-    budget.take(0);
+    budget.acquire(0);
     taken.fetch_add(1);
     taken.notify_all();
     while (taken.load() < 2) taken.wait(1);
-    budget.give_back(0);
+    budget.release(0);
   }
 };
 
@@ -74,6 +74,6 @@ int main(int argc, char** argv) {
        random_program<Bound<3, 1, 0>>("room for one op, 3 threads"),
        random_program<Together>("room for two at once"), random_program<Bound<3, 1, 2>>("one op, and bytes"),
        random_program<Bound<3, 2, 2>>("bytes too")},
-      {"Budget::take fetch_add acq_rel", "Budget::give_back fetch_sub acq_rel",
+      {"Budget::acquire fetch_add acq_rel", "Budget::release fetch_sub acq_rel",
        "Budget::wake_first load acquire"});
 }

@@ -42,19 +42,19 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     if (index != 0) return;
     while (int users = left.load()) left.wait(users);
     self.end();
-    auto& core = static_cast<heddle::detail::ThreadedCore&>(engine->core());
+    heddle::detail::EngineCore& core = engine->core();
     core.retain();
     engine.reset();
-    at_rest(core);
+    at_rest(static_cast<heddle::detail::ThreadedScheduler&>(core.scheduler()));
     core.release();
   }
   // Every thread of the thread pool leaves as a searcher, without a slot; nobody sleeps or thinks that he runs all short ops.
-  void at_rest(heddle::detail::ThreadedCore& core) {
-    check(core.idle_workers_.searchers_.load() == static_cast<int>(core.pool_.threads_.size()),
+  void at_rest(heddle::detail::ThreadedScheduler& scheduler) {
+    check(scheduler.idle_workers_.searchers_.load() == static_cast<int>(scheduler.pool_.threads_.size()),
           "searchers are miscounted");
-    check(core.idle_workers_.parked_count_.load() == 0, "sleepers are miscounted");
-    check(core.slots_.all_free() && !core.pool_.slot_wanted(), "a slot is lost");
-    check(!core.exclusive_worker_.load(), "the short worker has gone and is still there");
+    check(scheduler.idle_workers_.parked_count_.load() == 0, "sleepers are miscounted");
+    check(scheduler.slots_.all_free() && !scheduler.pool_.slot_wanted(), "a slot is lost");
+    check(!scheduler.exclusive_worker_.load(), "the short worker has gone and is still there");
   }
   void set(heddle::EngineOptions&) {}
   void begin() {}

@@ -19,8 +19,8 @@ SMALLER = {
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
-        (r"kMostApart = 64\b", "kMostApart = 2"),
-        (r"kVain = 8\b", "kVain = 2"),
+        (r"kMostLookInterval = 64\b", "kMostLookInterval = 2"),
+        (r"kFailedLooks = 8\b", "kFailedLooks = 2"),
         (r"kIdleRounds = 20\b", "kIdleRounds = 2"),
     ],
     "threaded_wait.cc": [
@@ -36,7 +36,7 @@ SMALLER = {
             "auto*& line = line_of_thread<std::deque<std::function<void()>>>();",
         )
     ],
-    "core.cc": [(r"this_thread_blocked = 0;", "this_thread_blocked{};")],
+    "thread_state.cc": [(r"this_thread_blocked = 0;", "this_thread_blocked{};")],
     # Every schedule has a reserve of its own.
     "op_memory.cc": [
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),

@@ -34,8 +34,9 @@ inline HeldDuringFork::HeldDuringFork(SubmissionQueue& queue) : queue_(queue) {}
 inline HeldDuringFork::~HeldDuringFork() {}
 
 struct EngineCore;
-inline EngineCore* make_naive_core(const EngineOptions&) { return nullptr; }
-inline EngineCore* make_fuzz_core(const EngineOptions&) { return nullptr; }
+class OpScheduler;
+inline std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore&);
+inline std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore&);
 
 inline void* op_allocate(std::size_t bytes) {
   auto* memory = static_cast<std::size_t*>(::operator new(bytes + kOpAlign));
@@ -70,9 +71,12 @@ inline void start_from_environment() noexcept {}
 
 namespace heddle::detail {
 
+inline std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore&) { return nullptr; }
+inline std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore&) { return nullptr; }
+
 // A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
 inline void forget_threads() {
-  for (auto& one : ThreadedCore::worker_contexts) one = {};
+  for (auto& one : ThreadedScheduler::worker_contexts) one = {};
   for (auto& one : this_thread_states) one = {};
   for (auto& one : this_threads_blocked) one = 0;
   for (auto*& line : lines_of<std::deque<std::function<void()>>>) line = nullptr;

@@ -9,8 +9,9 @@ using heddle::Var;
 using model::check;
 using model::Plain;
 
-struct NoCore final : EngineCore {
-  NoCore() : EngineCore({}) {}
+// Runs nothing: the model's threads do.
+struct NoScheduler final : OpScheduler {
+  using OpScheduler::OpScheduler;
   void submit(OpNode*) override {}
   void wait(OpNode*) override {}
   void wait_all() override {}
@@ -37,7 +38,7 @@ const Program kReadBehindWrite = {
 // Every op runs once, finds what the ops before it have left, and nobody is in it with a var that he may not share.
 template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
   static constexpr int kVars = 2;
-  NoCore* core = new NoCore;
+  EngineCore* core = new EngineCore({});
   Var vars[kVars];
   Plain<int> writes[kVars];
   std::vector<OpNode*> ops;
@@ -47,6 +48,7 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
   model_std::atomic<int> left{static_cast<int>(Ops.size())};
 
   Grants() {
+    core->set_scheduler(std::make_unique<NoScheduler>(*core));
     for (Var& var : vars) var = Var::adopt(new VarState(core));
     for (const auto& uses : Ops) ops.push_back(make(uses));
     ran.resize(ops.size());

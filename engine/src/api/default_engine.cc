@@ -44,9 +44,9 @@ struct DrainFirst {
     guard.unlock();
     if (engine->core().forked() || engine->core().current_op()) return;
     try {
-      std::thread([engine] { engine->core().wait_all(); }).join();
+      std::thread([engine] { engine->core().scheduler().wait_all(); }).join();
     } catch (const std::system_error&) {
-      engine->core().wait_all();  // there is no thread to be had
+      engine->core().scheduler().wait_all();  // there is no thread to be had
     }
   }
 };

@@ -37,7 +37,7 @@ void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_ord
 
 void release(VarState* state) noexcept {
   // acq_rel: whatever others pushed on the var comes before the last one's drop of it.
-  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) state->core->drop(*state);
+  if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) state->core->scheduler().drop(*state);
 }
 
 void retain(PreparedState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -150,11 +150,11 @@ bool has_push_options(const Access& access) {
 // As allocate_op, for an op of a user.
 OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
                            std::size_t bytes) {
-  core->take_room(bytes);
+  core->budget.acquire(bytes);
   try {
     return allocate_op(core, accesses, closure_bytes, extra);
   } catch (...) {
-    core->return_room(bytes);
+    core->budget.release_unpushed(bytes);
     throw;
   }
 }
@@ -163,14 +163,14 @@ constexpr double kLongest = 1e9;  // seconds
 
 bool is_time(double seconds) { return seconds >= 0 && seconds <= kLongest; }
 
-EngineCore* make_scheduler(const EngineOptions& options) {
-  switch (options.scheduler) {
+std::unique_ptr<OpScheduler> make_scheduler(EngineCore& core) {
+  switch (core.options.scheduler) {
     case Scheduler::naive:
-      return make_naive_core(options);
+      return make_naive_scheduler(core);
     case Scheduler::fuzz:
-      return make_fuzz_core(options);
+      return make_fuzz_scheduler(core);
     default:
-      return make_threaded_core(options);
+      return make_threaded_scheduler(core);
   }
 }
 
@@ -192,25 +192,28 @@ void check_options(const EngineOptions& options) {
 
 namespace {
 
+struct ReleaseCore {
+  void operator()(EngineCore* core) const noexcept { core->release(); }
+};
+
 EngineCore* make_core(const EngineOptions& options) {
   check_options(options);
-  EngineCore* core = make_scheduler(options);
+  std::unique_ptr<EngineCore, ReleaseCore> core(new EngineCore(options));
+  core->set_scheduler(make_scheduler(*core));
   try {
     if (options.watchdog > 0) {
       auto watch = std::make_unique<Watch>(*core, options.watchdog);
       watch->start();
-      core->observe(std::move(watch));
+      core->set_observer(std::move(watch));
     }
   } catch (const std::system_error& error) {
     core->shut_down();
-    core->release();
     throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
   } catch (...) {  // no memory
     core->shut_down();
-    core->release();
     throw;
   }
-  return core;
+  return core.release();
 }
 
 }  // namespace
@@ -250,7 +253,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
 void Engine::submit(OpNode* op) { submit_or_record(core_, op); }
 
 void Engine::abandon_push(NewOp op) noexcept {
-  core_->return_room(op.node->bytes());
+  core_->budget.release_unpushed(op.node->bytes());
   free_op(op.node);
 }
 
@@ -334,7 +337,7 @@ void wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
   if (!var.lock.try_lock()) throw Error(kUnderWay);
-  const bool done = !var.writer && !var.head && !var.core->has_submitted(var);
+  const bool done = !var.writer && !var.head && !var.core->scheduler().has_submitted(var);
   std::shared_ptr<const Failure> poison = var.poison;
   var.lock.unlock();
   if (const FenceSet* fences = var.fences) {
@@ -351,11 +354,11 @@ void wait_in_child(VarState& var) {
 void Engine::wait(const Var& var) {
   refuse_in_capture("wait");
   if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
-  EngineCore::check_may_wait();
+  StreamOps::check_may_wait();
   auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
   OpNode* op = wait_op(core_, var);
   op->extra->wait = state;
-  core_->wait(op);
+  core_->scheduler().wait(op);
   // Taken out of state, which the thread that ended the wait may still hold: an error that only it knew would look as if it
   // poisoned a var.
   if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
@@ -364,8 +367,8 @@ void Engine::wait(const Var& var) {
 void Engine::wait_all() {
   refuse_in_capture("wait_all");
   if (core_->forked()) core_->check_open();
-  EngineCore::check_may_wait();
-  core_->wait_all();
+  StreamOps::check_may_wait();
+  core_->scheduler().wait_all();
   ErrorLog::Reports reports = core_->errors.take_reports();
   if (!reports.kept.empty()) throw AggregateError(std::move(reports.kept), reports.more);
 }
@@ -404,7 +407,7 @@ void Engine::clear_error(const Var& var, std::source_location where) {
   access.mutate.add(var);
   check_var(var, core_, access.name);
   OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
-  core_->take_room_anyway(0);
+  core_->budget.acquire_anyway(0);
   ::new (op->place()) Nothing{kNothing};
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->table = &Nothing::table;
@@ -416,7 +419,7 @@ void Engine::clear_error(const Var& var, std::source_location where) {
 std::string Engine::describe_pending() const { return Pending(*core_).text(); }
 std::string Engine::pending_dot() const { return Pending(*core_).dot(); }
 
-int Engine::workers() const { return core_->workers(); }
+int Engine::workers() const { return core_->scheduler().workers(); }
 EngineOptions Engine::options() const { return core_->options; }
 
 void parallel_for(std::int64_t count, std::int64_t grain,
@@ -427,7 +430,7 @@ void parallel_for(std::int64_t count, std::int64_t grain,
     throw InvalidArgument("parallel_for: grain is " + std::to_string(grain) + ", want at least 1");
   EngineCore* core = this_thread_state.core;
   if (core && count > grain) {
-    core->parallel(count, grain, body);
+    core->scheduler().parallel(count, grain, body);
     return;
   }
   for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));

@@ -1,20 +1,21 @@
-// What the three schedulers share: the life of an op from its push to its end, errors included.
+// What stands behind an Engine: the way of an op from the moment that it is ready, and the services that ops use on it.
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <cstdint>
+#include <exception>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include <heddle/engine.h>
 
 #include "base/fork.h"
+#include "core/op_budget.h"
 #include "core/op_observer.h"
+#include "core/op_scheduler.h"
 #include "core/progress_sources.h"
-#include "core/scheduling.h"
+#include "core/stream_ops.h"
 #include "core/thread_state.h"
-#include "op/budget.h"
 #include "op/failure.h"
 #include "op/failure_ptr.h"
 #include "op/op_node.h"
@@ -25,31 +26,21 @@ namespace heddle::detail {
 
 constexpr int kMostWorkers = 1024;
 
-class Streams;
-struct Dependency;
-struct EngineCore;
-class Pending;
-
-// Between its scheduler and the Engine. Reference-counted: the Engine holds one, every var and prepared op another, so that all may outlive the engine.
-struct EngineCore : Scheduling {
-  explicit EngineCore(const EngineOptions& engine_options, bool extra = false);
-  ~EngineCore() override;
+// Thread-safe. Reference-counted: the Engine holds one reference, every var, graph and prepared op another, so that these
+// may outlive the engine.
+struct EngineCore {
+  explicit EngineCore(const EngineOptions& engine_options);
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
+  OpScheduler& scheduler() const { return *scheduler_; }
   OpObserver* observer() const { return observer_.get(); }  // null: nobody observes
-  void observe(std::unique_ptr<OpObserver> observer);       // before the first op
-
-  // Null until the first stream is made.
-  Streams* streams() const { return streams_.load(std::memory_order_acquire); }
-  Streams& need_streams();
-  std::string streams_before(const OpNode& op) const;  // the names of those that op is kept back for
-  // As poison_of_reads, and what has failed on streams.
-  FailurePtr failure_of_reads(const OpNode& op) const;
+  // Both before the first op.
+  void set_scheduler(std::unique_ptr<OpScheduler> scheduler) { scheduler_ = std::move(scheduler); }
+  void set_observer(std::unique_ptr<OpObserver> observer) { observer_ = std::move(observer); }
 
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
-
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws. In an op of this engine
   // aborts the process with a message, unless exit() was called there.
   void shut_down() noexcept;
@@ -57,34 +48,29 @@ struct EngineCore : Scheduling {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
-  // Room for an op of a user, see Budget. Waits for it, unless the calling thread is in an op, of any engine, or in the
-  // work of one: that might be the one whose end makes room. Throws Error if the engine is shut down meanwhile.
-  // `anyway`: for ops of the engine's own, never blocks.
-  void take_room_anyway(std::size_t bytes) {
-    if (budget_) budget_->take_anyway(bytes);
-  }
-  void take_room(std::size_t bytes) {
-    if (budget_) take_bounded(bytes);
-  }
-  void give_room(std::size_t bytes) noexcept {
-    if (budget_) budget_->give_back(bytes);
-  }
-  // For an op that was not pushed in the end.
-  void return_room(std::size_t bytes) noexcept {
-    give_room(bytes);
-    if (budget_) room_returned();
-  }
-  bool bounded() const { return budget_ != nullptr; }
-
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
-  // Throws WouldDeadlock if the calling thread is in an op on a stream, of whatever engine: it has the stream's gate; or
-  // in the work of one.
-  static void check_may_wait();
-
   // The innermost op of this core that the calling thread is in; null if there is none.
   OpNode* current_op() const;
+
+  // run.cc: a ready op is run, completed and released.
+  //
+  // Calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is complete and
+  // freed, and `ready` has the ops that it made ready. False: it is asynchronous, on a stream, or kept back; then
+  // OpScheduler::completed_elsewhere() follows, or issued() and ended(), or resume().
+  bool run(OpNode* op, int worker, ReadyList& ready) noexcept;
+  // Op's function has returned or was skipped, its closure is destroyed.
+  void complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
+  // Both parts of an asynchronous op have ended: its function, and its Completion.
+  void complete_async(OpNode* op, ReadyList& ready) noexcept;
+  // Releases the vars of op, which the caller frees. Ops of users that become ready are appended to `ready`; ops of the
+  // other kinds are run here.
+  void release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept;
+  // Runs an entered op of another kind, or frees a var whose last handle is gone; then as release_vars().
+  void run_internal(QueueNode* node, ReadyList& ready) noexcept;
+  // The error that op leaves if it is not to run: one of what it reads, or the end of its group. Null if it is to run.
+  FailurePtr skip_reason(const OpNode& op);
 
   const EngineOptions options;
   const bool extra_for_all;          // every op has an OpExtra
@@ -93,57 +79,27 @@ struct EngineCore : Scheduling {
   OpWaits waits;
   VarRegistry vars;
   ProgressSources progress_sources;
-
- protected:
-  friend void report(OpNode* op, std::exception_ptr error) noexcept;
-  virtual void await_room(std::size_t bytes) { budget_->take(bytes); }
-  virtual void room_returned() noexcept {}  // without an op that has ended
-
-  // A ready op is run, completed and released. run() calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is complete and freed,
-  // and `ready` has the ops that it made ready. False: it is asynchronous, on a stream, or kept back; then
-  // completed_elsewhere() follows, or issued() and ended(), or resume().
-  bool run(OpNode* op, int worker, ReadyList& ready) noexcept;
-  // Releases the vars of op, which the caller frees. Ops of users that become ready are appended to `ready`; ops of the
-  // other kinds are run here.
-  void release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept;
-  // Runs an entered op of another kind, or lets go of a var; then as release_vars().
-  void run_internal(QueueNode* node, ReadyList& ready) noexcept;
-  void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept override;
-  const std::unique_ptr<Budget> budget_;  // null: unbounded
+  OpBudget budget{*this, options};
+  StreamOps stream_ops{*this};
 
  private:
+  ~EngineCore() = default;
   [[noreturn]] void throw_closed() const;
   void shut_down_inside(const OpNode& op) noexcept;
-  void take_bounded(std::size_t bytes);
-  FailurePtr skip_reason(const OpNode& op);
   bool run_async(OpNode* op, int worker, ReadyList& ready) noexcept;
-  void complete_async(OpNode* op, ReadyList& ready) noexcept;
-  void complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
-  // cold: programs without streams pay for one branch, and not for what is behind it.
-  [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
-  void issue_in_turn(OpNode* op, int worker) noexcept;
-  void issue(OpNode* op, int worker) noexcept;
-  FailurePtr outcome(OpNode* op, std::exception_ptr own, const std::vector<FailurePtr>& inherited) noexcept;
-  bool is_lost(const OpNode& op) const;
-  void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
-  void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;
-  [[gnu::cold]] void signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
-  void signal(OpNode* op) noexcept;
-  std::atomic<Streams*> streams_{nullptr};  // ops look at it; what comes before it never changes
-  alignas(64) std::atomic<std::int64_t> refs_{1};
-  std::atomic<bool> open_{true};
+  void announce_wait(OpNode* op) noexcept;
+
   std::unique_ptr<OpObserver> observer_;
+  std::unique_ptr<OpScheduler> scheduler_;         // its threads use what comes before
+  alignas(64) std::atomic<std::int64_t> refs_{1};  // away from what every op reads
+  std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };
 
-std::string stream_name(const OpNode& op);  // where it is issued, "" on the CPU
 // The error with which both parts of an asynchronous op have ended.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
-void announce(WaitState& state) noexcept;  // its poison is written; wakes who waits for it
+void announce(WaitState& state) noexcept;  // its poison is written; wakes the waiting threads
 
 void check_options(const EngineOptions& options);  // throws InvalidArgument
-EngineCore* make_naive_core(const EngineOptions& options);
-EngineCore* make_fuzz_core(const EngineOptions& options);
-EngineCore* make_threaded_core(const EngineOptions& options);
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// What the core tells about each op that it runs, to whoever watches it (see diagnostics/watch.h).
+// Calls that the core makes for each op that it runs, see diagnostics/watch.h.
 #pragma once
 
 #include "op/op_node.h"

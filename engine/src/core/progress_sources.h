@@ -20,7 +20,8 @@ class ProgressSources {
     any_.store(true, std::memory_order_release);
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Without the mutex: a progress source may take long. Holds no other one meanwhile: what it waits for may be that one's end.
+  // Calls them without the mutex, since a progress source may take long, and holds one at a time: it may wait for the end of
+  // another one.
   void progress_until(VarState& state, const std::atomic<std::uint32_t>& over) {
     detail::retain(&state);
     const Var var = Var::adopt(&state);

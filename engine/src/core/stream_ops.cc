@@ -1,4 +1,5 @@
-// Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
+#include "core/stream_ops.h"
+
 #include <string>
 
 #include <heddle/stream_ops.h>
@@ -49,7 +50,7 @@ void leave_fence(const OpNode& op, const Fence& fence) {
   }
 }
 
-// The op goes on as if there were no streams: of the fences on what it mutates, which are done, the failure stays.
+// All fences on the vars of op are done. Removes those on the vars that it mutates, and leaves their failure as poison.
 void absorb_fences(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
@@ -71,7 +72,9 @@ void take_if_earlier(FailurePtr& first, const FailurePtr& failure) {
 
 Stream& stream_of(const OpNode* op) { return op->extra->on->issuer.stream(); }
 
-Streams& EngineCore::need_streams() {
+StreamOps::~StreamOps() { delete streams(); }
+
+Streams& StreamOps::need_streams() {
   Streams* known = streams();
   if (known) return *known;
   auto made = std::make_unique<Streams>();
@@ -79,9 +82,11 @@ Streams& EngineCore::need_streams() {
   return *known;
 }
 
-std::unique_ptr<Stream> Scheduling::new_stream(Device device, Lane lane) { return make_stream(device, lane); }
+std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
+  return make_stream(device, lane);
+}
 
-void EngineCore::check_may_wait() {
+void StreamOps::check_may_wait() {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (!frame->op || !frame->op->extra || !frame->op->extra->on) continue;
     throw WouldDeadlock("op '" + std::string(frame->op->name) +
@@ -92,8 +97,7 @@ void EngineCore::check_may_wait() {
         "a wait in the work of a stream would hold up the stream; push an op that waits instead");
 }
 
-// Of what op reads, on whichever way it came. Only while op holds its grants.
-std::shared_ptr<const Failure> EngineCore::failure_of_reads(const OpNode& op) const {
+std::shared_ptr<const Failure> StreamOps::failure_of_reads(const OpNode& op) const {
   FailurePtr first = poison_of_reads(op);
   if (!streams()) return first;
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
@@ -105,12 +109,11 @@ std::shared_ptr<const Failure> EngineCore::failure_of_reads(const OpNode& op) co
 }
 
 // What it reads has failed, or its group was cancelled.
-bool EngineCore::is_lost(const OpNode& op) const {
+bool StreamOps::is_lost(const OpNode& op) const {
   return failure_of_reads(op) || (op.group() && op.group()->cancellation());
 }
 
-// False if op is for its stream, or is kept back until its fences are done.
-bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
+bool StreamOps::may_run_on_cpu(OpNode* op, int worker) noexcept {
   if (op->extra && op->extra->on) {
     issue_in_turn(op, worker);
     return false;
@@ -123,16 +126,15 @@ bool EngineCore::may_run_on_cpu(OpNode* op, int worker) noexcept {
   return true;
 }
 
-void EngineCore::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
-  if (observer_) observer_->kept_back(*op);
+void StreamOps::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
+  if (OpObserver* observer = core_.observer()) observer->kept_back(*op);
   when_all_done(std::move(after), [this, op] {
-    if (observer_) observer_->resumes(*op);
-    resume(op);
+    if (OpObserver* observer = core_.observer()) observer->resumes(*op);
+    core_.scheduler().resume(op);
   });
 }
 
-// Where the fences are that op, which is kept back, waits for.
-std::string EngineCore::streams_before(const OpNode& op) const {
+std::string StreamOps::streams_before(const OpNode& op) const {
   std::string names;
   const StreamLane* last = nullptr;
   for (const Dependency& dependency : fences_before(op)) {
@@ -147,56 +149,57 @@ std::string EngineCore::streams_before(const OpNode& op) const {
 
 std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
 
-// What it was to come after is done.
-void EngineCore::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
+// The work that op had to come after is done.
+void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
   if (failure) tell_skipped(op, *failure);
   if (trace::on()) [[unlikely]]
-    op->extra->on->trace_done(*op, trace_number, trace::now());
+    op->extra->on->trace_done(*op, core_.trace_number, trace::now());
   {
-    const InsideOp inside(this, op, this_thread_state.worker);
+    const InsideOp inside(&core_, op, this_thread_state.worker);
     destroy_closure(op);
   }
   const std::uint8_t epoch = op->epoch;
   ReadyList ready;
-  complete(op, std::move(failure), ready);
-  completed_elsewhere(epoch, ready);
+  core_.complete(op, std::move(failure), ready);
+  core_.scheduler().completed_elsewhere(epoch, ready);
 }
 
-// A thread that waits for something issues what that needs: the rest might keep it longer, or need a lock that it holds.
-void EngineCore::issue_in_turn(OpNode* op, int worker) noexcept {
+// A thread that waits inside an op issues only op itself. The ops behind it at the gate might take long, or need a lock that
+// the thread holds, so they are resumed by others.
+void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   if (!lane.gate.enter(op)) return;
   do {
     issue(op, worker);
-    if (!runs_anything()) {
+    if (!core_.scheduler().runs_anything()) {
       for (OpNode *left = lane.gate.open(), *next = nullptr; left; left = next) {
         next = left->next_ready();
-        resume(left);
+        core_.scheduler().resume(left);
       }
       return;
     }
   } while ((op = lane.gate.next()));
 }
 
-// Inside the gate, for op may have stood at it: its group may have been cancelled meanwhile. An op that is known to be lost is
-// kept back like one that its stream cannot order: others rely on coming after what it was to come after.
-void EngineCore::issue(OpNode* op, int worker) noexcept {
+// Called inside the gate. An op that will be skipped is kept back like one that its stream cannot order, since ops after it rely
+// on coming after the work before it.
+void StreamOps::issue(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
-  // Asked for anew, and once: a deadline may have been moved.
-  if (FailurePtr failure = lost ? skip_reason(*op) : nullptr)
+  // Read again, since a deadline may have been moved, and only once.
+  if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
     return complete_unissued(op, std::move(failure));
   Fence fence;
-  if (observer_) observer_->started(*op, worker);
+  if (OpObserver* observer = core_.observer()) observer->started(*op, worker);
   const trace::Tick start = trace::on() ? trace::now() : 0;
   try {
     fence = lane.issuer.issue(
         after,
         [this, op, worker](Stream&) {
-          const InsideOp inside(this, op, worker);
+          const InsideOp inside(&core_, op, worker);
           RunContext context{op->name, worker, op->sequence, op->group()};
           op->table->run(closure_of(op), context, op);
         },
@@ -205,46 +208,47 @@ void EngineCore::issue(OpNode* op, int worker) noexcept {
         });
   } catch (...) {  // nothing was enqueued
     return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
-      FailurePtr failure = skip_reason(*op);
-      complete_unissued(op, failure ? std::move(failure) : errors.failed(*op, error));
+      FailurePtr failure = core_.skip_reason(*op);
+      complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
     });
   }
-  after.clear();  // a failure that only this thread still holds must not look as if it poisoned a var
+  after.clear();  // a failure with any holder counts as seen by a var: this thread must not be its last one
   if (start) [[unlikely]] {
-    trace::TraceOp what = traced(*op, trace_number);
+    trace::TraceOp what = traced(*op, core_.trace_number);
     what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
-    trace::op_issued(trace::worker_lane(trace_number, worker), what, start, trace::now());
+    trace::op_issued(trace::worker_lane(core_.trace_number, worker), what, start, trace::now());
   }
   leave_fence(*op, fence);
-  if (observer_) observer_->returned(*op);
-  issued(op);
+  if (OpObserver* observer = core_.observer()) observer->returned(*op);
+  core_.scheduler().issued(op);
   when_done(std::move(fence), [this, op, start] {
     if (start) [[unlikely]]
-      op->extra->on->trace_done(*op, trace_number, start);
-    if (observer_) observer_->ended(*op);
-    give_room(op->bytes());
-    ended(op);
+      op->extra->on->trace_done(*op, core_.trace_number, start);
+    if (OpObserver* observer = core_.observer()) observer->ended(*op);
+    core_.budget.release(op->bytes());
+    core_.scheduler().ended(op);
   });
 }
 
-// An op that read what had failed would serially not have run: what it threw on the way does not count.
-std::shared_ptr<const Failure> EngineCore::outcome(OpNode* op, std::exception_ptr own,
-                                                   const std::vector<FailurePtr>& inherited) noexcept {
+// If what op read has failed, op would not have run in a serial program: then its own exception does not count.
+std::shared_ptr<const Failure> StreamOps::outcome(OpNode* op, std::exception_ptr own,
+                                                  const std::vector<FailurePtr>& inherited) noexcept {
   FailurePtr failure;
   for (const FailurePtr& cause : inherited) take_if_earlier(failure, cause);
   if (op->table->outcome) own = op->table->outcome(closure_of(op), failure ? failure->root->exception : own);
   if (failure) {
     failure = ErrorLog::skipped(*op, std::move(failure));
   } else if (own) {
-    failure = errors.failed(*op, std::move(own));
+    failure = core_.errors.failed(*op, std::move(own));
   }
-  const InsideOp inside(this, op, this_thread_state.worker);
+  const InsideOp inside(&core_, op, this_thread_state.worker);
   destroy_closure(op);
   return failure;
 }
 
-// A wait need not keep the var from others: it leaves, and is answered when the last write is done.
-void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
+// The wait op releases its var at once, so that other ops are not delayed. Its WaitState is answered when the last write is
+// done.
+void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
   std::vector<Dependency> after;
   fences.collect(true, false, after);
   std::vector<Fence> writes;
@@ -257,7 +261,7 @@ void EngineCore::signal_after(FenceSet& fences, const std::shared_ptr<WaitState>
     }
     writes.clear();  // the waiter holds the failure from now on, and nobody else
     announce(*state);
-    wake_waiters();
+    core_.scheduler().wake_waiters();
   });
 }
 
@@ -267,23 +271,24 @@ using namespace detail;
 
 Stream& Engine::stream(Device device, Lane lane) {
   core_->check_open();
-  return core_->need_streams().shared(device, lane, [&] { return core_->new_stream(device, lane); });
+  return core_->stream_ops.need_streams().shared(device, lane,
+                                                 [&] { return core_->scheduler().new_stream(device, lane); });
 }
 
 Stream& Engine::make_stream(Device device, Lane lane) {
   core_->check_open();
-  return core_->need_streams().add(core_->new_stream(device, lane));
+  return core_->stream_ops.need_streams().add(core_->scheduler().new_stream(device, lane));
 }
 
 Stream& Engine::adopt_stream(std::unique_ptr<Stream> stream) {
   core_->check_open();
   if (!stream) throw InvalidArgument("adopt_stream: a null pointer; want a stream");
-  return core_->need_streams().add(std::move(stream));
+  return core_->stream_ops.need_streams().add(std::move(stream));
 }
 
 detail::StreamLane& Engine::lane_of(const Stream& stream) {
   refuse_in_capture("push_on");
-  const Streams* all = core_->streams();
+  const Streams* all = core_->stream_ops.streams();
   if (StreamLane* lane = all ? all->find(stream) : nullptr) return *lane;
   throw InvalidArgument(
       "push_on: a stream of another engine, or of none; see Engine::stream and adopt_stream");
@@ -291,7 +296,7 @@ detail::StreamLane& Engine::lane_of(const Stream& stream) {
 
 void Engine::submit_on(StreamLane& lane, OpNode* op) {
   op->extra->on = &lane;
-  core_->submit(op);
+  core_->scheduler().submit(op);
 }
 
 }  // namespace heddle

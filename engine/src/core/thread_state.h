@@ -13,8 +13,7 @@ struct ThreadState {
   EngineCore* core = nullptr;  // of the op it runs
   OpNode* op = nullptr;        // innermost
   int worker = -1;
-  const ThreadState* outer =
-      nullptr;  // an op below it: of another engine, or of the same under naive and fuzz
+  const ThreadState* outer = nullptr;  // of the op on the stack below this one, if there is one
 };
 extern constinit thread_local ThreadState this_thread_state;
 
@@ -30,15 +29,15 @@ class InsideOp {
   ThreadState outer_;
 };
 
-// How often the calling thread has given up its place: whoever runs one op after the other asks for it anew then.
+// How often the calling thread has released its worker slot inside an op.
 extern constinit thread_local std::uint32_t this_thread_blocked;
 
-// What belongs to the calling thread is being destroyed, by its end or by exit(), which does that before it destroys statics.
-// Known of threads that have called note_thread_end(): those that run ops do.
+// The thread_local objects of the calling thread are being destroyed, since it ends or has called exit(), which does that before
+// it destroys static objects. Only set for threads that have called note_thread_end(): those that run ops do.
 extern constinit thread_local bool this_thread_ends;
 void note_thread_end();
 
-// The calling thread gives up, and asks back, its place among the workers of every engine whose op it is in.
+// The calling thread releases, and takes again, its worker slot of every engine in whose op it is.
 void begin_blocking_everywhere();
 void end_blocking_everywhere() noexcept;
 class BlockingEverywhere {

@@ -38,7 +38,7 @@ const char* declared(const OpNode& op, const VarState& var) {
 
 bool change_in_flight(VarState& var) {
   if (var.core->forked()) return false;  // the lock may be held for ever
-  var.core->enter_submitted();
+  var.core->scheduler().enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer) return true;
   if (const FenceSet* fences = var.fences.load(std::memory_order_acquire); fences && fences->writing())

@@ -109,9 +109,9 @@ std::string escaped(const std::string& text) {
 // The lock of the waits keeps an op that waits inside from giving up, and so from ending, while its wait is looked at.
 Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   if (forked_) return;
-  core.visit_pending(*this);
+  core.scheduler().visit_pending(*this);
   if (core.observer()) core.observer()->visit(*this);
-  in_flight_ = core.in_flight();
+  in_flight_ = core.scheduler().in_flight();
   std::lock_guard guard(core.waits.mutex);
   core.vars.for_each([this](VarState& var) { look_at(var); });
   find_kept_back();

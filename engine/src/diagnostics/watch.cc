@@ -90,7 +90,7 @@ void Watch::visit(Pending& pending) {
     if (!seen) continue;
     seen->seconds = std::chrono::duration<double>(now - running.since).count();
     seen->worker = running.worker;
-    if (running.state == PendingState::kept_back) seen->streams = core_.streams_before(*op);
+    if (running.state == PendingState::kept_back) seen->streams = core_.stream_ops.streams_before(*op);
   }
 }
 
@@ -107,7 +107,7 @@ void Watch::watch() {
     lock.unlock();
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const std::uint64_t ended = count_ended();
-    if (timer.due(now, ended, core_.has_pending())) report(timer.stalled().count());
+    if (timer.due(now, ended, core_.scheduler().has_pending())) report(timer.stalled().count());
     lock.lock();
   }
 }

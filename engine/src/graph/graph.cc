@@ -148,8 +148,8 @@ void check_capture(const EngineCore* core) {
 
 void submit_or_record(EngineCore* core, OpNode* op) {
   if (Recorder::current) [[unlikely]]
-    return core->return_room(op->bytes()), Recorder::current->record(op);
-  core->submit(op);
+    return core->budget.release_unpushed(op->bytes()), Recorder::current->record(op);
+  core->scheduler().submit(op);
 }
 
 bool capturing() { return Recorder::current != nullptr; }
@@ -224,7 +224,7 @@ void check_values(const GraphState& graph, const std::vector<std::shared_ptr<con
 
 OpNode* launch_op(GraphState& graph) {
   const std::size_t count = graph.accesses.size();
-  graph.core->take_room(0);
+  graph.core->budget.acquire(0);
   OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
   op->access_count = static_cast<std::uint32_t>(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -262,7 +262,7 @@ void Graph::launch_with(std::span<const Binding> bindings) const {
   run->graph = &graph;
   OpNode* op = launch_op(graph);
   ::new (op->place()) Launch{state_, std::move(values), run.release()};
-  graph.core->submit(op);
+  graph.core->scheduler().submit(op);
 }
 
 void Graph::set_value(Binding binding) {

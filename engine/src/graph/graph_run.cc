@@ -35,7 +35,7 @@ void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failur
 
 // Op i has completed with that exception, or null: what it leaves behind, as EngineCore::complete() does for other ops.
 void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = run.graph->core->failure_of_reads(op);
+  std::shared_ptr<const Failure> failure = run.graph->core->stream_ops.failure_of_reads(op);
   if (failure) {
     failure = ErrorLog::skipped(op, std::move(failure));
   } else if (thrown) {
@@ -85,7 +85,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
 bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
-  if (const std::shared_ptr<const Failure> cause = run.graph->core->failure_of_reads(*op.node)) {
+  if (const std::shared_ptr<const Failure> cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
     tell_skipped(op.node, *cause);
     end_op(run, *op.node, nullptr);
     return true;
@@ -222,7 +222,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
       i = release_next(run, i, !run.random);
       if (this_thread_blocked == blocked) continue;
       blocked = this_thread_blocked;
-      worker = run.core->worker_now();
+      worker = run.core->scheduler().worker_now();
       if (worker >= 0) continue;
       give_up(run, i);  // without a slot nobody may start an op
       return done;
@@ -270,14 +270,14 @@ struct HelperTask {
 
 void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept {
   EngineCore* core = run.core;  // the graph may be gone
-  core->expect_help();
-  core->take_room_anyway(0);
+  core->scheduler().expect_help();
+  core->budget.acquire_anyway(0);
   OpNode* op = allocate_op(core, 0, sizeof(HelperTask), false);
   op->table = &HelperTask::table;
   op->name = "help with a graph";
   retain(run);
   ::new (op->place()) HelperTask{&run, from};
-  core->submit(op);
+  core->scheduler().submit(op);
 }
 
 void set_up_parallel(GraphRun& run) {
@@ -333,7 +333,7 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
     run.random =
         std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
   } else {
-    run.most = graph.core->workers();
+    run.most = graph.core->scheduler().workers();
     run.serial = !graph.async && (graph.chain || run.most == 1 || graph.mode_tuner.serial());
     if (run.serial) return run_serial(run, 0, worker);
   }

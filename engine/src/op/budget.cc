@@ -33,16 +33,16 @@ bool Budget::fits(std::size_t bytes) noexcept {
   return false;
 }
 
-bool Budget::try_take(std::size_t bytes) noexcept {
+bool Budget::try_acquire(std::size_t bytes) noexcept {
   if (waiting_.load(std::memory_order_seq_cst) > 0) return false;
   if (fits(bytes)) return true;
   wake_first();  // it may have found no room while we had taken half of what we needed
   return false;
 }
 
-void Budget::take(std::size_t bytes) {
+void Budget::acquire(std::size_t bytes) {
   for (int spins = 0; spins < kSpins; ++spins) {
-    if (try_take(bytes)) return;
+    if (try_acquire(bytes)) return;
     cpu_relax();
   }
   std::condition_variable wake;
@@ -55,12 +55,12 @@ void Budget::take(std::size_t bytes) {
   if (!queue_.empty()) queue_.front()->notify_one();
 }
 
-void Budget::take_anyway(std::size_t bytes) noexcept {
+void Budget::acquire_anyway(std::size_t bytes) noexcept {
   ops_.fetch_add(1, std::memory_order_seq_cst);
   if (max_bytes_ != 0) bytes_.fetch_add(bytes, std::memory_order_seq_cst);
 }
 
-void Budget::give_back(std::size_t bytes) noexcept {
+void Budget::release(std::size_t bytes) noexcept {
   ops_.fetch_sub(1, std::memory_order_seq_cst);
   if (max_bytes_ != 0 && bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
   wake_first();

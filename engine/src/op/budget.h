@@ -20,10 +20,10 @@ class Budget {
   Budget(std::size_t max_ops, std::size_t max_bytes) : max_ops_(max_ops), max_bytes_(max_bytes) {}
 
   // Room for one op that holds so many bytes. An op that holds more than the bound has room when no other holds any.
-  bool try_take(std::size_t bytes) noexcept;     // false too if others wait
-  void take(std::size_t bytes);                  // waits for it
-  void take_anyway(std::size_t bytes) noexcept;  // beyond the bound if need be
-  void give_back(std::size_t bytes) noexcept;
+  bool try_acquire(std::size_t bytes) noexcept;     // false too if others wait
+  void acquire(std::size_t bytes);                  // waits for it
+  void acquire_anyway(std::size_t bytes) noexcept;  // beyond the bound if need be
+  void release(std::size_t bytes) noexcept;
 
  private:
   bool fits(std::size_t bytes) noexcept;

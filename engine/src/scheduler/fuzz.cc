@@ -1,6 +1,6 @@
-// One op at a time, but any ready one, picked by seed: schedules that a loaded machine would show once a year.
-// The ops of a program pushed by one thread run in an order that depends on the seed alone. Stepped host streams, and
-// those of cpu(i) that the engine makes are stepped, are moved here too, by the same seed.
+// Runs one op at a time: any ready one, picked at random by the seed. So schedules occur that are rare on a real machine. The
+// ops of a program that one thread pushes run in an order that depends on the seed alone. Stepped host streams are advanced by
+// the same random numbers; streams of cpu(i) that the engine makes are stepped.
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -14,19 +14,18 @@
 namespace heddle::detail {
 namespace {
 
-class FuzzCore final : public EngineCore {
+class FuzzScheduler final : public OpScheduler {
  public:
-  explicit FuzzCore(const EngineOptions& engine_options)
-      : EngineCore(engine_options, true), random_(engine_options.seed) {}
+  explicit FuzzScheduler(EngineCore& core) : OpScheduler(core), random_(core.options.seed) {}
 
-  // Some pushes run a few ready ops, most run none: both a far ahead and a hard pressed pusher occur.
+  // Some pushes run a few ready ops, most run none: the pushing thread is sometimes far ahead of the ops, sometimes not.
   void submit(OpNode* op) override {
     std::unique_lock lock(mutex_);
-    const OpNode* parent = current_op();
+    const OpNode* parent = core_.current_op();
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op, lock);
-    if (parent) tell();  // its thread may be one that only completes an op
+    if (parent) notify();  // the calling thread may only complete ops, and run none
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
@@ -35,7 +34,7 @@ class FuzzCore final : public EngineCore {
 
   void wait(OpNode* wait_op) override {
     std::shared_ptr<WaitState> state = wait_op->extra->wait;
-    OpNode* const current = current_op();
+    OpNode* const current = core_.current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
     add_ready(wait_op, lock);
@@ -50,7 +49,7 @@ class FuzzCore final : public EngineCore {
   }
 
   void wait_all() override {
-    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    if (core_.current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
     std::lock_guard one(wait_all_mutex_);
     std::unique_lock lock(mutex_);
     const std::uint8_t epoch = std::exchange(epoch_, epoch_ ^ 1);
@@ -69,7 +68,7 @@ class FuzzCore final : public EngineCore {
 
   void issued(OpNode* op) noexcept override {
     ReadyList ready;
-    release_vars(op, nullptr, ready);
+    core_.release_vars(op, nullptr, ready);
     std::lock_guard guard(mutex_);
     add(ready);
   }
@@ -79,23 +78,23 @@ class FuzzCore final : public EngineCore {
     free_op(op);
     std::lock_guard guard(mutex_);
     --unfinished_[epoch];
-    tell();
+    notify();
   }
 
   void resume(OpNode* op) noexcept override {
     std::lock_guard guard(mutex_);
-    op->extra->resumes = nullptr;  // that one may have ended
+    op->extra->resumes = nullptr;  // the op below which it ran may have ended
     ready_.push_back(op);
-    tell();
+    notify();
   }
 
   void wake_waiters() noexcept override {
     std::lock_guard guard(mutex_);
-    tell();
+    notify();
   }
 
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return OpScheduler::new_stream(device, lane);
     std::lock_guard guard(mutex_);
     const HostStreamOptions of_seed{.seed = random_(), .most_delay = 2, .stepped = true};
     return std::make_unique<HostStream>(device, lane, of_seed);
@@ -115,10 +114,10 @@ class FuzzCore final : public EngineCore {
  private:
   bool would_deadlock(WaitState& state, OpNode& current) {
     try {
-      return depends(state, current, waits, WaitSearch::IfFound::give_up);
+      return depends(state, current, core_.waits, WaitSearch::IfFound::give_up);
     } catch (...) {  // no memory: the wait ends, and its op may
-      const std::lock_guard guard(waits.mutex);
-      waits.give_up(state);
+      const std::lock_guard guard(core_.waits.mutex);
+      core_.waits.give_up(state);
       throw;
     }
   }
@@ -128,59 +127,60 @@ class FuzzCore final : public EngineCore {
     return unfinished_[0] + unfinished_[1];
   }
 
-  void tell() {
-    ++news_;
+  void notify() {
+    ++notifications_;
     progress_.notify_all();
   }
 
   void completed(std::uint8_t epoch, ReadyList& ready) {
     add(ready);
     --unfinished_[epoch];
-    tell();
+    notify();
   }
 
-  // Whoever adds may run nothing itself: those who wait have something to do now.
+  // The calling thread may run no ops, so waiting threads are notified.
   void add(ReadyList& ready) {
-    if (!ready.empty()) tell();
+    if (!ready.empty()) notify();
     while (!ready.empty()) ready_.push_back(ready.pop_front());
   }
 
   void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
     op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
-    const OpKind kind = op->kind;  // the op may run and be gone once it is entered
+    const OpKind kind = op->kind;  // the op may run and be freed once it is entered
     if (!enter(*op)) return;
     ReadyList ready;
     if (kind == OpKind::user) {
       ready.push_back(op);
     } else {
       lock.unlock();  // it may call wake_waiters()
-      run_internal(op, ready);
+      core_.run_internal(op, ready);
       lock.lock();
     }
     add(ready);
   }
 
-  // One choice: runs a ready op, inside `below` one that `state` needs, or moves a stream. False if nothing can move.
+  // One random choice: runs a ready op, or advances a stream. Inside an op `below`, only an op that the wait of `state` needs.
+  // False if neither is possible.
   bool act(std::unique_lock<std::mutex>& lock, OpNode* below = nullptr, WaitState* state = nullptr) {
     const std::size_t streams = stepped();
     const std::size_t choices = ready_.size() + streams;
     if (streams > 0 && random_() % choices >= ready_.size() && step(lock)) return true;
     OpNode* op = state ? pick_for(*state) : pick();
     if (!op) {
-      const std::uint64_t old_news = news_;  // a step is made without the lock
-      return streams > 0 && (step(lock) || news_ != old_news);
+      const std::uint64_t before = notifications_;  // a step is made without the lock
+      return streams > 0 && (step(lock) || notifications_ != before);
     }
     run(op, lock, below);
     return true;
   }
 
   std::size_t stepped() const {
-    const Streams* all = streams();
+    const Streams* all = core_.stream_ops.streams();
     return all ? all->stepped() : 0;
   }
 
-  // For a while always the same stream goes first if it can, and the same one last: were all moved evenly, no op would
-  // ever be far behind those of another stream. The work is that of no op: it is outside of all.
+  // For a while the same stream comes first: if all were advanced evenly, the work of one would never be far behind that of
+  // another. The work of a stream belongs to no op.
   bool step(std::unique_lock<std::mutex>& lock) {
     const bool nested = std::exchange(running_, true);
     if (random_() % 32 == 0) first_stream_ = random_() % stepped();
@@ -188,12 +188,12 @@ class FuzzCore final : public EngineCore {
     lock.unlock();
     bool moved = false;
     {
-      const InsideOp outside(this, nullptr, -1);
-      moved = streams()->step(first);
+      const InsideOp outside(&core_, nullptr, -1);
+      moved = core_.stream_ops.streams()->step(first);
     }
     lock.lock();
     running_ = nested;
-    if (moved) tell();
+    if (moved) notify();
     return moved;
   }
 
@@ -204,29 +204,30 @@ class FuzzCore final : public EngineCore {
     return op;
   }
 
-  // Nobody else would run the ops that are in the way.
-  void await_room(std::size_t bytes) override {
+  // Runs ops until there is room: no other thread does.
+  void await_budget(Budget& budget, std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    tell();  // others may have found no room because we had some for a moment, in vain
-    for (std::uint64_t old_news = news_; !budget_->try_take(bytes); old_news = news_) {
+    notify();  // a failed attempt of this thread may have kept another one from its room
+    for (std::uint64_t before = notifications_; !budget.try_acquire(bytes); before = notifications_) {
       const bool acted = !running_ && act(lock);
-      if (!acted && news_ == old_news) progress_.wait(lock);  // room may have come while a stream was moved
+      if (!acted && notifications_ == before)
+        progress_.wait(lock);  // room may have come while a stream was advanced
     }
   }
 
-  void room_returned() noexcept override {
+  void budget_released() noexcept override {
     std::lock_guard guard(mutex_);
-    tell();
+    notify();
   }
 
   OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
 
-  // Inside an op: what the wait needs, if possible. Anything else that runs on top of the waiting op might wait for
-  // it in turn; but the wait may need an op's side effect that the engine does not know of.
+  // Inside an op: an op that the wait needs, if there is one, since any other op on top of the waiting one might wait for it
+  // in turn. If there is none, any op: the wait may need a side effect that the engine does not know of.
   OpNode* pick_for(WaitState& state) {
     std::vector<std::size_t> needed;
     for (std::size_t i = 0; i < ready_.size(); ++i) {
-      if (depends(state, *ready_[i], waits, WaitSearch::IfFound::leave)) needed.push_back(i);
+      if (depends(state, *ready_[i], core_.waits, WaitSearch::IfFound::leave)) needed.push_back(i);
     }
     return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
   }
@@ -238,28 +239,30 @@ class FuzzCore final : public EngineCore {
     note_thread_end();
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
-    const bool has_completed = EngineCore::run(op, 0, ready);
+    const bool has_completed = core_.run(op, 0, ready);
     lock.lock();
     if (has_completed) completed(epoch, ready);
     running_ = nested;
-    tell();
+    notify();
   }
 
   std::mutex wait_all_mutex_;  // held by the one thread in wait_all; mutex_ may be locked inside
   std::mutex mutex_;           // guards all below; a var's lock may be taken inside
   std::condition_variable progress_;
-  std::uint64_t news_ = 0;  // how often progress_ was notified
+  std::uint64_t notifications_ = 0;  // how often progress_ was notified
   std::mt19937_64 random_;
   std::uint64_t sequence_ = 0;
   std::vector<OpNode*> ready_;
   std::size_t first_stream_ = 0;
   std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
   std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
-  bool running_ = false;                 // some thread runs ops
+  bool running_ = false;                 // a thread runs ops
 };
 
 }  // namespace
 
-EngineCore* make_fuzz_core(const EngineOptions& options) { return new FuzzCore(options); }
+std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore& core) {
+  return std::make_unique<FuzzScheduler>(core);
+}
 
 }  // namespace heddle::detail

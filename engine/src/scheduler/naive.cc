@@ -1,4 +1,5 @@
-// The oracle: every op runs inside its push, in push order. Nothing is queued on vars, nothing runs at once.
+// The oracle of the other schedulers: every op runs inside its push, in push order. Nothing is queued on vars, and no two ops
+// run at the same time.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -14,18 +15,18 @@
 namespace heddle::detail {
 namespace {
 
-// Threads that push are served one after the other. An op pushed inside an op runs when the outer one has ended,
-// as its push order says. An asynchronous op's push returns when its Completion was called: one that only a later
-// push would complete needs another scheduler.
-class NaiveCore final : public EngineCore {
+// Threads that push take turns. An op that is pushed inside an op runs when the outer one has ended: that is their push order.
+// The push of an asynchronous op returns when its Completion was called: an op that only a later push would complete needs
+// another scheduler.
+class NaiveScheduler final : public OpScheduler {
  public:
-  using EngineCore::EngineCore;
+  using OpScheduler::OpScheduler;
 
   void submit(OpNode* op) override {
-    if (current_op()) return queue(op);
+    if (core_.current_op()) return queue(op);
     std::unique_lock guard(mutex_, std::defer_lock);
     if (!InStreamWork::here()) guard.lock();
-    // Who has the mutex may be waiting for this very work, now or soon.
+    // In the work of a stream: the thread that holds the mutex may wait for this very work, now or soon.
     while (!guard.owns_lock() && !guard.try_lock()) {
       if (nest(op)) return;
       std::this_thread::yield();
@@ -43,7 +44,7 @@ class NaiveCore final : public EngineCore {
     VarState* var = wait_op->accesses()[0].var;
     std::shared_ptr<WaitState> state = wait_op->extra->wait;
     free_op(wait_op);
-    if (current_op()) {
+    if (core_.current_op()) {
       run_nested_before(var);
       state->poison = var->poison;
     } else {
@@ -53,11 +54,11 @@ class NaiveCore final : public EngineCore {
   }
 
   void wait_all() override {
-    if (current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
-    std::lock_guard guard(mutex_);  // whoever pushes holds it until its op has ended
+    if (core_.current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
+    std::lock_guard guard(mutex_);  // a pushing thread holds it until its op has ended
   }
 
-  // run() frees the op.
+  // Nothing is queued on vars. run() frees the op.
   void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList&) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
@@ -68,7 +69,7 @@ class NaiveCore final : public EngineCore {
       if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
     }
     failure.reset();
-    let_go(op);
+    mark_ended(op);
   }
 
   void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
@@ -91,21 +92,21 @@ class NaiveCore final : public EngineCore {
       }
       fences.clear();
     }
-    let_go(op);
+    mark_ended(op);
   }
   void resume(OpNode* op) noexcept override {
     ReadyList none;
-    EngineCore::run(op, 0, none);
+    core_.run(op, 0, none);
   }
 
   // Its work runs inside the push, as all else does.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
-    if (device.kind != DeviceKind::cpu) return Scheduling::new_stream(device, lane);
+    if (device.kind != DeviceKind::cpu) return OpScheduler::new_stream(device, lane);
     return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
   }
 
  private:
-  void let_go(OpNode* op) noexcept {
+  void mark_ended(OpNode* op) noexcept {
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
     ended_.notify_all();
@@ -117,7 +118,7 @@ class NaiveCore final : public EngineCore {
     nested_.push_back(op);
   }
 
-  // What the work of a stream pushes is nested in the op that waits for it. False if none waits.
+  // An op that the work of a stream pushes is nested in the op that waits for that work. False if none waits.
   bool nest(OpNode* op) {
     std::lock_guard guard(ended_mutex_);
     if (awaits_) queue(op);
@@ -129,7 +130,7 @@ class NaiveCore final : public EngineCore {
     under_way_.fetch_add(1, std::memory_order_relaxed);
     running_.push_back(op);
     ReadyList none;  // nothing is queued on vars
-    EngineCore::run(op, 0, none);
+    core_.run(op, 0, none);
     move_streams(*op);
     {
       std::unique_lock lock(ended_mutex_);
@@ -145,9 +146,9 @@ class NaiveCore final : public EngineCore {
 
   // As in nest().
   void move_streams(OpNode& op) {
-    Streams* const all = streams();
+    Streams* const all = core_.stream_ops.streams();
     if (!all) return;
-    const InsideOp inside(this, &op, 0);
+    const InsideOp inside(&core_, &op, 0);
     while (op.waiting != 0 && all->step(0)) {
     }
   }
@@ -191,12 +192,14 @@ class NaiveCore final : public EngineCore {
   std::deque<OpNode*> nested_;    // pushed by the ops that are running, or about to run
   std::vector<OpNode*> running_;  // the innermost last
   std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended; and the next
-  bool awaits_ = false;           // the thread that has mutex_ waits for an op, and leaves nested_ to nest()
+  bool awaits_ = false;  // the thread that holds mutex_ waits for an op; until then nest() may use nested_
   std::condition_variable ended_;
 };
 
 }  // namespace
 
-EngineCore* make_naive_core(const EngineOptions& options) { return new NaiveCore(options); }
+std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore& core) {
+  return std::make_unique<NaiveScheduler>(core);
+}
 
 }  // namespace heddle::detail

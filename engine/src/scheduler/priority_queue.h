@@ -1,8 +1,8 @@
-// Ready ops of a priority other than 0, the most urgent first. Those of priority 0 never come here: they pay one load of
-// top_ an op.
+// Ready ops of a priority other than 0, in the order of their keys. Ops of priority 0 are never in here: each costs one load of
+// top_.
 //
-// An op's key is the sequence of the op of priority 0 that it is as urgent as: its own sequence, less kAgeing for each
-// step of its priority. So it overtakes a bounded number of ops, or is overtaken by as many, and none starves.
+// The key of an op is its sequence, less kAgeing for each step of its priority: the op runs as if it were an op of priority 0
+// with that sequence. So it overtakes a bounded number of ops, or is overtaken by as many, and none starves.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class alignas(64) PriorityQueue {
   bool before(std::uint64_t sequence) const {
     return top_.load(std::memory_order_relaxed) < static_cast<std::int64_t>(sequence);
   }
-  // The most urgent op, if it comes before an op of that sequence; else null.
+  // The op of the smallest key, if it comes before an op of that sequence; else null.
   OpNode* take_before(std::uint64_t sequence) {
     std::lock_guard guard(lock_);
     if (heap_.empty() || heap_.front().key >= static_cast<std::int64_t>(sequence)) return nullptr;
@@ -63,7 +63,7 @@ class alignas(64) PriorityQueue {
   struct Entry {
     std::int64_t key;
     OpNode* op;
-    // The least urgent first, as std::push_heap wants it.
+    // The largest key first: std::push_heap keeps the last one on top.
     bool operator<(const Entry& other) const {
       return key != other.key ? key > other.key : op->sequence > other.op->sequence;
     }
@@ -74,7 +74,7 @@ class alignas(64) PriorityQueue {
   void publish() {
     const std::int64_t top = heap_.empty() ? static_cast<std::int64_t>(kNothing) : heap_.front().key;
     top_.store(announced_ > 0 ? kAnnounced : top, std::memory_order_relaxed);
-    // seq_cst: whoever pushes then looks for sleeping workers, who look here after they say that they sleep, see IdleWorkers.
+    // seq_cst: the pushing thread then looks for parked workers; a worker looks here after it counts as parked. See IdleWorkers.
     size_.store(heap_.size(), std::memory_order_seq_cst);
   }
 

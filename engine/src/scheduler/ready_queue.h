@@ -68,8 +68,8 @@ class alignas(64) ReadyQueue {
  private:
   void publish(ReadyList& list) {
     list = {};
-    // seq_cst: whoever made the ops ready then looks for sleeping workers, who look here after they say that they sleep,
-    // see IdleWorkers.
+    // seq_cst: the pushing thread then looks for parked workers; a worker looks here after it counts as parked. See
+    // IdleWorkers.
     size_.store(ops_.size, std::memory_order_seq_cst);
   }
 

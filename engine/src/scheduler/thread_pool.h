@@ -1,4 +1,4 @@
-// The engine's threads: at least one for each slot that can go on working, however many are blocked inside ops.
+// The threads of an engine. However many are blocked inside ops, there is one for each slot that can run ops.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,13 @@ class ThreadPool {
   // Error if there is no thread to be had.
   void thread_blocks();
   void thread_resumes() noexcept;
-  // Waits for a slot, to go on in the middle of an op. Null after a while in which no op has ended, as `ended()` counts
-  // them: who has the slots may need a lock that the op holds, and then it has to go on without.
+  // Waits for a slot, to continue in the middle of an op. Null after a time in which no op has ended, as `ended()` counts
+  // them: the holders of the slots may need a lock that the op holds, so it has to continue without a slot.
   WorkerSlot* await_slot(const std::function<std::uint64_t()>& ended) noexcept;
   std::uint64_t slot_timeouts() const {
     return slot_timeouts_.load(std::memory_order_relaxed);
   }  // how often it was null
-  // Threads wait for a slot: who is between two ops shall release his, and call slot_released().
+  // Threads wait for a slot: a thread that is between two ops releases its slot, and calls slot_released().
   bool slot_wanted() const noexcept { return slot_waiters_.load(std::memory_order_seq_cst) > 0; }
   void slot_released() noexcept;
 

@@ -14,26 +14,26 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kEnterBatch = 64;      // submissions entered at once
-constexpr int kMostEntered = 64;     // so many rounds of these for an immediate op
-constexpr std::uint32_t kTick = 16;  // every so many ops a worker looks at the clock,
-// Nanoseconds an op, all told: below kShort it is not worth a cache line's way to another core; between that and
-// kFine it may be worth it; above, or above kLong for one that was short, it is.
+constexpr int kEnterBatch = 64;      // submissions entered under one lock
+constexpr int kMostEntered = 64;     // batches that the push of an immediate op enters
+constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
+// Ops so short that moving one to another core costs more than running it are left to one worker, the exclusive one.
+// Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
+// kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-constexpr int kSlow =
-    2;  // ticks in a row that make a worker give up doing all alone: one may be the system's doing
-constexpr int kNextTrial = 256;  // ticks until it tries again
+constexpr int kSlowTicks = 2;     // ticks above kLong in a row that end it: a single one may be an interrupt
+constexpr int kTrialDelay = 256;  // ticks before a worker tries again
 
 int worker_count(int wanted) { return wanted > 0 ? wanted : std::min(usable_cores().count(), kMostWorkers); }
 
 }  // namespace
 
-constinit thread_local ThreadedCore::Context ThreadedCore::worker_context;
+constinit thread_local ThreadedScheduler::Context ThreadedScheduler::worker_context;
 
-ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
-    : EngineCore(engine_options),
+ThreadedScheduler::ThreadedScheduler(EngineCore& core)
+    : OpScheduler(core),
       one_core_(cores_by_affinity() == 1),
-      slots_(worker_count(engine_options.workers)),
+      slots_(worker_count(core.options.workers)),
       arena_(slots_.size()),
       pool_(slots_, [this] { work(); }) {
   try {
@@ -47,19 +47,19 @@ ThreadedCore::ThreadedCore(const EngineOptions& engine_options)
   }
 }
 
-int ThreadedCore::worker_now() const {
+int ThreadedScheduler::worker_now() const {
   const Worker* worker = this_worker();
   return worker ? worker->slot->index : -1;
 }
 
-// What an op pushes belongs to that op's epoch: wait_all waits for it too, and so it counts before its parent has ended.
-// The others' is that in which they are entered, and they count from then on.
-void ThreadedCore::set_epoch(OpNode& op, const OpNode* parent) {
+// An op that is pushed inside an op has the epoch of that parent: wait_all waits for both, so the child counts from now on,
+// before its parent has ended. Any other op gets its epoch, and counts, when it is entered.
+void ThreadedScheduler::set_epoch(OpNode& op, const OpNode* parent) {
   op.epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
   if (parent) count_child(op.epoch);
 }
 
-void ThreadedCore::count_child(std::uint8_t epoch) {
+void ThreadedScheduler::count_child(std::uint8_t epoch) {
   // release: pairs with counts_match().
   if (Worker* worker = this_worker()) {
     std::atomic<std::uint64_t>& children = worker->slot->children[epoch];
@@ -69,32 +69,33 @@ void ThreadedCore::count_child(std::uint8_t epoch) {
   }
 }
 
-inline const OpNode* ThreadedCore::submit_one(OpNode* op) {
-  const OpNode* parent = current_op();
+inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
+  const OpNode* parent = core_.current_op();
   set_epoch(*op, parent);
   if (op->priority() > 0) priority_queue_.announce();
   submissions_.push(op);
   return parent;
 }
 
-// Looks first: what is left to do after it would cost every push a dozen instructions.
-void ThreadedCore::submit(OpNode* op) {
+// Immediate ops are told apart first: a check after the submission would cost every push a dozen instructions.
+void ThreadedScheduler::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
   after_submit(submit_one(op));
 }
 
-// All workers may be busy for long, or asleep: it is entered here. Others that push without end need not be waited for.
-void ThreadedCore::submit_immediate(OpNode* op) {
+// All workers may be busy for long, or parked, so the op is entered here. The number of batches is bounded: other threads
+// may push without end.
+void ThreadedScheduler::submit_immediate(OpNode* op) {
   submit_one(op);
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
-  // Whoever is at it may be held up: then after it.
+  // Another thread that enters a batch may have been preempted: then after it.
   ReadyList ready;
   for (int i = 0; i < kMostEntered && enter_batch(ready, true) > 0; ++i) schedule(ready);
   if (has_work()) wake_one();
 }
 
-void ThreadedCore::after_submit(const OpNode* parent) {
+void ThreadedScheduler::after_submit(const OpNode* parent) {
   // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
   if (parent && this_worker()) {
     ReadyList ready;
@@ -105,15 +106,15 @@ void ThreadedCore::after_submit(const OpNode* parent) {
 }
 
 // Enters up to kEnterBatch submissions and appends those ready to run. Returns how many were entered, -1 if
-// another thread is at it: if patient, waits for that one first.
-int ThreadedCore::enter_batch(ReadyList& ready, bool patient) {
+// another thread does so at the same time: if patient, waits for that one first.
+int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   if (submissions_.empty()) return -1;
   if (patient) {
     submissions_.lock();
   } else if (!submissions_.try_lock()) {
     return -1;
   }
-  QueueNode* others = nullptr;  // ready, of other kinds or priorities: seen to outside the lock
+  QueueNode* others = nullptr;  // ready, of other kinds or priorities: handled outside the lock
   int announced = 0;
   bool marked = false;
   int count = 0;
@@ -157,25 +158,25 @@ int ThreadedCore::enter_batch(ReadyList& ready, bool patient) {
     if (others->kind == OpKind::user) {
       made_ready(static_cast<OpNode*>(others), ready);
     } else {
-      run_internal(others, ready);
+      core_.run_internal(others, ready);
     }
     others = next;
   }
   if (announced > 0) priority_queue_.entered(announced);
-  if (marked) check_balance();
+  if (marked) check_quiescence();
   return count;
 }
 
 // One of a priority other than 0, or immediate.
-void ThreadedCore::made_ready(OpNode* op, ReadyList&) noexcept {
+void ThreadedScheduler::made_ready(OpNode* op, ReadyList&) noexcept {
   if (op->immediate()) [[unlikely]]
     return start_now(op);
   priority_queue_.push(op);
   wake_one();
 }
 
-// What these make ready may be immediate too: then one after the other, not one inside the other.
-void ThreadedCore::start_now(OpNode* op) noexcept {
+// The ops that op makes ready may be immediate too. They are started one after the other, so that the stack does not grow.
+void ThreadedScheduler::start_now(OpNode* op) noexcept {
   if (worker_context.starting) return worker_context.starting->push_back(op);
   note_thread_end();
   ReadyList starting;
@@ -183,22 +184,22 @@ void ThreadedCore::start_now(OpNode* op) noexcept {
   worker_context.starting = &starting;
   while (!starting.empty()) {
     OpNode* next = starting.pop_front();
-    auto* core = static_cast<ThreadedCore*>(next->extra->core);  // another engine's op may end here too
-    const Worker* worker = core->this_worker();
+    EngineCore* const core = next->extra->core;  // an op of another engine may be started here too
+    auto& scheduler = static_cast<ThreadedScheduler&>(core->scheduler());
+    const Worker* worker = scheduler.this_worker();
     const std::uint8_t epoch = next->epoch;
     ReadyList ready;
-    core->retain();  // its last op's end may let that engine go while this thread is still on its way out of it
-    if (core->EngineCore::run(next, worker ? worker->slot->index : 0, ready))
-      core->completed_elsewhere(epoch, ready);
+    core->retain();  // the end of its last op may destroy that engine while this thread is still inside it
+    if (core->run(next, worker ? worker->slot->index : 0, ready)) scheduler.completed_elsewhere(epoch, ready);
     core->release();
   }
   worker_context.starting = nullptr;
 }
 
 // Empties `ready`.
-void ThreadedCore::schedule(ReadyList& ready) {
+void ThreadedScheduler::schedule(ReadyList& ready) {
   if (ready.empty()) return;
-  // A worker goes on with what it made ready last.
+  // A worker continues with the ops that it made ready last: their data is in its cache.
   if (Worker* worker = this_worker()) {
     worker->slot->queue.push_front(ready);
   } else {
@@ -207,13 +208,13 @@ void ThreadedCore::schedule(ReadyList& ready) {
   wake_one();
 }
 
-// release: pairs with balanced(). A plain addition: nobody else writes it.
+// release: pairs with quiescent(). A plain addition: nobody else writes it.
 static void count_completed(WorkerSlot& slot, std::uint8_t epoch) noexcept {
   std::atomic<std::uint64_t>& ended = slot.ended[epoch];
   ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-void ThreadedCore::completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept {
+void ThreadedScheduler::completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept {
   Worker* worker = this_worker();
   if (worker) {
     count_completed(*worker->slot, epoch);
@@ -222,41 +223,41 @@ void ThreadedCore::completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noe
   }
   schedule(ready);
   if (!worker) op_memory_flush();
-  check_balance();  // for those that it runs itself a worker does when an epoch, or its work, is at an end
+  check_quiescence();  // a worker checks only at the end of an epoch, or of its work
 }
 
-// Whoever issues may go on issuing what others leave at the gate: what op makes ready is open to all.
-void ThreadedCore::issued(OpNode* op) noexcept {
+// The issuing thread may have to issue more ops that wait at the gate: what op makes ready goes to a queue, for all workers.
+void ThreadedScheduler::issued(OpNode* op) noexcept {
   ReadyList ready;
-  release_vars(op, nullptr, ready);
+  core_.release_vars(op, nullptr, ready);
   schedule(ready);
 }
 
-void ThreadedCore::ended(OpNode* op) noexcept {
+void ThreadedScheduler::ended(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
   free_op(op);
   op_memory_flush();
   ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
-  check_balance();
+  check_quiescence();
 }
 
-void ThreadedCore::resume(OpNode* op) noexcept {
+void ThreadedScheduler::resume(OpNode* op) noexcept {
   if (op->priority() != 0) return priority_queue_.push(op), idle_workers_.notify();
   ReadyList ready;
   ready.push_back(op);
   schedule(ready);
 }
 
-// Runs op; returns the first op that this made ready, the others go to the slot's queue.
-OpNode* ThreadedCore::run(OpNode* op, Worker& self) {
+// Runs op; returns the first op that this made ready, the others go to the queue of the slot.
+OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
   const std::uint8_t epoch = op->epoch;
-  // Between two ops of an epoch it cannot be over. Nobody knows how long one of the next will take.
+  // An epoch ends at the earliest with the last of its ops. An op of the next epoch may take long, so the check is now.
   if (epoch != self.epoch) [[unlikely]]
-    check_balance();
+    check_quiescence();
   ReadyList ready;
-  const bool completed = EngineCore::run(op, self.slot->index, ready);
+  const bool completed = core_.run(op, self.slot->index, ready);
   self.epoch = epoch;
-  if (!self.slot) {  // it blocked, and went on without one
+  if (!self.slot) {  // op blocked, and continued without a slot
     if (completed) completed_elsewhere(epoch, ready);
     return nullptr;
   }
@@ -264,8 +265,7 @@ OpNode* ThreadedCore::run(OpNode* op, Worker& self) {
   if (++self.ops % kTick == 0) tick(self);
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
-    // Behind what lies in the queue: else an endless chain, whose next op is always the last made ready, would keep it
-    // there for ever.
+    // Behind the ops in the queue: an endless chain, each op of which makes the next one ready, would starve them.
     self.slot->queue.push_back(ready);
     wake_one();
     return nullptr;
@@ -275,57 +275,57 @@ OpNode* ThreadedCore::run(OpNode* op, Worker& self) {
   return or_higher_priority(next, self);
 }
 
-void ThreadedCore::tick(Worker& self) {
+void ThreadedScheduler::tick(Worker& self) {
   if (self.ops % kFairness == 0) {
     self.look_outside = true;
-    check_balance();
+    check_quiescence();
   }
   const std::uint64_t now = nanoseconds();
-  const auto each = static_cast<std::uint32_t>((now - std::exchange(self.ticked, now)) / kTick);
+  const auto each = static_cast<std::uint32_t>((now - std::exchange(self.last_tick, now)) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
   if (!is_exclusive(self)) {
     if (each < kFine) consider_exclusive(self, each);
-  } else if (each <= std::max(kLong, self.together)) {
-    self.slow = 0;
-  } else if (++self.slow == kSlow) {
-    self.slow = 0;
-    self.trial = -kNextTrial;
+  } else if (each <= std::max(kLong, self.shared_op_time)) {
+    self.slow_ticks = 0;
+  } else if (++self.slow_ticks == kSlowTicks) {
+    self.slow_ticks = 0;
+    self.trial_delay = kTrialDelay;
     end_exclusive(self);
   }
 }
 
-// Workers whose ops are short are in each other's way: what one has written, the other has to fetch. If all of them are
-// fine-grained, this one tries how it does alone.
-void ThreadedCore::consider_exclusive(Worker& self, std::uint32_t each) {
+// Workers whose ops are short slow each other down: each fetches the cache lines that another one wrote. If the ops of all
+// workers are that short, this worker tries to run all of them alone.
+void ThreadedScheduler::consider_exclusive(Worker& self, std::uint32_t each) {
   std::uint32_t workers = 0;
   for (const WorkerSlot& slot : slots_) {
     if (!slot.taken.load(std::memory_order_relaxed)) continue;
     if (slot.nanoseconds.load(std::memory_order_relaxed) > kFine) return;
     ++workers;
   }
-  if (each >= kShort && (workers < 2 || ++self.trial < 0)) return;
-  self.together = workers < 2 ? 0 : each / workers;
+  if (each >= kShort && (workers < 2 || (self.trial_delay > 0 && --self.trial_delay > 0))) return;
+  self.shared_op_time = workers < 2 ? 0 : each / workers;
   become_exclusive(self);
 }
 
-void ThreadedCore::drop(VarState& var) noexcept {
-  if (forked()) return;
-  retain();  // the var may hold the last reference
+void ThreadedScheduler::drop(VarState& var) noexcept {
+  if (core_.forked()) return;
+  core_.retain();  // the var may hold the last reference
   submissions_.push(&var);
-  // Somebody has to let go of it: with nobody about who will look here soon, that is us.
+  // Without a running worker this thread frees the var itself.
   if (stopping_ || slots_.all_free()) {
     ReadyList ready;
     do {
       enter_batch(ready);
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
-    op_memory_flush();  // of ops that wait for the var: this thread may free no other
-    check_balance();
+    op_memory_flush();  // ops freed with the var may be the only ones that this thread ever frees
+    check_quiescence();
   }
-  release();
+  core_.release();
 }
 
-bool ThreadedCore::has_submitted(const VarState& var) const {
+bool ThreadedScheduler::has_submitted(const VarState& var) const {
   bool found = false;
   const bool whole = submissions_.for_each([&](const QueueNode& node) {
     if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
@@ -336,13 +336,13 @@ bool ThreadedCore::has_submitted(const VarState& var) const {
   return found || !whole;
 }
 
-void ThreadedCore::expect_help() {
+void ThreadedScheduler::expect_help() {
   if (Worker* worker = this_worker()) end_exclusive(*worker);
 }
 
-void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
-                            const std::function<void(std::int64_t, std::int64_t)>& body) {
-  if (workers() == 1) return Scheduling::parallel(count, grain, body);
+void ThreadedScheduler::parallel(std::int64_t count, std::int64_t grain,
+                                 const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (workers() == 1) return OpScheduler::parallel(count, grain, body);
   expect_help();
   auto loop = std::make_shared<ParallelLoop>(count, grain, body, this_thread_state.op);
   loops_.open(loop);
@@ -350,8 +350,8 @@ void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
   loop->work();
   loops_.close(loop.get());
   if (!loop->helpers_left_soon()) {
-    // A helper may be waiting inside its chunk, and need our slot to go on. If nobody can be found to take the slot,
-    // the helpers that hold one can still end.
+    // A helper may wait inside its chunk, and need the slot of this thread to continue. If no thread can be started
+    // for the slot, the helpers that hold a slot can still end.
     try {
       begin_blocking();
     } catch (const Error&) {
@@ -362,6 +362,8 @@ void ThreadedCore::parallel(std::int64_t count, std::int64_t grain,
   loop->rethrow();
 }
 
-EngineCore* make_threaded_core(const EngineOptions& options) { return new ThreadedCore(options); }
+std::unique_ptr<OpScheduler> make_threaded_scheduler(EngineCore& core) {
+  return std::make_unique<ThreadedScheduler>(core);
+}
 
 }  // namespace heddle::detail

@@ -18,9 +18,9 @@
 
 namespace heddle::detail {
 
-class ThreadedCore final : public EngineCore {
+class ThreadedScheduler final : public OpScheduler {
  public:
-  explicit ThreadedCore(const EngineOptions& engine_options);
+  explicit ThreadedScheduler(EngineCore& core);
 
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
@@ -38,7 +38,7 @@ class ThreadedCore final : public EngineCore {
   bool runs_anything() const override;
   void expect_help() override;
   // For tests: a thread is in wait_all(), so what is pushed now comes after it; how often an op went on without a slot.
-  bool in_wait_all() const { return balance_waiters_.load(std::memory_order_seq_cst) > 0; }
+  bool in_wait_all() const { return quiescence_waiters_.load(std::memory_order_seq_cst) > 0; }
   std::uint64_t slot_timeouts() const { return pool_.slot_timeouts(); }
   std::int64_t in_flight() override;
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
@@ -70,9 +70,9 @@ class ThreadedCore final : public EngineCore {
   void tick(Worker& self);
   void consider_exclusive(Worker& self, std::uint32_t each);
 
-  // threaded_search.cc: who looks for work, where and for how long
-  // Behind a full fence after work was made visible, or a slot was released: sees to it that somebody looks. Without a free
-  // slot nobody could do more; who releases one looks himself.
+  // threaded_search.cc: which thread looks for work, where and for how long
+  // Called after work was made visible, or a slot was released, and a full fence: wakes a worker unless one searches. Without
+  // a free slot no other worker could run anything, and a thread that releases its slot looks for work itself.
   void wake_one() {
     if (slots_.any_free()) idle_workers_.notify();
   }
@@ -111,13 +111,13 @@ class ThreadedCore final : public EngineCore {
   void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);
   void count_child(std::uint8_t epoch);
-  bool balanced(std::uint8_t epoch);
-  void check_balance();
+  bool quiescent(std::uint8_t epoch);
+  void check_quiescence();
   void enter_some();  // threaded_pending.cc
 
-  using Context = WorkerContext<ThreadedCore>;
+  using Context = WorkerContext<ThreadedScheduler>;
   static constinit thread_local Context worker_context;
-  using WorkerScope = WorkerScopeOf<ThreadedCore>;
+  using WorkerScope = WorkerScopeOf<ThreadedScheduler>;
 
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};
@@ -133,12 +133,12 @@ class ThreadedCore final : public EngineCore {
   PriorityQueue priority_queue_;
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
-  std::atomic<Worker*> exclusive_worker_{nullptr};  // its ops are so short that nobody else should run any
+  std::atomic<Worker*> exclusive_worker_{nullptr};  // the only one that runs ops, because they are so short
   std::atomic<bool> stopping_{false};
-  std::mutex wait_all_mutex_;             // held by the one thread in wait_all
+  std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
   std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
-  std::atomic<int> balance_waiters_{0};
-  std::atomic<std::uint32_t> balance_signal_{0};
+  std::atomic<int> quiescence_waiters_{0};
+  std::atomic<std::uint32_t> quiescence_signal_{0};
   ThreadPool pool_;  // last: its threads use all of the above
 };
 

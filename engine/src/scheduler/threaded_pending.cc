@@ -1,4 +1,4 @@
-// What threads may know of an engine that runs on.
+// What diagnostics read of an engine while it runs.
 #include <mutex>
 
 #include "diagnostics/pending.h"
@@ -7,8 +7,8 @@
 
 namespace heddle::detail {
 
-// The ended ones are read first: they never exceed the entered ones.
-std::int64_t ThreadedCore::in_flight() {
+// The number of ended ops is read first: it never exceeds the number of entered ones.
+std::int64_t ThreadedScheduler::in_flight() {
   std::uint64_t ended = 0;
   for (int epoch : {0, 1}) {
     ended += ended_without_slot_[epoch].load(std::memory_order_acquire);
@@ -23,22 +23,23 @@ std::int64_t ThreadedCore::in_flight() {
   return static_cast<std::int64_t>(pushed + entered_[0] + entered_[1] - ended);
 }
 
-// When all workers are blocked in ops, nobody enters what is pushed: does so here, as what waits for what shows only then.
-void ThreadedCore::enter_some() {
+// When all workers are blocked in ops, none of them enters submitted ops, and which op waits for which is known only once they
+// are entered. So the calling thread enters them.
+void ThreadedScheduler::enter_some() {
   constexpr int kMostRounds = 64;
-  // Round by round: what this thread has in its hands others can neither run nor see.
+  // Batch by batch: ops that this thread holds in `ready` can neither be run nor seen by others.
   ReadyList ready;
   for (int round = 0; round < kMostRounds && enter_batch(ready) > 0; ++round) schedule(ready);
   if (this_worker()) return;
   op_memory_flush();
-  check_balance();
+  check_quiescence();
 }
 
-void ThreadedCore::enter_submitted() {
+void ThreadedScheduler::enter_submitted() {
   while (!submissions_.empty()) enter_some();
 }
 
-void ThreadedCore::visit_pending(Pending& pending) {
+void ThreadedScheduler::visit_pending(Pending& pending) {
   enter_some();
   const auto see_ready = [&](const OpNode& op) { return pending.see(op, PendingState::ready); };
   for (const WorkerSlot& slot : slots_) slot.queue.for_each(see_ready);

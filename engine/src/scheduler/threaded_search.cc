@@ -9,13 +9,13 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that others use too
-constexpr int kSearchLooks = 50;    // for work before a worker gives up,
-constexpr int kMostPauses = 32;     // with up to so many pauses in between: 30 to 60 microseconds in all
-constexpr int kMostApart = 64;
-constexpr int kSpinPauses = 2;  // once that is over, for those who want to be fast rather than to save power
-constexpr int kVain = 8;        // looks that found work but could not get it, before others may have the core
-constexpr int kIdleRounds = 20;  // milliseconds without anything to do before the last monitor sleeps
+constexpr std::size_t kBatch = 16;     // ops taken at once from a queue that other workers use too
+constexpr int kSearchLooks = 50;       // looks for work before a worker parks: 30 to 60 microseconds in all
+constexpr int kMostPauses = 32;        // pause instructions between two looks
+constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
+constexpr int kSpinPauses = 2;         // between two looks of a worker that spins, see EngineOptions::spin
+constexpr int kFailedLooks = 8;  // looks that found work and did not get it, after which the thread yields
+constexpr int kIdleRounds = 20;  // milliseconds without work before the monitor parks
 
 }  // namespace
 
@@ -23,22 +23,22 @@ std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-bool ThreadedCore::take_slot(Worker& self) {
+bool ThreadedScheduler::take_slot(Worker& self) {
   if (!self.slot) self.slot = slots_.take(self.last_slot);
   return self.slot != nullptr;
 }
 
-// The caller looks for work afterwards, or sees to it that somebody does.
-void ThreadedCore::release_slot(Worker& self) {
+// The caller looks for work afterwards, or wakes a thread that does.
+void ThreadedScheduler::release_slot(Worker& self) {
   if (!self.slot) return;
   self.last_slot = std::exchange(self.slot, nullptr);
   slots_.release(*self.last_slot);
   pool_.slot_released();
 }
 
-bool ThreadedCore::has_work() const { return !submissions_.empty() || has_ready(); }
+bool ThreadedScheduler::has_work() const { return !submissions_.empty() || has_ready(); }
 
-bool ThreadedCore::has_ready() const {
+bool ThreadedScheduler::has_ready() const {
   if (!loops_.empty() || !ready_without_slot_.empty() || !priority_queue_.empty()) return true;
   for (const WorkerSlot& slot : slots_) {
     if (!slot.queue.empty()) return true;
@@ -46,17 +46,17 @@ bool ThreadedCore::has_ready() const {
   return false;
 }
 
-bool ThreadedCore::can_work() const {
+bool ThreadedScheduler::can_work() const {
   if (stopping_) return true;
   return is_open() && has_work();
 }
 
 // There is room for one more worker.
-bool ThreadedCore::is_open() const {
+bool ThreadedScheduler::is_open() const {
   return slots_.any_free() && !exclusive_worker_.load(std::memory_order_seq_cst) && !pool_.slot_wanted();
 }
 
-OpNode* ThreadedCore::take_from(ReadyQueue& queue, Worker& self) {
+OpNode* ThreadedScheduler::take_from(ReadyQueue& queue, Worker& self) {
   ReadyList batch;
   queue.take(batch, kBatch);
   if (batch.empty()) return nullptr;
@@ -66,7 +66,7 @@ OpNode* ThreadedCore::take_from(ReadyQueue& queue, Worker& self) {
 }
 
 // Enters submitted ops until some are ready. The others wait for ops that run or are queued.
-OpNode* ThreadedCore::take_entered(Worker& self, bool until_ready) {
+OpNode* ThreadedScheduler::take_entered(Worker& self, bool until_ready) {
   ReadyList ready;
   while (enter_batch(ready) > 0 && ready.empty() && until_ready) {
   }
@@ -79,14 +79,15 @@ OpNode* ThreadedCore::take_entered(Worker& self, bool until_ready) {
   return first;
 }
 
-OpNode* ThreadedCore::find(Worker& self) { return or_higher_priority(find_next(self), self); }
+OpNode* ThreadedScheduler::find(Worker& self) { return or_higher_priority(find_next(self), self); }
 
-// `op` is in hand, or null. If something more urgent is ready, or has been submitted, returns that and puts op back.
-OpNode* ThreadedCore::or_higher_priority(OpNode* op, Worker& self) {
+// `op` is about to run, or null. If an op that comes before it by priority is ready, or was submitted, returns that one and
+// queues op again.
+OpNode* ThreadedScheduler::or_higher_priority(OpNode* op, Worker& self) {
   if (!priority_queue_.before(op ? op->sequence : PriorityQueue::kNothing)) return op;
   ReadyList ready;
-  // Ops of priority 0 are entered as they are needed: an urgent one behind a hundred thousand would wait for all of them.
-  // Who has the lock may have lost its core: whatever is run meanwhile is less urgent.
+  // Ops of priority 0 are entered when they are needed: without this, an op of high priority would wait behind all of them.
+  // Patient, since the thread that holds the lock may have been preempted, and any other op is of lower priority.
   while (priority_queue_.any_announced() && enter_batch(ready, true) > 0) {
   }
   if (!ready.empty()) {
@@ -102,7 +103,7 @@ OpNode* ThreadedCore::or_higher_priority(OpNode* op, Worker& self) {
   return urgent;
 }
 
-OpNode* ThreadedCore::find_next(Worker& self) {
+OpNode* ThreadedScheduler::find_next(Worker& self) {
   const int own = self.slot->index;
   if (std::exchange(self.look_outside, false)) {
     if (OpNode* op = take_entered(self, false)) return op;
@@ -119,19 +120,19 @@ OpNode* ThreadedCore::find_next(Worker& self) {
   return nullptr;
 }
 
-// Never with an op in hand: a chunk of the loop might wait for it.
-bool ThreadedCore::join_loop(Worker& self) {
+// Not between taking an op and running it: a chunk of the loop might wait for that op.
+bool ThreadedScheduler::join_loop(Worker& self) {
   std::shared_ptr<ParallelLoop> loop = loops_.enter();
   if (!loop) return false;
   const bool later = loop->op->epoch != self.epoch;
-  if (later) check_balance();  // as in run()
-  if (later && self.stop) {
-    self.enough = true;
+  if (later) check_quiescence();  // as in run()
+  if (later && self.stop_signal) {
+    self.done_helping = true;
     ParallelLoops::leave(*loop);
     return false;
   }
   if (!loop->exhausted()) {
-    const InsideOp inside(this, loop->op, self.slot->index);
+    const InsideOp inside(&core_, loop->op, self.slot->index);
     loop->work();
   }
   loops_.close(loop.get());
@@ -139,26 +140,28 @@ bool ThreadedCore::join_loop(Worker& self) {
   return true;
 }
 
-// Between two looks for work. On one core no other thread pushes or completes ops while this one looks, so it yields to them.
-// It does not park: it would have to be woken for the next op.
-void ThreadedCore::let_time_pass(int pauses) const {
+// Between two looks for work. On one core no other thread pushes or completes ops while this one looks, so it yields. It
+// does not park: waking it for the next op would take longer.
+void ThreadedScheduler::let_time_pass(int pauses) const {
   if (one_core_) return std::this_thread::yield();
   for (int i = 0; i < pauses; ++i) cpu_relax();
 }
 
-// Looks for work for a while; returns an op with a slot held, or null without one. The calling thread is a searcher
-// before and after.
-OpNode* ThreadedCore::search(Worker& self) {
-  int vain = 0;
-  int apart = 1, since = 1;  // looks at submissions, in pauses
-  const bool may_spin = self.pooled && options.spin > 0;
+// Looks for work for a while. Returns an op, and then the thread holds a slot; or null, and then it holds none. The thread
+// counts as searching before and after.
+OpNode* ThreadedScheduler::search(Worker& self) {
+  int failed_looks = 0;
+  int look_interval = 1, since_look = 1;  // between looks at the submissions, in pauses
+  const bool may_spin = self.pooled && core_.options.spin > 0;
   const std::uint64_t spin_end =
-      may_spin ? nanoseconds() + static_cast<std::uint64_t>(options.spin * 1e9) : 0;
+      may_spin ? nanoseconds() + static_cast<std::uint64_t>(core_.options.spin * 1e9) : 0;
   for (int looks = 0; !stopping_; looks = std::min(looks + 1, kSearchLooks)) {
     const bool spins = looks == kSearchLooks;
     if (spins && (!may_spin || nanoseconds() >= spin_end)) break;
-    if (self.enough || (self.stop && self.stop->load(std::memory_order_relaxed) != self.stop_unless)) break;
-    const bool look_at_all = since >= apart || spins || is_exclusive(self) || one_core_;
+    if (self.done_helping ||
+        (self.stop_signal && self.stop_signal->load(std::memory_order_relaxed) != self.stop_signal_value))
+      break;
+    const bool look_at_all = since_look >= look_interval || spins || is_exclusive(self) || one_core_;
     if ((is_exclusive(self) ? !pool_.slot_wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_slot(self)) continue;
       if (!loops_.empty()) {
@@ -171,41 +174,42 @@ OpNode* ThreadedCore::search(Worker& self) {
       OpNode* op = self.slot ? find(self) : nullptr;
       if (op) return op;
       release_slot(self);
-      // What there is cannot be had: a thread that pushes or enters ops was stopped halfway, perhaps by this one.
-      if (++vain % kVain == 0) std::this_thread::yield();
+      // The work is out of reach: a thread that pushes or enters ops was preempted halfway, perhaps by this one.
+      if (++failed_looks % kFailedLooks == 0) std::this_thread::yield();
     } else if (!is_exclusive(self) &&
                (exclusive_worker_.load(std::memory_order_relaxed) || !slots_.any_free())) {
       break;
     }
-    // What workers leave may be gone on with at once. But to look at the submissions takes a cache line from whoever
-    // pushes, and perhaps an op that its pusher is about to wait for, and to run: not too often. On one core neither is at stake.
-    if (std::exchange(since, look_at_all ? 0 : since) >= apart) apart = std::min(2 * apart, kMostApart);
+    // A look at the submissions takes their cache line from the pushing thread, and perhaps an op which that thread is
+    // about to wait for and would run itself. So the interval doubles. The queues of workers are looked at each time.
+    if (std::exchange(since_look, look_at_all ? 0 : since_look) >= look_interval)
+      look_interval = std::min(2 * look_interval, kMostLookInterval);
     const int pauses = spins ? kSpinPauses : std::min(looks + 1, kMostPauses);
     let_time_pass(pauses);
-    since += pauses;
+    since_look += pauses;
   }
   return nullptr;
 }
 
-void ThreadedCore::become_exclusive(Worker& self) {
+void ThreadedScheduler::become_exclusive(Worker& self) {
   Worker* nobody = nullptr;
   if (!exclusive_worker_.compare_exchange_strong(nobody, &self, std::memory_order_seq_cst)) return;
   idle_workers_.begin_search();
   idle_workers_.need_monitor();
 }
 
-void ThreadedCore::end_exclusive(Worker& self) {
+void ThreadedScheduler::end_exclusive(Worker& self) {
   Worker* me = &self;
   if (!is_exclusive(self)) return;
-  // If it fails, somebody thought that we hang, and has ended the search for us.
+  // It fails if the monitor took this worker to be stuck: it has ended the search in its place.
   if (!exclusive_worker_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
   idle_workers_.end_search();
   if (can_work()) wake_one();
 }
 
-// Between two ops: gives the slot up to a thread in the middle of an op, or because another worker's ops are so short
-// that it does better alone. `op` is in hand, or null.
-bool ThreadedCore::yield_slot(OpNode* op, Worker& self) {
+// Between two ops: releases the slot if a thread in the middle of an op wants one, or if another worker is exclusive.
+// `op` is the next one to run, or null; it is queued again.
+bool ThreadedScheduler::yield_slot(OpNode* op, Worker& self) {
   if (!self.slot) return true;
   const Worker* other = exclusive_worker_.load(std::memory_order_relaxed);
   if (!pool_.slot_wanted() && (!other || other == &self)) return false;
@@ -218,20 +222,20 @@ bool ThreadedCore::yield_slot(OpNode* op, Worker& self) {
   return true;
 }
 
-// A thread in wait_all leaves to others what was pushed after its call: it would keep the thread longer than it has to
-// wait, for ever if it does not end before that thread goes on. Puts op back then.
-bool ThreadedCore::is_after_wait_all(OpNode* op, Worker& self) {
-  if (!self.stop || op->epoch == self.epoch) return false;
+// A thread in wait_all leaves ops that were pushed after its call to others: such an op could keep the thread longer than
+// its wait lasts, and for ever if the op waits for something that this thread does later. Queues op again then.
+bool ThreadedScheduler::is_after_wait_all(OpNode* op, Worker& self) {
+  if (!self.stop_signal || op->epoch == self.epoch) return false;
   ReadyList in_hand;
   in_hand.push_back(op);
   self.slot->queue.push_front(in_hand);
-  return self.enough = true;
+  return self.done_helping = true;
 }
 
-// From a first op until there is no other; then the slot is free again.
-void ThreadedCore::run_from(OpNode* op, Worker& self) {
+// Runs op and then others until there is none; then releases the slot.
+void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
   self.ops = 0;
-  self.ticked = nanoseconds();
+  self.last_tick = nanoseconds();
   while (op && !is_after_wait_all(op, self)) {
     op = run(op, self);
     if (yield_slot(op, self)) break;
@@ -241,18 +245,18 @@ void ThreadedCore::run_from(OpNode* op, Worker& self) {
   }
   release_slot(self);
   op_memory_flush();
-  check_balance();
+  check_quiescence();
 }
 
-// A searcher at first, none in the end.
-void ThreadedCore::run_until_idle(Worker& self) {
+// The thread counts as searching at the start, and no longer at the end.
+void ThreadedScheduler::run_until_idle(Worker& self) {
   for (;;) {
     OpNode* op = search(self);
     if (!op) break;
-    // Work may have come while this thread was the only searcher, and nobody was woken for it.
+    // Work may have come while this thread was the only one that searched; then no other was woken for it.
     if (idle_workers_.end_search() && can_work()) wake_one();
     auto run = [&] { run_from(op, self); };
-    // Only with a slot: there are as many places in the arena.
+    // The thread has a slot, and the arena has as many places as there are slots.
     arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
     idle_workers_.begin_search();
   }
@@ -261,7 +265,7 @@ void ThreadedCore::run_until_idle(Worker& self) {
 }
 
 // Ops that have ended on threads with a slot.
-std::uint64_t ThreadedCore::ended_here() const {
+std::uint64_t ThreadedScheduler::ended_here() const {
   std::uint64_t count = 0;
   for (const WorkerSlot& slot : slots_) {
     for (const auto& ended : slot.ended) count += ended.load(std::memory_order_relaxed);
@@ -269,16 +273,16 @@ std::uint64_t ThreadedCore::ended_here() const {
   return count;
 }
 
-MonitorResult ThreadedCore::monitor_once(std::uint64_t& progress, int& idle) {
+MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle) {
   const std::uint64_t now = ended_here();
   if (std::exchange(progress, now) != now) {
     idle = 0;
     return MonitorResult::again;
   }
   if (slots_.any_free() && has_work()) {
-    // Whoever was to find it hangs in an op that is longer than the last ones were.
-    Worker* hangs = exclusive_worker_.load(std::memory_order_seq_cst);
-    if (hangs && exclusive_worker_.compare_exchange_strong(hangs, nullptr, std::memory_order_seq_cst)) {
+    // The exclusive worker is in an op that takes much longer than the ones before.
+    Worker* stuck = exclusive_worker_.load(std::memory_order_seq_cst);
+    if (stuck && exclusive_worker_.compare_exchange_strong(stuck, nullptr, std::memory_order_seq_cst)) {
       idle_workers_.end_search();
     }
     return MonitorResult::unpark;
@@ -289,7 +293,7 @@ MonitorResult ThreadedCore::monitor_once(std::uint64_t& progress, int& idle) {
   return MonitorResult::park;
 }
 
-void ThreadedCore::work() {
+void ThreadedScheduler::work() {
   Worker self{.pooled = true};
   ParkedThread& sleeper = idle_workers_.place();
   const WorkerScope scope(this, &self);
@@ -297,7 +301,7 @@ void ThreadedCore::work() {
   idle_workers_.begin_search();
   while (!stopping_) {
     run_until_idle(self);
-    check_balance();
+    check_quiescence();
     std::uint64_t progress = 0;
     int idle = 0;
     idle_workers_.sleep(

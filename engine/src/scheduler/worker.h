@@ -9,7 +9,8 @@
 
 namespace heddle::detail {
 
-constexpr std::uint32_t kFairness = 64;  // every so many ops a worker looks at others' queues before its own
+constexpr std::uint32_t kFairness =
+    64;  // ops after which a worker looks at the queues of others before its own
 
 std::uint64_t nanoseconds();  // on a clock that never jumps
 
@@ -17,19 +18,20 @@ std::uint64_t nanoseconds();  // on a clock that never jumps
 struct Worker {
   WorkerSlot* slot = nullptr;  // held; null: runs nothing
   WorkerSlot* last_slot = nullptr;
-  bool pooled = false;
-  bool blocked = false;        // in the middle of an op
-  int depth = 0;               // ops that wait below the one it runs
-  bool look_outside = false;   // at others' queues before its own, once
-  bool enough = false;         // helps no more: what is left was pushed after its wait_all
-  std::uint8_t epoch = 0;      // of the op that ended last; of a wait_all: its own
-  std::uint32_t ops = 0;       // run so far
-  int slow = 0;                // ticks in a row in which it was too slow to be alone
-  int trial = 0;               // below zero: ticks until it tries again to be alone
-  std::uint32_t together = 0;  // nanoseconds an op took with all of them
-  std::uint64_t ticked = 0;    // nanoseconds, when it last looked at the clock
-  const std::atomic<std::uint32_t>* stop = nullptr;  // stops looking for work when this is no longer
-  std::uint32_t stop_unless = 0;                     // that
+  bool pooled = false;        // belongs to the thread pool
+  bool blocked = false;       // in the middle of an op
+  int depth = 0;              // ops on its stack that wait while it runs another one
+  bool look_outside = false;  // the next search begins with the queues of others, not with its own
+  bool done_helping = false;  // of a thread in wait_all: the ops that are left were pushed after its call
+  std::uint8_t epoch = 0;     // of the op that ended last; of a thread in wait_all: the one that it waits for
+  std::uint32_t ops = 0;      // run so far
+  int slow_ticks = 0;         // ticks in a row in which its ops were too long for an exclusive worker
+  int trial_delay = 0;        // ticks until it tries again to be the exclusive worker
+  std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
+  std::uint64_t last_tick = 0;       // nanoseconds
+  // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.
+  const std::atomic<std::uint32_t>* stop_signal = nullptr;
+  std::uint32_t stop_signal_value = 0;
 };
 
 // What a thread is doing for which engine.

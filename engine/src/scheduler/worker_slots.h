@@ -16,7 +16,7 @@ struct alignas(64) WorkerSlot {
   int index = 0;
   std::atomic<bool> taken{false};
   ReadyQueue queue;
-  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // that an op took lately, all told
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average of the last ops
   // Ops of even and odd epochs that were pushed by ops here, and that ended here. Written by the holder alone.
   alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
   std::atomic<std::uint64_t> ended[2] = {0, 0};
@@ -38,7 +38,7 @@ class WorkerSlots {
     }
     return nullptr;
   }
-  // seq_cst: who releases a slot then looks for work, who finds no slot says so and then looks again.
+  // seq_cst: a thread that releases a slot looks for work next; one that finds no slot counts itself as waiting and looks again.
   void release(WorkerSlot& slot) noexcept {
     slot.nanoseconds.store(WorkerSlot::kUnknown, std::memory_order_relaxed);
     slot.taken.store(false, std::memory_order_seq_cst);
@@ -54,7 +54,7 @@ class WorkerSlots {
 
  private:
   bool try_take(WorkerSlot& slot) noexcept {
-    // acquire: the last holder's writes to the slot are seen.
+    // acquire: the writes of the last holder to the slot are seen.
     if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true, std::memory_order_acq_rel)) {
       return false;
     }

@@ -1,4 +1,4 @@
-// What sets the three schedulers apart: when and where ops run.
+// The part of an engine that decides when and where ops run. There are three: threaded, naive and fuzz.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,30 @@
 
 namespace heddle::detail {
 
+class Budget;
 class Pending;
+struct EngineCore;
 struct Failure;
 
-struct Scheduling {
-  virtual ~Scheduling() = default;
+class OpScheduler {
+ public:
+  explicit OpScheduler(EngineCore& core) : core_(core) {}
+  virtual ~OpScheduler() = default;
+  OpScheduler(const OpScheduler&) = delete;
+  OpScheduler& operator=(const OpScheduler&) = delete;
 
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
-  // An op of this epoch has completed outside of EngineCore::run(), on any thread; `ready` has what it made ready.
+  // An op of this epoch has completed outside of this scheduler's own calls of EngineCore::run(), on any thread;
+  // `ready` has what it made ready.
   virtual void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
-  virtual void
-  stop() noexcept = 0;  // after wait_all; no op is pushed any more, no thread of the core is left
+  // After wait_all: no op is pushed any more. Ends the threads of the scheduler.
+  virtual void stop() noexcept = 0;
   virtual int workers() const { return 1; }
 
   // From any thread, at any time: how many ops of users were entered and have not ended; whether anything is under way;
@@ -36,7 +43,7 @@ struct Scheduling {
   virtual bool has_pending() { return in_flight() > 0; }
   virtual void visit_pending(Pending&) {}
 
-  // Of ops on streams, see stream_ops.cc. op was issued: others may have its vars.
+  // Called by StreamOps. op was issued: others may have its vars.
   virtual void issued(OpNode* op) noexcept = 0;
   // What it has enqueued is done, any thread; op is freed.
   virtual void ended(OpNode* op) noexcept = 0;
@@ -59,14 +66,25 @@ struct Scheduling {
   virtual void begin_blocking() {}
   virtual void end_blocking() noexcept {}
 
- protected:
+  // Waits until an op that holds so many bytes has room in the budget, and acquires it.
+  virtual void await_budget(Budget& budget, std::size_t bytes);
+  virtual void budget_released() noexcept {}  // by a push that failed, not by the end of an op
+
+  // Called by EngineCore::run() and what follows it.
   // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees it.
   // Lets go of `failure` before op counts as completed: an error that only this thread still holds must not look as if it
   // poisoned a var.
-  virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure,
-                          ReadyList& ready) noexcept = 0;
+  virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept;
   // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
+
+ protected:
+  EngineCore& core_;  // owns this
 };
+
+std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore& core);
+std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore& core);
+std::unique_ptr<OpScheduler> make_threaded_scheduler(
+    EngineCore& core);  // throws Error if threads cannot be started
 
 }  // namespace heddle::detail

@@ -1,0 +1,43 @@
+// The room for ops of users in an engine that has a bound (EngineOptions::max_ops, max_bytes).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <heddle/engine_options.h>
+
+#include "op/budget.h"
+
+namespace heddle::detail {
+
+struct EngineCore;
+
+// Thread-safe. Without a bound every call returns at once.
+class OpBudget {
+ public:
+  OpBudget(EngineCore& core, const EngineOptions& options);
+
+  bool bounded() const { return budget_ != nullptr; }
+  // For one op that holds so many bytes. Blocks until there is room, unless the calling thread is in an op, of any engine,
+  // or in the work of one: the end of that op might be what makes room. Throws Error if the engine is shut down meanwhile.
+  void acquire(std::size_t bytes) {
+    if (budget_) acquire_bounded(bytes);
+  }
+  // For the engine's own ops: never blocks, and may exceed the bound.
+  void acquire_anyway(std::size_t bytes) {
+    if (budget_) budget_->acquire_anyway(bytes);
+  }
+  void release(std::size_t bytes) noexcept {
+    if (budget_) budget_->release(bytes);
+  }
+  // Of an op that was not pushed in the end.
+  void release_unpushed(std::size_t bytes) noexcept;
+
+ private:
+  void acquire_bounded(std::size_t bytes);
+
+  EngineCore& core_;
+  const std::unique_ptr<Budget> budget_;  // null: no bound
+};
+
+}  // namespace heddle::detail

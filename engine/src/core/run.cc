@@ -1,0 +1,218 @@
+// The way of a ready op: run, complete, release. What its release makes ready goes to the scheduler.
+#include "core/capture.h"
+#include "core/core.h"
+#include "op/tracker.h"
+#include "stream/fence_set.h"
+
+namespace heddle::detail {
+namespace {
+
+std::exception_ptr call(OpNode* op, int worker) noexcept {
+  RunContext context{op->name, worker, op->sequence, op->group()};
+  try {
+    op->table->run(closure_of(op), context, op);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+// Cheaper than skip_reason(), which is only needed if this is true.
+bool touches_poison(const OpNode& op) {
+  for (std::uint32_t i = 0; i < op.access_count; ++i) {
+    if (op.accesses()[i].var->poison) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
+  // The ops of a graph look at what they read themselves: its launch has the accesses of all of them.
+  const bool launch = op.extra && op.extra->graph;
+  if (std::shared_ptr<const Failure> cause = launch ? nullptr : stream_ops.failure_of_reads(op)) {
+    return ErrorLog::skipped(op, std::move(cause));
+  }
+  const GroupState* group = op.group();
+  if (!group) return nullptr;
+  std::exception_ptr cancelled = group->cancellation();
+  return cancelled ? errors.failed(op, std::move(cancelled), group->reported()) : nullptr;
+}
+
+bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
+  if (stream_ops.streams() && !stream_ops.may_run_on_cpu(op, worker)) [[unlikely]]
+    return false;
+  if (observer_) [[unlikely]]
+    observer_->started(*op, worker);
+  std::shared_ptr<const Failure> failure;
+  if (op->extra || stream_ops.streams() || touches_poison(*op)) [[unlikely]]
+    failure = skip_reason(*op);
+  if (op->table->async && !failure) return run_async(op, worker, ready);
+  const trace::Tick start = trace::on() ? trace::now() : 0;
+  {
+    const InsideOp inside(this, op, worker);
+    if (failure) {
+      tell_skipped(op, *failure);
+    } else if (std::exception_ptr thrown = call(op, worker)) {
+      failure = errors.failed(*op, std::move(thrown));
+    }
+    // Destructors of what the closure holds may push and wait like the op itself.
+    destroy_closure(op);
+  }
+  if (start) [[unlikely]]
+    trace::op_ran(trace::worker_lane(trace_number, worker), traced(*op, trace_number), start, trace::now());
+  complete(op, std::move(failure), ready);
+  return true;
+}
+
+void EngineCore::complete(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
+  if (observer_) [[unlikely]]
+    observer_->ended(*op);
+  budget.release(op->bytes());
+  scheduler_->release_op(op, std::move(failure), ready);
+}
+
+void OpScheduler::release_op(OpNode* op, std::shared_ptr<const Failure>&& failure,
+                             ReadyList& ready) noexcept {
+  core_.release_vars(op, failure, ready);
+  failure.reset();
+  free_op(op);
+}
+
+bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
+  OpExtra& extra = *op->extra;
+  const trace::Tick start = extra.started = trace::on() ? trace::now() : 0;
+  extra.lane = trace::worker_lane(trace_number, worker);
+  {
+    const InsideOp inside(this, op, worker);
+    extra.thrown = call(op, worker);
+  }
+  if (start) [[unlikely]]
+    trace::op_issued(extra.lane, traced(*op, trace_number), start, trace::now());
+  if (observer_) [[unlikely]]
+    observer_->returned(*op);
+  // acq_rel: the part that ends last sees what the other one wrote.
+  if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  complete_async(op, ready);
+  return true;
+}
+
+std::exception_ptr outcome_of(OpNode* op) noexcept {
+  OpExtra& extra = *op->extra;
+  // An exception that unwound an unused Completion is the error; the drop is only its echo.
+  const bool reported = extra.reported && !(extra.dropped && extra.thrown);
+  // An op has one error; a second one is on record for wait_all.
+  if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
+  return reported ? extra.reported : extra.thrown;
+}
+
+void EngineCore::complete_async(OpNode* op, ReadyList& ready) noexcept {
+  std::shared_ptr<const Failure> failure;
+  std::exception_ptr thrown = outcome_of(op);
+  if (op->extra->started) [[unlikely]]
+    trace::op_completed(op->extra->lane, traced(*op, trace_number), op->extra->started, trace::now());
+  if (thrown) failure = errors.failed(*op, std::move(thrown));
+  {
+    const InsideOp inside(this, op, this_thread_state.worker);
+    destroy_closure(op);
+  }
+  complete(op, std::move(failure), ready);
+}
+
+void report(OpNode* op, std::exception_ptr error) noexcept {
+  op->extra->reported = std::move(error);
+  // The end of the last op may free the core while this thread is still inside it.
+  EngineCore* core = op->extra->core;
+  core->retain();
+  if (op->extra->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (op->extra->launch) {
+      graph_op_completed(op, outcome_of(op));
+    } else {
+      const std::uint8_t epoch = op->epoch;
+      ReadyList ready;
+      core->complete_async(op, ready);
+      core->scheduler().completed_elsewhere(epoch, ready);
+    }
+  }
+  core->release();
+}
+
+void fail(OpNode* op, std::exception_ptr error) noexcept {
+  if (!error)
+    error = std::make_exception_ptr(Error("op '" + std::string(op->name) + "': fail() without an error"));
+  report(op, std::move(error));
+}
+
+void drop(OpNode* op) noexcept {
+  op->extra->dropped = true;
+  report(op,
+         std::make_exception_ptr(DroppedCompletion(
+             "op '" + std::string(op->name) + "': its Completion was destroyed without done() or fail()")));
+}
+
+namespace {
+
+// Of two launches of a graph that follow each other, the second one takes over the vars of the first. The vars keep the
+// accesses of the first one, which is freed when the last launch releases them; its sequence becomes that of the second, so
+// that Pending shows which launch holds the vars.
+void hand_over(OpNode& from, OpNode& to) noexcept {
+  OpNode* holder = from.extra->holder ? from.extra->holder : &from;
+  std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);
+  to.extra->holder = holder;
+}
+
+}  // namespace
+
+void EngineCore::release_vars(OpNode* op, const std::shared_ptr<const Failure>& failure,
+                              ReadyList& ready) noexcept {
+  if (OpNode* then = op->extra ? op->extra->then : nullptr)
+    return hand_over(*op, *then), ready.push_back(then);
+  ReadyList woken;
+  release_accesses(*op, failure, woken);
+  if (woken.size == 1 && !woken.head->extra) return ready.push_back(woken.head);
+  while (!woken.empty()) {
+    OpNode* next = woken.pop_front();
+    if (next->kind == OpKind::user) {
+      if (next->plain()) {
+        ready.push_back(next);
+      } else {
+        scheduler_->made_ready(next, ready);
+      }
+    } else {
+      announce_wait(next);
+      release_accesses(*next, nullptr, woken);
+      free_op(next);
+    }
+  }
+}
+
+void announce(WaitState& state) noexcept {
+  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  state.done.store(1, std::memory_order_seq_cst);
+  state.done.notify_all();
+  // seq_cst: either this sees the alarm, or who has set it sees that the wait is over.
+  if (Alarm* alarm = state.alarm.load(std::memory_order_seq_cst)) {
+    { std::lock_guard guard(alarm->mutex); }
+    alarm->rung.notify_all();
+  }
+}
+
+void EngineCore::announce_wait(OpNode* op) noexcept {
+  const std::shared_ptr<WaitState> state = op->extra->wait;
+  if (op->access_count == 0) return announce(*state);
+  const VarState& var = *op->accesses()[0].var;
+  state->poison = var.poison;
+  if (FenceSet* fences = var.fences.load(std::memory_order_acquire))
+    return stream_ops.announce_after(*fences, state);
+  announce(*state);
+}
+
+void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
+  if (node->kind == OpKind::drop) return drop_var(*static_cast<VarState*>(node));
+  auto* op = static_cast<OpNode*>(node);
+  announce_wait(op);
+  release_vars(op, nullptr, ready);
+  free_op(op);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,61 @@
+// Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "op/failure_ptr.h"
+#include "op/op_node.h"
+#include "op/wait_state.h"
+
+namespace heddle::detail {
+
+class FenceSet;
+class Streams;
+struct Dependency;
+struct EngineCore;
+struct StreamLane;
+
+// Thread-safe.
+class StreamOps {
+ public:
+  explicit StreamOps(EngineCore& core) : core_(core) {}
+  ~StreamOps();
+  StreamOps(const StreamOps&) = delete;
+  StreamOps& operator=(const StreamOps&) = delete;
+
+  // Null until the first stream is made: an engine without streams pays for this load only.
+  Streams* streams() const { return streams_.load(std::memory_order_acquire); }
+  Streams& need_streams();
+
+  // A ready op: false if it is for a stream, or has to wait until work on streams is done. The rest of its way is then
+  // taken care of here: it is issued, or given to OpScheduler::resume() later.
+  [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
+  // What op reads has failed, on the CPU or on a stream. Null if it has not. Only while op holds its vars.
+  FailurePtr failure_of_reads(const OpNode& op) const;
+  // The names of the streams whose work an op waits for that was kept back, separated by commas.
+  std::string streams_before(const OpNode& op) const;
+  // Completes a wait when the last writes of these fences are done.
+  [[gnu::cold]] void announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
+
+  // Throws WouldDeadlock if the calling thread is in an op on a stream, of any engine, whose gate it would keep closed;
+  // or in the work of a stream.
+  static void check_may_wait();
+
+ private:
+  bool is_lost(const OpNode& op) const;
+  void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
+  void issue_in_turn(OpNode* op, int worker) noexcept;
+  void issue(OpNode* op, int worker) noexcept;
+  void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;
+  FailurePtr outcome(OpNode* op, std::exception_ptr own, const std::vector<FailurePtr>& inherited) noexcept;
+
+  EngineCore& core_;
+  std::atomic<Streams*> streams_{nullptr};
+};
+
+std::string stream_name(const OpNode& op);  // of the stream on which it is issued, "" on the CPU
+
+}  // namespace heddle::detail
