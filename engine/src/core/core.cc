@@ -1,15 +1,8 @@
 #include "core/core.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/fork.h"
-#include "core/capture.h"
-#include "op/op_memory.h"
-#include "op/tracker.h"
-#include "stream/fence_set.h"
-#include "stream/stream_work.h"
 #include "stream/streams.h"
 
 namespace heddle::detail {
@@ -46,8 +39,7 @@ void EngineCore::shut_down_inside(const OpNode& op) noexcept {
   if (!this_thread_ends) {
     std::fprintf(stderr,
                  "heddle: an engine is destroyed inside its own op '%s', pushed at %s:%u: it would wait for "
-                 "that op, which "
-                 "waits for it; destroy it outside of its ops\n",
+                 "that op, which waits for it; destroy it outside of its ops\n",
                  op.name, op.where.file_name(), static_cast<unsigned>(op.where.line()));
     std::abort();
   }
@@ -63,20 +55,11 @@ void EngineCore::release() noexcept {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-void OpScheduler::drop(VarState& var) noexcept { delete &var; }
-
-void OpScheduler::await_budget(Budget& budget, std::size_t bytes) { budget.acquire(bytes); }
-
 OpNode* EngineCore::current_op() const {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core == this) return frame->op;
   }
   return nullptr;
-}
-
-void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
-                           const std::function<void(std::int64_t, std::int64_t)>& body) {
-  for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
 }
 
 }  // namespace heddle::detail

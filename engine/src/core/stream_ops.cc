@@ -82,10 +82,6 @@ Streams& StreamOps::need_streams() {
   return *known;
 }
 
-std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
-  return make_stream(device, lane);
-}
-
 void StreamOps::check_may_wait() {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (!frame->op || !frame->op->extra || !frame->op->extra->on) continue;

@@ -9,8 +9,8 @@
 
 namespace heddle::detail {
 
-constexpr std::uint32_t kFairness =
-    64;  // ops after which a worker looks at the queues of others before its own
+// Ops after which a worker looks at the queues of others before its own.
+constexpr std::uint32_t kFairness = 64;
 
 std::uint64_t nanoseconds();  // on a clock that never jumps
 

@@ -1,0 +1,26 @@
+// What most schedulers do in the same way.
+#include "core/op_scheduler.h"
+
+#include <algorithm>
+
+#include <heddle/stream_ops.h>
+
+#include "core/core.h"
+#include "op/budget.h"
+
+namespace heddle::detail {
+
+void OpScheduler::drop(VarState& var) noexcept { delete &var; }
+
+std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
+  return make_stream(device, lane);
+}
+
+void OpScheduler::await_budget(Budget& budget, std::size_t bytes) { budget.acquire(bytes); }
+
+void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
+                           const std::function<void(std::int64_t, std::int64_t)>& body) {
+  for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+}
+
+}  // namespace heddle::detail
