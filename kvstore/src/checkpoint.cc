@@ -141,7 +141,7 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
     try {
       checkpoint.trainer->set_state(trainer);
     } catch (const InvalidArgument& error) {
-      reader.fail(std::string("does not fit: ") + error.what());
+      reader.fail("does not fit: " + error.message());
     }
   }
   for (const auto& [name, value] : checkpoint.parameters) value.detach().assign(saved.at(name));

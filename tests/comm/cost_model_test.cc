@@ -44,7 +44,7 @@ std::string message_of(const std::string& text) {
   try {
     tuning_from_text(text, "file");
   } catch (const InvalidArgument& error) {
-    return error.what();
+    return error.message();
   }
   return "";
 }

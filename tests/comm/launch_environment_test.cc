@@ -28,7 +28,7 @@ std::string complaint(const Variables& variables) {
   try {
     job_of(variables);
   } catch (const InvalidArgument& error) {
-    return error.what();
+    return error.message();
   }
   return "";
 }

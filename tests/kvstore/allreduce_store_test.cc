@@ -356,7 +356,7 @@ TEST_CASE("ranks that compress differently are told, all of them") {
       try {
         KVStore::create("allreduce", ranks[rank], {.compression = rank == 2 ? "2bit:0.25" : "2bit"});
       } catch (const InvalidArgument& error) {
-        errors[rank] = error.what();
+        errors[rank] = error.message();
       }
     });
   }

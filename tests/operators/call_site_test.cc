@@ -1,4 +1,5 @@
 // Errors, traces and reports name the line that called an operator, a layer or an optimizer.
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -211,5 +212,46 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
+  }
+}
+
+namespace {
+
+// call() throws an InvalidArgument that names the line of this check, on which the call has to stand.
+void check_refusal(const std::function<void()>& call, Where where = Where::current()) {
+  try {
+    call();
+    FAIL_CHECK("no error");
+  } catch (const InvalidArgument& error) {
+    CHECK(text_of(error.where()) == text_of(where));
+    CHECK(std::string(error.what()) == error.message() + "; called at " + text_of(where));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a bad argument is refused with the line of the call") {
+  const NDArray x = leaf({2, 3});
+  Sequential twice{Dense(3, 2), Dense(3, 2)};
+  Engine& engine = current_engine();
+  check_refusal([&] { reshape(x, {4}); });
+  check_refusal([&] { stack({x}, 7); });  // an operator made of others
+  check_refusal([&] { x + ones({4}); });
+  check_refusal([&] { x.astype(DType::f16).view({-1}, {1}, 0); });
+  check_refusal([&] { Dense(3, 2)(ones({2, 4})); });
+  check_refusal([&] { twice(x); });
+  check_refusal([&] { backward(x); });
+  check_refusal([&] { engine.push([] {}, {.read = {Var()}}); });
+  check_refusal([&] { engine.push([] {}, {.name = nullptr}); });
+  check_refusal([&] { engine.push([] {}, {.priority = 1 << 30}); });
+}
+
+TEST_CASE("a bad argument outside of a library call names no line") {
+  try {
+    throw InvalidArgument("text");
+  } catch (const InvalidArgument& error) {
+    CHECK(std::string(error.what()) == "text");
+    CHECK(error.message() == "text");
+    CHECK(error.where().line() == 0);
   }
 }

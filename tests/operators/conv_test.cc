@@ -56,7 +56,7 @@ std::string refusal(const NDArray& x, const NDArray& weight, const NDArray& bias
   try {
     conv2d(x, weight, bias, o);
   } catch (const InvalidArgument& error) {
-    return error.what();
+    return error.message();
   }
   return "accepted";
 }

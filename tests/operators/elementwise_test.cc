@@ -124,7 +124,7 @@ TEST_CASE("shapes that do not broadcast are named with their operator") {
     zeros({2, 3}) * zeros({4});
   } catch (const InvalidArgument& error) {
     thrown = true;
-    const std::string what = error.what();
+    const std::string what = error.message();
     CHECK(what.starts_with("multiply: "));
     CHECK(what.find("(2, 3)") != std::string::npos);
     CHECK(what.find("(4,)") != std::string::npos);

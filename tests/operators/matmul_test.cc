@@ -20,7 +20,7 @@ std::string refusal(const NDArray& a, const NDArray& b) {
   try {
     matmul(a, b);
   } catch (const InvalidArgument& error) {
-    return error.what();
+    return error.message();
   }
   return "accepted";
 }

@@ -19,7 +19,7 @@ std::string failure(const NDArray& result) {
   try {
     result.wait();
   } catch (const InvalidArgument& error) {
-    return error.what();
+    return error.message();
   }
   return "none";
 }

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/error.h>
+
 #include "arguments.h"
 
 // Read by ThreadSanitizer's runtime, in builds with it: the tests of fork start threads in the child, which it allows
@@ -29,6 +31,9 @@ long long argument(const char* name, long long otherwise) {
 }
 
 }  // namespace heddle::test
+
+// CHECK_THROWS_WITH compares messages without the place of the call.
+REGISTER_EXCEPTION_TRANSLATOR(const heddle::InvalidArgument& error) { return error.message().c_str(); }
 
 int main(int argc, char** argv) {
   heddle::test::count = argc;

@@ -80,7 +80,7 @@ NetworkCost tuning_from_text(const std::string& text, const std::string& file) {
     try {
       read_line(line, entries, seen);
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument(file + ':' + std::to_string(number) + ": " + error.what());
+      throw InvalidArgument(file + ':' + std::to_string(number) + ": " + error.message());
     }
   }
   return network;
@@ -114,7 +114,7 @@ NetworkCost agreed_tuning(Rendezvous& rendezvous, const std::string& file) {
     try {
       mine = tuning_to_text(file.empty() ? NetworkCost{} : tuning_from_file(file));
     } catch (const InvalidArgument& error) {
-      mine = kBad + std::string("HEDDLE_COMM_TUNING: ") + error.what();
+      mine = kBad + "HEDDLE_COMM_TUNING: " + error.message();
     }
   }
   const std::string text = rendezvous.all_gather(mine)[0];

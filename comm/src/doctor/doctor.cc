@@ -34,7 +34,7 @@ LaunchEnvironment examine_job(Findings& findings) {
     findings.push_back({Level::ok, "job", text});
     return job;
   } catch (const InvalidArgument& error) {
-    findings.push_back({Level::problem, "job", error.what()});
+    findings.push_back({Level::problem, "job", error.message()});
     return {};
   }
 }
@@ -138,7 +138,7 @@ void examine_security(Findings& findings, const LaunchEnvironment& job) {
            "nothing may leave this host: that needs heddle keygen, or HEDDLE_COMM_INSECURE=1"});
     }
   } catch (const InvalidArgument& error) {
-    findings.push_back({Level::problem, "security", error.what()});
+    findings.push_back({Level::problem, "security", error.message()});
   }
 }
 
@@ -151,7 +151,7 @@ void examine_ports(Findings& findings) {
                             : std::to_string(ports.first) + " to " + std::to_string(ports.last) +
                                   ", because HEDDLE_COMM_PORTS says so"});
   } catch (const InvalidArgument& error) {
-    findings.push_back({Level::problem, "ports", error.what()});
+    findings.push_back({Level::problem, "ports", error.message()});
   }
 }
 

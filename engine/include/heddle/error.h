@@ -16,10 +16,18 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A bad argument, found at the call: says what came and what is wanted.
+// A bad argument, found at the call. what() says what came, what is wanted and, if it is known, where the call was made:
+// "reshape: shape (2, 3) has 6 elements, (4,) does not; called at train.cc:12".
 class InvalidArgument : public Error {
  public:
-  using Error::Error;
+  explicit InvalidArgument(const std::string& message);  // the place is that of the current CallSite
+  std::string message() const { return {what(), length_}; }  // without the place
+  std::source_location where() const { return where_; }      // of the outermost library call; line 0: not known
+
+ private:
+  InvalidArgument(const std::string& message, std::source_location where);
+  std::size_t length_;
+  std::source_location where_;
 };
 
 // An asynchronous op's Completion was destroyed before done() or fail().

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include <heddle/call_site.h>
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
@@ -52,28 +53,30 @@ void release(PreparedState* state) noexcept {
 
 namespace {
 
-[[noreturn]] void throw_bad_var(const VarState* var, const std::string& who) {
+[[noreturn]] void throw_bad_var(const VarState* var, const std::string& who, Where where) {
+  const CallSite site(where);
   throw InvalidArgument(who +
                         (var ? ": a Var of another engine; want one that this engine made"
                              : ": an empty Var, never made or moved from; vars are made by Engine::new_var"));
 }
 
-void check_var(const Var& var, const EngineCore* core, const char* who) {
-  if (!var || var.state()->core != core) throw_bad_var(var.state(), who);
+void check_var(const Var& var, const EngineCore* core, const char* who, Where where = Where()) {
+  if (!var || var.state()->core != core) throw_bad_var(var.state(), who, where);
 }
 
-[[noreturn]] void throw_no_name() {
+[[noreturn]] void throw_no_name(Where where) {
+  const CallSite site(where);
   throw InvalidArgument("push: Access::name is a null pointer; want a string that outlives the op");
 }
 
 // Errors name the op: its name comes first.
-void check_access(const Access& access, const EngineCore* core) {
+void check_access(const Access& access, const EngineCore* core, const Where& where) {
   if (!access.name) [[unlikely]]
-    throw_no_name();
+    throw_no_name(where);
   for (const VarList* list : {&access.read, &access.mutate}) {
     for (const VarState* var : *list) {
       if (!var || var->core != core) [[unlikely]]
-        throw_bad_var(var, std::string("op '") + access.name + "', access list");
+        throw_bad_var(var, std::string("op '") + access.name + "', access list", where);
     }
   }
 }
@@ -136,8 +139,9 @@ bool has_push_options(const Access& access) {
 }
 
 // Out of line, here and below: most ops have none.
-[[gnu::noinline]] void check_push_options(const Access& access) {
+[[gnu::noinline]] void check_push_options(const Access& access, const Where& where) {
   if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
+  const CallSite site(where);
   throw InvalidArgument(std::string("op '") + access.name + "': priority is " +
                         std::to_string(access.priority) + ", want -" + std::to_string(kMostPriority) +
                         " to " + std::to_string(kMostPriority));
@@ -237,9 +241,9 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
                                  std::source_location where) {
   core_->check_open();
   check_capture(core_);
-  check_access(access, core_);
+  check_access(access, core_, where);
   const bool with_options = has_push_options(access);
-  if (with_options) check_push_options(access);
+  if (with_options) check_push_options(access, where);
   OpNode* op = allocate_in_bounds(core_, access.read.size() + access.mutate.size(), closure_bytes,
                                   table->extra || with_options, access.bytes);
   if (with_options) set_push_options(op->extra->push_options, access);
@@ -262,9 +266,9 @@ detail::PreparedState* Engine::make_prepared(const OpTable* table, void* closure
   std::unique_ptr<PreparedState> state;
   try {
     state = std::make_unique<PreparedState>();
-    check_access(access, core_);
+    check_access(access, core_, where);
     state->has_push_options = has_push_options(access);
-    check_push_options(access);
+    check_push_options(access, where);
     set_push_options(state->push_options, access);
     state->accesses = std::make_unique<AccessNode[]>(access.read.size() + access.mutate.size());
   } catch (...) {
@@ -405,7 +409,7 @@ void Engine::clear_error(const Var& var, std::source_location where) {
   using Nothing = SyncOp<std::remove_const_t<decltype(kNothing)>>;
   Access access{.name = "clear_error"};
   access.mutate.add(var);
-  check_var(var, core_, access.name);
+  check_var(var, core_, access.name, where);
   OpNode* op = allocate_op(core_, 1, sizeof(Nothing), false);
   core_->budget.acquire_anyway(0);
   ::new (op->place()) Nothing{kNothing};

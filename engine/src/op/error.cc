@@ -3,6 +3,7 @@
 #include <memory>
 #include <typeinfo>
 
+#include <heddle/call_site.h>
 #include <heddle/error.h>
 
 namespace heddle {
@@ -28,7 +29,18 @@ std::string current_type_name() {
   return "an exception of type " + std::string(status == 0 ? name.get() : type->name());
 }
 
+std::string with_place(const std::string& message, const std::source_location& where) {
+  if (where.line() == 0) return message;
+  return message + "; called at " + where.file_name() + ":" + std::to_string(where.line());
+}
+
 }  // namespace
+
+InvalidArgument::InvalidArgument(const std::string& message)
+    : InvalidArgument(message, CallSite::current(std::source_location())) {}
+
+InvalidArgument::InvalidArgument(const std::string& message, std::source_location where)
+    : Error(with_place(message, where)), length_(message.size()), where_(where) {}
 
 std::string ErrorReport::message() const {
   if (!exception) return "no error";

@@ -26,7 +26,7 @@ void refuse_undefined(const char* name) {
 }
 
 void rename_error(const char* name, const InvalidArgument& error) {
-  const std::string text = error.what();
+  const std::string text = error.message();
   const std::size_t end = text.find(": ");
   throw InvalidArgument(name + (end == std::string::npos ? ": " + text : text.substr(end)));
 }

@@ -14,7 +14,7 @@ NDArray Sequential::forward(const NDArray& x) {
     try {
       y = (*layers_[i])(y);
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument("layer " + std::to_string(i) + ": " + error.what());
+      throw InvalidArgument("layer " + std::to_string(i) + ": " + error.message());
     }
   }
   return y;
