@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -176,7 +177,8 @@ TEST_CASE(
   for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
     Engine engine({.scheduler = scheduler, .workers = 2});
     const EngineScope scope(engine);
-    const auto comm = Communicator::create_local(1, {.engine = &engine})[0];
+    const auto ranks = Communicator::create_local(2, {.engine = &engine});
+    const auto comm = ranks[0];
     std::vector<float> data(4, 1);
     NDArray begin = floats(1), later = floats(4);
     Gate gate(engine);
@@ -185,10 +187,20 @@ TEST_CASE(
     engine.push([&] { CHECK_THROWS_AS(comm->all_reduce(data.data(), 4, DType::f32), WouldDeadlock); },
                 {.read = {begin.var()}, .mutate = {comm->var(), outcome}});
     comm->all_reduce(later);  // behind the op, which has the wire
+    std::thread other([&] {
+      const EngineScope inner(engine);
+      const NDArray same = floats(4);
+      ranks[1]->all_reduce(same);
+      same.wait();
+      std::vector<float> refused(4, 1);
+      CHECK_THROWS_WITH_AS(ranks[1]->all_reduce(refused.data(), 4, DType::f32),
+                           doctest::Contains("could not wait for it"), RemoteFailure);
+    });
     gate.open();
     engine.wait(outcome);
     data.assign(4, 2);
     later.wait();
+    other.join();
     comm->wait();
     CHECK(data == of(4, 2));
   }

@@ -44,13 +44,13 @@ class Fuses final : public comm_detail::Backend {
   std::vector<Collective> ran;
 };
 
-std::shared_ptr<Call> small(std::vector<float>& data, bool there = true) {
+std::shared_ptr<Call> small(std::vector<float>& data, bool ready = true) {
   auto call = std::make_shared<Call>();
   call->what.record.kind = Kind::all_reduce;
   call->what.record.dtype = DType::f32;
   call->what.record.count = data.size();
   call->what.in = call->what.out = reinterpret_cast<std::byte*>(data.data());
-  call->there = there;
+  call->ready = ready;
   return call;
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("fusion: as many of the first calls as are there, alike, and not too m
   CHECK(comm_detail::count_fusable(calls, backend, 159) == 3);
   CHECK(comm_detail::count_fusable(calls, backend, 79) == 0);  // one alone is none
   CHECK(comm_detail::count_fusable(calls, backend, 0) == 0);
-  calls[3]->there = false;
+  calls[3]->ready = false;
   CHECK(comm_detail::count_fusable(calls, backend, 1000) == 3);
   calls[2]->what.record.op = ReduceOp::max;
   CHECK(comm_detail::count_fusable(calls, backend, 1000) == 2);

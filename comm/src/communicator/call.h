@@ -1,4 +1,4 @@
-// A call of a communicator on its way.
+// One call of a collective on arrays of the host, from its push until its op ends.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,16 @@
 namespace heddle::comm_detail {
 
 struct Call {
-  Collective what;  // without memory until the arrays are there
+  Collective what;  // its pointers to memory are set when its op runs
   NDArray in{}, out{};
-  Var result{};  // what its op mutates, for who waits for it
-  std::optional<Completion> completion{};
-  std::shared_ptr<Call> instead{};  // has its place to come: the call was skipped before
-  // Under CommState's mutex. `begun`: its op has run; `abandoned`: whose memory it is does not wait for it.
-  bool there = false, forgotten = false, begun = false, abandoned = false;
+  Var result{};                            // mutated by the call's op: who waits for the call waits for it
+  std::optional<Completion> completion{};  // of the call's op, once the op has run
+  // Guarded by CallQueue's mutex:
+  std::shared_ptr<Call> replacement{};  // enqueued instead of this call, whose op was skipped before
+  bool ready = false;    // its op has run, so that its arrays are computed; false again once the call has run
+  bool started = false;  // its op has run
+  bool cancelled = false;  // its op could not be pushed
+  bool abandoned = false;  // the caller has taken its memory back before the op ran
 };
 
 }  // namespace heddle::comm_detail

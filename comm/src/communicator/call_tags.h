@@ -1,4 +1,4 @@
-// The tags that the calling thread's calls carry: see call_tag.h.
+// The tags of calls that the current thread makes: see heddle/call_tag.h.
 #pragma once
 
 #include "core/collective.h"
@@ -6,7 +6,8 @@
 namespace heddle {
 
 struct CallTags {
-  // Gives the record the calling thread's tag on that communicator, if it has one.
+  // Sets the record's tag to the current thread's tag on a communicator, if there is one. The communicator is named by
+  // the address of its var.
   static void apply(const void* ranks, comm_detail::CallRecord& record);
 };
 

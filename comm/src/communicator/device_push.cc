@@ -1,7 +1,10 @@
-// Calls on arrays of a device: each is one op on the device's communication lane, which mutates the communicator's var. So
-// they are started in the order of the program, and calls of the other kind come before or after them, as on every rank.
-// The communicators of a device share its lane: if ranks started calls of two of them in different orders, each would wait
-// behind a call that another has not come to. So their calls mutate one var of the lane's, too.
+// Calls on arrays of a device: each is one op on the device's communication lane. The op mutates the communicator's
+// var, so that calls start in the order of the program, among themselves and with calls on arrays of the host, as on
+// every rank.
+//
+// All communicators of a device use the same lane. If two ranks started calls of two communicators in different orders,
+// each rank would wait for a call behind the one that the other rank waits for. So all their calls mutate one var of
+// the lane.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,9 +24,11 @@ std::byte* address(const NDArray& array, check::Touch touch) {
          array.offset() * static_cast<std::ptrdiff_t>(size_of(array.dtype()));
 }
 
+// The var that calls of all communicators on this lane mutate.
 std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
-  static std::mutex mutex;
-  static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;  // there to the very end
+  static std::mutex mutex;  // guards orders; held while the engine makes a var
+  static auto* orders =
+      new std::map<const Stream*, std::weak_ptr<const Var>>;  // usable while statics are destroyed
   const std::lock_guard lock(mutex);
   std::erase_if(*orders, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<const Var> order = (*orders)[&lane].lock();
@@ -33,6 +38,8 @@ std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
 
 }  // namespace
 
+// The op of a call. `outcome` and `skipped` are the engine's names: the work on the device has ended, or will not
+// begin.
 struct DeviceOp {
   std::shared_ptr<CommState> state;
   std::shared_ptr<DeviceCall> call;
@@ -46,21 +53,14 @@ struct DeviceOp {
   }
   std::exception_ptr outcome(const std::exception_ptr& failure) const noexcept {
     std::exception_ptr error = calls().ended(*call, failure);
-    state->device_call_ended();
+    state->queue_.end_device_call();
     return error;
   }
   void skipped(const std::exception_ptr& why) const noexcept {
     calls().lost(*call, why);
-    state->device_call_ended();
+    state->queue_.end_device_call();
   }
 };
-
-void CommState::device_call_ended() {
-  const std::lock_guard lock(mutex_);
-  ++ended_;
-  --on_device_;
-  call_ended();
-}
 
 void CommState::push_on_device(Collective what, const NDArray& in, const NDArray& out,
                                std::source_location where) {
@@ -73,18 +73,13 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   Access access = access_of(call->what, in, out, outcome_);
   access.mutate.add(var_);
   Stream& stream = engine_->stream(backend_->stream_calls()->device(), Lane::communication);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!device_order_) device_order_ = order_of(*engine_, stream);
-    access.mutate.add(*device_order_);
-    if (closing_) throw CommError("the communicator is being destroyed");
-    ++pushed_;
-    ++on_device_;
-  }
+  std::call_once(device_order_made_, [&] { device_order_ = order_of(*engine_, stream); });
+  access.mutate.add(*device_order_);
+  queue_.begin_device_call();
   try {
     engine_->push_on(stream, DeviceOp{shared_from_this(), std::move(call)}, access, where);
   } catch (...) {
-    device_call_ended();
+    queue_.end_device_call();
     throw;
   }
 }

@@ -6,15 +6,15 @@
 namespace heddle::comm_detail {
 
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
-                           std::size_t most) {
+                           std::size_t max_bytes) {
   std::uint8_t count = 0;
   std::size_t bytes = 0;
   for (const std::shared_ptr<Call>& call : calls) {
     const CallRecord &first = calls.front()->what.record, &record = call->what.record;
-    if (!call->there || record.op != first.op || record.dtype != first.dtype || !backend.may_fuse(call->what))
+    if (!call->ready || record.op != first.op || record.dtype != first.dtype || !backend.may_fuse(call->what))
       break;
     bytes += call->what.bytes();
-    if (bytes > most || count == std::numeric_limits<std::uint8_t>::max()) break;
+    if (bytes > max_bytes || count == std::numeric_limits<std::uint8_t>::max()) break;
     ++count;
   }
   return count > 1 ? count : 0;

@@ -8,9 +8,9 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::uint64_t kLongest = 64 << 10;
+constexpr std::uint64_t kMaxTextBytes = 64 << 10;
 
-// What a text begins with.
+// The first character of a text says whether its rank has failed.
 constexpr char kGood = '+', kFailed = '!';
 
 Collective collective(Kind kind, DType dtype, std::size_t count, const std::source_location& where) {
@@ -67,7 +67,7 @@ void PairRendezvous::send(int member, const std::string& text) {
 std::string PairRendezvous::recv(int member) {
   std::uint64_t length = 0;
   move(Kind::recv, member, reinterpret_cast<std::byte*>(&length), sizeof length);
-  if (length > kLongest)
+  if (length > kMaxTextBytes)
     throw CommError("split: a rank announced a text of " + std::to_string(length) + " bytes");
   std::string text(length, '\0');
   move(Kind::recv, member, reinterpret_cast<std::byte*>(text.data()), text.size());
@@ -75,15 +75,15 @@ std::string PairRendezvous::recv(int member) {
 }
 
 std::vector<std::string> PairRendezvous::all_gather(const std::string& mine) {
-  if (!over_.empty()) throw CommError(over_);
-  if (mine.size() >= kLongest)
+  if (!failure_.empty()) throw CommError(failure_);
+  if (mine.size() >= kMaxTextBytes)
     throw InvalidArgument("split: a text of " + std::to_string(mine.size()) + " bytes is too long");
-  std::vector<std::string> all = gather_words(kGood + mine);
+  std::vector<std::string> all = gather_texts(kGood + mine);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty() || all[i][0] != kGood) {
-      over_ = "split: rank " + std::to_string(members_[i].rank) +
-              " could not: " + all[i].substr(std::min<std::size_t>(all[i].size(), 1));
-      throw CommError(over_);
+      failure_ = "split: rank " + std::to_string(members_[i].rank) +
+                 " could not: " + all[i].substr(std::min<std::size_t>(all[i].size(), 1));
+      throw CommError(failure_);
     }
     all[i].erase(0, 1);
   }
@@ -96,19 +96,20 @@ std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_pt
     all_gather("");
     return made;
   } catch (...) {
-    // Those that go on find it where they gather next; those that have failed as well gather once more, like this one.
-    if (over_.empty()) {
+    // Ranks that go on receive this text in their next all_gather. Ranks that have failed too send theirs in the same
+    // way.
+    if (failure_.empty()) {
       try {
-        gather_words(kFailed + message_of(std::current_exception()).substr(0, kLongest - 1));
+        gather_texts(kFailed + message_of(std::current_exception()).substr(0, kMaxTextBytes - 1));
       } catch (...) {
-        // the ranks have lost each other: all of them hear of that
+        // The communicator that is split has failed: all ranks get an error from it.
       }
     }
     throw;
   }
 }
 
-std::vector<std::string> PairRendezvous::gather_words(const std::string& mine) {
+std::vector<std::string> PairRendezvous::gather_texts(const std::string& mine) {
   std::vector<std::string> all(members_.size());
   if (rank_ != 0) {
     send(0, mine);

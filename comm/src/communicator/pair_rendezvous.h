@@ -1,4 +1,5 @@
-// A rendezvous of some of a communicator's ranks, over that communicator: the first of them gathers for all.
+// A rendezvous of some of a communicator's ranks, through sends and recvs of that communicator: the first of them
+// gathers the texts of all.
 #pragma once
 
 #include <functional>
@@ -12,10 +13,10 @@
 namespace heddle::comm_detail {
 
 struct Member {
-  int colour, key, rank;
+  int colour, key, rank;  // as in Communicator::split; rank in the communicator that is split
 };
 
-// Collective. Those of this rank's colour, by key, then rank; none if it is negative.
+// Collective. The ranks of this rank's colour, ordered by key, then rank; none if the colour is negative.
 std::vector<Member> members_of(CommState& state, int colour, int key, const std::source_location& where);
 
 class PairRendezvous final : public Rendezvous {
@@ -24,16 +25,16 @@ class PairRendezvous final : public Rendezvous {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   std::uint32_t epoch() const override { return epoch_; }
-  // Throws CommError if one of the ranks has come to an end without what was to be made.
+  // Throws CommError, now and from then on, if one of the ranks has failed in make().
   std::vector<std::string> all_gather(const std::string& mine) override;
 
-  // The outcome of make(), if it has worked on all ranks; throws what it threw on this one, or CommError with what another
-  // says. None waits for one that has failed before it came to an all_gather of make; what else
-  // make waits for has limits of its own.
+  // Collective. Calls make() and returns its result if it succeeds on all ranks. Throws what make threw on this rank,
+  // or CommError with what it threw on another. A rank that fails before an all_gather of make() takes part in it all
+  // the same, to say so; other waits in make() need limits of their own.
   std::unique_ptr<Backend> make(const std::function<std::unique_ptr<Backend>()>& make);
 
  private:
-  std::vector<std::string> gather_words(const std::string& mine);
+  std::vector<std::string> gather_texts(const std::string& mine);
   void send(int member, const std::string& text);
   std::string recv(int member);
   void move(Kind kind, int member, std::byte* data, std::size_t bytes);
@@ -42,7 +43,7 @@ class PairRendezvous final : public Rendezvous {
   const std::vector<Member> members_;
   const std::source_location where_;
   int rank_ = 0;
-  std::string over_;  // what a rank has said that has failed: nobody gathers any more
+  std::string failure_;  // of a rank, once one is known: nothing is gathered any more
   std::uint32_t epoch_ = 0;
 };
 

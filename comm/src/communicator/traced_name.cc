@@ -10,15 +10,16 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A program that calls each time with another size shall not fill the memory with names.
+// A program whose calls all differ in size must not fill the memory with names.
 constexpr std::size_t kMostNames = 10'000;
 
 }  // namespace
 
 const char* traced_name(Kind kind, std::size_t bytes) {
   if (!trace::running()) return name_of(kind);
-  static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;  // traces end after statics
-  static auto* mutex = new std::mutex;
+  // Never destroyed: a trace may be written after statics are destroyed.
+  static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;
+  static auto* mutex = new std::mutex;  // guards names
   std::lock_guard guard(*mutex);
   const auto place = names->find({kind, bytes});
   if (place != names->end()) return place->second.c_str();

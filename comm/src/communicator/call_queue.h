@@ -1,0 +1,122 @@
+// The calls of a communicator in their order.
+//
+// A call is enqueued when it is made, which fixes its place. Its op marks it as ready once its arrays are computed.
+// Calls run in their order, each when it is ready, so that no op waits for the op of the call before. A call in a
+// captured graph is enqueued by an op each time the graph is launched. Once a call has been captured, all later calls
+// are enqueued by ops, so that they keep their order with those of launches.
+//
+// Locking: one mutex guards the queue, the flags of its calls and the counters of ProgressThread. Functions with a
+// parameter of type Lock want it held; all others lock it themselves. While it is held no other mutex is locked, and no
+// op is pushed or completed and no array released: the engine would run ops that become ready on the same thread, and
+// these may be calls of this communicator.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "communicator/call.h"
+#include "core/backend.h"
+
+namespace heddle::comm_detail {
+
+// Thread-safe. What throws when closed throws CommError.
+class CallQueue {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // A thread that waits for `all` waits for every call. Calls of up to fusion_bytes together run as one (fusion.h).
+  CallQueue(const Var& all, const Backend& backend, std::size_t fusion_bytes);
+
+  // --- For threads that make calls.
+
+  // Counts a call that is about to be pushed; a captured one is counted at each launch. True if it is now enqueued; if
+  // not, an op has to enqueue it. Throws when closed.
+  bool push(const std::shared_ptr<Call>& call, bool captured);
+  // Called in the op that enqueues the call. `launched`: the op is part of a graph, so that each launch is a call.
+  void enqueue(const std::shared_ptr<Call>& call, bool launched);
+  // The call's op could not be pushed. `enqueued`: the call is in the queue, or an op that enqueues it was pushed.
+  void cancel(const std::shared_ptr<Call>& call, bool enqueued);
+  // Called in the call's op. `in_push`: the op runs inside its own push. False if the progress thread has ended, so that
+  // the call will never run.
+  bool mark_ready(const std::shared_ptr<Call>& call, bool in_push);
+  // The call's op was skipped: a call that tells the other ranks `why` there are no data takes its place.
+  void replace_skipped(const std::shared_ptr<Call>& call, const std::string& why);
+  // The caller takes the call's memory back: if the call's op has run, this waits for the call; if not, the call fails
+  // when it runs and uses no memory.
+  void abandon(Call& call);
+
+  // A call that runs on the calling thread, without an op and without a place. False, and no call is begun, if calls
+  // before it have not ended, or launches of graphs may still enqueue some. Throws when closed.
+  bool begin_direct_call();
+  void end_direct_call();
+
+  // A call on arrays of a device is an op on the device's stream; the queue only counts it. begin throws when closed.
+  void begin_device_call();
+  void end_device_call();
+
+  // --- For the end of the communicator.
+
+  // From now on no call can be made. True if all calls have ended.
+  bool close();
+  // Waits until all calls have ended. False at the deadline: calls that do not run by then never will.
+  bool wait_for_all(std::chrono::steady_clock::time_point deadline);
+  void wait_for_running();  // only after wait_for_all has returned false
+
+  // --- For threads that run calls: ProgressThread.
+
+  Lock lock() { return Lock(mutex_); }
+  bool has_ready_call(const Lock&) const;  // the next call is ready, and no other call is running
+  bool has_work(const Lock& lock) const;   // for the progress thread: a ready call, or its own end
+  // True if calls that are in the queue have to end before `var` is ready.
+  bool is_needed_for(const Lock&, const Var& var) const;
+  std::uint64_t pushed(const Lock&) const { return pushed_; }
+  std::uint64_t ended(const Lock&) const { return ended_; }
+
+  // The progress thread waits for a notification: without end, or, as polling, for `interval` at most. While it
+  // polls it is not notified of calls that a waiting thread is likely to run.
+  void wait(Lock& lock) { has_work_.wait(lock); }
+  void poll(Lock& lock, std::chrono::microseconds interval);
+  void notify() { has_work_.notify_one(); }
+
+  // Takes the ready call, and the calls behind it that run with it as one. The caller runs them, then calls end().
+  std::vector<std::shared_ptr<Call>> take(const Lock& lock);
+  void end(std::span<const std::shared_ptr<Call>> calls);
+  // The progress thread ends: the queue is emptied, and calls that become ready later are refused. Unlocks. Returns
+  // calls that were ready, whose ops the caller completes.
+  std::vector<std::shared_ptr<Call>> stop(Lock& lock);
+
+ private:
+  void check_open(const Lock&) const;
+  bool all_ended(const Lock&) const { return ended_ == pushed_ && !running_; }
+  void notify_ended(const Lock& lock);
+  void notify_if_work(const Lock& lock);
+  void notify_unless_polling(const Lock& lock);
+
+  const Var& all_;
+  const Backend& backend_;
+  const std::size_t fusion_bytes_;
+  std::mutex mutex_;                         // guards the rest; see above
+  std::condition_variable has_work_;         // for the progress thread
+  std::condition_variable call_ended_;       // for threads that wait here for calls
+  int waiting_ = 0;                          // for call_ended_
+  std::deque<std::shared_ptr<Call>> calls_;  // in their order
+  std::uint64_t pushed_ = 0, ended_ = 0;     // calls, those on the device included
+  std::uint64_t to_be_enqueued_ = 0;         // pushed calls that ops have yet to enqueue
+  std::uint64_t on_device_ = 0;              // device calls that have not ended
+  std::size_t run_as_one_ = 1;  // so many of the next calls run as one: they are ready on all ranks
+  bool running_ = false;        // a thread runs a call
+  bool polling_ = false;        // the progress thread is in poll()
+  bool captured_ = false;       // a call was captured: all later calls are enqueued by ops
+  bool closed_ = false;
+  bool timed_out_ = false;  // closed for too long: calls that do not run by now never will
+  bool stopped_ = false;    // the progress thread has ended
+};
+
+}  // namespace heddle::comm_detail
