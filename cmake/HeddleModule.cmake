@@ -11,7 +11,8 @@ endif()
 # std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
 # compiler, and what a compiler cache with a base directory makes of them.
 file(RELATIVE_PATH heddle_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build}/)
+string(REPLACE "//" "/" heddle_from_build "${heddle_from_build}/")  # "../.." comes with a slash, "../source" without
+foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build})
   target_compile_options(heddle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${prefix}=>)
 endforeach()
 if(HEDDLE_SANITIZE)
