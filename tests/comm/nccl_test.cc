@@ -1,5 +1,5 @@
-// The back end nccl, with what takes NCCL's place where there is no GPU (host_nccl.h): what is decided about NCCL here, not
-// NCCL itself. Ranks are threads or processes; rank i's device is cpu(i + 1).
+// The back end nccl, with what takes NCCL's place where there is no GPU (host_nccl.h): what is decided about NCCL here,
+// not NCCL itself. Ranks are threads or processes; rank i's device is cpu(i + 1).
 #include <chrono>
 #include <csignal>
 #include <functional>

@@ -437,7 +437,7 @@ TEST_CASE("a place where another job meets is not taken from it") {
   });
   CHECK(errors[0] == "");
   CHECK(errors[1] == "");
-  CHECK(holds(errors[2], "in use by somebody else"));
+  CHECK(holds(errors[2], "in use by another process"));
 }
 
 TEST_CASE("the directory that a job chooses for its socket is made, for the user alone") {

@@ -10,7 +10,7 @@ constinit thread_local const CallTag* innermost = nullptr;
 
 }  // namespace
 
-// The address of its var is the one thing that a communicator and the calls behind it both know.
+// A communicator is identified by the address of its var, which the code behind its calls knows too.
 CallTag::CallTag(const Communicator& ranks, std::string_view text)
     : ranks_(&ranks.var()), text_(text), outer_(innermost) {
   innermost = this;

@@ -6,7 +6,7 @@
 namespace heddle {
 
 struct CallTags {
-  // Gives the record the calling thread's tag on that communicator, if it has one.
+  // Sets the record's tag to that of the calling thread on the communicator whose var is at `ranks`, if there is one.
   static void apply(const void* ranks, comm_detail::CallRecord& record);
 };
 

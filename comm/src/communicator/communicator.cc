@@ -15,7 +15,7 @@ namespace heddle {
 using comm_detail::Collective;
 using comm_detail::Kind;
 
-// How a job's ranks came together, and can again.
+// How the ranks of a job met, for grow().
 struct comm_detail::Origin {
   CommOptions options;
   LaunchEnvironment job;
@@ -35,7 +35,7 @@ std::string text_of(Where where) {
   return std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
 
-// One call: what is asked for, checked before anything is pushed.
+// A call whose arguments are checked before anything is pushed.
 class Request {
  public:
   Request(comm_detail::CommState& state, Kind kind, Where where) : site_(where), state_(state), kind_(kind) {
@@ -63,7 +63,7 @@ class Request {
     if (checked(array, name).overlaps_itself()) refuse(kind_, std::string(name) + " overlaps itself");
     return array;
   }
-  // The two hold `times` as many elements in the first as in the second.
+  // Checks that the two have one dtype, and `many` has `times` as many elements as `few`.
   void fit(const NDArray& many, const char* many_name, const NDArray& few, const char* few_name,
            int times) const {
     if (many.dtype() == few.dtype() && many.size() == few.size() * times) return;
@@ -131,7 +131,7 @@ std::shared_ptr<comm_detail::CommState> make_state(const CommOptions& options,
                                       comm_detail::backend_options(options));
 }
 
-// Of what is made with some of the ranks, each of which keeps its device.
+// The options of a communicator of some of the ranks. Each rank keeps its device.
 comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state) {
   comm_detail::BackendOptions options = state.options();
   if (const comm_detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
@@ -148,8 +148,8 @@ std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options
                     comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
 }
 
-// The job as it is to be, with `size` ranks; 0: as many as it has.
-void join_job(LaunchEnvironment& job, int size) {
+// Sets the size of the job; 0: keeps it.
+void resize_job(LaunchEnvironment& job, int size) {
   const std::string asked = "Communicator::grow: size is " + std::to_string(size);
   if (size == 0) size = job.size;
   if (size <= job.rank) {
@@ -160,7 +160,8 @@ void join_job(LaunchEnvironment& job, int size) {
     throw InvalidArgument(asked +
                           ", but this process was launched alone: there is no HEDDLE_RENDEZVOUS to meet at");
   }
-  if (job.local_size == job.size) job.local_size = size;  // all on one host, so far as is known
+  if (job.local_size == job.size)
+    job.local_size = size;  // all ranks are still on one host, as far as is known
   job.size = size;
 }
 
@@ -174,7 +175,7 @@ Communicator::~Communicator() {
     state_->close();
     return;
   }
-  // Its parts would wait for threads that the child does not have, and tell the other ranks that this one leaves.
+  // The destructor would wait for threads that the child does not have, and tell the other ranks that this one leaves.
   static auto* kept = new std::vector<std::shared_ptr<comm_detail::CommState>>;
   kept->push_back(state_);
 }
@@ -345,7 +346,7 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
 NDArray Communicator::shared_array(Shape shape, DType dtype) {
   comm_detail::CommState& mine = state();
   EngineScope scope(engine());
-  const NDArray elsewhere(shape, dtype);  // checks, and takes no memory
+  const NDArray elsewhere(shape, dtype);  // checks the arguments, and takes no memory before it is used
   const std::size_t bytes = elsewhere.storage()->bytes();
   std::shared_ptr<std::byte> memory = mine.backend().allocate_shared(bytes);
   if (!memory) return elsewhere;
@@ -357,7 +358,7 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
-  // A part of ranks on several hosts may be on one.
+  // The ranks of a part may share a host though all ranks together do not.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
     return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
@@ -368,13 +369,13 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
 }
 
 void Communicator::abort(const std::string& why, Where where) {
-  state().backend().abort("rank " + std::to_string(rank()) + " gave up: " + why + " (abort at " +
+  state().backend().abort("rank " + std::to_string(rank()) + " aborted: " + why + " (abort at " +
                           text_of(CallSite::current(where)) + ")");
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(Where where) {
   comm_detail::Backend& old = state().backend();
-  give_up("shrink", where);
+  abort_for("shrink", where);
   comm_detail::Survivors& survivors = old.survivors();
   std::unique_ptr<comm_detail::Backend> made;
   survivors.make([&] {
@@ -394,9 +395,9 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   }
   auto origin = std::make_shared<comm_detail::Origin>(*origin_);
   origin->options.engine = &engine();
-  join_job(origin->job, size);
+  resize_job(origin->job, size);
   if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
-  give_up("grow", where);
+  abort_for("grow", where);
   if (patience.count() == 0) patience = state_->options().timeout;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   std::string before;
@@ -406,7 +407,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
           std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
       return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
-    } catch (const PeerLost& error) {  // one more has died over it
+    } catch (const PeerLost& error) {  // another rank has failed meanwhile: try again
       if (std::chrono::steady_clock::now() >= deadline) throw;
       before = error.what();
     } catch (const CommError& error) {
@@ -416,8 +417,8 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   }
 }
 
-// Others may not have noticed yet that anything is wrong, and would wait here.
-void Communicator::give_up(const char* call, Where where) {
+// Ranks that have not detected the fault yet would otherwise wait for this one.
+void Communicator::abort_for(const char* call, Where where) {
   state().backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
                           text_of(CallSite::current(where)));
 }

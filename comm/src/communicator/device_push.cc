@@ -1,7 +1,8 @@
-// Calls on arrays of a device: each is one op on the device's communication lane, which mutates the communicator's var. So
-// they are started in the order of the program, and calls of the other kind come before or after them, as on every rank.
-// The communicators of a device share its lane: if ranks started calls of two of them in different orders, each would wait
-// behind a call that another has not come to. So their calls mutate one var of the lane's, too.
+// Calls on arrays of a device. Each is one op on the device's communication lane, which mutates the communicator's var:
+// such calls start in program order, and all other calls of the communicator come before or after them, on every rank
+// alike. The communicators of a device share its lane. If ranks started the calls of two communicators in different
+// orders, each would wait behind a call that another rank has not started. All calls on a lane therefore mutate one
+// more var.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@ std::byte* address(const NDArray& array, check::Touch touch) {
 
 std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
   static std::mutex mutex;
-  static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;  // there to the very end
+  // Never destroyed, because ops may use it at exit.
+  static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;
   const std::lock_guard lock(mutex);
   std::erase_if(*orders, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<const Var> order = (*orders)[&lane].lock();

@@ -1,9 +1,11 @@
-// Small reductions that are there at the same time go as one: a message costs microseconds, a few bytes more nothing.
+// Fusion: small reductions that are ready at the same time run as one, since a message costs microseconds and a few
+// more bytes almost nothing.
 //
-// What is fused must be the same on all ranks, and nobody negotiates. Each call's messages carry CallRecord::ahead: how
-// many of the calls right behind it are there on this rank and may go as one. Every message carries the least of what its
-// sender had heard so far; and since each element of an all_reduce depends on all ranks, each rank has heard of all when it
-// is done. So all know how many of the next calls are there everywhere: these are the next to be carried, as one.
+// All ranks must fuse the same calls, without negotiating. The messages of a call contain CallRecord::ahead: how many
+// of the next calls are ready on the sender and may be fused, or the smallest such number that the sender has received
+// in this call, if that is smaller. Each element of an all_reduce depends on all ranks, so a rank that has the result
+// has received the minimum over all ranks. This is the number of the next calls that are ready on all ranks, which each
+// rank then runs as one.
 #pragma once
 
 #include <deque>
@@ -16,11 +18,11 @@
 
 namespace heddle::comm_detail {
 
-// How many of the first calls may go as one; 0 if not even two.
+// How many of the first calls may be fused, with `most` bytes in all; 0 if not even two.
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
                            std::size_t most);
 
-// Runs them as one. Throws what the one throws.
+// Runs the calls as one, in `memory`. Throws what Backend::run throws.
 void run_fused(std::span<const std::shared_ptr<Call>> calls, Backend& backend,
                std::vector<std::byte>& memory);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kLongest = 64 << 10;
 
-// What a text begins with.
+// The first character of a text.
 constexpr char kGood = '+', kFailed = '!';
 
 Collective collective(Kind kind, DType dtype, std::size_t count, const std::source_location& where) {
@@ -78,7 +78,7 @@ std::vector<std::string> PairRendezvous::all_gather(const std::string& mine) {
   if (!over_.empty()) throw CommError(over_);
   if (mine.size() >= kLongest)
     throw InvalidArgument("split: a text of " + std::to_string(mine.size()) + " bytes is too long");
-  std::vector<std::string> all = gather_words(kGood + mine);
+  std::vector<std::string> all = gather_texts(kGood + mine);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty() || all[i][0] != kGood) {
       over_ = "split: rank " + std::to_string(members_[i].rank) +
@@ -96,19 +96,20 @@ std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_pt
     all_gather("");
     return made;
   } catch (...) {
-    // Those that go on find it where they gather next; those that have failed as well gather once more, like this one.
+    // Ranks that have not failed receive the error in their next all_gather. Ranks that have failed, too, gather once
+    // more here.
     if (over_.empty()) {
       try {
-        gather_words(kFailed + message_of(std::current_exception()).substr(0, kLongest - 1));
+        gather_texts(kFailed + message_of(std::current_exception()).substr(0, kLongest - 1));
       } catch (...) {
-        // the ranks have lost each other: all of them hear of that
+        // The communicator itself has failed, which all ranks are told.
       }
     }
     throw;
   }
 }
 
-std::vector<std::string> PairRendezvous::gather_words(const std::string& mine) {
+std::vector<std::string> PairRendezvous::gather_texts(const std::string& mine) {
   std::vector<std::string> all(members_.size());
   if (rank_ != 0) {
     send(0, mine);

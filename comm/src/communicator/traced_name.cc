@@ -10,14 +10,15 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A program that calls each time with another size shall not fill the memory with names.
+// Limits the memory of a program that uses a new size in each call.
 constexpr std::size_t kMostNames = 10'000;
 
 }  // namespace
 
 const char* traced_name(Kind kind, std::size_t bytes) {
   if (!trace::running()) return name_of(kind);
-  static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;  // traces end after statics
+  // Never destroyed, because traces may be written after static objects are destroyed.
+  static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;
   static auto* mutex = new std::mutex;
   std::lock_guard guard(*mutex);
   const auto place = names->find({kind, bytes});

@@ -1,4 +1,5 @@
-// The last calls of one rank, where others cannot look: see HostGroup for ranks that share memory.
+// The flight recorder of a rank: its latest calls. Ranks that share memory keep theirs in shared memory instead: see
+// HostGroup.
 #pragma once
 
 #include <mutex>
@@ -13,7 +14,7 @@ namespace heddle::comm_detail {
 class Recorder {
  public:
   static constexpr std::size_t kCalls = 1024;
-  std::size_t begin(CallRecord& call);  // sets its time; returns what `end` wants
+  std::size_t begin(CallRecord& call);  // sets the call's time; returns the entry to pass to `end`
   void end(std::size_t entry, bool failed);
   std::string to_string(int rank) const;
 

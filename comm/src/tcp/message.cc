@@ -6,7 +6,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// What goes out in one step: while a thread sends it does not receive, and the other side's buffer must not run full.
+// Bytes that are sent in one step. A thread does not receive while it sends, and the peer must not wait for that.
 constexpr std::size_t kMostAtOnce = 512 * 1024;
 
 }  // namespace
