@@ -199,7 +199,7 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
 }
 
 TEST_CASE("what no memory can hold is refused, and what it can hold many ranks may share") {
-  CHECK_THROWS_AS(Communicator::create_local(comm_detail::kMostLocalRanks + 1), InvalidArgument);
+  CHECK_THROWS_AS(Communicator::create_local(comm_detail::kMaxLocalRanks + 1), InvalidArgument);
   const auto ranks = Communicator::create_local(200);
   CHECK(ranks.size() == 200);
   float value = 1;

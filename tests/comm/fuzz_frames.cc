@@ -126,10 +126,10 @@ void read_message(const std::string& bytes) {
     // What TcpTransport looks at before it goes on.
     if (!known && (!genuine(header, kKey) || header.bytes != kWanted)) return;
     if (!known) want(header.record.to_string().size() < 500, "a call's text");
-    message.take();
+    message.consume();
   }
   ++accepted;
-  want(message.missing().why.size() <= kMostText, "a text's length");
+  want(message.missing().why.size() <= kMaxMissingText, "a text's length");
 }
 
 void header(const std::string& input) {
@@ -147,7 +147,7 @@ void header(const std::string& input) {
 void rendezvous(const std::string& input) {
   Channel from(std::make_unique<Bytes>(input));
   (void)from.receive();
-  (void)from.greets_encrypted();
+  (void)from.sent_tls_hello();
   std::string taken;
   try {
     while (const auto frame = from.next(3)) {

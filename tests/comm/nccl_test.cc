@@ -289,8 +289,7 @@ TEST_CASE("nccl: an op that has failed ends the communicator on all ranks, and s
     const auto second = outcome_of([&] { reduce_now(comm); });
     const bool own = comm.rank() == 2;
     CHECK(names(first, own ? "another exception" : "CommAborted", "the data are spoilt"));
-    CHECK(names(second, "CommAborted",
-                "rank 2 has nothing to give to all_reduce #1 sum f32 x 4 on its device"));
+    CHECK(names(second, "CommAborted", "rank 2 has no data for all_reduce #1 sum f32 x 4 on its device"));
     const auto rest = comm.shrink();
     CHECK(rest->device() == comm.device());
     call_all(*rest, DType::f32);

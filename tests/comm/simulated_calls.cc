@@ -198,7 +198,7 @@ class SimulatedTransport final : public Transport {
   // As TcpTransport::sleep.
   void wait() {
     if (told_) return net_.simulation.sleep();
-    const Time until = net_.simulation.now() + CallWatch::kPatience;
+    const Time until = net_.simulation.now() + CallWatch::kAnnounceAfter;
     net_.simulation.sleep_until(until);
     if (net_.simulation.now() < until) return;
     told_ = true;
@@ -213,7 +213,7 @@ class SimulatedTransport final : public Transport {
     const bool known = in.header_complete();
     const Step::Outcome outcome = in.step(links_[at(from)]);
     if (!known && in.header_complete()) look_at(from, in);
-    if (in.header_complete()) in.take();
+    if (in.header_complete()) in.consume();
     return outcome == Step::Outcome::moved;
   }
 

@@ -27,8 +27,7 @@ class CommState;
 struct Origin;
 }  // namespace comm_detail
 
-// avg divides the sum by the number of ranks; on integers it truncates. On bools sum is or, prod is and, and there is
-// no avg.
+// avg divides the sum by the number of ranks; integers are truncated. On bools sum is or, prod is and; there is no avg.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 const char* name_of(ReduceOp op);
 
@@ -36,8 +35,8 @@ const char* name_of(ReduceOp op);
 struct CommOptions {
   std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi", "nccl" (GPUs)
   std::string algorithm{};  // HEDDLE_COMM_ALGORITHM: "auto", or one of docs/comm.md for all_reduce
-  // HEDDLE_COMM_TIMEOUT, in seconds, default 10: after which a rank without heartbeats has failed. Ranks that compute
-  // send them.
+  // HEDDLE_COMM_TIMEOUT, in seconds, default 10: a rank without heartbeats for so long has failed. Computing ranks send
+  // them.
   std::chrono::milliseconds timeout{0};
   // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
   bool reproducible = false;
@@ -84,12 +83,10 @@ class Communicator {
                       Where where = Where::current());
   // Sets part r of `out` to rank r's `in`. `out` has size() times the elements of `in`.
   void all_gather(const NDArray& in, const NDArray& out, Where where = Where::current());
-  // In place. broadcast sets the array on all ranks to root's. reduce sets root's array to the reduction, and leaves
-  // the others'.
+  // In place. broadcast sets all ranks' arrays to root's; reduce sets root's array, and no other, to the reduction.
   void broadcast(const NDArray& array, int root, Where where = Where::current());
   void reduce(const NDArray& array, int root, ReduceOp op = ReduceOp::sum, Where where = Where::current());
-  // Sends part r of `in` to rank r, and receives part r of `out` from it. Parts are equal, or have the given counts of
-  // elements.
+  // Sends part r of `in` to rank r, and receives part r of `out` from it. Parts are equal, or as long as the counts.
   void all_to_all(const NDArray& in, const NDArray& out, Where where = Where::current());
   void all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
                   std::span<const std::int64_t> out_counts, Where where = Where::current());
@@ -103,17 +100,14 @@ class Communicator {
   void wait(Where where = Where::current());
 
   // Blocking, in place, on `count` elements. Runs on the calling thread without an op, after waiting for pending calls
-  // as wait() does. Throws the errors that an op would have, and WouldDeadlock inside an op that pending calls wait
-  // for.
+  // as wait() does. Throws the errors of an op, and WouldDeadlock inside an op that pending calls need.
   void all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op = ReduceOp::sum,
                   Where where = Where::current());
 
-  // An array in memory that ranks on one host reduce directly, without a copy; with other back ends like NDArray(shape,
-  // dtype).
+  // An array in memory that all ranks on a host reduce directly, without a copy; NDArray(shape, dtype) elsewhere.
   NDArray shared_array(Shape shape, DType dtype = DType::f32);
 
-  // Collective; blocks. The communicator of the ranks with the same colour, ordered by key, then rank; null for a
-  // negative colour.
+  // Collective; blocks. A communicator of the ranks of one colour, ordered by key, then rank; negative colour: null.
   std::shared_ptr<Communicator> split(int colour, int key = 0, Where where = Where::current());
 
   // Fails all current and later calls of all ranks with CommAborted. Any thread; returns at once.
@@ -124,8 +118,8 @@ class Communicator {
   std::shared_ptr<Communicator> shrink(Where where = Where::current());
   // Collective over the live processes of the job and new ones, which call create(): a communicator of `size` ranks (0:
   // as many as before), by the ranks that they were launched as. Aborts this one. Blocks until all take part, for
-  // `patience` (0: the timeout); then throws CommError naming the missing ranks, and may be called again.
-  std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds patience = {},
+  // `timeout` (0: CommOptions::timeout); then throws CommError naming the missing ranks, and may be called again.
+  std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds timeout = {},
                                      Where where = Where::current());
 
   // The latest 1,024 calls, as text, of this rank and of those whose memory it shares. Any thread, at any time.

@@ -61,8 +61,8 @@ class CompressedReduce {
   // codecs or counts differ between ranks, all calls fail with a CommMismatch that names them.
   void reduce(const NDArray& array, Where where = Where::current());
 
-  // Lets later calls succeed again, with the residuals of the last call that did not fail. Does not clear the array's
-  // own error.
+  // Lets later calls succeed again, with the residuals of the last call that did not fail. The array keeps its own
+  // error.
   void clear_errors(Where where = Where::current());
 
   // Copies of the residuals: of this rank's array, and of the sum of its part. They block, and rethrow errors.

@@ -1,7 +1,6 @@
 // Estimates the time of an all_reduce: messages * alpha + bytes * beta + combined bytes * gamma. The model is that of
 // Hockney, "The communication challenge for MPP" (Parallel Computing 1994); the numbers for each algorithm are those of
-// Thakur, Rabenseifner and Gropp (IJHPCA 2005) and Rabenseifner (ICCS 2004). docs/simulation.md compares the estimates
-// with measurements.
+// Thakur, Rabenseifner and Gropp (IJHPCA 2005) and Rabenseifner (ICCS 2004). docs/simulation.md has measurements.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,7 @@ struct LinkCost {
   double beta = 0;   // seconds a byte
 };
 
-// The built-in values: comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server; 25 Gbit/s between
-// hosts.
+// Built-in: comm_bench --backend tcp --pin --tune, 2 cores of a shared x86-64 server; 25 Gbit/s between hosts.
 struct NetworkCost {
   LinkCost local{5e-6, 0.09e-9};    // between ranks of a host
   LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
@@ -44,7 +42,7 @@ AllReduce fastest_all_reduce(std::span<const AllReduce> candidates, const Networ
                              double bytes);
 
 // Parses a tuning file: a line is "NAME NUMBER"; the names are local_alpha_us, local_beta_ns, remote_alpha_us,
-// remote_beta_ns and gamma_ns; # begins a comment; missing names keep their built-in values. Throws InvalidArgument
+// remote_beta_ns and gamma_ns; # begins a comment; missing names keep built-in values. Throws InvalidArgument
 // "FILE:LINE: why".
 NetworkCost tuning_from_text(const std::string& text, const std::string& file);
 NetworkCost tuning_from_file(const std::string& file);  // also if it cannot be read

@@ -14,7 +14,7 @@ struct Finding {
 };
 
 // Examines the job, the network, shared memory, cores and optional libraries. Takes well under a second. Forks a child
-// process and runs `mpirun --version`, so call it before the program has other threads. Problems are findings, never
+// process and runs `mpirun --version`, so call it before the program has other threads. Problems are findings, not
 // exceptions.
 std::vector<Finding> examine_host();
 

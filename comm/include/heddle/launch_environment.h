@@ -8,8 +8,7 @@ namespace heddle {
 
 // Read from the first of these that sets a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
 // (`heddle launch`); RANK, WORLD_SIZE (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID,
-// SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes StatefulSet's pod name. Otherwise a job of
-// one.
+// SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes pod's name. Otherwise a job of one.
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;

@@ -39,8 +39,7 @@ void recursive_doubling_all_reduce(Transport& transport, const Operand& operand)
 // Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: as recursive doubling.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand);
 
-// Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), for the root has log2(p) children. Order: balanced tree for
-// any p.
+// Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), as the root has log2(p) children. Order: balanced tree, any p.
 constexpr std::size_t kTreePiece = 64 << 10;  // sending a piece takes longer than the latency of a message
 // The data are overwritten on ranks other than root.
 void tree_reduce(Transport& transport, const Operand& operand, int root);
@@ -53,8 +52,7 @@ void tree_all_reduce(Transport& transport, const Operand& operand);
 // the all_reduce between them.
 void hierarchical_all_reduce(Transport& transport, const Operand& operand, const std::vector<int>& hosts);
 
-// Pairwise exchange with one rank after the other: (p-1)α + n(p-1)/p β. Parts are in elements, and include those of
-// this rank.
+// Pairwise exchange with one rank after the other: (p-1)α + n(p-1)/p β. Parts are in elements, with those of this rank.
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element);
 

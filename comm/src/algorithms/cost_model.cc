@@ -119,8 +119,7 @@ double one_level(AllReduce algorithm, const NetworkCost& network, int ranks, dou
   }
 }
 
-// Between hosts, every rank reduces its slice with the ranks that have the same slice; all ranks of a host do so at
-// once.
+// Between hosts, every rank reduces its slice with those that have the same slice; all ranks of a host do so at once.
 double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   const int here = std::clamp(network.ranks_per_host, 1, ranks), hosts = (ranks + here - 1) / here;
   NetworkCost host = network, between = network;

@@ -10,7 +10,7 @@ namespace heddle::comm_detail {
 namespace {
 
 // The most bytes of a call that is fused. Larger calls take so long that the latency that fusion saves does not matter.
-constexpr std::size_t kMostFusedEach = 32 << 10;
+constexpr std::size_t kMaxFusedEach = 32 << 10;
 
 bool power_of_two(int size) { return std::has_single_bit(static_cast<unsigned>(size)); }
 
@@ -76,8 +76,8 @@ void MessageCollectives::run(Collective& call) {
   const Transport::Missing missing = transport_.end();
   call.record.ahead = call.record.kind == Kind::all_reduce && call.record.count > 0 ? transport_.ahead() : 0;
   if (missing.rank < 0 || call.record.failed) return;
-  throw RemoteFailure("rank " + std::to_string(missing.rank) + " has nothing to bring to " +
-                          call.record.to_string() + ": " + missing.why,
+  throw RemoteFailure("rank " + std::to_string(missing.rank) + " has no data for " + call.record.to_string() +
+                          ": " + missing.why,
                       missing.rank);
 }
 
@@ -111,7 +111,7 @@ void MessageCollectives::dispatch(const Collective& call) {
 
 bool MessageCollectives::may_fuse(const Collective& call, Algorithm wanted) const {
   if (call.record.kind != Kind::all_reduce || call.record.failed || call.record.count == 0) return false;
-  if (call.bytes() > kMostFusedEach) return false;
+  if (call.bytes() > kMaxFusedEach) return false;
   const Algorithm alone = choose(call.bytes(), wanted, false);
   return reproducible_ || alone == Algorithm::recursive_doubling || alone == Algorithm::halving_doubling;
 }

@@ -56,8 +56,7 @@ void recursive_doubling_all_reduce(Transport& transport, const Operand& operand)
   folded.unfold();
 }
 
-// Halves at distance 1, then 2 ...: each element is added in the order of recursive doubling, so both give the same
-// bits.
+// Halves at distance 1, then 2 ...: elements are added in the order of recursive doubling, so both give the same bits.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand) {
   Folded folded(transport, operand);
   const int rank = transport.rank();

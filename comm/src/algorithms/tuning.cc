@@ -20,7 +20,7 @@ struct Entry {
 };
 
 constexpr int kEntries = 5;
-constexpr double kMicro = 1e-6, kNano = 1e-9, kMost = 1e9;
+constexpr double kMicro = 1e-6, kNano = 1e-9, kMaxNumber = 1e9;
 constexpr char kBad = '!';  // begins an error instead of a tuning
 
 void entries_of(NetworkCost& network, Entry (&entries)[kEntries]) {
@@ -44,7 +44,7 @@ std::string names() {
 double number_of(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMost)) {
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMaxNumber)) {
     throw InvalidArgument("'" + text + "' is no number of 0 to 1e9");
   }
   return value;

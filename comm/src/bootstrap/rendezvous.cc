@@ -358,7 +358,7 @@ class Peer : public Rendezvous {
     deadline_ = Clock::now() + timeout_ + kPeerGrace;
     const auto frame = receive();
     if (!frame) return false;
-    look_for_failure(*frame);
+    throw_if_failure(*frame);
     if (frame->header.type != FrameType::welcome) refuse("out of order");
     epoch_ = frame->header.round;
     return true;
@@ -396,11 +396,11 @@ class Peer : public Rendezvous {
   Frame await() {
     auto frame = receive();
     if (!frame) throw PeerLost("rank 0 has ended or left", 0);
-    look_for_failure(*frame);
+    throw_if_failure(*frame);
     return *std::move(frame);
   }
 
-  static void look_for_failure(const Frame& frame) {
+  static void throw_if_failure(const Frame& frame) {
     if (frame.header.type != FrameType::failure) return;
     if (frame.header.rank < 0) throw CommError(frame.text);
     throw PeerLost(frame.text, frame.header.rank);

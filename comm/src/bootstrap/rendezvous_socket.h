@@ -29,8 +29,7 @@ std::string missing_directory(const RendezvousAddress& place);
 // A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
 class Listener {
  public:
-  // Null: another process listens there, or the host name is not known yet: try again. Throws CommError for lasting
-  // errors.
+  // Null: another process listens there, or the host name is not known yet: try again. Throws CommError otherwise.
   static std::unique_ptr<Listener> open(const RendezvousAddress& place);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -50,8 +49,7 @@ class Listener {
   struct stat file_ = {};  // the file at path_, so that no other file is removed
 };
 
-// Null: no process listens there yet. Waits `milliseconds` at most for a host that does not answer. Throws as open()
-// does.
+// Null: no process listens there yet. Waits `milliseconds` at most for a host without an answer. Throws as open().
 std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds);
 
 }  // namespace heddle::comm_detail

@@ -27,9 +27,9 @@ void check(const FrameHeader& header, int job_size) {
 }  // namespace
 
 bool Channel::receive() {
-  constexpr std::size_t kMost = sizeof(FrameHeader) + kLongestText;
+  constexpr std::size_t kMaxBuffered = sizeof(FrameHeader) + kLongestText;
   std::array<char, 8192> buffer;
-  while (in_.size() < kMost) {
+  while (in_.size() < kMaxBuffered) {
     const Step step = connection_->receive(std::as_writable_bytes(std::span(buffer)), {});
     if (step.outcome != Step::Outcome::moved) return step.outcome == Step::Outcome::would_block;
     in_.append(buffer.data(), step.bytes);

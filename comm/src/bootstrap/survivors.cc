@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxText = 3 << 10;  // a message holds two texts and the set
 
 // How long a rank waits after a failed attempt before it aborts: the cause may be a rank whose failure is detected only
-// later, because its whole host is gone.
+// later, because its whole host is lost.
 constexpr std::chrono::milliseconds kFailureDetection{3000};
 
 // The layout of a message in memory and on the wire. The set, a bit a rank, and the two texts follow it.

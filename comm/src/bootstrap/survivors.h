@@ -35,8 +35,7 @@ class ControlChannel {
 };
 constexpr std::size_t kMaxSurvivorMessage = 8 << 10;
 
-// Joining: the attempt is under way. Ready: this rank has built its part; failed: it could not. Committed and aborted
-// are final.
+// Joining: the attempt is under way. Ready: the rank has built its part; failed: it could not. The others are final.
 enum class Phase : std::uint8_t { joining, ready, failed, committed, aborted };
 
 // The state that a rank publishes.
@@ -60,8 +59,7 @@ class Survivors final : public Rendezvous {
   // have not joined within twice the timeout, and PeerLost if the others have gone on without this rank.
   bool agree();
   // Ends an attempt: this rank has built its part, or `problem` says why not. True: the attempt is committed. False: a
-  // rank has failed; call agree() again. Throws CommError if a live rank could not build its part: shrinking is
-  // aborted.
+  // rank has failed; call agree() again. Throws CommError, for good, if a live rank could not build its part.
   bool commit(const std::string& problem);
 
   // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an exception

@@ -16,8 +16,7 @@ std::string backend_name(const CommOptions& options);
 // Throws InvalidArgument on all ranks if some share an engine that cannot run several.
 void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine);
 
-// Whether the engine runs one op after the other (scheduler naive), so that two ranks on it would wait for each other
-// for ever.
+// Whether the engine runs one op after the other (scheduler naive), so that two of its ranks would wait for ever.
 bool runs_one_thread(const Engine& engine);
 inline constexpr const char* kOneThread =
     "which runs each op inside its push, one after the other, so that ranks on threads of one engine would "

@@ -140,9 +140,9 @@ comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state
 
 std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options,
                                                       const LaunchEnvironment& job,
-                                                      std::chrono::milliseconds patience) {
+                                                      std::chrono::milliseconds timeout) {
   const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
-  const auto rendezvous = comm_detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  const auto rendezvous = comm_detail::meet(job, timeout.count() > 0 ? timeout : wanted.timeout);
   comm_detail::agree_on_settings(*rendezvous, wanted, engine_of(options));
   return make_state(options,
                     comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
@@ -186,9 +186,9 @@ std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, c
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
-  if (size < 1 || size > comm_detail::kMostLocalRanks) {
+  if (size < 1 || size > comm_detail::kMaxLocalRanks) {
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
-                          std::to_string(comm_detail::kMostLocalRanks));
+                          std::to_string(comm_detail::kMaxLocalRanks));
   }
   if (size > 1 && comm_detail::runs_one_thread(engine_of(options))) {
     throw InvalidArgument(std::string("Communicator::create_local: the engine's scheduler is naive, ") +
@@ -386,7 +386,7 @@ std::shared_ptr<Communicator> Communicator::shrink(Where where) {
       new Communicator(comm_detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
 }
 
-std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience, Where where) {
+std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds timeout, Where where) {
   state();
   if (!origin_) {
     throw InvalidArgument(
@@ -396,10 +396,10 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   auto origin = std::make_shared<comm_detail::Origin>(*origin_);
   origin->options.engine = &engine();
   resize_job(origin->job, size);
-  if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
+  if (timeout.count() < 0) throw InvalidArgument("Communicator::grow: timeout is negative");
   abort_for("grow", where);
-  if (patience.count() == 0) patience = state_->options().timeout;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (timeout.count() == 0) timeout = state_->options().timeout;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::string before;
   while (true) {
     try {

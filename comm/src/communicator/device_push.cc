@@ -1,8 +1,8 @@
 // Calls on arrays of a device. Each is one op on the device's communication lane, which mutates the communicator's var:
 // such calls start in program order, and all other calls of the communicator come before or after them, on every rank
 // alike. The communicators of a device share its lane. If ranks started the calls of two communicators in different
-// orders, each would wait behind a call that another rank has not started. All calls on a lane therefore mutate one
-// more var.
+// orders, each would wait behind a call that another rank has not started. All calls on a lane therefore mutate a
+// second var.
 #include <map>
 #include <memory>
 #include <mutex>

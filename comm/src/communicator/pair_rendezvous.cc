@@ -96,8 +96,8 @@ std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_pt
     all_gather("");
     return made;
   } catch (...) {
-    // Ranks that have not failed receive the error in their next all_gather. Ranks that have failed, too, gather once
-    // more here.
+    // Ranks that have not failed receive the error in their next all_gather. Other failed ranks gather once more here,
+    // too.
     if (over_.empty()) {
       try {
         gather_texts(kFailed + message_of(std::current_exception()).substr(0, kLongest - 1));

@@ -1,5 +1,4 @@
-// A rendezvous of some of a communicator's ranks, by sends and recvs of that communicator: the first of them gathers
-// for all.
+// A rendezvous of some of a communicator's ranks, by its sends and recvs: the first of them gathers for all.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@ struct BackendOptions {
   int gpu = -1;  // of nccl: the GPU's number; -1: chosen by the rank on its host
 };
 
-inline constexpr int kMostLocalRanks = 1024;  // ranks that share memory
+inline constexpr int kMaxLocalRanks = 1024;  // ranks that share memory
 
 class StreamCalls;  // device/stream_calls.h
 

@@ -78,7 +78,7 @@ void CallRecord::seal() {
   if (tag_at) agreement = mix(agreement, hash_of(tag()));
 }
 
-// A text that is too long is cut and ends with a hash of all of it, so that texts which differ at their end stay
+// A text that is too long is cut and ends with a hash of all of it, so that texts that differ only later stay
 // different.
 void CallRecord::set_tag(std::string_view text) {
   constexpr std::size_t kDigits = 8;

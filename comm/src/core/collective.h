@@ -43,7 +43,7 @@ enum class Algorithm : std::uint8_t {
   hierarchical
 };
 const char* name_of(Algorithm algorithm);
-Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgument saying what exists
+Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgument naming all algorithms
 
 // 128 bytes of plain data, with one layout on all machines of a job, which must have one byte order. Records are in
 // shared memory and come from the network: no field of those is used before valid() has returned true.
@@ -74,8 +74,7 @@ struct alignas(64) CallRecord {
   std::uint8_t on_device = 0;    // run by a device's library: see stream_calls.h
   std::uint64_t history = 0;     // with on_device: a hash of all such calls so far
 
-  // Sets a text on which the ranks have to agree: see call_tag.h. Called after set_site; shortens the site to make
-  // room.
+  // Sets a text on which the ranks have to agree: see call_tag.h. Called after set_site, whose text it may shorten.
   void set_tag(std::string_view text);
   std::string_view tag() const;
 

@@ -17,8 +17,7 @@ struct CallOf {
 // The two ranks made different calls.
 std::string different_calls(const CallOf& one, const CallOf& other);
 
-// The two ranks made the same call, but the receiver expects more or fewer bytes than the sender sends, as in an
-// all_to_all.
+// The two ranks made the same call, but the receiver expects another number of bytes, as in an all_to_all.
 std::string different_lengths(const CallOf& sender, std::size_t sent, const CallOf& receiver,
                               std::size_t wanted);
 

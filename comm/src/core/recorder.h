@@ -1,5 +1,4 @@
-// The flight recorder of a rank: its latest calls. Ranks that share memory keep theirs in shared memory instead: see
-// HostGroup.
+// The flight recorder of a rank: its latest calls. For ranks that share memory see HostGroup instead.
 #pragma once
 
 #include <mutex>

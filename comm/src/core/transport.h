@@ -30,8 +30,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
-  // The number of each rank's host, if messages inside a host are faster than those between hosts. Empty: all are
-  // equally fast.
+  // The number of each rank's host, if messages inside a host are faster than those between hosts. Empty: they are not.
   virtual const std::vector<int>& hosts() const {
     static const std::vector<int> alike;
     return alike;
@@ -39,22 +38,19 @@ class Transport {
 
   // Begins a call; the following transfers belong to it. Every message carries the call's record. A message with
   // another `agreement` fails the communicator on all ranks with a CommMismatch that names both calls. With call.failed
-  // this rank has no data: its messages contain the text `failure` instead. `members`: the calls that are fused into
-  // this one.
+  // this rank has no data: its messages contain the text `failure` instead. `members`: the calls fused into this one.
   virtual void begin(const CallRecord& call, const std::string& failure,
                      std::span<const CallRecord> members = {}) = 0;
   // Blocks until `out` has been sent and `in` received. Throws CommMismatch, PeerLost, PeerSilent, CommAborted. If a
   // text arrives instead of data, `in` is not written, and this rank sends the text, too, from then on.
   virtual void transfer(const Transfer& transfer) = 0;
-  // Ends the call. Returns the text that arrived instead of data, or `failure` itself, and the rank without data; -1:
-  // none.
+  // Ends the call. Returns the text that replaced the data, or `failure` itself, and the rank without data; -1: none.
   struct Missing {
     int rank = -1;
     std::string why{};
   };
   virtual Missing end() = 0;
-  // The smallest CallRecord::ahead of this rank and of all ranks on whose messages those received in the last call
-  // depend.
+  // The smallest CallRecord::ahead of this rank and of all ranks on whose messages the received ones depend.
   virtual std::uint8_t ahead() const { return 0; }
 
   // Makes all current and later calls of all ranks throw CommAborted with `why`. Any thread.

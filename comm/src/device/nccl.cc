@@ -1,4 +1,4 @@
-// DeviceRanks on NCCL: each function calls NCCL's function of its name, on a nonblocking communicator, and throws its
+// DeviceRanks on NCCL: each function calls NCCL's of the same name, on a nonblocking communicator, and throws its
 // errors.
 #include <array>
 #include <cuda_runtime_api.h>

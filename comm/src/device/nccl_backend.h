@@ -7,7 +7,7 @@
 
 namespace heddle::comm_detail {
 
-// Blocks until all ranks of the rendezvous have come. Throws CommError on all of them if one has no device of its own.
+// Collective; blocks until all ranks take part. Throws CommError on all of them if one has no device of its own.
 std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const BackendOptions& options);
 
 // Replaces NCCL in tests without a GPU; null: NCCL itself. Returns the replacement before.

@@ -133,7 +133,7 @@ std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr
 
 void StreamCalls::lost(DeviceCall& call, const std::exception_ptr& why) noexcept {
   begin(call);
-  report_failure(call.what.record, " has nothing to give to ", why);
+  report_failure(call.what.record, " has no data for ", why);
   recorder_.end(call.entry, true);
 }
 
@@ -189,18 +189,18 @@ void StreamCalls::check_device(const CallRecord& oldest) {
 void StreamCalls::check_left_ranks(const CallRecord& call) {
   const bool of_all = is_collective_call(call);
   bool left = false;
-  int gone = -1;
+  int left_rank = -1;
   for (int rank = 0; rank < control_.size() && !left; ++rank) {
     if (!control_.fault_state().left(rank) || (!of_all && rank != call.root)) continue;
-    gone = rank;
+    left_rank = rank;
     left = !of_all || control_.latest_announced(rank) < call.sequence;
   }
   if (!left) return void(left_since_ = {});
   const auto now = Clock::now();
   if (left_since_ == Clock::time_point{}) left_since_ = now;
   if (!of_all && now - left_since_ < timeout_) return;
-  control_.fault_state().fail({Failure::Type::lost, gone,
-                               name(gone) + " left the communicator, while " + name(control_.rank()) +
+  control_.fault_state().fail({Failure::Type::lost, left_rank,
+                               name(left_rank) + " left the communicator, while " + name(control_.rank()) +
                                    " waits for it in " + call.to_string()});
 }
 

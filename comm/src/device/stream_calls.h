@@ -69,7 +69,7 @@ class StreamCalls {
   std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what FaultState locks
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;
-  // Used by the monitoring thread alone: when it first saw that a partner had left, which calls it has announced and
+  // Used by the monitoring thread alone: when a partner was first seen to have left; which calls were announced, and
   // when.
   Clock::time_point left_since_{}, announced_at_{};
   std::uint64_t announced_oldest_ = 0, announced_latest_ = 0;

@@ -102,8 +102,7 @@ void HostCollectives::remote_failure(const Collective& call) {
     text = group_.segment().rank_block(rank).failure[call.record.sequence % 2];
   }
   throw RemoteFailure(
-      "rank " + std::to_string(first) + " has nothing to bring to " + call.record.to_string() + ": " + text,
-      first);
+      "rank " + std::to_string(first) + " has no data for " + call.record.to_string() + ": " + text, first);
 }
 
 void HostCollectives::run(const Collective& call) {
@@ -157,7 +156,7 @@ void HostCollectives::small_call(const Collective& call) {
 void HostCollectives::reduce_small(const Collective& call) {
   const bool scatter = call.record.kind == Kind::reduce_scatter;
   if (call.record.kind == Kind::reduce && rank_ != call.record.root) return;
-  const std::size_t bytes = sum_size(call), brought = bytes_in(call, rank_, ranks_);
+  const std::size_t bytes = sum_size(call), own_bytes = bytes_in(call, rank_, ranks_);
   const std::size_t mine = scatter ? static_cast<std::size_t>(rank_) * bytes : 0;
   const Combine combine = combine_of(call.record.op, call.record.dtype);
   const std::size_t block = kBlock / call.element();
@@ -165,7 +164,7 @@ void HostCollectives::reduce_small(const Collective& call) {
   for (std::size_t begin = 0; begin < call.record.count; begin += block) {
     const std::size_t offset = begin * call.element();
     for (int rank = 0; rank < ranks_; ++rank) {
-      const std::byte* all = rank == rank_ ? call.in : small_of(rank, call, brought);
+      const std::byte* all = rank == rank_ ? call.in : small_of(rank, call, own_bytes);
       parts[static_cast<std::size_t>(rank)] = all + mine + offset;
     }
     const std::size_t count = std::min<std::size_t>(block, call.record.count - begin);

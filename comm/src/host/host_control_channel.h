@@ -8,8 +8,8 @@
 
 namespace heddle::comm_detail {
 
-// Each rank's message is in its rank block, which only that rank writes: a rank that dies while it writes leaves the
-// message before.
+// Each rank's message is in its rank block, which only that rank writes: a rank that dies while writing leaves the
+// previous one.
 class HostControlChannel final : public ControlChannel {
  public:
   HostControlChannel(HostGroup& group, std::chrono::milliseconds timeout);

@@ -22,8 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait spins before it sleeps. Waking a thread takes some 50 us, so spinning at most doubles the cost of a
-// sleep.
+// How long a wait spins before it sleeps. Waking takes some 50 us, so spinning at most doubles the cost of a sleep.
 constexpr std::chrono::microseconds kSpin{50};
 constexpr int kChecksPerClockRead = 64;
 // How often a sleeping rank looks for conditions that no rank wakes it for: a process that has ended, or a deadlock.
@@ -41,8 +40,7 @@ void futex_wake(const std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// Records are copied word by word, for a record may be read while its rank writes it. CallRecord::valid() checks the
-// copy.
+// Records are copied word by word, as one may be read while its rank writes it. CallRecord::valid() checks the copy.
 constexpr std::size_t kWords = sizeof(CallRecord) / sizeof(std::uint64_t);
 
 void store_record(CallRecord& to, const CallRecord& from) {
@@ -84,10 +82,10 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
 
 HostGroup::~HostGroup() {
   mine().presence.store(Presence::left, std::memory_order_seq_cst);
-  for (int other = 0; other < size(); ++other) ring_bell(other);
+  for (int other = 0; other < size(); ++other) wake(other);
 }
 
-void HostGroup::ring_bell(int other) const {
+void HostGroup::wake(int other) const {
   RankBlock& rank_block = segment_.rank_block(other);
   rank_block.bell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(rank_block.bell);
@@ -213,7 +211,7 @@ void HostGroup::check_deadlock() {
   fail(Fault::mismatch, rank_, describe_cycle(cycle_of(segment_, stuck)));
 }
 
-// Where a rank in a collective waits for one in a send or recv, the two call different things: that is the better
+// Where a rank in a collective waits for one in a send or recv, the two make different calls: that is the better
 // message.
 std::string HostGroup::describe_cycle(const std::vector<int>& cycle) const {
   std::string steps;
@@ -281,7 +279,7 @@ void HostGroup::write_fault(Fault fault, int rank, std::string_view why) noexcep
   std::memcpy(fault_block.text, why.data(), length);
   fault_block.text[length] = '\0';
   fault_block.fault.store(fault, std::memory_order_seq_cst);
-  for (int other = 0; other < size(); ++other) ring_bell(other);
+  for (int other = 0; other < size(); ++other) wake(other);
 }
 
 void HostGroup::throw_fault() const {
@@ -300,8 +298,7 @@ void HostGroup::throw_fault() const {
 
 void HostGroup::fail(Fault fault, int rank, std::string_view why) {
   report_fault(fault, rank, why);
-  // Another rank may have claimed the fault block first and still be writing it, or have been killed before it was
-  // done.
+  // Another rank may have claimed the fault block first and be writing it, or have been killed before the end.
   const auto await_fault = [this] {
     for (const auto end = Clock::now() + kFaultTextTimeout; !has_fault() && Clock::now() < end;)
       sched_yield();

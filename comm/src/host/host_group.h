@@ -1,6 +1,5 @@
 // One rank of a host: it publishes its progress in shared memory and waits for the progress of the others. No wait
-// hangs: each ends with an error when a rank has ended, stopped or called something else, or when the communicator was
-// aborted.
+// hangs: each ends with an error when a rank has ended, stopped, made another call or aborted the communicator.
 #pragma once
 
 #include <chrono>
@@ -50,16 +49,15 @@ class HostGroup {
   void publish(Counter& counter, std::uint64_t value) {
     announce(counter, value);
     for (int other = 0; other < size(); ++other) {
-      if (other != rank_) ring(other);
+      if (other != rank_) wake_if_sleeping(other);
     }
   }
   void publish_to(int other, Counter& counter, std::uint64_t value) {
     announce(counter, value);
-    ring(other);
+    wake_if_sleeping(other);
   }
 
-  // Blocks until the counter, which belongs to rank `rank`, has reached `target`. Throws the group's fault, if there is
-  // one.
+  // Blocks until the counter, which belongs to rank `rank`, has reached `target`. Throws the group's fault.
   void await(const Counter& counter, std::uint64_t target, int rank) {
     if (counter.load(std::memory_order_acquire) < target) await_any({{{&counter, target, rank}}, 1});
   }
@@ -70,8 +68,7 @@ class HostGroup {
   // Likewise, for one of them.
   void await_any(const Alternatives& alternatives);
 
-  // Writes the call that this rank begins into its flight recorder, which other ranks can read. Throws the group's
-  // fault.
+  // Writes the call that this rank begins into its flight recorder, for all ranks to read. Throws the group's fault.
   void record(CallRecord& call);
   void record_end(const CallRecord& call, bool failed);
   CallRecord last_record(int rank) const;
@@ -112,10 +109,10 @@ class HostGroup {
   static void announce(Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_seq_cst);
   }
-  void ring(int other) const {
-    if (segment_.rank_block(other).sleeping.load(std::memory_order_seq_cst)) ring_bell(other);
+  void wake_if_sleeping(int other) const {
+    if (segment_.rank_block(other).sleeping.load(std::memory_order_seq_cst)) wake(other);
   }
-  void ring_bell(int other) const;
+  void wake(int other) const;
   bool spin(const Alternatives& alternatives);
   void count_cores();
   void sleep(const Alternatives& alternatives);

@@ -14,7 +14,7 @@ std::shared_ptr<std::byte> zeros(std::size_t bytes) {
   constexpr std::align_val_t kAlign{kLine};
   auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlign));
   std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* gone) { ::operator delete(gone, kAlign); }};
+  return {memory, [](std::byte* pointer) { ::operator delete(pointer, kAlign); }};
 }
 
 // Zeros that take no memory before they are used: most of a large segment never is.
@@ -22,7 +22,7 @@ std::shared_ptr<std::byte> lazy_zeros(std::size_t bytes) {
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { munmap(pointer, bytes); }};
 }
 
 class ThreadMemory final : public HostMemory {

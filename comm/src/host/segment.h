@@ -25,8 +25,7 @@ inline constexpr std::size_t kText = 2000;
 inline constexpr std::size_t kSurvivorMessageWords = 1024;  // of 8 bytes
 
 // The arrival of a rank at a call: what it calls, and its data if they are small. A rank has two of these and uses them
-// in turn: when it arrives at call n+2 it has seen all others arrive at n+1, so no rank reads the arrival at n any
-// more.
+// in turn: when it arrives at call n+2 it has seen all others arrive at n+1, so none reads the arrival at n any more.
 struct alignas(kLine) Arrival {
   Counter ticket;           // 2 * sequence; + 1 if the rank has nothing to send, because its op has failed
   std::uint64_t agreement;  // see CallRecord

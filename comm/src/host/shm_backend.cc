@@ -28,7 +28,7 @@ class Heap {
   }
   std::byte* base() const { return memory_.get(); }
 
-  std::byte* take(std::size_t bytes) {
+  std::byte* allocate(std::size_t bytes) {
     bytes = rounded(bytes);
     std::lock_guard guard(mutex_);
     for (auto [begin, size] : free_) {
@@ -40,7 +40,7 @@ class Heap {
     return nullptr;
   }
 
-  void give_back(std::byte* block, std::size_t bytes) {
+  void free(std::byte* block, std::size_t bytes) {
     if (getpid() != process_) return;  // the child of a fork: its parent still uses the memory
     bytes = rounded(bytes);
     auto begin = static_cast<std::size_t>(block - base());
@@ -83,10 +83,10 @@ class ProcessMemory final : public HostMemory, public std::enable_shared_from_th
   std::byte* segment() const override { return segment_.get(); }
 
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
-    std::byte* block = heap_->take(bytes);
+    std::byte* block = heap_->allocate(bytes);
     if (!block) return nullptr;
     return {block,
-            [self = shared_from_this(), bytes](std::byte* gone) { self->heap_->give_back(gone, bytes); }};
+            [self = shared_from_this(), bytes](std::byte* pointer) { self->heap_->free(pointer, bytes); }};
   }
 
   std::byte* find(int rank, std::uint64_t address, std::size_t bytes) const override {
@@ -157,8 +157,8 @@ Own make_own(int rank, int size) {
   Own own;
   try {
     own.info.domain = "unknown";
-    if (size > kMostLocalRanks) {
-      throw CommError("shared memory is for " + std::to_string(kMostLocalRanks) +
+    if (size > kMaxLocalRanks) {
+      throw CommError("shared memory is for " + std::to_string(kMaxLocalRanks) +
                       " ranks at most, and these are " + std::to_string(size));
     }
     own.info.domain = memory_domain();

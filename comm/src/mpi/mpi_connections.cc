@@ -138,8 +138,7 @@ class World {
 
 class MpiConnection final : public Connection {
  public:
-  // `tag` is of the messages to this rank, `peer_tag` of those to the peer; no other communicator of the receiver has
-  // it.
+  // `tag` is of the messages to this rank, `peer_tag` of those to the peer; both are unique on the receiver.
   MpiConnection(std::unique_ptr<Connection> socket, MPI_Comm comm, int peer, int tag, int peer_tag)
       : socket_(std::move(socket)), comm_(comm), peer_(peer), tag_(tag), peer_tag_(peer_tag) {
     const std::lock_guard lock(world_.mutex());
@@ -154,8 +153,8 @@ class MpiConnection final : public Connection {
   void finish_sending() override;
   bool all_delivered() override;
 
-  // Called by the progress thread, under the world's mutex: wakes the owner if it can go on. True if something is in
-  // transit.
+  // Called by the progress thread, under the world's mutex: wakes the owner if it can go on. True: it must be called
+  // again soon.
   bool progress();
 
  private:
@@ -291,8 +290,8 @@ void World::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The delete callback of an attribute of MPI_COMM_SELF: MPI_Finalize calls it first, whether the program or Heddle
-// calls that.
+// The delete callback of an attribute of MPI_COMM_SELF: MPI_Finalize calls it first, also when the program finalizes
+// MPI.
 int World::before_finalize(MPI_Comm, int, void*, void*) {
   get().stop();
   return MPI_SUCCESS;

@@ -82,8 +82,7 @@ std::unique_ptr<Connection> plain_connection(Socket socket) {
 }
 
 bool all_acknowledged(const Socket& socket) {
-  // Everything is read first: closing a socket with unread data resets the connection, and unacknowledged data would be
-  // lost.
+  // Everything is read first: closing a socket with unread data resets it, and unacknowledged data would be lost.
   std::array<std::byte, 16384> unread;
   ssize_t got = 0;
   do got = recv(socket.fd(), unread.data(), unread.size(), MSG_DONTWAIT);

@@ -32,8 +32,7 @@ class Connection {
   virtual std::optional<pollfd> before_sleep(bool to_send, bool to_receive) = 0;
   // The underlying socket, for socket options.
   virtual const Socket& socket() const = 0;
-  // Why the two sides cannot communicate, such as a key that is not accepted, once the connection is closed; empty: no
-  // such reason.
+  // Why the two sides cannot communicate, such as a key that is not accepted, once it is closed; empty: no such reason.
   virtual std::string handshake_error() const { return {}; }
 
   // Ends the stream to the peer, which receives everything that was sent before.

@@ -22,7 +22,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr int kMostPorts = 65535;
+constexpr int kMaxPorts = 65535;
 
 std::string text_of(const sockaddr* address) {
   const socklen_t length = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -139,7 +139,7 @@ PortRange parse_port_range(const std::string& text) {
     first = std::from_chars(first.ptr + 1, end, range.last);
     good = first.ec == std::errc{};
   }
-  if (good && first.ptr == end && 1 <= range.first && range.first <= range.last && range.last <= kMostPorts) {
+  if (good && first.ptr == end && 1 <= range.first && range.first <= range.last && range.last <= kMaxPorts) {
     return range;
   }
   throw InvalidArgument("HEDDLE_COMM_PORTS: '" + text +

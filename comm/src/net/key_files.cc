@@ -20,7 +20,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr mode_t kOthersRead = S_IRGRP | S_IROTH, kOthersWrite = S_IWGRP | S_IWOTH;
 
 std::string octal(mode_t mode) {
@@ -60,10 +60,10 @@ std::optional<std::string> read_private(const std::string& path, mode_t forbidde
   std::string text;
   std::array<char, 4096> buffer;
   ssize_t got = 0;
-  while (text.size() <= kMostBytes && (got = read(file.fd(), buffer.data(), buffer.size())) > 0)
+  while (text.size() <= kMaxBytes && (got = read(file.fd(), buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(got));
   if (got < 0) throw CommError("cannot read " + path + ": " + last_error());
-  if (text.size() > kMostBytes) throw CommError(path + " is longer than 1 MiB; it is no file of keys");
+  if (text.size() > kMaxBytes) throw CommError(path + " is longer than 1 MiB; it is no file of keys");
   return text;
 }
 

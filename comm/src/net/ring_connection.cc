@@ -60,9 +60,9 @@ class RingConnection final : public Connection {
     drain_bell();
     bool valid = true;
     const std::size_t room = Ring::kBytes - filled(written_, out_.taken.load(), valid);
-    if (gone_ || !valid) return {Step::Outcome::closed};
+    if (closed_ || !valid) return {Step::Outcome::closed};
     if (room == 0) return {};
-    Cursor cursor(out_, written_, std::min(room, kMost));
+    Cursor cursor(out_, written_, std::min(room, kMaxStep));
     cursor.put(head);
     cursor.put(body);
     written_ += cursor.moved();
@@ -74,12 +74,12 @@ class RingConnection final : public Connection {
   Step receive(std::span<std::byte> head, std::span<std::byte> body) override {
     drain_bell();
     const bool over =
-        gone_ || in_.finished.load();  // loaded before `written`, which the writer stores before it
+        closed_ || in_.finished.load();  // loaded before `written`, which the writer stores before it
     bool valid = true;
     const std::size_t there = filled(in_.written.load(), taken_, valid);
     if (!valid || (there == 0 && over)) return {Step::Outcome::closed};
     if (there == 0) return {};
-    Cursor cursor(in_, taken_, std::min(there, kMost));
+    Cursor cursor(in_, taken_, std::min(there, kMaxStep));
     cursor.get(head);
     cursor.get(body);
     taken_ += cursor.moved();
@@ -109,12 +109,12 @@ class RingConnection final : public Connection {
   bool all_delivered() override {
     slept_ = true;
     drain_bell();
-    return gone_ || out_.taken.load() == written_;
+    return closed_ || out_.taken.load() == written_;
   }
 
  private:
   // The most bytes of a step: the other side reads a part while the next one is copied.
-  static constexpr std::size_t kMost = Ring::kBytes / 4;
+  static constexpr std::size_t kMaxStep = Ring::kBytes / 4;
 
   void wake(std::atomic<std::uint32_t>& sleeps) {
     if (!sleeps.load() || !sleeps.exchange(0)) return;
@@ -122,22 +122,21 @@ class RingConnection final : public Connection {
     [[maybe_unused]] const auto sent = ::send(socket().fd(), &one, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // Reads the bytes that have woken this side. The end of the socket means that the other side no longer uses the
-  // rings.
+  // Reads the bytes that have woken this side. At the end of the socket the other side no longer uses the rings.
   void drain_bell() {
     if (!std::exchange(slept_, false)) return;
     std::array<char, 64> rings;
     ssize_t got = 0;
     do got = recv(socket().fd(), rings.data(), rings.size(), MSG_DONTWAIT);
     while (got > 0);
-    if (got == 0 || (errno != EAGAIN && errno != EINTR)) gone_ = true;
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) closed_ = true;
   }
 
   const std::unique_ptr<Connection> bell_;
   const std::shared_ptr<void> memory_;
   Ring &out_, &in_;
   std::uint64_t written_ = 0, taken_ = 0;  // private copies of this side's counters
-  bool slept_ = false, gone_ = false;
+  bool slept_ = false, closed_ = false;
 };
 
 }  // namespace

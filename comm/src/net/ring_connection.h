@@ -9,8 +9,7 @@
 namespace heddle::comm_detail {
 
 // The ring buffer of one direction; all zeros is an empty one. The writer stores the data and the fields of the first
-// cache line, the reader those of the second; each side also resets the other side's sleep flag when it wakes that
-// side.
+// cache line, the reader those of the second; each side also resets the other's sleep flag when it wakes it.
 struct alignas(64) Ring {
   static constexpr std::size_t kBytes = 128 << 10;  // a power of two; small enough to stay in the cache
 

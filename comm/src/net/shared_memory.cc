@@ -36,7 +36,7 @@ std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd(), 0);
   if (memory == MAP_FAILED) fail("mapping shared memory");
   madvise(memory, bytes, MADV_DONTDUMP);
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { munmap(pointer, bytes); }};
 }
 
 std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes) {

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kRecord = 16384;  // bytes of the largest record of TLS
 // The most bytes of one step, so that sending and receiving alternate.
-constexpr std::size_t kMostAtOnce = 512 * 1024;
+constexpr std::size_t kMaxAtOnce = 512 * 1024;
 // Bytes that are read from the socket at once: one call for several records, instead of two calls for each.
 constexpr std::size_t kReadAhead = 64 * 1024;
 constexpr std::string_view kProtocol = "heddle/1";
@@ -190,7 +190,7 @@ std::span<const std::byte> TlsConnection::first_record(std::span<const std::byte
 
 Step TlsConnection::send(std::span<const std::byte> head, std::span<const std::byte> body) {
   std::size_t total = 0;
-  while (!dead_ && !bio_.broken && total < kMostAtOnce && head.size() + body.size() > 0) {
+  while (!dead_ && !bio_.broken && total < kMaxAtOnce && head.size() + body.size() > 0) {
     std::size_t written = 0;
     if (!write(first_record(head, body), written)) break;
     total += written;
@@ -221,7 +221,7 @@ bool TlsConnection::write(std::span<const std::byte> piece, std::size_t& written
 Step TlsConnection::receive(std::span<std::byte> head, std::span<std::byte> body) {
   std::size_t total = 0;
   for (std::span<std::byte> room : {head, body}) {
-    while (!dead_ && !ended_ && !room.empty() && total < kMostAtOnce) {
+    while (!dead_ && !ended_ && !room.empty() && total < kMaxAtOnce) {
       std::size_t got = 0;
       if (!read(room, got)) return ended_ && total == 0 ? Step{Step::Outcome::closed, 0} : result(total);
       total += got;

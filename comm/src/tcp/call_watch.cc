@@ -11,8 +11,8 @@ namespace heddle::comm_detail {
 CallWatch::CallWatch(int rank, int size)
     : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)), ahead_(others_.size()) {}
 
-// Device libraries do not compare the calls of the ranks: calls that differed earlier but had equal sizes show only in
-// the history.
+// Device libraries do not compare the calls of the ranks: calls that differed but had equal sizes show in the history
+// only.
 bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
   return theirs.agreement == mine.agreement && theirs.history == mine.history;
 }

@@ -1,6 +1,6 @@
 // The thread that serves the control connections of a tcp communicator while its caller computes or waits. It sends and
-// checks heartbeats, detects mismatches and deadlocks, and exchanges failures and the messages of survivors with the
-// other ranks.
+// checks heartbeats, detects mismatches and deadlocks, and exchanges failures and messages of survivors with other
+// ranks.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,7 @@ class ControlThread final : public ControlChannel {
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // Limits the destructor's wait, except for a quarter of a second in which the leave message can be sent. Called
-  // before it.
+  // Limits the destructor's wait, except for a quarter of a second for the leave message. Called before it.
   void leave_before(std::chrono::steady_clock::time_point end) noexcept { leaves_before_ = end; }
 
   // Any thread. Tells the other ranks that this one waits in these calls: see CallWatch.

@@ -5,7 +5,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::size_t kMostPath = 2048;
+constexpr std::size_t kMaxPath = 2048;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ DeadlockSearch::Probes DeadlockSearch::forward(const Probe& probe) const {
     Probe next = probe;
     next.to_read = to_read;
     next.message = message;
-    if (next.path.size() < kMostPath) {
+    if (next.path.size() < kMaxPath) {
       next.path += (next.path.empty() ? "" : kWaitSeparator) + wait_of({rank_, call_}, other);
     } else if (!next.path.ends_with("...")) {
       next.path += "; ...";

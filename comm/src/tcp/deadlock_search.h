@@ -2,8 +2,7 @@
 // before its own wait ends. Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983: a rank that
 // has waited for long sends a probe to the ranks that it waits for. A rank that receives a probe and waits itself
 // forwards it in the same way. A probe that returns to its origin has found a cycle. Messages in transit do not count
-// as waits: a probe carries the number of the awaited message, and a rank that has sent or read this message drops the
-// probe.
+// as waits: a probe has the number of the awaited message, and a rank that has sent or read this drops the probe.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,7 @@ class DeadlockSearch {
 
   using Probes = std::vector<std::pair<int, Probe>>;  // with the rank to send each to
 
-  // The calling thread sleeps until a message from `from` begins to arrive and the one to `to` is sent; -1: no such
-  // message.
+  // The calling thread sleeps until a message from `from` begins to arrive and that to `to` is sent; -1: none.
   void begin_sleep(const CallRecord& call, int from, int to);
   void end_sleep();
   // The calling thread has sent or received something since its last sleep: the next sleep is a new wait.

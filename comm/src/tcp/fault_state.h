@@ -1,5 +1,4 @@
-// The failure of a tcp communicator and the ranks that have left it, shared by the calling thread and the control
-// thread.
+// The failure of a tcp communicator and the ranks that have left it, shared by the caller and the control thread.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@ class FaultState {
   void set_left(int rank);
   bool left(int rank) const { return left_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire); }
 
-  // Signalled when a failure or a leave message has come; one for each of the two threads.
+  // Signalled when a failure or a leave message has been received; one for each of the two threads.
   EventFd& caller_event() { return caller_event_; }
   EventFd& control_thread_event() { return control_thread_event_; }
 

@@ -165,7 +165,7 @@ void seal(MessageHeader& header, const Key& key) {
 
 bool genuine(const MessageHeader& header, const Key& key) {
   const auto bytes = std::as_bytes(std::span(&header, 1)).first(offsetof(MessageHeader, seal));
-  return header.seal == seal_of(key, bytes) && header.record.valid() && header.text <= kMostText;
+  return header.seal == seal_of(key, bytes) && header.record.valid() && header.text <= kMaxMissingText;
 }
 
 std::size_t body_size(const MessageHeader& header) {

@@ -36,11 +36,10 @@ struct MessageHeader {
   std::uint64_t seal = 0;
 };
 constexpr std::size_t kMessageHeader = 128 + 4 * 8;  // on the wire
-constexpr std::size_t kMostText = 1024;
+constexpr std::size_t kMaxMissingText = 1024;
 // Bytes of data that are read together with the header, before the header is checked.
 constexpr std::size_t kFirstPiece = 8192;
-// Bytes that follow the header: the data, or the text padded so that a reader that expects data does not read beyond
-// it.
+// Bytes that follow the header: the data, or the text, padded so that a reader of data does not read beyond it.
 std::size_t body_size(const MessageHeader& header);
 void seal(MessageHeader& header, const Key& key);
 // Whether the seal is right, the record valid and the text not too long. No other field is used before this is checked.

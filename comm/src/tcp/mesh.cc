@@ -15,8 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Limits connections from outside that have not sent a hello yet, so that they cannot use up the process's file
-// descriptors.
+// Limits connections from outside that have not sent a hello yet, so that they cannot use up file descriptors.
 constexpr std::size_t kMaxUnidentified = 64;
 // TCP_USER_TIMEOUT of control connections: a host that acknowledges nothing for this long is lost, even if the timeout
 // for silent processes is longer.

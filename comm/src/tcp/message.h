@@ -28,8 +28,7 @@ class OutgoingMessage {
   std::size_t at_ = 0, size_ = 0;  // of header and body
 };
 
-// Receives a message's body into Transfer::in, or combines it with that piece by piece; the result does not depend on
-// the pieces.
+// Receives a message's body into Transfer::in, or combines it with that in pieces, which do not affect the result.
 class IncomingMessage {
  public:
   // Nothing to receive.
@@ -40,14 +39,14 @@ class IncomingMessage {
   IncomingMessage(const Transfer& transfer, std::size_t element, std::span<std::byte> pieces);
 
   bool done() const { return at_ == size_; }
-  // Transfer::in is not written before take(), which is called once the header has been checked, and after each step
-  // since.
+  // Transfer::in is not written before consume(), which is called after the header has been checked, and after each
+  // later step.
   Step::Outcome step(Connection& connection);
   bool header_complete() const { return at_ >= kMessageHeader; }
   const MessageHeader& header() const { return header_; }
   std::size_t wanted() const { return transfer_.in.size(); }
-  void take();
-  // The text that came instead of data, once done(); rank -1: data have come.
+  void consume();
+  // The text that was received instead of data, once done(); rank -1: data were received.
   Transport::Missing missing() const;
 
  private:
@@ -59,8 +58,8 @@ class IncomingMessage {
   Transfer transfer_{};
   std::size_t element_ = 1;
   std::span<std::byte> pieces_{};
-  std::size_t at_ = 0, size_ = 0;        // of header and body
-  std::size_t waiting_ = 0, taken_ = 0;  // bytes in pieces_; bytes of the body in Transfer::in
+  std::size_t at_ = 0, size_ = 0;           // of header and body
+  std::size_t waiting_ = 0, consumed_ = 0;  // bytes in pieces_; bytes of the body in Transfer::in
 };
 
 // Combines `arriving` with Transfer::in from byte `begin` on, as Transfer says; copies it if there is no combine.

@@ -171,7 +171,7 @@ class TcpTransport final : public MeshTransport {
     const Step::Outcome outcome = in.step(*peer(from).data);
     if (outcome == Step::Outcome::closed) fail_closed(from);
     if (!known && in.header_complete()) check_header(from, in);
-    if (in.header_complete()) in.take();
+    if (in.header_complete()) in.consume();
     return outcome == Step::Outcome::moved;
   }
 

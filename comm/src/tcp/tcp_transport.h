@@ -48,8 +48,7 @@ class MeshTransport : public Transport {
 };
 
 // Blocks until all ranks of the rendezvous are connected. Throws CommError, or InvalidArgument for the ports. The
-// destructor waits until all messages have arrived and tells the other ranks that this one leaves; it takes `timeout`
-// at most.
+// destructor waits until all messages have arrived and sends the leave message; it takes `timeout` at most.
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
 }  // namespace heddle::comm_detail
