@@ -20,7 +20,7 @@ struct NetworkCost {
   LinkCost local{5e-6, 0.09e-9};    // between ranks of a host
   LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
   double gamma = 0.09e-9;           // seconds to combine a byte
-  int ranks_per_host = 1 << 30;     // ranks fill one host after the other
+  int ranks_per_host = 1 << 30;     // ranks are placed on one host after the other
   int cores = 0;                    // of a host, shared by its ranks; 0: one for each rank
 };
 
@@ -45,7 +45,7 @@ AllReduce fastest_all_reduce(std::span<const AllReduce> candidates, const Networ
 // remote_beta_ns and gamma_ns; # begins a comment; missing names keep built-in values. Throws InvalidArgument
 // "FILE:LINE: why".
 NetworkCost tuning_from_text(const std::string& text, const std::string& file);
-NetworkCost tuning_from_file(const std::string& file);  // also if it cannot be read
+NetworkCost tuning_from_file(const std::string& file);  // throws, too, for a file that cannot be read
 std::string tuning_to_text(const NetworkCost& network);
 
 }  // namespace heddle

@@ -427,10 +427,10 @@ class Peer : public Rendezvous {
 
 }  // namespace
 
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds timeout,
-                                 const SecurityPolicy& security) {
+std::unique_ptr<Rendezvous> make_rendezvous(const LaunchEnvironment& job, milliseconds timeout,
+                                            const SecurityPolicy& security) {
   if (job.size < 1 || job.rank < 0 || job.rank >= job.size) {
-    throw InvalidArgument("meet: there is no rank " + std::to_string(job.rank) + " of " +
+    throw InvalidArgument("make_rendezvous: there is no rank " + std::to_string(job.rank) + " of " +
                           std::to_string(job.size));
   }
   if (job.size == 1) return std::make_unique<SingleRank>();

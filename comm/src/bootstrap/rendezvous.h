@@ -31,7 +31,8 @@ class Rendezvous {
 // Rank 0 listens at job.rendezvous; the other ranks try to connect until `timeout` has passed. Processes that connect
 // to a unix socket must belong to the same user (SO_PEERCRED); those that connect to a port need a key if `security`
 // says so.
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, std::chrono::milliseconds timeout,
-                                 const SecurityPolicy& security = SecurityPolicy::from_environment());
+std::unique_ptr<Rendezvous> make_rendezvous(
+    const LaunchEnvironment& job, std::chrono::milliseconds timeout,
+    const SecurityPolicy& security = SecurityPolicy::from_environment());
 
 }  // namespace heddle::comm_detail

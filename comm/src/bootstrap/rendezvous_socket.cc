@@ -89,7 +89,7 @@ bool same_user(const Socket& socket) {
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
-// 0 or errno.
+// Connects a nonblocking socket. Returns 0 or errno.
 int connect_within(const Socket& socket, const Address& address, int milliseconds) {
   if (::connect(socket.fd(), address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;

@@ -24,7 +24,7 @@ class Security {
   // Why a rank with this key is refused; empty: it is accepted.
   std::string reason_against(const std::string& fingerprint) const;
 
-  // The two ends of a connection.
+  // Make the client and the server end of a connection.
   std::unique_ptr<Connection> connect(Socket socket) const;
   std::unique_ptr<Connection> accept(Socket socket) const;
 

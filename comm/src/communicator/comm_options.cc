@@ -182,7 +182,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rende
   }
   try {
     return make_shm_backend(rendezvous, options);
-  } catch (const CommError&) {  // on all ranks, or on none
+  } catch (const CommError&) {  // thrown on all ranks, or on none
     return make_tcp_backend(rendezvous, options);
   }
 }

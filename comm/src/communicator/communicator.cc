@@ -138,11 +138,10 @@ comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state
   return options;
 }
 
-std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options,
-                                                      const LaunchEnvironment& job,
-                                                      std::chrono::milliseconds timeout) {
+std::shared_ptr<comm_detail::CommState> connect_job(const CommOptions& options, const LaunchEnvironment& job,
+                                                    std::chrono::milliseconds timeout) {
   const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
-  const auto rendezvous = comm_detail::meet(job, timeout.count() > 0 ? timeout : wanted.timeout);
+  const auto rendezvous = comm_detail::make_rendezvous(job, timeout.count() > 0 ? timeout : wanted.timeout);
   comm_detail::agree_on_settings(*rendezvous, wanted, engine_of(options));
   return make_state(options,
                     comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
@@ -182,7 +181,7 @@ Communicator::~Communicator() {
 
 std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
   return std::shared_ptr<Communicator>(
-      new Communicator(meet_and_make(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
+      new Communicator(connect_job(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
@@ -405,7 +404,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
     try {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
+      auto state = connect_job(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
       return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
     } catch (const PeerLost& error) {  // another rank has failed meanwhile: try again
       if (std::chrono::steady_clock::now() >= deadline) throw;

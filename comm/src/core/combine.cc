@@ -33,7 +33,7 @@ struct Prod {
   }
 };
 
-// A NaN on either side stays, as with NumPy.
+// The result is NaN if either operand is, as with NumPy.
 struct Min {
   template <class T> static T apply(T a, T b) { return b < a || b != b ? b : a; }
 };

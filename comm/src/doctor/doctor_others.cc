@@ -17,7 +17,7 @@ namespace {
 
 using Level = Finding::Level;
 
-// The program in PATH, or "".
+// The path of a program that is in PATH; empty if it is not.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");

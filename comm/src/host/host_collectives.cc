@@ -76,7 +76,7 @@ void HostCollectives::arrive(const Collective& call, const std::byte* small, std
 }
 
 // Blocks until all ranks have arrived. Throws if they have not all called the same, or if one has no data to send.
-void HostCollectives::meet(const Collective& call) {
+void HostCollectives::await_arrivals(const Collective& call) {
   bool failed = call.record.failed;
   for (int other = 0; other < ranks_; ++other) {
     if (other == rank_) continue;
@@ -114,12 +114,12 @@ void HostCollectives::run(const Collective& call) {
                                                : sum_size(call) <= kSmall;
   if (small) {
     arrive(call, call.in, bytes);
-    meet(call);
+    await_arrivals(call);
     return small_call(call);
   }
   if (!reduces(call.record.kind)) {
     arrive(call, nullptr, 0);
-    meet(call);
+    await_arrivals(call);
     return copy_staged(call);
   }
   const std::size_t out_bytes =
@@ -128,7 +128,7 @@ void HostCollectives::run(const Collective& call) {
                                   out_bytes ? peer_memory_.publish(call.out, out_bytes) : 1};
   try {
     arrive(call, reinterpret_cast<const std::byte*>(where), sizeof where);
-    meet(call);
+    await_arrivals(call);
     std::vector<std::byte*> in, out;
     reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
   } catch (const RemoteFailure&) {

@@ -35,13 +35,13 @@ class HostCollectives {
   // Blocks until all ranks have arrived. Throws if they have not called the same, or one has no data to send.
   void agree(const Collective& call) {
     arrive(call, nullptr, 0);
-    meet(call);
+    await_arrivals(call);
   }
 
  private:
   class StagedReduction;
   void arrive(const Collective& call, const std::byte* small, std::size_t bytes);
-  void meet(const Collective& call);
+  void await_arrivals(const Collective& call);
   [[noreturn]] void mismatch(const Collective& call, int other);
   [[noreturn]] void remote_failure(const Collective& call);
   const Arrival& arrival(int rank, const Collective& call) const;
@@ -56,7 +56,7 @@ class HostCollectives {
   void reduce_staged(const Collective& call);
   void copy_staged(const Collective& call);
   bool reachable(const Collective& call, std::vector<std::byte*>& in, std::vector<std::byte*>& out) const;
-  // to = the tree over all ranks of parts[rank], count elements each.
+  // Sets `to` to the tree reduction of parts[rank] over all ranks, of `count` elements each.
   void combine_tree(std::byte* to, std::vector<const std::byte*>& parts, std::size_t count, Combine combine,
                     std::size_t element);
 

@@ -43,7 +43,7 @@ struct PipeTransport::Outgoing {
   int to;
   CallRecord header;
   std::span<const std::byte> body;
-  std::size_t sent = 0;  // of header and body, in lines
+  std::size_t sent = 0;  // bytes of header and body, in whole cache lines
   bool done() const { return to < 0 || sent == sizeof header + lines(body.size()); }
 };
 

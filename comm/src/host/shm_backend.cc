@@ -64,7 +64,7 @@ class Heap {
 
  private:
   static std::size_t rounded(std::size_t bytes) {
-    constexpr std::size_t kPage = 4096;  // so that a hole holds whole pages
+    constexpr std::size_t kPage = 4096;  // memory is returned to the system in whole pages
     return std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   }
   const Socket file_;

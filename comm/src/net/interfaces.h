@@ -37,7 +37,7 @@ struct PortRange {
 // "20000-20100" or "20000". Throws InvalidArgument naming HEDDLE_COMM_PORTS.
 PortRange parse_port_range(const std::string& text);
 
-// HEDDLE_COMM_PORTS, or what the system chooses.
+// HEDDLE_COMM_PORTS, or 0 to 0 if it is not set.
 PortRange port_range();
 
 }  // namespace heddle::comm_detail

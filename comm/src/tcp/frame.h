@@ -63,7 +63,7 @@ struct ControlFrame {
 constexpr std::size_t kFrameHeader = 40;
 constexpr std::size_t kMaxFrame = kFrameHeader + 8192;
 
-// A failure's text is cut to what fits.
+// Encodes a frame. Texts that are too long are cut.
 std::string encode(const ControlFrame& frame, const Key& key);
 
 struct Decoded {

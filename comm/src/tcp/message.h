@@ -12,7 +12,7 @@ namespace heddle::comm_detail {
 
 class OutgoingMessage {
  public:
-  // Nothing to send.
+  // No message: done() is true.
   OutgoingMessage() = default;
   // `body` is not copied. If `missing` names a rank, its text is sent instead.
   OutgoingMessage(const CallRecord& call, std::span<const std::byte> body, const Transport::Missing& missing,
@@ -31,7 +31,7 @@ class OutgoingMessage {
 // Receives a message's body into Transfer::in, or combines it with that in pieces, which do not affect the result.
 class IncomingMessage {
  public:
-  // Nothing to receive.
+  // No message: done() is true.
   IncomingMessage() = default;
   // Small enough that the data are combined while they are in the L2 cache.
   static constexpr std::size_t kPieces = 128 * 1024;
