@@ -158,9 +158,9 @@ const std::vector<Mismatch> kMismatches{
     {"dtype of a message", [](auto& c) { send(c, 4, 1); }, [](auto& c) { recv(c, 4, 0, DType::i32); },
      "recv #1 i32 x 4"},
     {"both receive", [](auto& c) { recv(c, 4, 1); }, [](auto& c) { recv(c, 4, 0); },
-     "ranks wait for each other in a circle: rank 0 waits for rank 1 in recv #1"},
+     "ranks wait for each other in a cycle: rank 0 waits for rank 1 in recv #1"},
     {"both send much", [](auto& c) { send(c, 4'000'000, 1); }, [](auto& c) { send(c, 4'000'000, 0); },
-     "ranks wait for each other in a circle: rank 0 waits for rank 1 in send #1"},
+     "ranks wait for each other in a cycle: rank 0 waits for rank 1 in send #1"},
     {"a message that is a barrier elsewhere", [](auto& c) { barrier(c); }, [](auto& c) { recv(c, 4, 0); },
      "rank 0 called barrier #1"},
 };
@@ -175,7 +175,7 @@ Outcomes part(const std::string& backend, const CommOptions& options, const Mism
 
 }  // namespace
 
-TEST_CASE("ranks that call different things hear the same words on all back ends") {
+TEST_CASE("ranks that call different things get the same error on all back ends") {
   for (const Mismatch& mismatch : kMismatches) {
     for (const char* algorithm : {"auto", "ring"}) {
       CAPTURE(std::string(mismatch.name));
@@ -255,7 +255,7 @@ TEST_CASE("what a rank sends itself has to fit, and equal parts are of equal arr
   }
 }
 
-TEST_CASE("an abort has the same words on all back ends") {
+TEST_CASE("an abort has the same text on all back ends") {
   std::set<std::string> texts;
   for (const std::string& backend : kBackEnds) {
     const Outcomes outcomes = try_on(backend, 2, {}, [](Communicator& comm) {
@@ -268,5 +268,5 @@ TEST_CASE("an abort has the same words on all back ends") {
     }
   }
   REQUIRE(texts.size() == 1);
-  CHECK(texts.begin()->starts_with("rank 1 gave up: enough (abort at tests/comm/back_ends_alike_test.cc:"));
+  CHECK(texts.begin()->starts_with("rank 1 aborted: enough (abort at tests/comm/back_ends_alike_test.cc:"));
 }

@@ -30,26 +30,26 @@ NDArray floats(std::int64_t count, float value = 1) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-// Boards without communicators.
-struct Boards {
-  explicit Boards(int ranks)
+// RankBlocks without communicators.
+struct RankBlocks {
+  explicit RankBlocks(int ranks)
       : memory(new (std::align_val_t{comm_detail::kLine}) std::byte[comm_detail::Segment::bytes(ranks)]()),
         segment(memory, ranks) {}
-  ~Boards() { ::operator delete[](memory, std::align_val_t{comm_detail::kLine}); }
-  Boards(const Boards&) = delete;
-  Boards& operator=(const Boards&) = delete;
+  ~RankBlocks() { ::operator delete[](memory, std::align_val_t{comm_detail::kLine}); }
+  RankBlocks(const RankBlocks&) = delete;
+  RankBlocks& operator=(const RankBlocks&) = delete;
   std::byte* memory;
   comm_detail::Segment segment;
 
-  void write_wait(int rank, int which, const comm_detail::Counter& counter, int whom) const {
+  void write_wait(int rank, int which, const comm_detail::Counter& counter, int awaited) const {
     comm_detail::Wait& wait = segment.rank_block(rank).waits[which];
     wait.target = 1;
-    wait.whom = static_cast<std::uint32_t>(whom);
+    wait.rank = static_cast<std::uint32_t>(awaited);
     wait.counter = segment.offset_of(counter);
   }
 };
 
-struct Unreachable : comm_detail::Reach {
+struct Unreachable : comm_detail::PeerMemory {
   std::byte* find(int, std::uint64_t, std::size_t) const override { return nullptr; }
   std::uint64_t publish(const std::byte*, std::size_t) const override { return 0; }
 };
@@ -169,10 +169,10 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
 }
 
 TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays any more") {
-  const Boards boards(2);
-  comm_detail::HostGroup mine(boards.segment, 0, 10s, comm_detail::make_thread_liveness());
-  comm_detail::HostGroup theirs(boards.segment, 1, 10s, comm_detail::make_thread_liveness());
-  std::optional<comm_detail::HostGroup::Reaching> reaching(theirs);
+  const RankBlocks blocks(2);
+  comm_detail::HostGroup mine(blocks.segment, 0, 10s, comm_detail::make_thread_liveness());
+  comm_detail::HostGroup theirs(blocks.segment, 1, 10s, comm_detail::make_thread_liveness());
+  std::optional<comm_detail::HostGroup::PeerAccess> access(theirs);
   std::atomic<bool> ended = false;
   std::thread rank([&] {
     const Unreachable nowhere;
@@ -187,19 +187,19 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     CHECK_THROWS_AS(collectives.run(call), CommAborted);
     ended = true;
   });
-  const comm_detail::Counter& naps = boards.segment.rank_block(0).naps;
-  while (naps != 1) std::this_thread::yield();  // it waits for the other one
-  theirs.give_up(comm_detail::Fault::aborted, 1, "enough");
-  while (naps != 2) std::this_thread::yield();  // it has heard of it
+  const comm_detail::Counter& version = blocks.segment.rank_block(0).wait_version;
+  while (version != 1) std::this_thread::yield();  // it waits for the other one
+  theirs.report_fault(comm_detail::Fault::aborted, 1, "enough");
+  while (version != 2) std::this_thread::yield();  // it has heard of it
   for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
   CHECK(!ended);
-  reaching.reset();
+  access.reset();
   rank.join();
   CHECK(ended);
 }
 
 TEST_CASE("what no memory can hold is refused, and what it can hold many ranks may share") {
-  CHECK_THROWS_AS(Communicator::create_local(comm_detail::kMostLocalRanks + 1), InvalidArgument);
+  CHECK_THROWS_AS(Communicator::create_local(comm_detail::kMaxLocalRanks + 1), InvalidArgument);
   const auto ranks = Communicator::create_local(200);
   CHECK(ranks.size() == 200);
   float value = 1;
@@ -209,27 +209,27 @@ TEST_CASE("what no memory can hold is refused, and what it can hold many ranks m
 }
 
 TEST_CASE("ranks are stuck when all they wait for is, and not while one is writing down what it waits for") {
-  const Boards boards(2);
-  const comm_detail::Segment& segment = boards.segment;
-  boards.write_wait(0, 0, segment.rank_block(1).phase, 1);
-  segment.rank_block(0).naps = 1;
-  boards.write_wait(1, 0, segment.rank_block(0).phase, 0);
+  const RankBlocks blocks(2);
+  const comm_detail::Segment& segment = blocks.segment;
+  blocks.write_wait(0, 0, segment.rank_block(1).phase, 1);
+  segment.rank_block(0).wait_version = 1;
+  blocks.write_wait(1, 0, segment.rank_block(0).phase, 0);
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
-  boards.write_wait(1, 1, segment.pipe(0, 1).head, 0);
-  segment.rank_block(1).naps = 1;
+  blocks.write_wait(1, 1, segment.pipe(0, 1).head, 0);
+  segment.rank_block(1).wait_version = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{true, true});
   segment.pipe(0, 1).head = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.rank_block(1).naps = 2;  // awake: it has just taken back the first
+  segment.rank_block(1).wait_version = 2;  // awake: it has just taken back the first
   segment.rank_block(1).waits[0].counter = 0;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }
 
 TEST_CASE("a rank that was killed while it said why is spoken for by another") {
-  const Boards boards(2);
-  boards.segment.fault().taken = comm_detail::Taken::yes;
-  comm_detail::HostGroup group(boards.segment, 0, 10s, comm_detail::make_thread_liveness());
+  const RankBlocks blocks(2);
+  blocks.segment.fault().taken = comm_detail::Taken::yes;
+  comm_detail::HostGroup group(blocks.segment, 0, 10s, comm_detail::make_thread_liveness());
   try {
     group.fail(comm_detail::Fault::lost, 1, "rank 1 has ended");
   } catch (const PeerLost& lost) {

@@ -238,7 +238,7 @@ TEST_CASE("abort ends the waits of all ranks, and what is called later") {
   });
   for (const std::exception_ptr& outcome : outcomes) {
     CHECK(kind_of(outcome) == "CommAborted");
-    CHECK(text_of(outcome).find("rank 2 gave up: enough") != std::string::npos);
+    CHECK(text_of(outcome).find("rank 2 aborted: enough") != std::string::npos);
   }
 }
 
@@ -310,7 +310,8 @@ TEST_CASE("the flight recorder says what was called, and how it ended") {
 }
 
 TEST_CASE("tcp: ranks whose calls wait for messages that the others' do not send hear of it") {
-  // By tree, ranks 1 to 3 send to those below and wait; the others of a barrier wait for ranks that have nothing for them.
+  // By tree, ranks 1 to 3 send to those below and wait; the others of a barrier wait for ranks that have nothing for
+  // them.
   const auto outcomes = try_job("tcp", 4, {.algorithm = "tree"}, [](Communicator& comm) {
     reduce_now(comm);
     if (comm.rank() == 3) {
@@ -329,7 +330,7 @@ TEST_CASE("tcp: ranks whose calls wait for messages that the others' do not send
 
 TEST_CASE(
     "tcp: ranks that call different things hear of it while all of them wait for one that has not come") {
-  // No message shows it, and nobody waits in a circle: all wait for rank 3, which has called nothing.
+  // No message shows it, and no rank waits in a cycle: all wait for rank 3, which has called nothing.
   std::atomic<int> told = 0;
   const auto outcomes = try_job("tcp", 4, {.algorithm = "tree"}, [&](Communicator& comm) {
     struct Told {
@@ -362,18 +363,18 @@ TEST_CASE("a watch compares calls of one number, whoever comes to it first, and 
     return record;
   };
   comm_detail::CallWatch watch(0, 3);
-  CHECK_FALSE(watch.began(call(Kind::barrier, 1)));
-  CHECK_FALSE(watch.told(1, call(Kind::barrier, 1)));
-  CHECK_FALSE(watch.told(2, call(Kind::all_gather, 3)));
-  CHECK_FALSE(watch.began(call(Kind::barrier, 2)));
-  CHECK_FALSE(watch.began(call(Kind::send, 3)));
-  const auto reached = watch.began(call(Kind::barrier, 3));
+  CHECK_FALSE(watch.begin(call(Kind::barrier, 1)));
+  CHECK_FALSE(watch.announced(1, call(Kind::barrier, 1)));
+  CHECK_FALSE(watch.announced(2, call(Kind::all_gather, 3)));
+  CHECK_FALSE(watch.begin(call(Kind::barrier, 2)));
+  CHECK_FALSE(watch.begin(call(Kind::send, 3)));
+  const auto reached = watch.begin(call(Kind::barrier, 3));
   REQUIRE(reached);
   CHECK(reached->rank == 2);
   CHECK(reached->text.find("rank 0 called barrier #3; rank 2 called all_gather #3") != std::string::npos);
-  const auto late = watch.told(1, call(Kind::all_gather, 2));
+  const auto late = watch.announced(1, call(Kind::all_gather, 2));
   REQUIRE(late);
   CHECK(late->rank == 1);
-  for (std::uint64_t i = 4; i < 2000; ++i) CHECK_FALSE(watch.began(call(Kind::barrier, i)));
-  CHECK_FALSE(watch.told(1, call(Kind::all_gather, 2)));  // too long ago
+  for (std::uint64_t i = 4; i < 2000; ++i) CHECK_FALSE(watch.begin(call(Kind::barrier, i)));
+  CHECK_FALSE(watch.announced(1, call(Kind::all_gather, 2)));  // too long ago
 }

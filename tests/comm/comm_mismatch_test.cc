@@ -89,26 +89,26 @@ void make(Communicator& comm, const Call& call) {
 }
 
 // What each rank calls where they part; the same before.
-using Parting = std::vector<std::vector<Call>>;
+using CallsByRank = std::vector<std::vector<Call>>;
 struct Class {
   const char* name;
-  Parting (*make)(Random& random, int ranks, int odd);
+  CallsByRank (*make)(Random& random, int ranks, int odd);
 };
 
 // All of them call `even`, but the odd one.
-Parting but_one(int ranks, int odd, const std::vector<Call>& even, const std::vector<Call>& other) {
-  Parting parting(static_cast<std::size_t>(ranks), even);
-  parting[static_cast<std::size_t>(odd)] = other;
-  return parting;
+CallsByRank but_one(int ranks, int odd, const std::vector<Call>& even, const std::vector<Call>& other) {
+  CallsByRank calls_by_rank(static_cast<std::size_t>(ranks), even);
+  calls_by_rank[static_cast<std::size_t>(odd)] = other;
+  return calls_by_rank;
 }
 
 int next_to(int rank, int ranks) { return (rank + 1) % ranks; }
 
 // The odd one has to do with its neighbour, the others call a barrier.
-Parting pair(int ranks, int odd, const Call& mine, const Call& neighbours) {
-  Parting parting = but_one(ranks, odd, {}, {mine});
-  parting[static_cast<std::size_t>(next_to(odd, ranks))] = {neighbours};
-  return parting;
+CallsByRank pair(int ranks, int odd, const Call& mine, const Call& neighbours) {
+  CallsByRank calls_by_rank = but_one(ranks, odd, {}, {mine});
+  calls_by_rank[static_cast<std::size_t>(next_to(odd, ranks))] = {neighbours};
+  return calls_by_rank;
 }
 
 const std::initializer_list<Kind> kCounted = {Kind::all_reduce, Kind::broadcast, Kind::reduce,
@@ -195,13 +195,13 @@ const Class kClasses[] = {
      }},
     {"everybody receives from the next",
      [](Random& random, int ranks, int) {
-       Parting parting;
+       CallsByRank calls_by_rank;
        for (int rank = 0; rank < ranks; ++rank) {
          Call call = random_call(random, ranks, {Kind::recv});
          call.peer = next_to(rank, ranks);
-         parting.push_back({call});
+         calls_by_rank.push_back({call});
        }
-       return parting;
+       return calls_by_rank;
      }},
     {"a message that is a collective elsewhere",
      [](Random& random, int ranks, int odd) {
@@ -262,11 +262,11 @@ double inject(const Class& what, Random& random) {
   const int ranks = 2 + below(random, 4), odd = below(random, ranks);
   std::vector<Call> together(static_cast<std::size_t>(below(random, 4)));
   for (Call& call : together) call = any_call(random, ranks);
-  const Parting parting = what.make(random, ranks, odd);
+  const CallsByRank calls_by_rank = what.make(random, ranks, odd);
   std::vector<Times> times(static_cast<std::size_t>(ranks));
   const Outcomes outcomes = try_local(ranks, {}, [&](Communicator& comm) {
     const auto rank = static_cast<std::size_t>(comm.rank());
-    part(comm, together, parting[rank], times[rank]);
+    part(comm, together, calls_by_rank[rank], times[rank]);
   });
   Clock::time_point begins{}, hears{};
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {

@@ -1,4 +1,5 @@
-// Ranks that want different things of one communicator are told who wants what, before they tell each other anything else.
+// Ranks that want different things of one communicator are told who wants what, before they tell each other anything
+// else.
 #include <string>
 #include <vector>
 

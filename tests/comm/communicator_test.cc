@@ -22,7 +22,8 @@ using namespace heddle::test;
 
 namespace {
 
-// Small integers, so that no rounding hides a wrong order or a missing part, and in no period, so that none hides a shift.
+// Small integers, so that no rounding hides a wrong order or a missing part, and in no period, so that none hides a
+// shift.
 template <class T> std::vector<T> values_of(int rank, std::size_t count, std::size_t first = 0) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -61,8 +62,8 @@ template <class T> std::vector<T> serial_reduction(ReduceOp op, int ranks, std::
   return all;
 }
 
-// Reckoned once for all ranks, algorithms and back ends: otherwise a long sweep is mostly this. Only results of the latest
-// number of ranks are kept, which bounds the memory.
+// Reckoned once for all ranks, algorithms and back ends: otherwise a long sweep is mostly this. Only results of the
+// latest number of ranks are kept, which bounds the memory.
 template <class T>
 std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks, std::size_t count) {
   static std::mutex mutex;
@@ -165,8 +166,8 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
   }
 }
 
-// The long run: --sweep=1048579, all ranks and up to so many elements; the everyday one is of three ranks. --backend=1 is
-// shm alone, 2 tcp, 0 local.
+// The long run: --sweep=1048579, all ranks and up to so many elements; the everyday one is of three ranks. --backend=1
+// is shm alone, 2 tcp, 0 local.
 TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
   const auto most = static_cast<std::size_t>(argument("sweep", 1));
   const bool everyday = most == 1;

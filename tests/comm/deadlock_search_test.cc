@@ -1,4 +1,4 @@
-// Ranks that wait for each other in a circle.
+// Ranks that wait for each other in a cycle.
 #include "tcp/deadlock_search.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ NDArray floats(std::int64_t count, float value = 1) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-void check_circle(const Outcomes& outcomes, const std::vector<std::string>& words) {
+void check_cycle(const Outcomes& outcomes, const std::vector<std::string>& words) {
   for (const auto& outcome : outcomes) {
     CHECK(kind_of(outcome) == "CommMismatch");
     for (const std::string& word : words) {
@@ -45,19 +45,19 @@ struct Network {
   }
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
   void sleep(int rank, int from, int to = -1) {
-    searches[at(rank)]->moves();
-    searches[at(rank)]->sleeps({}, from, to);
+    searches[at(rank)]->begin_wait();
+    searches[at(rank)]->begin_sleep({}, from, to);
   }
-  // What the search of one rank comes to: the text of the circle, or nothing.
+  // What the search of one rank comes to: the text of the cycle, or nothing.
   std::string search(int rank) {
-    std::vector<std::tuple<int, int, Probe>> on_their_way;
-    for (auto& [to, probe] : searches[at(rank)]->begin()) on_their_way.emplace_back(rank, to, probe);
-    while (!on_their_way.empty()) {
-      auto [from, to, probe] = on_their_way.back();
-      on_their_way.pop_back();
-      const DeadlockSearch::Finding finding = searches[at(to)]->received(from, probe);
-      if (finding.circle) return finding.circle->text;
-      for (auto& [next, more] : finding.on) on_their_way.emplace_back(to, next, more);
+    std::vector<std::tuple<int, int, Probe>> in_transit;
+    for (auto& [to, probe] : searches[at(rank)]->start()) in_transit.emplace_back(rank, to, probe);
+    while (!in_transit.empty()) {
+      auto [from, to, probe] = in_transit.back();
+      in_transit.pop_back();
+      const DeadlockSearch::Result result = searches[at(to)]->received(from, probe);
+      if (result.cycle) return result.cycle->text;
+      for (auto& [next, more] : result.forward) in_transit.emplace_back(to, next, more);
     }
     return {};
   }
@@ -67,14 +67,14 @@ struct Network {
 
 }  // namespace
 
-TEST_CASE("circle: three ranks that each wait for what the next one has not sent") {
+TEST_CASE("cycle: three ranks that each wait for what the next one has not sent") {
   Network network(4);
   network.sleep(0, 1);
   network.sleep(1, 2);
   CHECK(network.search(0).empty());  // rank 2 is awake: it may send
   network.sleep(2, 0);
   network.sleep(3, 0);
-  CHECK(network.search(3).empty());  // it waits for a circle, and is in none
+  CHECK(network.search(3).empty());  // it waits for a cycle, and is in none
   for (const int rank : {0, 1, 2}) {
     const std::string text = network.search(rank);
     CHECK(text.find("rank 0 waits for rank 1") != std::string::npos);
@@ -82,14 +82,14 @@ TEST_CASE("circle: three ranks that each wait for what the next one has not sent
   }
 }
 
-TEST_CASE("circle: none if a message is on its way, or somebody has gone on") {
+TEST_CASE("cycle: none if a message is on its way, or a rank has gone on") {
   Network network(3);
   network.sleep(0, 1);
   network.sleep(1, 2);
   network.counts[2][0].sent = 1;
   network.sleep(2, 0);
   CHECK(network.search(0) != "");
-  network.searches[1]->wakes();
+  network.searches[1]->end_sleep();
   network.counts[1][0].sent = 1;  // just what rank 0 waits for
   network.sleep(1, 2);
   CHECK(network.search(0).empty());
@@ -99,21 +99,21 @@ TEST_CASE("circle: none if a message is on its way, or somebody has gone on") {
   CHECK(network.search(2) != "");
 }
 
-TEST_CASE("circle: a probe that comes back when its rank is in another wait means nothing") {
+TEST_CASE("cycle: a probe that comes back when its rank is in another wait means nothing") {
   Network network(2);
   network.sleep(0, 1);
   network.sleep(1, 0);
-  const auto old = network.searches[0]->begin();
-  const auto on = network.searches[1]->received(0, old[0].second).on;
+  const auto old = network.searches[0]->start();
+  const auto on = network.searches[1]->received(0, old[0].second).forward;
   REQUIRE(on.size() == 1);
-  network.searches[0]->wakes();
-  CHECK_FALSE(network.searches[0]->received(1, on[0].second).circle);
+  network.searches[0]->end_sleep();
+  CHECK_FALSE(network.searches[0]->received(1, on[0].second).cycle);
   network.sleep(0, 1);
-  CHECK_FALSE(network.searches[0]->received(1, on[0].second).circle);
+  CHECK_FALSE(network.searches[0]->received(1, on[0].second).cycle);
   CHECK(network.search(0) != "");
 }
 
-TEST_CASE("circle: who sends waits for who does not read") {
+TEST_CASE("cycle: a sender waits for a receiver that does not read") {
   Network network(2);
   network.counts[0][1].sent = network.counts[1][0].sent = 1;
   network.sleep(0, -1, 1);
@@ -128,41 +128,41 @@ TEST_CASE("circle: who sends waits for who does not read") {
 }
 
 TEST_CASE("tcp: a recv of what nobody sends, while the others are in a reduction") {
-  check_circle(try_job("tcp", 3, {},
-                       [](Communicator& comm) {
-                         NDArray data = floats(4);
-                         if (comm.rank() == 1) comm.recv(data, 0);
-                         comm.all_reduce(data);
-                         data.wait();
-                       }),
-               {"recv", "all_reduce #1", "deadlock_search_test.cc:", "rank 0", "rank 1"});
+  check_cycle(try_job("tcp", 3, {},
+                      [](Communicator& comm) {
+                        NDArray data = floats(4);
+                        if (comm.rank() == 1) comm.recv(data, 0);
+                        comm.all_reduce(data);
+                        data.wait();
+                      }),
+              {"recv", "all_reduce #1", "deadlock_search_test.cc:", "rank 0", "rank 1"});
 }
 
 TEST_CASE("tcp: ranks that all receive first") {
-  check_circle(try_job("tcp", 3, {},
-                       [](Communicator& comm) {
-                         NDArray data = floats(4);
-                         comm.recv(data, (comm.rank() + 1) % 3);
-                         comm.send(data, (comm.rank() + 2) % 3);
-                         data.wait();
-                       }),
-               {"rank 0 waits for rank 1 in recv", "rank 1 waits for rank 2 in recv"});
+  check_cycle(try_job("tcp", 3, {},
+                      [](Communicator& comm) {
+                        NDArray data = floats(4);
+                        comm.recv(data, (comm.rank() + 1) % 3);
+                        comm.send(data, (comm.rank() + 2) % 3);
+                        data.wait();
+                      }),
+              {"rank 0 waits for rank 1 in recv", "rank 1 waits for rank 2 in recv"});
 }
 
 TEST_CASE("tcp: two sends, each too large to be on its way before it is received") {
-  check_circle(try_job("tcp", 2, {},
-                       [](Communicator& comm) {
-                         NDArray data = floats(16 << 20), other = floats(16 << 20);
-                         comm.send(data, 1 - comm.rank());
-                         comm.recv(other, 1 - comm.rank());
-                         comm.wait();
-                         other.wait();
-                       }),
-               {"rank 0 waits for rank 1 in send", "rank 1 waits for rank 0 in send"});
+  check_cycle(try_job("tcp", 2, {},
+                      [](Communicator& comm) {
+                        NDArray data = floats(16 << 20), other = floats(16 << 20);
+                        comm.send(data, 1 - comm.rank());
+                        comm.recv(other, 1 - comm.rank());
+                        comm.wait();
+                        other.wait();
+                      }),
+              {"rank 0 waits for rank 1 in send", "rank 1 waits for rank 0 in send"});
 }
 
 // One order of messages and reductions that all ranks follow, so that nothing is stuck however long anybody is late.
-TEST_CASE("tcp: no circle where there is none") {
+TEST_CASE("tcp: no cycle where there is none") {
   constexpr int kRanks = 3, kCalls = 120;
   for (unsigned seed = 0; seed < 3; ++seed) {
     run_job("tcp", kRanks, {}, [&](Communicator& comm) {

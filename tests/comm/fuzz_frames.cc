@@ -2,9 +2,9 @@
 //
 //     fuzz_frames [--inputs=N] [--seed=S] [--only=TARGET] [--every=1]
 //
-// Inputs are good ones, changed; behind a seal they are sealed again, so that what stands behind it is reached, and tried
-// unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls (tools/fuzz): the first byte is the target. main() here does
-// without it.
+// Inputs are good ones, changed; behind a seal they are sealed again, so that what stands behind it is reached, and
+// tried unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls (tools/fuzz): the first byte is the target. main()
+// here does without it.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -126,10 +126,10 @@ void read_message(const std::string& bytes) {
     // What TcpTransport looks at before it goes on.
     if (!known && (!genuine(header, kKey) || header.bytes != kWanted)) return;
     if (!known) want(header.record.to_string().size() < 500, "a call's text");
-    message.take();
+    message.consume();
   }
   ++accepted;
-  want(message.missing().why.size() <= kMostText, "a text's length");
+  want(message.missing().why.size() <= kMaxMissingText, "a text's length");
 }
 
 void header(const std::string& input) {
@@ -147,7 +147,7 @@ void header(const std::string& input) {
 void rendezvous(const std::string& input) {
   Channel from(std::make_unique<Bytes>(input));
   (void)from.receive();
-  (void)from.greets_encrypted();
+  (void)from.sent_tls_hello();
   std::string taken;
   try {
     while (const auto frame = from.next(3)) {
@@ -164,12 +164,13 @@ void rendezvous(const std::string& input) {
 
 void survivor(const std::string& input) {
   for (const int ranks : {1, 10, 64}) {
-    SurvivorWord word, same;
-    if (!decode(input, ranks, word)) continue;
+    SurvivorMessage message, same;
+    if (!decode(input, ranks, message)) continue;
     ++accepted;
-    const std::string again = encode(word);
-    want(word.set.size() == static_cast<std::size_t>(ranks) && again.size() == input.size(), "a word's size");
-    want(decode(again, ranks, same) && encode(same) == again, "a word that changes");
+    const std::string again = encode(message);
+    want(message.alive.size() == static_cast<std::size_t>(ranks) && again.size() == input.size(),
+         "a message's size");
+    want(decode(again, ranks, same) && encode(same) == again, "a message that changes");
   }
 }
 
@@ -240,7 +241,7 @@ void neighbours(const std::string& input) {
   Mesh mesh;
   mesh.links.resize(3);
   try {
-    want(meet_neighbours(others, mesh, "here").size() == 3, "a host for each rank");
+    want(connect_neighbours(others, mesh, "here").size() == 3, "a host for each rank");
     ++accepted;
   } catch (const CommError&) {
   }
@@ -248,7 +249,7 @@ void neighbours(const std::string& input) {
 
 // Nobody says that it has this machine's memory: what is no memory of ours is not to be written to.
 void shm(const std::string& input) {
-  if (input.find(memory_world()) != std::string::npos) return;
+  if (input.find(memory_domain()) != std::string::npos) return;
   Hostile others(1, 2, input);
   try {
     make_shm_backend(others, {});
@@ -270,7 +271,7 @@ class Answers final : public Backend {
   }
   void abort(const std::string&) noexcept override {}
   std::string flight_recorder() const override { return ""; }
-  Survivors& survivors() override { throw std::logic_error("nobody asks"); }
+  Survivors& survivors() override { throw std::logic_error("not used"); }
   std::string rest;
 };
 
@@ -303,10 +304,10 @@ struct Target {
 std::vector<std::string> good_frames() {
   std::vector<std::string> all;
   for (const FrameKind kind : {FrameKind::hello, FrameKind::heartbeat, FrameKind::abort, FrameKind::leave,
-                               FrameKind::word, FrameKind::call, FrameKind::probe}) {
+                               FrameKind::survivor, FrameKind::call, FrameKind::probe}) {
     ControlFrame frame{kind, 3, 1, 19};
     frame.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
-    frame.word = encode(SurvivorWord{{true, false, true}, 7, Phase::ready, "text", "be"});
+    frame.survivor_message = encode(SurvivorMessage{{true, false, true}, 7, Phase::ready, "text", "be"});
     all.push_back(encode(frame, kKey));
   }
   return all;
@@ -352,9 +353,9 @@ const std::vector<Target>& targets() {
       {"rendezvous", rendezvous, good_rendezvous(), 1},
       {"survivor",
        survivor,
-       {encode(SurvivorWord{std::vector<bool>(10, true), 7, Phase::failed, "text", "be"}),
-        encode(SurvivorWord{std::vector<bool>(64, true), 1, Phase::settled, "", ""}),
-        encode(SurvivorWord{{true}, 0, Phase::joining, "", ""})},
+       {encode(SurvivorMessage{std::vector<bool>(10, true), 7, Phase::failed, "text", "be"}),
+        encode(SurvivorMessage{std::vector<bool>(64, true), 1, Phase::committed, "", ""}),
+        encode(SurvivorMessage{{true}, 0, Phase::joining, "", ""})},
        1},
       {"tuning", tuning, {tuning_to_text({}), "# nothing\n\nlocal_alpha_us 1.5e1 # is\ngamma_ns 0.1\n"}, 4},
       {"launch",

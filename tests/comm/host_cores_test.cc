@@ -29,7 +29,7 @@ struct Memory {
   void comes(int rank, std::initializer_list<unsigned> cores) {
     RankBlock& rank_block = segment.rank_block(rank);
     for (const unsigned core : cores) rank_block.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64);
-    rank_block.presence = Presence::there;
+    rank_block.presence = Presence::joined;
   }
   std::unique_ptr<std::byte, decltype(&std::free)> bytes;
   Segment segment;
@@ -54,9 +54,9 @@ TEST_CASE("the cores of several ranks are those that any of them may use") {
 
 TEST_CASE("a rank says what its thread may run on") {
   Memory memory(1);
-  test::on_one_core([&] { say_cores(memory.segment.rank_block(0)); });
-  memory.segment.rank_block(0).presence = Presence::there;
+  test::on_one_core([&] { record_cores(memory.segment.rank_block(0)); });
+  memory.segment.rank_block(0).presence = Presence::joined;
   CHECK(cores_of_ranks(memory.segment) == 1);
-  say_cores(memory.segment.rank_block(0));  // this one is not held
+  record_cores(memory.segment.rank_block(0));  // this one is not held
   CHECK(cores_of_ranks(memory.segment) == usable_cores().by_affinity);
 }

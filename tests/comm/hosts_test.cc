@@ -49,8 +49,8 @@ void sleep_until(Connection& connection, bool to_send, bool to_receive) {
   if (auto wanted = connection.before_sleep(to_send, to_receive)) poll(&*wanted, 1, -1);
 }
 
-// Sends all of `out` and receives until the other side has finished, in pieces of any size, some with a head and a body;
-// sleeps when neither goes on.
+// Sends all of `out` and receives until the other side has finished, in pieces of any size, some with a head and a
+// body; sleeps when neither goes on.
 Bytes exchange(Connection& connection, std::span<const std::byte> out, unsigned seed) {
   std::mt19937 random(seed);
   Bytes all, room(1 << 18);

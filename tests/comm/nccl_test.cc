@@ -1,5 +1,5 @@
-// The back end nccl, with what takes NCCL's place where there is no GPU (host_nccl.h): what is decided about NCCL here, not
-// NCCL itself. Ranks are threads or processes; rank i's device is cpu(i + 1).
+// The back end nccl, with what takes NCCL's place where there is no GPU (host_nccl.h): what is decided about NCCL here,
+// not NCCL itself. Ranks are threads or processes; rank i's device is cpu(i + 1).
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -289,8 +289,7 @@ TEST_CASE("nccl: an op that has failed ends the communicator on all ranks, and s
     const auto second = outcome_of([&] { reduce_now(comm); });
     const bool own = comm.rank() == 2;
     CHECK(names(first, own ? "another exception" : "CommAborted", "the data are spoilt"));
-    CHECK(names(second, "CommAborted",
-                "rank 2 has nothing to give to all_reduce #1 sum f32 x 4 on its device"));
+    CHECK(names(second, "CommAborted", "rank 2 has no data for all_reduce #1 sum f32 x 4 on its device"));
     const auto rest = comm.shrink();
     CHECK(rest->device() == comm.device());
     call_all(*rest, DType::f32);

@@ -180,8 +180,8 @@ void survive(Ranks& comm) {
   }
 }
 
-// With those that are started anew, so often as is asked for. Only who has been there from the start knows how often that
-// has been.
+// With those that are started anew, so often as is asked for. Only who has been there from the start knows how often
+// that has been.
 void regrow(Ranks& comm) {
   for (std::int64_t met = 0;; ++met) {
     try {

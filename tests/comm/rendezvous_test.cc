@@ -92,7 +92,7 @@ void gather_often(Rendezvous& all, int rounds) {
 void check_meeting(int size, const std::string& place) {
   std::vector<std::uint32_t> epochs(static_cast<std::size_t>(size));
   CHECK(all_well(together(size, [&](int rank) {
-    const auto all = meet(job(rank, size, place), kLong);
+    const auto all = make_rendezvous(job(rank, size, place), kLong);
     if (all->rank() != rank || all->size() != size) throw std::runtime_error("wrong rank or size");
     epochs[static_cast<std::size_t>(rank)] = all->epoch();
     gather_often(*all, 5);
@@ -162,7 +162,7 @@ int status_of(pid_t child) {
 }  // namespace
 
 TEST_CASE("a job of one meets nobody, and needs no place for it") {
-  const auto alone = meet({}, kShort);
+  const auto alone = make_rendezvous({}, kShort);
   CHECK(alone->size() == 1);
   CHECK(alone->all_gather("a") == std::vector<std::string>{"a"});
   CHECK_THROWS_AS(alone->all_gather(std::string(65537, 'a')), InvalidArgument);
@@ -190,7 +190,7 @@ TEST_CASE("the next meeting at the same place is another one") {
       const LaunchEnvironment mine = job(rank, 3, place.empty() ? own.text : place);
       std::vector<std::uint32_t> epochs;
       for (int meeting = 0; meeting < 20; ++meeting) {
-        const auto all = meet(mine, kLong);
+        const auto all = make_rendezvous(mine, kLong);
         gather_often(*all, 2);
         epochs.push_back(all->epoch());
       }
@@ -204,7 +204,7 @@ TEST_CASE("the next meeting at the same place is another one") {
 TEST_CASE("texts are 64 KiB at most, and as many bytes of any value") {
   const Place place;
   CHECK(all_well(together(4, [&](int rank) {
-    const auto all = meet(job(rank, 4, place.text), kLong);
+    const auto all = make_rendezvous(job(rank, 4, place.text), kLong);
     try {
       all->all_gather(std::string(65537, 'a'));
       throw std::runtime_error("too long a text was taken");
@@ -222,9 +222,9 @@ TEST_CASE("processes meet") {
   const Place place;
   std::vector<pid_t> children;
   for (int rank = 1; rank < 4; ++rank) {
-    children.push_back(fork_to([&] { gather_often(*meet(job(rank, 4, place.text), kLong), 10); }));
+    children.push_back(fork_to([&] { gather_often(*make_rendezvous(job(rank, 4, place.text), kLong), 10); }));
   }
-  gather_often(*meet(job(0, 4, place.text), kLong), 10);
+  gather_often(*make_rendezvous(job(0, 4, place.text), kLong), 10);
   for (const pid_t child : children) CHECK(status_of(child) == 0);
   CHECK(place.is_clean());
 }
@@ -232,12 +232,12 @@ TEST_CASE("processes meet") {
 TEST_CASE("a process that is killed between two gatherings is named to all others") {
   const Place place;
   const pid_t killed = fork_to([&] {
-    const auto all = meet(job(2, 4, place.text), kLong);
+    const auto all = make_rendezvous(job(2, 4, place.text), kLong);
     all->all_gather("");
     ::raise(SIGKILL);
   });
   const auto survive = [&](int rank) {
-    const auto all = meet(job(rank, 4, place.text), kLong);
+    const auto all = make_rendezvous(job(rank, 4, place.text), kLong);
     all->all_gather("");
     try {
       all->all_gather("");
@@ -260,11 +260,11 @@ TEST_CASE("a process that is killed between two gatherings is named to all other
 TEST_CASE("rank 0 that is killed is named to the others") {
   const Place place;
   const pid_t killed = fork_to([&] {
-    const auto all = meet(job(0, 2, place.text), kLong);
+    const auto all = make_rendezvous(job(0, 2, place.text), kLong);
     all->all_gather("");
     ::raise(SIGKILL);
   });
-  const auto all = meet(job(1, 2, place.text), kLong);
+  const auto all = make_rendezvous(job(1, 2, place.text), kLong);
   all->all_gather("");
   int lost = -1;
   try {
@@ -280,13 +280,13 @@ TEST_CASE("who does not come in time is named to those who have") {
   const Place place;
   const auto errors = together(4, [&](int rank) {
     if (rank != 1 && rank != 3)
-      meet(job(rank, 4, place.text), rank == 0 ? std::chrono::milliseconds(500) : kLong);
+      make_rendezvous(job(rank, 4, place.text), rank == 0 ? std::chrono::milliseconds(500) : kLong);
   });
   CHECK(holds(errors[0], "ranks 1, 3 of 4 have not come to unix:"));
   CHECK(errors[2] == errors[0]);
   CHECK(place.is_clean());
   const auto without_root = together(2, [&](int rank) {
-    if (rank == 1) meet(job(1, 2, place.text), kShort);
+    if (rank == 1) make_rendezvous(job(1, 2, place.text), kShort);
   });
   CHECK(holds(without_root[1], "rank 0 of 2 has not come"));
 }
@@ -295,7 +295,8 @@ TEST_CASE("who does not gather in time is named to those who do") {
   const Place place;
   std::atomic<int> over{0};
   const auto errors = together(3, [&](int rank) {
-    const auto all = meet(job(rank, 3, place.text), std::chrono::milliseconds(rank == 0 ? 500 : 30000));
+    const auto all =
+        make_rendezvous(job(rank, 3, place.text), std::chrono::milliseconds(rank == 0 ? 500 : 30000));
     if (rank == 2) {
       over.wait(0);
       return;
@@ -317,17 +318,17 @@ TEST_CASE("a rank of a job of another size, and one that is there already, are r
   const Place place;
   std::atomic<int> refused{0};
   const auto errors = together(4, [&](int thread) {
-    if (thread == 0) return gather_often(*meet(job(0, 3, place.text), kLong), 2);
+    if (thread == 0) return gather_often(*make_rendezvous(job(0, 3, place.text), kLong), 2);
     if (thread == 1) {
-      const auto all = meet(job(1, 3, place.text), kLong);
+      const auto all = make_rendezvous(job(1, 3, place.text), kLong);
       return gather_often(*all, 2);
     }
     if (thread == 2) {
       refused.wait(0);
-      return gather_often(*meet(job(2, 3, place.text), kLong), 2);
+      return gather_often(*make_rendezvous(job(2, 3, place.text), kLong), 2);
     }
     try {
-      meet(job(1, 5, place.text), kLong);
+      make_rendezvous(job(1, 5, place.text), kLong);
     } catch (...) {
       refused = 1, refused.notify_all();
       throw;
@@ -344,7 +345,7 @@ TEST_CASE("of two processes that say that they are the same rank, one is refused
   const auto errors = together(4, [&](int thread) {
     if (thread == 3) refused.wait(0);
     try {
-      gather_often(*meet(job(thread == 3 ? 2 : std::min(thread, 1), 3, place.text), kLong), 2);
+      gather_often(*make_rendezvous(job(thread == 3 ? 2 : std::min(thread, 1), 3, place.text), kLong), 2);
     } catch (...) {
       refused = 1, refused.notify_all();
       throw;
@@ -360,7 +361,7 @@ TEST_CASE("strangers who say nothing, or hostile bytes, disturb nobody") {
   const Place place;
   std::mt19937 random(7);
   const auto errors = together(3, [&](int thread) {
-    if (thread == 0) return gather_often(*meet(job(0, 2, place.text), kLong), 2);
+    if (thread == 0) return gather_often(*make_rendezvous(job(0, 2, place.text), kLong), 2);
     if (thread == 2) return;
     const Stranger silent(place.path), half(place.path);
     half.say(std::string("HD"));
@@ -375,7 +376,7 @@ TEST_CASE("strangers who say nothing, or hostile bytes, disturb nobody") {
         bytes[at] = static_cast<char>(random());
       hostile.say(bytes + std::string(random() % 3000, static_cast<char>(random())));
     }
-    gather_often(*meet(job(1, 2, place.text), kLong), 2);
+    gather_often(*make_rendezvous(job(1, 2, place.text), kLong), 2);
   });
   CHECK(all_well(errors));
   CHECK(place.is_clean());
@@ -384,7 +385,7 @@ TEST_CASE("strangers who say nothing, or hostile bytes, disturb nobody") {
 TEST_CASE("headers with impossible numbers are refused without an answer") {
   const Place place;
   const auto errors = together(2, [&](int rank) {
-    if (rank == 0) return gather_often(*meet(job(0, 2, place.text), kLong), 2);
+    if (rank == 0) return gather_often(*make_rendezvous(job(0, 2, place.text), kLong), 2);
     std::vector<FrameHeader> bad(6, FrameHeader{.rank = 1, .size = 2});
     bad[0].magic = 0;
     bad[1].version = 77;
@@ -397,14 +398,14 @@ TEST_CASE("headers with impossible numbers are refused without an answer") {
       stranger.say(header);
       if (!stranger.hear().empty()) throw std::runtime_error("was answered");
     }
-    gather_often(*meet(job(1, 2, place.text), kLong), 2);
+    gather_often(*make_rendezvous(job(1, 2, place.text), kLong), 2);
   });
   CHECK(all_well(errors));
 }
 
 TEST_CASE("a socket that a killed job has left is replaced, anything else is left alone") {
   const Place place;
-  const pid_t killed = fork_to([&] { meet(job(0, 2, place.text), kLong); });
+  const pid_t killed = fork_to([&] { make_rendezvous(job(0, 2, place.text), kLong); });
   { const Stranger somebody(place.path); }
   ::kill(killed, SIGKILL);
   CHECK(WTERMSIG(status_of(killed)) == SIGKILL);
@@ -412,7 +413,7 @@ TEST_CASE("a socket that a killed job has left is replaced, anything else is lef
   check_meeting(2, place.text);
   CHECK(place.is_clean());
   test::write_file(place.path, "precious");
-  CHECK_THROWS_AS(meet(job(0, 2, place.text), kShort), CommError);
+  CHECK_THROWS_AS(make_rendezvous(job(0, 2, place.text), kShort), CommError);
   CHECK(test::read_file(place.path) == "precious");
 }
 
@@ -420,15 +421,15 @@ TEST_CASE("a place where another job meets is not taken from it") {
   const Place place;
   std::atomic<int> tried{0};
   const auto errors = together(3, [&](int thread) {
-    if (thread == 0) meet(job(0, 2, place.text), kLong);
+    if (thread == 0) make_rendezvous(job(0, 2, place.text), kLong);
     if (thread == 1) {
       tried.wait(0);
-      meet(job(1, 2, place.text), kLong);
+      make_rendezvous(job(1, 2, place.text), kLong);
     }
     if (thread == 2) {
       { const Stranger wait_until_somebody_listens(place.path); }
       try {
-        meet(job(0, 2, place.text), kShort);
+        make_rendezvous(job(0, 2, place.text), kShort);
       } catch (...) {
         tried = 1, tried.notify_all();
         throw;
@@ -437,14 +438,14 @@ TEST_CASE("a place where another job meets is not taken from it") {
   });
   CHECK(errors[0] == "");
   CHECK(errors[1] == "");
-  CHECK(holds(errors[2], "in use by somebody else"));
+  CHECK(holds(errors[2], "in use by another process"));
 }
 
 TEST_CASE("the directory that a job chooses for its socket is made, for the user alone") {
   const test::TemporaryDirectory directory;
   const std::string own = directory.file("heddle-" + std::to_string(::getuid()));
-  CHECK(all_well(
-      together(2, [&](int rank) { gather_often(*meet(job(rank, 2, "unix:" + own + "/a"), kLong), 1); })));
+  CHECK(all_well(together(
+      2, [&](int rank) { gather_often(*make_rendezvous(job(rank, 2, "unix:" + own + "/a"), kLong), 1); })));
   const auto mode = std::filesystem::status(own).permissions();
   CHECK(mode == std::filesystem::perms::owner_all);
 }
@@ -455,7 +456,7 @@ TEST_CASE(
   const test::TemporaryDirectory directory;
   const std::string named = directory.file("such"), place = "unix:" + named + "/x";
   const std::vector<std::string> errors =
-      together(2, [&](int rank) { meet(job(rank, 2, place), rank == 0 ? kLong : kShort); });
+      together(2, [&](int rank) { make_rendezvous(job(rank, 2, place), rank == 0 ? kLong : kShort); });
   for (const std::string& error : errors) {
     CAPTURE(error);
     CHECK(holds(error, "there is no directory " + named + ", where the ranks are to meet at " + place));
@@ -467,7 +468,8 @@ TEST_CASE("an address that others can reach is refused without keys") {
   const test::TemporaryDirectory empty;
   const SecurityPolicy none({.directory = empty.path});
   for (int rank : {0, 1}) {
-    const auto errors = together(1, [&](int) { meet(job(rank, 2, "tcp:192.0.2.1:5"), kShort, none); });
+    const auto errors =
+        together(1, [&](int) { make_rendezvous(job(rank, 2, "tcp:192.0.2.1:5"), kShort, none); });
     CHECK(holds(errors[0], "HEDDLE_COMM_INSECURE=1"));
     CHECK(holds(errors[0], "heddle keygen"));
   }
@@ -476,8 +478,8 @@ TEST_CASE("an address that others can reach is refused without keys") {
 TEST_CASE("a place that is none is refused") {
   for (const char* bad :
        {"", "unix:", "unix:a", "tcp:", "tcp:a", "tcp::5", "tcp:a:0", "tcp:a:65536", "tcp:a:5x", "a:5"}) {
-    for (int rank : {0, 1}) CHECK_THROWS_AS(meet(job(rank, 2, bad), kShort), InvalidArgument);
+    for (int rank : {0, 1}) CHECK_THROWS_AS(make_rendezvous(job(rank, 2, bad), kShort), InvalidArgument);
   }
-  CHECK_THROWS_AS(meet(job(0, 2, "unix:/" + std::string(107, 'a')), kShort), InvalidArgument);
-  CHECK_THROWS_AS(meet(job(2, 2, "unix:/tmp/a"), kShort), InvalidArgument);
+  CHECK_THROWS_AS(make_rendezvous(job(0, 2, "unix:/" + std::string(107, 'a')), kShort), InvalidArgument);
+  CHECK_THROWS_AS(make_rendezvous(job(2, 2, "unix:/tmp/a"), kShort), InvalidArgument);
 }

@@ -1,4 +1,5 @@
-// Collectives over simulated connections: bytes come late and in pieces, ops fail, ranks die, and call what others do not.
+// Collectives over simulated connections: bytes come late and in pieces, ops fail, ranks die, and call what others do
+// not.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -25,7 +26,7 @@ using Time = Simulation::Time;
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 constexpr auto kDetection = 50ms;  // at most, until a rank knows that another one has died
-constexpr auto kNews = 2ms;        // at most, until it hears what another rank knows
+constexpr auto kMaxDelay = 2ms;    // at most, until it hears what another rank knows
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -60,7 +61,7 @@ class Net {
     failures[at(rank)] = failure;
     wake(rank);
     for (int other = 0; other < size; ++other) {
-      if (other != rank) later(kNews, [this, other, failure] { fail(other, failure); });
+      if (other != rank) later(kMaxDelay, [this, other, failure] { fail(other, failure); });
     }
   }
   void die(int rank) {
@@ -76,8 +77,8 @@ class Net {
   void tell(int rank, const CallRecord& call) {
     for (int other = 0; other < size; ++other) {
       if (other == rank) continue;
-      later(kNews, [this, other, rank, call] {
-        if (auto mismatch = watches[at(other)].told(rank, call)) fail(other, *mismatch);
+      later(kMaxDelay, [this, other, rank, call] {
+        if (auto mismatch = watches[at(other)].announced(rank, call)) fail(other, *mismatch);
       });
     }
   }
@@ -166,7 +167,7 @@ class SimulatedTransport final : public Transport {
     call_ = call;
     told_ = false;
     missing_ = call.failed ? Missing{rank_, failure} : Missing{};
-    if (auto mismatch = net_.watches[at(rank_)].began(call)) net_.fail(rank_, *mismatch);
+    if (auto mismatch = net_.watches[at(rank_)].begin(call)) net_.fail(rank_, *mismatch);
   }
   std::uint8_t ahead() const override { return call_.ahead; }
   Missing end() override { return std::exchange(missing_, {}); }
@@ -197,7 +198,7 @@ class SimulatedTransport final : public Transport {
   // As TcpTransport::sleep.
   void wait() {
     if (told_) return net_.simulation.sleep();
-    const Time until = net_.simulation.now() + CallWatch::kPatience;
+    const Time until = net_.simulation.now() + CallWatch::kAnnounceAfter;
     net_.simulation.sleep_until(until);
     if (net_.simulation.now() < until) return;
     told_ = true;
@@ -212,14 +213,14 @@ class SimulatedTransport final : public Transport {
     const bool known = in.header_complete();
     const Step::Outcome outcome = in.step(links_[at(from)]);
     if (!known && in.header_complete()) look_at(from, in);
-    if (in.header_complete()) in.take();
+    if (in.header_complete()) in.consume();
     return outcome == Step::Outcome::moved;
   }
 
   void look_at(int from, const IncomingMessage& in) {
     const MessageHeader& header = in.header();
     if (!genuine(header, kKey) || header.number != received_[at(from)]++)
-      throw std::logic_error("what is no message");
+      throw std::logic_error("an invalid message");
     call_.ahead = std::min(call_.ahead, header.record.ahead);
     if (header.record.agreement == call_.agreement && header.bytes == in.wanted()) return;
     net_.fail(rank_,
@@ -496,7 +497,7 @@ class Run {
         if (!call.failed.count(seen[number].about) || call.failed.count(rank)) return text + ", untrue";
       } else if (error == "PeerLost") {
         if (trouble_ != Trouble::death || !net_.gone[at(seen[number].about)]) return text + ", untrue";
-        if (told_[at(rank)] > net_.last_death + kDetection + kNews) return text + ", too late";
+        if (told_[at(rank)] > net_.last_death + kDetection + kMaxDelay) return text + ", too late";
       } else if (error == "CommMismatch") {
         // It may be told of a later call, which another rank is in already.
         const auto odd = [](const Call& one) { return one.odd >= 0; };

@@ -1,4 +1,5 @@
-// Survivors over a simulated line: words come late, ranks die at any moment, stand still, or do not come at all.
+// Survivors over a simulated control channel: messages arrive late, ranks fail at any moment, are stopped, or do not
+// take part.
 #include <algorithm>
 #include <deque>
 #include <string>
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 using Time = Simulation::Time;
 
 constexpr std::chrono::milliseconds kTimeout{10'000};
-constexpr auto kNews = 20ms;      // at most, until a word arrives
+constexpr auto kMaxDelay = 20ms;  // until a message arrives
 constexpr auto kNotice = 2000ms;  // at most, until a rank knows that another one has died
 constexpr auto kMoment = 500ms;   // ControlChannel::wait
 
@@ -31,7 +32,7 @@ enum class Lot { lives, dies, pauses, vanishes, stays_away, fails };
 struct Member {
   Lot lot = Lot::lives;
   int fiber = -1;
-  int words = -1;  // dies when it has said so many
+  int messages = -1;  // dies after it has sent so many; -1: not by number
   bool dead = false, away = false;
   Time dies{}, ended{};
   std::string end = "nothing", set{};  // "": it has returned
@@ -46,7 +47,8 @@ class World {
     }
   }
   int size() const { return static_cast<int>(members.size()); }
-  // All others find out, each in its own time; or only some, if the rank lives. What it has said before is there then.
+  // All others find out, each in its own time; or only some, if the rank lives. What it has sent before has arrived by
+  // then.
   void be_missed(int rank, Simulation::Duration least, bool by_all = true) {
     bool one = false;
     for (int other = 0; other < size(); ++other) {
@@ -75,7 +77,7 @@ class World {
 
   struct Letter {
     Time when;
-    std::string word;
+    std::string message;
   };
   Simulation& simulation;
   std::vector<Member> members;
@@ -83,34 +85,34 @@ class World {
   std::vector<std::vector<char>> gone;                // [for whom][who]
 };
 
-class SimulatedLine final : public ControlChannel {
+class SimulatedChannel final : public ControlChannel {
  public:
-  SimulatedLine(World& world, int rank) : world_(world), rank_(rank), newest_(at(world.size())) {}
+  SimulatedChannel(World& world, int rank) : world_(world), rank_(rank), newest_(at(world.size())) {}
   int rank() const override { return rank_; }
   int size() const override { return world_.size(); }
-  bool lives(int rank) override { return !world_.gone[at(rank_)][at(rank)]; }
+  bool is_alive(int rank) override { return !world_.gone[at(rank_)][at(rank)]; }
   std::chrono::steady_clock::time_point now() override { return world_.simulation.now(); }
 
-  void say(const std::string& word) override {
+  void broadcast(const std::string& message) override {
     Simulation& simulation = world_.simulation;
     const int first = static_cast<int>(simulation.below(at(size())));
     for (int i = 0; i < size(); ++i) {
       const int to = (first + i) % size();
       Member& self = world_.members[at(rank_)];
-      if (self.words >= 0 && self.words-- == 0) world_.die(rank_);
+      if (self.messages >= 0 && self.messages-- == 0) world_.die(rank_);
       if (self.dead) throw Killed();
       if (to == rank_) continue;
       auto& mail = world_.mail[at(to)][at(rank_)];
       const Time last = mail.empty() ? Time{} : mail.back().when;
-      mail.push_back({std::max(last, simulation.now() + simulation.delay(kNews)), word});
+      mail.push_back({std::max(last, simulation.now() + simulation.delay(kMaxDelay)), message});
       simulation.at(mail.back().when, [world = &world_, to] { world->wake(to); });
     }
   }
-  std::string hear(int rank) override {
+  std::string latest_message(int rank) override {
     auto& mail = world_.mail[at(rank_)][at(rank)];
-    const bool all = !lives(rank);
+    const bool all = !is_alive(rank);
     while (!mail.empty() && (all || mail.front().when <= world_.simulation.now())) {
-      newest_[at(rank)] = std::move(mail.front().word);
+      newest_[at(rank)] = std::move(mail.front().message);
       mail.pop_front();
     }
     return newest_[at(rank)];
@@ -154,14 +156,14 @@ class Run {
       const bool chosen = simulation_.one_in(3);
       if (chosen || kind == 0) member.lot = simulation_.one_in(kind == 0 ? 4 : 2) ? Lot::pauses : Lot::dies;
       if (member.lot == Lot::dies && simulation_.one_in(2))
-        member.words = static_cast<int>(simulation_.below(40));
+        member.messages = static_cast<int>(simulation_.below(40));
     }
     Member& special = world_.members[simulation_.below(at(world_.size()))];
     if (kind == 1) special.lot = Lot::vanishes;
     if (kind == 2) special.lot = Lot::stays_away;
     if (kind == 3) special.lot = Lot::fails;
     special_ = kind <= 3 && kind > 0 ? special.lot : Lot::lives;
-    if (special_ != Lot::lives) special.words = -1;
+    if (special_ != Lot::lives) special.messages = -1;
   }
 
   std::string run() {
@@ -171,7 +173,7 @@ class Run {
       const bool comes = member.lot != Lot::stays_away;
       lots_.push_back(member.lot);
       member.fiber = simulation_.start([this, rank] { live(rank); }, simulation_.delay(comes ? 3000ms : 0ms));
-      if (member.lot == Lot::dies && member.words < 0)
+      if (member.lot == Lot::dies && member.messages < 0)
         simulation_.at(begin + simulation_.delay(simulation_.one_in(2) ? 3500ms : 100ms),
                        [this, rank] { world_.die(rank); });
     }
@@ -187,8 +189,8 @@ class Run {
       return;
     }
     try {
-      SimulatedLine line(world_, rank);
-      Survivors survivors(line, kTimeout, 1);
+      SimulatedChannel channel(world_, rank);
+      Survivors survivors(channel, kTimeout, 1);
       member.set = make_names(survivors, rank);
       member.end = "";
     } catch (const PeerLost&) {

@@ -1,4 +1,5 @@
-// How survivors agree, with words that come late or not at all, and deaths at every point; and what stands on that.
+// How survivors agree, with messages that arrive late or not at all and ranks that fail at every point;
+// Communicator::shrink and grow.
 #include "bootstrap/survivors.h"
 
 #include <condition_variable>
@@ -27,8 +28,8 @@ namespace {
 struct Dead {};
 
 // Ranks that are threads, of which one runs at a time: which, is drawn, so that a seed is one run for good. What a rank
-// says reaches the others one by one, late, and not all of them if it dies meanwhile; that it has died, each finds out in
-// its own time, and what had come from it before is there then.
+// says reaches the others one by one, late, and not all of them if it dies meanwhile; that it has died, each finds out
+// in its own time, and what had come from it before is there then.
 class World {
  public:
   World(int size, unsigned seed)
@@ -58,7 +59,7 @@ class World {
   }
 
   // In the rank's own turn.
-  void send(int from, int to, const std::string& word) { mail_[at(to)][at(from)].push_back(word); }
+  void send(int from, int to, const std::string& message) { mail_[at(to)][at(from)].push_back(message); }
   void receive(int from, int to, bool all, std::string& newest) {
     auto& waiting = mail_[at(to)][at(from)];
     for (auto some = all ? waiting.size() : random_() % (waiting.size() + 1); some > 0; --some) {
@@ -95,24 +96,24 @@ class World {
   std::vector<int> dies_at_;  // after so many steps; -1: never
 };
 
-class WorldLine final : public ControlChannel {
+class WorldChannel final : public ControlChannel {
  public:
-  WorldLine(World& world, int rank)
+  WorldChannel(World& world, int rank)
       : world_(world), rank_(rank), newest_(static_cast<std::size_t>(world.size())), dead_(newest_.size()) {}
   int rank() const override { return rank_; }
   int size() const override { return world_.size(); }
-  bool lives(int rank) override {
+  bool is_alive(int rank) override {
     char& dead = dead_[static_cast<std::size_t>(rank)];
     dead = dead || world_.is_found_dead(rank);
     return !dead;
   }
-  void say(const std::string& word) override {
+  void broadcast(const std::string& message) override {
     for (int to = 0; to < size(); ++to) {
       world_.step(rank_);
-      if (to != rank_) world_.send(rank_, to, word);
+      if (to != rank_) world_.send(rank_, to, message);
     }
   }
-  std::string hear(int rank) override {
+  std::string latest_message(int rank) override {
     std::string& newest = newest_[static_cast<std::size_t>(rank)];
     world_.receive(rank, rank_, dead_[static_cast<std::size_t>(rank)], newest);
     return newest;
@@ -151,8 +152,8 @@ std::vector<End> run_world(int size, unsigned seed, Outcomes& errors) {
     End& end = ends[static_cast<std::size_t>(rank)];
     try {
       world.step(rank);
-      WorldLine line(world, rank);
-      Survivors survivors(line, 10s, 1);
+      WorldChannel channel(world, rank);
+      Survivors survivors(channel, 10s, 1);
       end.set = make_names(survivors, std::string(1, static_cast<char>('a' + rank)));
       end.alive = true;
     } catch (const Dead&) {
@@ -206,15 +207,15 @@ TEST_CASE("whoever dies when, those that are left have made the same with the sa
   CHECK(deaths > 200);
 }
 
-TEST_CASE("a word travels as bytes, and what is no word is told from one") {
-  SurvivorWord word{
+TEST_CASE("messages of survivors are encoded and decoded, and invalid bytes are refused") {
+  SurvivorMessage message{
       {true, false, true, true, true, true, true, true, false, true}, 7, Phase::failed, "text", "be"};
-  const std::string bytes = encode(word);
-  SurvivorWord same;
+  const std::string bytes = encode(message);
+  SurvivorMessage same;
   REQUIRE(decode(bytes, 10, same));
   CHECK(encode(same) == bytes);
-  CHECK(same.set == word.set);
-  CHECK(same.before == "be");
+  CHECK(same.alive == message.alive);
+  CHECK(same.previous_text == "be");
   CHECK_FALSE(decode(bytes, 9, same));
   std::mt19937 random(5);
   for (std::size_t size = 0; size < bytes.size(); ++size)

@@ -94,7 +94,7 @@ std::exception_ptr with_impostor(const std::function<void(Mesh&)>& impostor, con
       return receive(*transport, 1);
     }
     Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
-    meet_neighbours(rendezvous, mesh, "another host");
+    connect_neighbours(rendezvous, mesh, "another host");
     impostor(mesh);
     // Rank 0 ends its connections when it has had enough.
     if (mesh.links[0].control) read_to_end(*mesh.links[0].control);
@@ -355,7 +355,7 @@ TEST_CASE("tcp: what an impostor may send, and what not") {
            with_impostor([](Mesh& mesh) { send_text(*mesh.links[0].data, message(mesh.key, 1)); })));
 }
 
-TEST_CASE("tcp: who sends nonsense is told so") {
+TEST_CASE("tcp: a rank that sends an invalid message gets the error") {
   std::string heard;
   with_impostor([&](Mesh& mesh) {
     send_text(*mesh.links[0].control, encode(frame_of(FrameKind::heartbeat, 5), mesh.key));
@@ -366,7 +366,7 @@ TEST_CASE("tcp: who sends nonsense is told so") {
       heard = next.frame.failure.text;
     }
   });
-  CHECK(heard == "rank 1 sends rank 0 what is no message");
+  CHECK(heard == "rank 1 sends rank 0 an invalid message");
 }
 
 // --frames=N for a hundredth of N on each kind of connection: each costs a communicator.
@@ -404,7 +404,7 @@ TEST_CASE("tcp: strangers at the port are dropped, and disturb nobody") {
     const auto port = static_cast<std::uint16_t>(std::stoi(text.substr(text.rfind(' ') + 1)));
     ControlFrame hello = frame_of(FrameKind::hello, 0);
     for (long long i = 0; i < frames; ++i) {
-      hello.channel = static_cast<ConnectionUse>(i % 2);
+      hello.use = static_cast<ConnectionUse>(i % 2);
       std::string hostile = flipped(encode(hello, key), kFrameHeader * 8, random);
       if (i % 3 == 1) hostile.resize(random() % hostile.size());
       if (i % 3 == 2) hostile = encode(hello, random_key()) + hostile;
@@ -446,14 +446,15 @@ TEST_CASE("tcp: leaving ends though nobody reads what was sent") {
   const auto errors = run_ranks(2, [](Rendezvous& rendezvous) {
     if (rendezvous.rank() == 1) {
       Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
-      meet_neighbours(rendezvous, mesh, "another host");
+      connect_neighbours(rendezvous, mesh, "another host");
       rendezvous.all_gather("rank 0 has left");
       return;
     }
     {
       const auto transport = make_tcp_transport(rendezvous, {.timeout = 100ms});
       transport->begin(call_at("a.py", 10), "");
-      // More than the other kernel takes, as a rule less than both together do: then this rank leaves with a part unsent.
+      // More than the other kernel takes, as a rule less than both together do: then this rank leaves with a part
+      // unsent.
       std::vector<std::byte> out(1'900'000);
       try {
         transport->transfer({.to = 1, .out = out});

@@ -31,12 +31,12 @@ std::vector<std::string> one_of_each() {
   call.call.kind = Kind::barrier;
   ControlFrame abort{FrameKind::abort, 3, 1, 19};
   abort.failure = {Failure::Type::lost, 2, "rank 2 is lost"};
-  ControlFrame word{FrameKind::word, 3, 1, 20};
-  word.word = std::string("of a survivor\0", 14);
+  ControlFrame survivor{FrameKind::survivor, 3, 1, 20};
+  survivor.survivor_message = std::string("of a survivor\0", 14);
   ControlFrame probe{FrameKind::probe, 3, 1, 22};
   probe.probe = {2, 1, 5, 6, "rank 2 waits for rank 1"};
-  return {encode(hello, kKey), encode(beat, kKey), encode(leave, kKey), encode(abort, kKey),
-          encode(word, kKey),  encode(call, kKey), encode(probe, kKey)};
+  return {encode(hello, kKey),    encode(beat, kKey), encode(leave, kKey), encode(abort, kKey),
+          encode(survivor, kKey), encode(call, kKey), encode(probe, kKey)};
 }
 
 std::uint64_t siphash(std::size_t size) {
@@ -91,7 +91,7 @@ TEST_CASE("frames read as they were written") {
   const Decoded hello = decode_text(frames[0]), abort = decode_text(frames[3] + "more");
   REQUIRE(hello.outcome == Outcome::frame);
   CHECK(hello.frame.kind == FrameKind::hello);
-  CHECK(hello.frame.channel == ConnectionUse::data);
+  CHECK(hello.frame.use == ConnectionUse::data);
   CHECK(hello.frame.epoch == 3);
   CHECK(hello.frame.rank == 1);
   REQUIRE(abort.outcome == Outcome::frame);
@@ -109,13 +109,12 @@ TEST_CASE("frames read as they were written") {
   CHECK(probe.frame.probe.path == "rank 2 waits for rank 1");
 }
 
-TEST_CASE(
-    "the beginning of a frame is incomplete, and one that nobody with the key has written is nonsense") {
+TEST_CASE("the beginning of a frame is incomplete, and one that nobody with the key has written is invalid") {
   for (const std::string& frame : one_of_each()) {
     for (std::size_t size = 0; size < frame.size(); ++size) {
       CHECK(decode_text(frame.substr(0, size)).outcome == Outcome::incomplete);
     }
-    CHECK(decode_text(frame, Key{1, 2}).outcome == Outcome::nonsense);
+    CHECK(decode_text(frame, Key{1, 2}).outcome == Outcome::invalid);
   }
 }
 

@@ -15,9 +15,9 @@
 namespace heddle::test {
 
 // Where threads meet. One all_gather after the other, as often as they like.
-class MeetingPlace {
+class RendezvousAddress {
  public:
-  explicit MeetingPlace(int size) : texts_(static_cast<std::size_t>(size)) {}
+  explicit RendezvousAddress(int size) : texts_(static_cast<std::size_t>(size)) {}
   int size() const { return static_cast<int>(texts_.size()); }
 
   std::vector<std::string> all_gather(int rank, const std::string& mine) {
@@ -43,7 +43,7 @@ class MeetingPlace {
 
 class ThreadRendezvous : public comm_detail::Rendezvous {
  public:
-  ThreadRendezvous(MeetingPlace& place, int rank) : place_(place), rank_(rank) {}
+  ThreadRendezvous(RendezvousAddress& place, int rank) : place_(place), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return place_.size(); }
   std::uint32_t epoch() const override { return 7; }
@@ -52,13 +52,13 @@ class ThreadRendezvous : public comm_detail::Rendezvous {
   }
 
  private:
-  MeetingPlace& place_;
+  RendezvousAddress& place_;
   const int rank_;
 };
 
 // Runs f(rendezvous) on a thread a rank; what each has thrown, null for nothing.
 inline Outcomes run_ranks(int size, const std::function<void(comm_detail::Rendezvous&)>& f) {
-  MeetingPlace place(size);
+  RendezvousAddress place(size);
   return on_threads(size, [&](int rank) {
     ThreadRendezvous rendezvous(place, rank);
     f(rendezvous);

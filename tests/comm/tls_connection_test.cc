@@ -136,7 +136,7 @@ TEST_CASE("tls: an end that is said comes after all that was sent, and the other
   ends.client->finish_sending();
   while (!out.closed) out.receive(700);
   CHECK(out.got == out.data);
-  CHECK(ends.server->trouble() == "");
+  CHECK(ends.server->handshake_error() == "");
   Way back{ends.server.get(), ends.client.get(), random_bytes(5000, random)};
   while (back.send()) continue;
   while (!back.done()) back.receive(700);
@@ -168,9 +168,9 @@ TEST_CASE("tls: a key that is not on the list is refused, and named on both side
     fall_out(*ends.client, *ends.server);
     Connection &loser = client_refuses ? *ends.server : *ends.client,
                &winner = client_refuses ? *ends.client : *ends.server;
-    CHECK(holds(winner.trouble(), "the key " + refused.fingerprint()));
-    CHECK(holds(winner.trouble(), refusing.key.allowed_file));
-    CHECK(holds(loser.trouble(), "does not accept this rank's key " + refused.fingerprint()));
+    CHECK(holds(winner.handshake_error(), "the key " + refused.fingerprint()));
+    CHECK(holds(winner.handshake_error(), refusing.key.allowed_file));
+    CHECK(holds(loser.handshake_error(), "does not accept this rank's key " + refused.fingerprint()));
     write_file(refusing.key.allowed_file, refusing.key.line + "\n" + refused.key.line + "\n");
     const Ends now = ends_of(one, other);
     CHECK(shake_hands(*now.client, *now.server) == Step::Outcome::moved);
@@ -187,7 +187,7 @@ TEST_CASE("tls: who does not encrypt is told apart from who has the wrong key") 
     CHECK(plain->send(std::as_bytes(std::span(words)), {}).bytes == words.size());
     std::array<std::byte, 10> byte{};
     CHECK(secure->receive(byte, {}).outcome == Step::Outcome::closed);
-    CHECK(holds(secure->trouble(), "does not encrypt"));
+    CHECK(holds(secure->handshake_error(), "does not encrypt"));
   }
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("tls: ranks meet at a port, and their texts are of any size") {
   for (int size : {2, 5}) {
     const std::string place = free_place();
     const auto errors = on_threads(size, [&](int rank) {
-      const auto all = meet(job_of(rank, size, place), 30s, with(keys));
+      const auto all = make_rendezvous(job_of(rank, size, place), 30s, with(keys));
       for (std::size_t length : {0u, 1u, 20000u, 65536u}) {
         const auto texts = all->all_gather(std::string(length, static_cast<char>('a' + rank)));
         for (int other = 0; other < size; ++other) {
@@ -75,7 +75,7 @@ TEST_CASE("tls: where ranks meet, one that encrypts and one that does not both l
   for (const bool root_encrypts : {true, false}) {
     const std::string place = free_place();
     const auto errors = on_threads(2, [&](int rank) {
-      meet(job_of(rank, 2, place), 30s, (rank == 0) == root_encrypts ? with(keys) : without());
+      make_rendezvous(job_of(rank, 2, place), 30s, (rank == 0) == root_encrypts ? with(keys) : without());
     });
     for (const auto& error : errors) {
       CAPTURE(text_of(error));
@@ -92,7 +92,7 @@ TEST_CASE(
   other.allow(keys);
   const std::string place = free_place();
   const auto errors = on_threads(2, [&](int rank) {
-    meet(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
+    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
   });
   CHECK(holds(errors[1], "does not accept this rank's key " + other.fingerprint()));
   CHECK(holds(errors[0], "rank 1 of 2 has not come"));
@@ -104,7 +104,7 @@ TEST_CASE("tls: a rank does not talk to a rank 0 whose key is not allowed") {
   keys.allow(other);
   const std::string place = free_place();
   const auto errors = on_threads(2, [&](int rank) {
-    meet(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
+    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
   });
   CHECK(holds(errors[1], "the key " + keys.fingerprint()));
   CHECK(holds(errors[1], other.key.allowed_file));
@@ -195,7 +195,8 @@ TEST_CASE("tls: strangers at the port of a mesh disturb nobody") {
           one->send(std::as_bytes(std::span(hostile)), {});
           std::this_thread::yield();
         }
-        if (encrypts && one->trouble().empty()) throw std::runtime_error("a stranger was not refused");
+        if (encrypts && one->handshake_error().empty())
+          throw std::runtime_error("a stranger was not refused");
       }
     };
     Visited visited(rendezvous, company);

@@ -44,8 +44,8 @@ class RecordingTransport final : public comm_detail::Transport {
 
 using ReduceBytes = std::function<void(comm_detail::Transport&, const comm_detail::Operand&)>;
 
-// Seconds until the last rank is done. A message starts when both ends are there; between hosts, messages share the link
-// of the host they leave evenly.
+// Seconds until the last rank is done. A message starts when both ends are there; between hosts, messages share the
+// link of the host they leave evenly.
 double virtual_seconds(const ReduceBytes& algorithm, const NetworkCost& network, int ranks,
                        std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// CallTag: a text on which ranks have to agree, as they have to agree on a call's dtype and count.
+// CallTag: a text on which the ranks of a call have to agree, like its dtype and count.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace heddle {
 
 class Communicator;
 
-// While it lives, calls that its thread makes on `ranks` carry `text`. Ranks whose texts differ get CommMismatch, which
-// shows both texts; nothing more is sent for it. Of a text over 48 bytes, errors show the beginning and a hash of all.
-// Tags of one thread end in the reverse order of their making; the last one made on a communicator counts.
+// A scope in which the thread's calls on `ranks` have the tag `text`. Ranks with different tags get a CommMismatch that
+// shows both. Messages do not become longer. Texts over 48 bytes are shown as their beginning and a hash. Scopes of a
+// thread may nest; the innermost one of a communicator counts.
 class CallTag {
  public:
   CallTag(const Communicator& ranks, std::string_view text);

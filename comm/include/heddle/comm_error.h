@@ -1,4 +1,4 @@
-// What can go wrong between ranks. All of it arrives as an error on the arrays of the call, as every op's error does.
+// The errors of communication. They arrive on the arrays of the call, like the errors of every op.
 #pragma once
 
 #include <string>
@@ -7,20 +7,21 @@
 
 namespace heddle {
 
-// Base of all of them.
+// The base class of these errors.
 class CommError : public Error {
  public:
   using Error::Error;
 };
 
-// Ranks called different things: kind, reduction, dtype, count, root or order. Names both calls, their places and ranks.
+// Ranks made different calls: another kind, reduction, dtype, count, root or order. The text names both calls with
+// their lines and ranks.
 class CommMismatch : public CommError {
  public:
   using CommError::CommError;
 };
 
-// A rank's process has ended, or it left the communicator while others were calling. The communicator is of no use any
-// more; the survivors go on with Communicator::shrink or grow.
+// A rank's process has ended, or the rank left the communicator while others needed it. The communicator cannot be used
+// any more; the other ranks can go on with Communicator::shrink or grow.
 class PeerLost : public CommError {
  public:
   PeerLost(const std::string& what, int lost) : CommError(what), rank_(lost) {}
@@ -30,13 +31,13 @@ class PeerLost : public CommError {
   int rank_;
 };
 
-// A rank's process is there but has shown no sign of life for CommOptions::timeout: it is stopped, or its host is gone.
+// A rank has sent no heartbeat for CommOptions::timeout: its process is stopped, or its host is lost.
 class PeerSilent : public PeerLost {
  public:
   using PeerLost::PeerLost;
 };
 
-// The op that should have computed what another rank was to send has failed there. Only this call fails with it.
+// The op that computes the input of another rank has failed there. Only this call fails.
 class RemoteFailure : public CommError {
  public:
   RemoteFailure(const std::string& what, int failed) : CommError(what), rank_(failed) {}
@@ -46,7 +47,7 @@ class RemoteFailure : public CommError {
   int rank_;
 };
 
-// Somebody called Communicator::abort, or the communicator was given up because of an earlier error.
+// A rank called Communicator::abort, or the communicator was aborted because of an earlier error.
 class CommAborted : public CommError {
  public:
   using CommError::CommError;

@@ -1,6 +1,6 @@
-// What an all_reduce should take: time = messages * alpha + bytes * beta + combined bytes * gamma, the model of Hockney,
-// "The communication challenge for MPP" (Parallel Computing 1994), as Thakur, Rabenseifner and Gropp (IJHPCA 2005) and
-// Rabenseifner (ICCS 2004) count the algorithms in it. Plain functions; docs/simulation.md says how far they are off.
+// Estimates the time of an all_reduce: messages * alpha + bytes * beta + combined bytes * gamma. The model is that of
+// Hockney, "The communication challenge for MPP" (Parallel Computing 1994); the numbers for each algorithm are those of
+// Thakur, Rabenseifner and Gropp (IJHPCA 2005) and Rabenseifner (ICCS 2004). docs/simulation.md has measurements.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,43 @@
 
 namespace heddle {
 
-// A message between two ranks, out and in at the same time.
+// The cost of a message between two ranks, which send and receive at the same time.
 struct LinkCost {
   double alpha = 0;  // seconds a message
   double beta = 0;   // seconds a byte
 };
 
-// The built-in values: comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server; 25 Gbit/s between hosts.
+// Built-in: comm_bench --backend tcp --pin --tune, 2 cores of a shared x86-64 server; 25 Gbit/s between hosts.
 struct NetworkCost {
   LinkCost local{5e-6, 0.09e-9};    // between ranks of a host
   LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
   double gamma = 0.09e-9;           // seconds to combine a byte
-  int ranks_per_host = 1 << 30;     // ranks fill one host after the other
-  int cores = 0;                    // of a host, for its ranks to share; 0: one for each
+  int ranks_per_host = 1 << 30;     // ranks are placed on one host after the other
+  int cores = 0;                    // of a host, shared by its ranks; 0: one for each rank
 };
 
 enum class AllReduce : std::uint8_t { ring, tree, recursive_doubling, halving_doubling, hierarchical };
 const char* name_of(AllReduce algorithm);
 
-// Seconds. Exact (a simulation message by message says the same) on one host or with a power of two of ranks a host, for
-// bytes that divide evenly and a core for each rank; else an estimate.
+// The estimated seconds. They are exact in the model (equal to a simulation of each message) on one host or with a
+// power of two of ranks on each host, for bytes that divide evenly and a core for each rank.
 //   ring                2(p-1) steps of n/p, each as slow as the slowest link
-//   tree                the root takes and gives every piece log2(p) times; pieces of 64 KiB
+//   tree                the root receives and sends every piece of 64 KiB log2(p) times
 //   recursive_doubling  log2(p) steps of n; + 2 of n if p is no power of two
-//   halving_doubling    2 log2(p) steps of n/2, n/4 ...; likewise
+//   halving_doubling    2 log2(p) steps of n/2, n/4 ...; + 2 of n if p is no power of two
 //   hierarchical        reduce-scatter on each host, all_reduce of each slice between hosts, all-gather on each host
-// With more ranks than cores, what all ranks of a host do takes at least its sum over the cores.
+// With more ranks than cores, the time is at least the sum of the work of a host's ranks divided by its cores.
 double all_reduce_seconds(AllReduce algorithm, const NetworkCost& network, int ranks, double bytes);
 
-// The one that takes least; of equals the first. There has to be one.
+// The candidate with the smallest estimate, the first of equal ones. There must be at least one candidate.
 AllReduce fastest_all_reduce(std::span<const AllReduce> candidates, const NetworkCost& network, int ranks,
                              double bytes);
 
-// A tuning file: a line is "NAME NUMBER", names are local_alpha_us, local_beta_ns, remote_alpha_us, remote_beta_ns and
-// gamma_ns; # begins a comment; what is not named keeps its built-in value. Throws InvalidArgument "FILE:LINE: why".
+// Parses a tuning file: a line is "NAME NUMBER"; the names are local_alpha_us, local_beta_ns, remote_alpha_us,
+// remote_beta_ns and gamma_ns; # begins a comment; missing names keep built-in values. Throws InvalidArgument
+// "FILE:LINE: why".
 NetworkCost tuning_from_text(const std::string& text, const std::string& file);
-NetworkCost tuning_from_file(const std::string& file);  // also if it cannot be read
+NetworkCost tuning_from_file(const std::string& file);  // throws, too, for a file that cannot be read
 std::string tuning_to_text(const NetworkCost& network);
 
 }  // namespace heddle

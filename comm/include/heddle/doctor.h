@@ -1,4 +1,4 @@
-// What communication finds on this host, what it would choose, and what stands in its way.
+// Examines whether and how communication works on this host.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 namespace heddle {
 
 struct Finding {
-  enum class Level { ok, note, problem };  // note: works, but perhaps not as wanted
+  enum class Level { ok, note, problem };  // note: works, but perhaps not as expected
   Level level = Level::ok;
   std::string subject;  // "shared memory"
   std::string text;     // one line
 };
 
-// Looks at everything, in the order in which a program meets it. Takes well under a second; forks a child for a moment
-// and runs `mpirun --version` if there is one, so call it before there are other threads. Never throws for what it finds.
+// Examines the job, the network, shared memory, cores and optional libraries. Takes well under a second. Forks a child
+// process and runs `mpirun --version`, so call it before the program has other threads. Problems are findings, not
+// exceptions.
 std::vector<Finding> examine_host();
 
 }  // namespace heddle

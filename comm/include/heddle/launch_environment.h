@@ -1,4 +1,4 @@
-// Who this process is among those of its job: what launchers say in the environment, in one documented precedence.
+// The rank of this process in its job, read from the environment variables that launchers set.
 #pragma once
 
 #include <functional>
@@ -6,21 +6,21 @@
 
 namespace heddle {
 
-// From the first of these that names a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
+// Read from the first of these that sets a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
 // (`heddle launch`); RANK, WORLD_SIZE (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID,
-// SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes StatefulSet's pod name. Otherwise a job of one.
+// SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes pod's name. Otherwise a job of one.
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  // among the ranks on this host
   int local_size = 1;
-  // Where the ranks find each other: "unix:/path" (one host) or "tcp:host:port", which rank 0 listens on. Empty: size is 1.
+  // The address at which rank 0 listens for the others: "unix:/path" (one host) or "tcp:host:port". Empty if size is 1.
   std::string rendezvous;
-  std::string source = "alone";  // which of the above it was
+  std::string source = "alone";  // the launcher whose variables were used
 
-  // Throws InvalidArgument naming the variable for what is missing, no number or out of range.
+  // Throws InvalidArgument naming a variable that is missing, no number or out of range.
   static LaunchEnvironment from_environment();
-  // The same of variables from elsewhere; null: not set. An empty one counts as not set.
+  // The same for variables that `lookup` returns; null or empty: not set.
   static LaunchEnvironment from(const std::function<const char*(const char* name)>& lookup);
 };
 

@@ -11,7 +11,7 @@
 
 namespace heddle::comm_detail {
 
-// What a reduction works on.
+// The memory and operation of a reduction.
 struct Operand {
   std::byte* data;
   std::size_t count;    // elements
@@ -23,34 +23,36 @@ struct Operand {
   std::span<std::byte> all() const { return {data, count * element}; }
 };
 
-// Ring: 2(p-1)α + 2n(p-1)/p β. The least bytes, the most messages. Order: a chain that begins behind each part's owner.
+// Ring: 2(p-1)α + 2n(p-1)/p β. The fewest bytes, the most messages. Order of additions: a chain of the ranks, which
+// begins with the one after the part's owner.
 void ring_all_reduce(Transport& transport, const Operand& operand);
-// Of parts of equal size, rank r has part r at the end; the rest of data is used up.
+// Rank r has the reduced part r at the end, of parts of equal size; the rest of the data is overwritten.
 void ring_reduce_scatter(Transport& transport, const Operand& operand);
-// Part r of data is rank r's; all have all at the end.
+// Part r of the data is rank r's input; all ranks have all parts at the end.
 void ring_all_gather(Transport& transport, std::byte* data, const std::vector<Part>& parts,
                      std::size_t element);
 
-// Recursive doubling: log2(p) (α + nβ), + 2 messages if p is no power of two. The fewest messages. Order: balanced tree,
-// if p is a power of two.
+// Recursive doubling: log2(p) (α + nβ), + 2 messages if p is no power of two. The fewest messages. Order: balanced
+// tree, if p is a power of two.
 void recursive_doubling_all_reduce(Transport& transport, const Operand& operand);
 
 // Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: as recursive doubling.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand);
 
-// Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), for the root has log2(p) children. Order: balanced tree for any p.
-constexpr std::size_t kTreePiece = 64 << 10;  // a piece's way takes longer than a message's start
-void tree_reduce(Transport& transport, const Operand& operand,
-                 int root);  // data is used up where rank is not root
+// Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), as the root has log2(p) children. Order: balanced tree, any p.
+constexpr std::size_t kTreePiece = 64 << 10;  // sending a piece takes longer than the latency of a message
+// The data are overwritten on ranks other than root.
+void tree_reduce(Transport& transport, const Operand& operand, int root);
 void tree_broadcast(Transport& transport, std::span<std::byte> data, int root);
 void tree_all_reduce(Transport& transport, const Operand& operand);
 
-// Hierarchical, where `hosts` has the same number for ranks that share a host: with r ranks on each of h hosts
-// 2(r-1)α' + 2n(r-1)/r β' inside and an all_reduce of n/r between hosts for each of the r at once. With different
-// numbers of ranks one of each host does it for all. Order: that of the rings inside, then of the other between.
+// Hierarchical. `hosts` has the number of each rank's host. With r ranks on each of h hosts: 2(r-1)α' + 2n(r-1)/r β'
+// inside the hosts, and an all_reduce of n/r between hosts by each of the r ranks at once. If hosts have different
+// numbers of ranks, one rank of each host communicates for all. Order: that of the rings inside the hosts, then that of
+// the all_reduce between them.
 void hierarchical_all_reduce(Transport& transport, const Operand& operand, const std::vector<int>& hosts);
 
-// Everybody with everybody, one at a time: (p-1)α + n(p-1)/p β. Parts in elements; out part of this rank included.
+// Pairwise exchange with one rank after the other: (p-1)α + n(p-1)/p β. Parts are in elements, with those of this rank.
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element);
 

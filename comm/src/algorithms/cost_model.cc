@@ -9,13 +9,13 @@
 namespace heddle {
 namespace {
 
-// Adds up steps that all ranks take together.
+// Adds up the times of steps that all ranks take together.
 class Steps {
  public:
   Steps(const NetworkCost& network, int ranks)
       : network_(network), ranks_(ranks), here_(std::clamp(network.ranks_per_host, 1, ranks)) {}
 
-  // `taking_part` of all ranks exchange a message with one at `distance` (rank xor distance).
+  // `taking_part` of all ranks exchange a message with the rank at `distance` (rank xor distance).
   void exchange(int distance, double bytes, double combined, int taking_part) {
     const int crossing = crossing_at(distance);
     double seconds = crossing < here_ ? message(network_.local, bytes) : 0;
@@ -23,21 +23,21 @@ class Steps {
     add(seconds + combined * network_.gamma, std::min(here_, taking_part));
   }
 
-  // `count` messages one after the other, on the links between hosts if there are any, one of a host's ranks at a time.
+  // Every rank sends `count` messages one after the other around a ring; one rank of each host sends to another host.
   void passing(double count, double bytes, double combined) {
     double seconds = here_ > 1 ? message(network_.local, bytes) : 0;
     if (here_ < ranks_) seconds = std::max(seconds, message(network_.remote, bytes));
     add(count * (seconds + combined * network_.gamma), here_);
   }
 
-  // So many messages between the root and a child at `distance`; `busy` ranks of a host do the like meanwhile.
+  // `count` messages between the root and a child at `distance`, while `busy` ranks of a host do the same.
   void from_child(int distance, double count, double bytes, double combined, double busy) {
     const LinkCost& link = distance < here_ ? network_.local : network_.remote;
     add(count * (message(link, bytes) + combined * network_.gamma), busy);
   }
 
   int ranks_here() const { return here_; }
-  // What ranks of one host do takes the time of its cores.
+  // The work of a host's ranks takes at least its sum over the host's cores.
   double seconds() const { return network_.cores > 0 ? std::max(path_, work_ / network_.cores) : path_; }
 
  private:
@@ -66,7 +66,7 @@ double ring(const NetworkCost& network, int ranks, double bytes) {
   return steps.seconds();
 }
 
-// Pieces follow each other, but the root handles each of them once a child: that, not a piece's way, is what takes time.
+// Pieces are pipelined. The time is that of the root, which handles each piece once for each child.
 double tree(const NetworkCost& network, int ranks, double bytes) {
   Steps steps(network, ranks);
   const double pieces = std::max(1.0, std::ceil(bytes / static_cast<double>(comm_detail::kTreePiece)));
@@ -79,7 +79,7 @@ double tree(const NetworkCost& network, int ranks, double bytes) {
   return steps.seconds();
 }
 
-// Ranks beyond the largest power of two give their data away before, and get the result after.
+// Ranks beyond the largest power of two send their data to other ranks first, and receive the result at the end.
 template <class F> double folded(const NetworkCost& network, int ranks, double bytes, F&& between) {
   Steps steps(network, ranks);
   const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
@@ -119,7 +119,7 @@ double one_level(AllReduce algorithm, const NetworkCost& network, int ranks, dou
   }
 }
 
-// Between hosts every rank meets its counterparts with a slice, and all of a host's ranks do so at once.
+// Between hosts, every rank reduces its slice with those that have the same slice; all ranks of a host do so at once.
 double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   const int here = std::clamp(network.ranks_per_host, 1, ranks), hosts = (ranks + here - 1) / here;
   NetworkCost host = network, between = network;
@@ -128,7 +128,7 @@ double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   between.cores = 0;
   double seconds = here > 1 ? ring(host, here, bytes) : 0;
   if (hosts > 1) {
-    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));  // as hierarchical.cc
+    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));  // the choice of hierarchical.cc
     seconds += (power ? halving_doubling : ring)(between, hosts, bytes / here);
   }
   return seconds;

@@ -1,4 +1,4 @@
-// Some of a transport's ranks, as a transport of its own.
+// A subset of a transport's ranks, with ranks numbered from 0.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace heddle::comm_detail {
 
-// For algorithms that work on a part of the ranks at a time; messages belong to the call that the whole is in.
+// For algorithms that use a part of the ranks at a time. Messages belong to the current call of the whole transport.
 class GroupTransport final : public Transport {
  public:
-  // Rank r of this is rank members[r] of all; the caller is one of them.
+  // Rank r of this transport is rank members[r] of `all`. The calling rank must be a member.
   GroupTransport(Transport& all, std::vector<int> members)
       : all_(all),
         members_(std::move(members)),

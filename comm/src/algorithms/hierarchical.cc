@@ -1,5 +1,6 @@
-// Two levels: fast ways inside hosts, slow ones between them, as in Goyal et al., "Accurate, large minibatch SGD: training
-// ImageNet in 1 hour", 2017, section 4, and Mikami et al., "Massively distributed SGD", 2018 (2D torus).
+// Two levels, for messages inside hosts that are faster than those between hosts, as in Goyal et al., "Accurate, large
+// minibatch SGD: training ImageNet in 1 hour", 2017, section 4, and Mikami et al., "Massively distributed SGD", 2018
+// (2D torus).
 #include <algorithm>
 #include <map>
 
@@ -9,7 +10,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// By host, its ranks in their order.
+// The ranks of each host, in increasing order.
 std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& hosts) {
   std::map<int, std::vector<int>> by_host;
   for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank)
@@ -25,8 +26,8 @@ void best_all_reduce(Transport& transport, const Operand& operand) {
                            : ring_all_reduce(transport, operand);
 }
 
-// Each rank of a host has a part, which it reduces with those that have the same part on other hosts: all of them use
-// the network at once, each for its part.
+// Each rank of a host owns a part, which it reduces with the owners of the same part on other hosts. All ranks of a
+// host use the network at once.
 void by_parts(Transport& transport, const Operand& operand, const std::vector<std::vector<int>>& hosts,
               const std::vector<int>& mine) {
   GroupTransport inside(transport, mine);
@@ -43,7 +44,7 @@ void by_parts(Transport& transport, const Operand& operand, const std::vector<st
   ring_all_gather(inside, operand.data, parts, operand.element);
 }
 
-// The first rank of each host stands for all of it.
+// The first rank of each host reduces for the others.
 void by_leaders(Transport& transport, const Operand& operand, const std::vector<std::vector<int>>& hosts,
                 const std::vector<int>& mine) {
   GroupTransport inside(transport, mine);

@@ -9,8 +9,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Larger ones take so long that one more message's latency is little of it.
-constexpr std::size_t kMostFusedEach = 32 << 10;
+// The most bytes of a call that is fused. Larger calls take so long that the latency that fusion saves does not matter.
+constexpr std::size_t kMaxFusedEach = 32 << 10;
 
 bool power_of_two(int size) { return std::has_single_bit(static_cast<unsigned>(size)); }
 
@@ -18,7 +18,7 @@ Operand operand_of(const Collective& call, std::byte* data, std::size_t count) {
   return {data, count, call.element(), combine_of(call.record.op, call.record.dtype)};
 }
 
-// Where hosts are not alike, the one with the most ranks sets the pace.
+// The number of ranks on the host with the most, which is the slowest one.
 int most_on_a_host(const std::vector<int>& hosts, int ranks) {
   std::map<int, int> counts;
   int most = 0;
@@ -76,8 +76,8 @@ void MessageCollectives::run(Collective& call) {
   const Transport::Missing missing = transport_.end();
   call.record.ahead = call.record.kind == Kind::all_reduce && call.record.count > 0 ? transport_.ahead() : 0;
   if (missing.rank < 0 || call.record.failed) return;
-  throw RemoteFailure("rank " + std::to_string(missing.rank) + " has nothing to bring to " +
-                          call.record.to_string() + ": " + missing.why,
+  throw RemoteFailure("rank " + std::to_string(missing.rank) + " has no data for " + call.record.to_string() +
+                          ": " + missing.why,
                       missing.rank);
 }
 
@@ -111,14 +111,15 @@ void MessageCollectives::dispatch(const Collective& call) {
 
 bool MessageCollectives::may_fuse(const Collective& call, Algorithm wanted) const {
   if (call.record.kind != Kind::all_reduce || call.record.failed || call.record.count == 0) return false;
-  if (call.bytes() > kMostFusedEach) return false;
+  if (call.bytes() > kMaxFusedEach) return false;
   const Algorithm alone = choose(call.bytes(), wanted, false);
   return reproducible_ || alone == Algorithm::recursive_doubling || alone == Algorithm::halving_doubling;
 }
 
 Algorithm MessageCollectives::choose(std::size_t bytes, Algorithm wanted, bool fused) const {
   const bool power = power_of_two(transport_.size());
-  // A ring's order depends on the place in the array; folding changes the tree's where p is no power of two.
+  // The reproducible order is that of the tree. A ring adds in an order that depends on the position in the array, and
+  // the other algorithms differ from the tree if p is no power of two.
   if (reproducible_ && (wanted == Algorithm::ring || !power)) wanted = Algorithm::tree;
   const bool apart = wanted == Algorithm::hierarchical && (reproducible_ || !two_levels_);
   const bool free = wanted == Algorithm::automatic || wanted == Algorithm::direct || apart;
@@ -140,8 +141,8 @@ void MessageCollectives::reduce_in_place(const Operand& operand, Algorithm wante
   }
 }
 
-// Where bits are promised, what adds in the order of a ring is no candidate. Whether calls are fused is a matter of time:
-// what is, is added as each of them alone would be, in the one order that the first two candidates have.
+// Reproducible calls exclude the algorithms that add in the order of a ring. Whether calls are fused depends on timing,
+// so a fused call must add like each of its members alone: in the order of the first two candidates, which is the same.
 Algorithm MessageCollectives::fastest(std::size_t bytes, bool fused) const {
   constexpr AllReduce kAll[] = {AllReduce::recursive_doubling, AllReduce::halving_doubling, AllReduce::tree,
                                 AllReduce::ring, AllReduce::hierarchical};

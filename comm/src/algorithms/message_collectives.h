@@ -1,4 +1,4 @@
-// Collectives over any transport: which algorithm, and what it needs around it.
+// Collectives over a transport: chooses the algorithm and runs it.
 #pragma once
 
 #include <heddle/cost_model.h>
@@ -10,14 +10,14 @@ namespace heddle::comm_detail {
 // One thread at a time.
 class MessageCollectives {
  public:
-  // agree_first: calls in which some ranks only send begin with a barrier, which finds out whether all have called the
-  // same; it is not needed where that has been found out. cost, the same on all ranks: what algorithms are chosen by.
+  // agree_first: calls in which some ranks only send begin with a barrier, which detects mismatches; false if the
+  // caller has compared the calls already. cost, the same on all ranks: the costs by which algorithms are chosen.
   MessageCollectives(Transport& transport, bool reproducible, bool agree_first, const NetworkCost& cost = {});
-  // All kinds. Throws what Transport::transfer throws, and RemoteFailure, but not for a call that has failed here.
-  // Sets call.record.ahead to the least of all ranks', if it is an all_reduce of at least one element: its result depends
-  // on something of each rank, so that something has come from each.
+  // Runs calls of all kinds. Throws what Transport::transfer throws, and RemoteFailure unless the call has failed on
+  // this rank. Sets call.record.ahead of an all_reduce of at least one element to the minimum over all ranks: its
+  // result depends on messages of every rank.
   void run(Collective& call);
-  // Small all_reduces that come to the same bits whether they go alone or as one with others.
+  // Whether the call may be fused with others: a small all_reduce, whose result has the same bits alone and fused.
   bool may_fuse(const Collective& call, Algorithm wanted) const;
 
  private:
@@ -34,10 +34,10 @@ class MessageCollectives {
   Transport& transport_;
   const bool reproducible_, agree_first_;
   const NetworkCost cost_;
-  const bool two_levels_;  // several hosts, and several ranks on one of them
+  const bool two_levels_;  // there are several hosts, and one has several ranks
 };
 
-// Parts that lie one behind the other.
+// Consecutive parts of these lengths.
 std::vector<Part> parts_of(const std::vector<std::int64_t>& counts);
 
 }  // namespace heddle::comm_detail

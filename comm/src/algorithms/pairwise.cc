@@ -1,5 +1,5 @@
-// Pairwise exchange (Thakur et al. 2005, section 4.2), and the dissemination barrier of Hensgen, Finkel and Manber, "Two
-// algorithms for barrier synchronization", IJPP 1988.
+// Pairwise exchange (Thakur et al. 2005, section 4.2), and the dissemination barrier of Hensgen, Finkel and Manber,
+// "Two algorithms for barrier synchronization", IJPP 1988.
 #include <cstring>
 
 #include "algorithms/algorithms.h"

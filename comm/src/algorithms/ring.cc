@@ -6,7 +6,7 @@ namespace {
 
 int wrapped(int rank, int size) { return (rank % size + size) % size; }
 
-// p-1 steps: each time a rank passes on what it has just added to. It ends up with part `rank`.
+// p-1 steps. In each a rank sends the part that it has added to in the step before. At the end it has part `rank`.
 void reduce_scatter(Transport& transport, const Operand& operand, const std::vector<Part>& parts) {
   const int size = transport.size(), rank = transport.rank();
   for (int step = 1; step < size; ++step) {

@@ -8,12 +8,12 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Ranks counted from the root.
+// A binomial tree. A place is a rank counted from the root.
 struct Tree {
   Tree(const Transport& transport, int top)
       : size(transport.size()), root(top), place((transport.rank() - top + size) % size) {}
   int rank_at(int at) const { return (at + root) % size; }
-  // The children of a place are its neighbours at 1, 2, 4 ... up to the place's lowest bit.
+  // The children of a place are at distances 1, 2, 4 ... below the place's lowest bit.
   template <class F> void children(F&& each) const {
     for (int distance = 1; distance < size && !(place & distance); distance *= 2) {
       if (place + distance < size) each(rank_at(place + distance));
@@ -35,8 +35,8 @@ template <class F> void in_pieces(std::span<std::byte> data, std::size_t element
 
 }  // namespace
 
-// Children are added from the nearest to the farthest: a rank's own part of the tree is a balanced one at each time. With
-// another root than 0 the tree is turned, and so is the order; so it is always 0's, and the result is passed on.
+// Children are added from the nearest to the farthest, so that the additions form a balanced tree. The tree is always
+// that of root 0, which then sends the result to `root`: with another root the order of additions would be different.
 void tree_reduce(Transport& transport, const Operand& operand, int root) {
   const Tree tree(transport, 0);
   in_pieces(operand.all(), operand.element, [&](std::span<std::byte> piece) {
@@ -55,7 +55,7 @@ void tree_broadcast(Transport& transport, std::span<std::byte> data, int root) {
     if (tree.place) transport.transfer({.from = tree.parent(), .in = piece});
     std::vector<int> children;
     tree.children([&](int child) { children.push_back(child); });
-    // The farthest child has the most below it.
+    // The farthest child is first, as it has the largest subtree.
     std::for_each(children.rbegin(), children.rend(),
                   [&](int child) { transport.transfer({.to = child, .out = piece}); });
   });

@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// A number of a tuning file: its name, where it is kept, and the unit in which people write it.
+// A number of a tuning file: its name, where it is stored, and the unit in the file.
 struct Entry {
   const char* name;
   double* value;
@@ -20,8 +20,8 @@ struct Entry {
 };
 
 constexpr int kEntries = 5;
-constexpr double kMicro = 1e-6, kNano = 1e-9, kMost = 1e9;
-constexpr char kBad = '!';  // no tuning begins with it
+constexpr double kMicro = 1e-6, kNano = 1e-9, kMaxNumber = 1e9;
+constexpr char kBad = '!';  // begins an error instead of a tuning
 
 void entries_of(NetworkCost& network, Entry (&entries)[kEntries]) {
   const Entry all[kEntries] = {{"local_alpha_us", &network.local.alpha, kMicro},
@@ -44,13 +44,13 @@ std::string names() {
 double number_of(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMost)) {
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMaxNumber)) {
     throw InvalidArgument("'" + text + "' is no number of 0 to 1e9");
   }
   return value;
 }
 
-// Reads one line into the entry it names. Throws InvalidArgument without the place.
+// Reads one line into the entry that it names. Throws InvalidArgument, whose text does not name the file and line.
 void read_line(const std::string& line, Entry (&entries)[kEntries], bool (&seen)[kEntries]) {
   std::istringstream words(line.substr(0, line.find('#')));
   std::string name, number, more;

@@ -1,4 +1,4 @@
-// The costs that algorithms are chosen by, the same on all ranks.
+// The costs by which algorithms are chosen, the same on all ranks.
 #pragma once
 
 #include <heddle/cost_model.h>
@@ -7,8 +7,8 @@
 
 namespace heddle::comm_detail {
 
-// Rank 0's, read from `file`, built-in where it is empty; the other ranks need no file. Blocks until all have come; throws
-// InvalidArgument on all of them if rank 0 cannot read it.
+// Collective. Rank 0's costs, read from `file`, or the built-in ones if `file` is empty; the other ranks need no file.
+// Throws InvalidArgument on all ranks if rank 0 cannot read it.
 NetworkCost agreed_tuning(Rendezvous& rendezvous, const std::string& file);
 
 }  // namespace heddle::comm_detail

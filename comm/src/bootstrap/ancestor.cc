@@ -12,7 +12,7 @@ struct Process {
   long parent = 0;
 };
 
-// proc(5): "PID (NAME) STATE PPID ...", the time of its start is the 22nd field; a name may have blanks and brackets.
+// proc(5): "PID (NAME) STATE PPID ..."; the start time is the 22nd field. The name may contain blanks and brackets.
 Process process_of(long pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;

@@ -1,12 +1,12 @@
-// Processes above this one.
+// This process's ancestors.
 #pragma once
 
 #include <string>
 
 namespace heddle::comm_detail {
 
-// The nearest ancestor whose command has this name, as "PID-STARTTIME", which no other process of this host has had or
-// will have while it runs; empty if there is none, or the system does not say.
+// The nearest ancestor whose command has this name, as "PID-STARTTIME", which identifies a process of this host; empty
+// if there is none, or /proc does not tell.
 std::string ancestor_called(const std::string& name);
 
 }  // namespace heddle::comm_detail

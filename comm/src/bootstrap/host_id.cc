@@ -21,15 +21,15 @@ std::string kernel() {
   return id;
 }
 
-// The namespace that this process is in; empty if the system does not say.
-std::string space_of(const std::string& kind) {
+// The namespace of this kind that the process is in; empty if /proc does not tell.
+std::string namespace_of(const std::string& kind) {
   char space[64] = {};
   return readlink(("/proc/self/ns/" + kind).c_str(), space, sizeof space - 1) > 0 ? space : "";
 }
 
 }  // namespace
 
-std::string memory_world() {
+std::string memory_domain() {
   const std::string name = variable("HEDDLE_COMM_HOST");
   const bool printable =
       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c); });
@@ -37,9 +37,9 @@ std::string memory_world() {
     throw InvalidArgument("HEDDLE_COMM_HOST is '" + name +
                           "'; want a name of 64 characters at most, without spaces");
   }
-  return kernel() + "/" + space_of("pid") + "/" + std::to_string(getuid()) + "/" + name;
+  return kernel() + "/" + namespace_of("pid") + "/" + std::to_string(getuid()) + "/" + name;
 }
 
-std::string network_world() { return kernel() + "/" + space_of("net"); }
+std::string network_domain() { return kernel() + "/" + namespace_of("net"); }
 
 }  // namespace heddle::comm_detail

@@ -1,15 +1,15 @@
-// What tells ranks whether they are on one host, as far as that matters to them.
+// Identifies what ranks on one host share: memory, and the network stack.
 #pragma once
 
 #include <string>
 
 namespace heddle::comm_detail {
 
-// Ranks of which this differs cannot see each other's memory, or are not to: HEDDLE_COMM_HOST is in it. No spaces.
-// Throws InvalidArgument for that, CommError if the system does not say.
-std::string memory_world();
+// Equal for ranks that can share memory: the same kernel, PID namespace, user and HEDDLE_COMM_HOST, whose value
+// separates ranks on purpose. Without spaces. Throws InvalidArgument for an invalid HEDDLE_COMM_HOST.
+std::string memory_domain();
 
-// Ranks of which this is the same reach each other over loopback: one kernel, and not in different containers.
-std::string network_world();
+// Equal for ranks that reach each other over loopback: the same kernel and network namespace.
+std::string network_domain();
 
 }  // namespace heddle::comm_detail

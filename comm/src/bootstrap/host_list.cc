@@ -6,9 +6,10 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+constexpr std::string_view kNameCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
-// A number at the start of `text`, taken away from it; -1 if there is none.
+// Removes a number from the front of `text` and returns it; -1 if there is none.
 long take_number(std::string_view& text) {
   long value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -37,7 +38,7 @@ std::string first_host(const std::string& list) {
       if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) return "";
       host += number;
       rest.remove_prefix(end + 1);
-    } else if (kOfNames.find(rest.front()) != std::string_view::npos) {
+    } else if (kNameCharacters.find(rest.front()) != std::string_view::npos) {
       host += rest.front();
       rest.remove_prefix(1);
     } else {

@@ -20,9 +20,9 @@ namespace {
 using comm_detail::PortRange;
 using Lookup = std::function<const char*(const char*)>;
 
-constexpr int kMostRanks = 1 << 20;
-constexpr PortRange kDefaultPorts{20000, 29999};  // below those that Linux gives to outgoing connections
-// Slurm's numbers for steps that are no srun: the batch script's own shell, interactive ones, and such.
+constexpr int kMaxRanks = 1 << 20;
+constexpr PortRange kDefaultPorts{20000, 29999};  // below the ports that Linux uses for outgoing connections
+// From this number on, Slurm's steps are not of srun: the shell of a batch script, interactive steps and such.
 constexpr long kFirstSpecialStep = 0xfffffff0;
 
 struct Variable {
@@ -70,20 +70,20 @@ long number(const Variable& variable, long least, long most) {
 
 using Names = std::initializer_list<const char*>;
 
-// Rank and size, of which both are needed as soon as one is there.
+// Reads rank and size, which are both required if one of them is set.
 LaunchEnvironment rank_and_size(const Reader& read, const char* source, Names rank, Names size) {
   LaunchEnvironment job;
   job.source = source;
   const Variable size_variable = read.need(
       size, std::string(read.first(rank) ? *rank.begin() : source) + " says that this is one rank of a job");
-  job.size = static_cast<int>(number(size_variable, 1, kMostRanks));
+  job.size = static_cast<int>(number(size_variable, 1, kMaxRanks));
   const Variable rank_variable = read.need(
       rank, std::string(size_variable.name) + " says that there are " + size_variable.value + " ranks");
   job.rank = static_cast<int>(number(rank_variable, 0, job.size - 1));
   return job;
 }
 
-// Those may be missing: then nothing is known to be on the same host.
+// Reads the local rank and size, which may be missing: then no ranks are known to share a host.
 void read_locals(const Reader& read, LaunchEnvironment& job, Names rank, Names size) {
   if (const auto found = read.first(size)) job.local_size = static_cast<int>(number(*found, 1, job.size));
   if (const auto found = read.first(rank)) {
@@ -104,7 +104,7 @@ std::string hexadecimal(std::uint64_t value) {
   return text.data();
 }
 
-// In a directory that other users cannot enter; `job` is whatever tells this job from others of the user.
+// A unix socket in a directory that other users cannot enter. `job` identifies the job among those of the user.
 std::string socket_of(const Reader& read, const std::string& job) {
   std::string folder = read.text("XDG_RUNTIME_DIR");
   constexpr std::size_t kLongestFolder = 60;  // a socket's path has room for 107 characters
@@ -113,7 +113,7 @@ std::string socket_of(const Reader& read, const std::string& job) {
          ".sock";
 }
 
-// What is behind [] of an IPv6 address stays as it is, one without gets them.
+// Puts an IPv6 address into brackets, if it has none.
 std::string tcp(const std::string& host, long port) {
   const bool bare = host.find(':') != std::string::npos && !host.starts_with('[');
   return "tcp:" + (bare ? "[" + host + "]" : host) + ":" + std::to_string(port);
@@ -130,8 +130,9 @@ long port_from(const Reader& read, const char* name) {
 
 bool on_one_host(const LaunchEnvironment& job) { return job.local_size == job.size; }
 
-// In all launchers HEDDLE_RENDEZVOUS goes first. On one host a unix socket follows, which no other user can come to.
-bool meets_as_everywhere(const Reader& read, LaunchEnvironment& job, const std::string& job_id) {
+// For all launchers: HEDDLE_RENDEZVOUS, or else, if all ranks share a host, a unix socket that no other user can reach.
+// False: neither applies.
+bool choose_common_rendezvous(const Reader& read, LaunchEnvironment& job, const std::string& job_id) {
   if (job.size == 1) return true;
   job.rendezvous = read.text("HEDDLE_RENDEZVOUS");
   if (!job.rendezvous.empty()) {
@@ -143,7 +144,7 @@ bool meets_as_everywhere(const Reader& read, LaunchEnvironment& job, const std::
   return !job.rendezvous.empty();
 }
 
-bool meets_at_master(const Reader& read, LaunchEnvironment& job) {
+bool choose_master_rendezvous(const Reader& read, LaunchEnvironment& job) {
   if (!read.has("MASTER_ADDR")) return false;
   job.rendezvous = tcp(read.text("MASTER_ADDR"), port_from(read, "MASTER_PORT"));
   return true;
@@ -154,8 +155,8 @@ std::string slurm_job(const Reader& read) {
   return id ? id->value + "." + read.text("SLURM_STEP_ID") : "";
 }
 
-// Where the first host of the step is, and a port that other steps of the host are not likely to have.
-bool meets_by_slurm(const Reader& read, LaunchEnvironment& job) {
+// The first host of the step, and a port that other steps on that host are unlikely to have.
+bool choose_slurm_rendezvous(const Reader& read, LaunchEnvironment& job) {
   const auto nodes = read.first({"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"});
   if (!nodes || slurm_job(read).empty()) return false;
   const std::string host = comm_detail::first_host(nodes->value);
@@ -168,7 +169,7 @@ bool meets_by_slurm(const Reader& read, LaunchEnvironment& job) {
   return true;
 }
 
-[[noreturn]] void nowhere_to_meet(const LaunchEnvironment& job) {
+[[noreturn]] void throw_no_rendezvous(const LaunchEnvironment& job) {
   throw InvalidArgument("HEDDLE_RENDEZVOUS is not set, and " + job.source + " does not say where " +
                         std::to_string(job.size) +
                         " ranks find each other: set it to unix:/PATH (one host) or tcp:HOST:PORT of rank 0");
@@ -177,18 +178,19 @@ bool meets_by_slurm(const Reader& read, LaunchEnvironment& job) {
 LaunchEnvironment from_heddle(const Reader& read) {
   LaunchEnvironment job = rank_and_size(read, "HEDDLE_RANK", {"HEDDLE_RANK"}, {"HEDDLE_SIZE"});
   read_locals(read, job, {"HEDDLE_LOCAL_RANK"}, {"HEDDLE_LOCAL_SIZE"});
-  if (!meets_as_everywhere(read, job, "") && !meets_at_master(read, job)) nowhere_to_meet(job);
+  if (!choose_common_rendezvous(read, job, "") && !choose_master_rendezvous(read, job))
+    throw_no_rendezvous(job);
   const bool unix_socket = job.rendezvous.starts_with("unix:");
   if (unix_socket && !read.has("HEDDLE_LOCAL_SIZE")) job.local_rank = job.rank, job.local_size = job.size;
   return job;
 }
 
-// torchrun's own agent may hold MASTER_PORT; then the next one is ours.
+// torchrun's agent may listen at MASTER_PORT; the next port is used then.
 LaunchEnvironment from_torchrun(const Reader& read) {
   LaunchEnvironment job = rank_and_size(read, "torchrun", {"RANK"}, {"WORLD_SIZE"});
   read_locals(read, job, {"LOCAL_RANK"}, {"LOCAL_WORLD_SIZE"});
   const std::string id = read.text("MASTER_PORT");
-  if (meets_as_everywhere(read, job, id.empty() ? id : id + "/" + read.text("TORCHELASTIC_RUN_ID")))
+  if (choose_common_rendezvous(read, job, id.empty() ? id : id + "/" + read.text("TORCHELASTIC_RUN_ID")))
     return job;
   const std::string host = read.need({"MASTER_ADDR"}, "RANK and WORLD_SIZE are").value;
   const long port = port_from(read, "MASTER_PORT");
@@ -201,9 +203,9 @@ LaunchEnvironment from_open_mpi(const Reader& read) {
   LaunchEnvironment job = rank_and_size(read, "Open MPI", {"OMPI_COMM_WORLD_RANK"}, {"OMPI_COMM_WORLD_SIZE"});
   read_locals(read, job, {"OMPI_COMM_WORLD_LOCAL_RANK"}, {"OMPI_COMM_WORLD_LOCAL_SIZE"});
   const auto id = read.first({"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"});
-  if (!meets_as_everywhere(read, job, id ? id->value : "") && !meets_at_master(read, job) &&
-      !meets_by_slurm(read, job)) {
-    nowhere_to_meet(job);
+  if (!choose_common_rendezvous(read, job, id ? id->value : "") && !choose_master_rendezvous(read, job) &&
+      !choose_slurm_rendezvous(read, job)) {
+    throw_no_rendezvous(job);
   }
   return job;
 }
@@ -212,7 +214,7 @@ void read_slurm_locals(const Reader& read, LaunchEnvironment& job) {
   const auto tasks = read.first({"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
   const auto node = read.first({"SLURM_NODEID"});
   if (tasks) {
-    const long index = node ? number(*node, 0, kMostRanks) : 0;
+    const long index = node ? number(*node, 0, kMaxRanks) : 0;
     const int count = comm_detail::tasks_of_node(tasks->value, index);
     if (count < 1 || count > job.size) {
       throw InvalidArgument(std::string(tasks->name) + ": got '" + tasks->value +
@@ -233,13 +235,14 @@ LaunchEnvironment from_pmi(const Reader& read) {
     read_locals(read, job, {"MPI_LOCALRANKID"}, {"MPI_LOCALNRANKS"});
   }
   const std::string id = read.has("SLURM_STEP_ID") ? slurm_job(read) : read.text("PMI_JOBID");
-  if (!meets_as_everywhere(read, job, id) && !meets_at_master(read, job) && !meets_by_slurm(read, job)) {
-    nowhere_to_meet(job);
+  if (!choose_common_rendezvous(read, job, id) && !choose_master_rendezvous(read, job) &&
+      !choose_slurm_rendezvous(read, job)) {
+    throw_no_rendezvous(job);
   }
   return job;
 }
 
-// The batch script's own shell has a rank too, but its step is none of srun's.
+// The shell of a batch script also has SLURM_PROCID, but its step is not one of srun's.
 bool in_slurm_step(const Reader& read) {
   if (!read.has("SLURM_PROCID")) return false;
   const auto step = read.first({"SLURM_STEP_ID", "SLURM_STEPID"});
@@ -250,9 +253,9 @@ LaunchEnvironment from_slurm(const Reader& read) {
   LaunchEnvironment job =
       rank_and_size(read, "Slurm", {"SLURM_PROCID"}, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   read_slurm_locals(read, job);
-  if (!meets_as_everywhere(read, job, slurm_job(read)) && !meets_at_master(read, job) &&
-      !meets_by_slurm(read, job)) {
-    nowhere_to_meet(job);
+  if (!choose_common_rendezvous(read, job, slurm_job(read)) && !choose_master_rendezvous(read, job) &&
+      !choose_slurm_rendezvous(read, job)) {
+    throw_no_rendezvous(job);
   }
   return job;
 }
@@ -263,7 +266,7 @@ LaunchEnvironment from_dmlc(const Reader& read) {
   }
   LaunchEnvironment job =
       rank_and_size(read, "DMLC", {"DMLC_WORKER_ID", "DMLC_TASK_ID"}, {"DMLC_NUM_WORKER"});
-  if (meets_as_everywhere(read, job, "")) return job;
+  if (choose_common_rendezvous(read, job, "")) return job;
   const std::string host = read.need({"DMLC_PS_ROOT_URI"}, "DMLC_NUM_WORKER is").value;
   job.rendezvous = tcp(host, port_from(read, "DMLC_PS_ROOT_PORT"));
   return job;
@@ -274,7 +277,7 @@ LaunchEnvironment from_kubernetes(const Reader& read) {
   LaunchEnvironment job;
   job.source = "Kubernetes";
   const Variable size = read.need({"HEDDLE_SIZE", "HEDDLE_REPLICAS"}, "HEDDLE_SERVICE is");
-  job.size = static_cast<int>(number(size, 1, kMostRanks));
+  job.size = static_cast<int>(number(size, 1, kMaxRanks));
   const std::string pod = read.need({"HOSTNAME"}, "HEDDLE_SERVICE is").value;
   const std::string name = pod.substr(0, pod.find('.'));
   const std::size_t dash = name.rfind('-');
@@ -283,7 +286,7 @@ LaunchEnvironment from_kubernetes(const Reader& read) {
                           "', want NAME-ORDINAL as a StatefulSet's pods are called");
   }
   job.rank = static_cast<int>(number({"HOSTNAME's ordinal", name.substr(dash + 1)}, 0, job.size - 1));
-  if (meets_as_everywhere(read, job, "")) return job;
+  if (choose_common_rendezvous(read, job, "")) return job;
   job.rendezvous = tcp(name.substr(0, dash) + "-0." + read.text("HEDDLE_SERVICE"), ports_of(read).first);
   return job;
 }
@@ -292,7 +295,7 @@ LaunchEnvironment from_kubernetes(const Reader& read) {
 
 LaunchEnvironment LaunchEnvironment::from(const Lookup& lookup) {
   const Reader read(lookup);
-  // HEDDLE_SIZE alone, with HEDDLE_SERVICE, is a StatefulSet's: its pods' names are their ranks.
+  // HEDDLE_SIZE alone, with HEDDLE_SERVICE, is a StatefulSet's: the names of its pods contain their ranks.
   const bool pod = read.has("HEDDLE_SERVICE") && !read.has("HEDDLE_RANK");
   if (read.has("HEDDLE_RANK") || (read.has("HEDDLE_SIZE") && !pod)) return from_heddle(read);
   if (read.first({"RANK", "WORLD_SIZE"})) return from_torchrun(read);
@@ -312,7 +315,7 @@ LaunchEnvironment LaunchEnvironment::from_environment() {
     if (const char* value = std::getenv(name)) return value;
     if (name == std::string_view("HOSTNAME")) return host;  // shells do not always export it
     if (name != std::string_view("PMI_JOBID")) return nullptr;
-    // MPICH's and Intel's mpiexec give a job no name, but a process on each host that starts its ranks.
+    // MPICH's and Intel's mpiexec give a job no name, but run a proxy process on each host, which starts its ranks.
     return (proxy = comm_detail::ancestor_called("hydra_pmi_proxy")).c_str();
   });
 }

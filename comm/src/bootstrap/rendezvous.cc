@@ -14,11 +14,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kForHello{2000};    // who has connected says who it is, or has to leave
-constexpr milliseconds kForFarewell{200};  // to tell the others why it is over
-constexpr milliseconds kAfterRoot{1000};   // rank 0's own timeout comes first: it knows who is missing
-constexpr std::size_t kMostStrangers = 128;
-constexpr int kBetweenTries = 20;
+constexpr milliseconds kHelloTimeout{2000};   // after which a connection without a hello is closed
+constexpr milliseconds kFailureTimeout{200};  // for sending a failure to all ranks
+// Rank 0's timeout ends first, by this much: it knows which ranks are missing.
+constexpr milliseconds kPeerGrace{1000};
+constexpr std::size_t kMaxUnidentified = 128;
+constexpr int kRetryMilliseconds = 20;
 
 int left_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -43,10 +44,10 @@ void check_text(const std::string& text) {
   throw InvalidArgument("all_gather: got " + std::to_string(text.size()) + " bytes, want 65536 at most");
 }
 
-// For the channels that something is to come from or go to.
-struct Waiting {
-  Waiting() = default;
-  explicit Waiting(Channel& one, bool to_receive = true) { add(one, to_receive); }
+// Waits until one of the channels that were added can receive or send.
+struct Poll {
+  Poll() = default;
+  explicit Poll(Channel& one, bool to_receive = true) { add(one, to_receive); }
   void add(Channel& one, bool to_receive = true) {
     if (const auto wanted = one.before_sleep(to_receive)) {
       polled.push_back(*wanted);
@@ -59,11 +60,11 @@ struct Waiting {
   }
 
   std::vector<pollfd> polled{};
-  bool ready = false;  // one has something already
+  bool ready = false;  // one of the channels has received something already
 };
 
-// A job of one meets nobody.
-class Alone : public Rendezvous {
+// A job of one rank.
+class SingleRank : public Rendezvous {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -76,7 +77,7 @@ class Alone : public Rendezvous {
   std::uint32_t epoch_ = std::random_device{}();
 };
 
-// Rank 0: all others have a connection to it. One thread, one poll.
+// Rank 0, to which all other ranks connect. One thread serves all connections with poll().
 class Root : public Rendezvous {
  public:
   Root(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
@@ -98,9 +99,10 @@ class Root : public Rendezvous {
     ++round_;
     std::vector<std::string> texts(others_.size());
     texts[0] = mine;
-    std::vector<bool> there(others_.size());
-    there[0] = true;
-    while (std::find(there.begin(), there.end(), false) != there.end()) step(nullptr, &there, &texts);
+    std::vector<bool> received(others_.size());
+    received[0] = true;
+    while (std::find(received.begin(), received.end(), false) != received.end())
+      step(nullptr, &received, &texts);
     std::string results;
     for (int of = 0; of < size_; ++of) pack(results, header(FrameType::result, of), texts[at(of)]);
     const auto packed = std::make_shared<const std::string>(std::move(results));
@@ -110,7 +112,7 @@ class Root : public Rendezvous {
   }
 
  private:
-  struct Stranger {
+  struct Unidentified {
     std::unique_ptr<Channel> channel;
     Clock::time_point deadline;
   };
@@ -128,13 +130,13 @@ class Root : public Rendezvous {
     while (!(listener = Listener::open(place_))) {
       if (left_until(deadline_) == 0) {
         throw CommError("rank 0 cannot listen at " + place_.text + ": in " + seconds(timeout_) +
-                        " it was always in use by somebody else, or its name was unknown");
+                        " it was always in use by another process, or its name was unknown");
       }
-      ::poll(nullptr, 0, kBetweenTries);
+      ::poll(nullptr, 0, kRetryMilliseconds);
     }
     while (!missing().empty()) step(listener.get(), nullptr, nullptr);
-    listener.reset();  // before anybody can come to the next meeting at this place
-    strangers_.clear();
+    listener.reset();  // so that no rank connects for the next rendezvous at this address
+    unidentified_.clear();
     round_ = epoch_;
     for (int to = 1; to < size_; ++to) channel(to).post(header(FrameType::welcome, 0));
     send_all();
@@ -149,39 +151,39 @@ class Root : public Rendezvous {
     return list;
   }
 
-  // Waits until something has come from anybody, and takes it.
-  void step(Listener* listener, std::vector<bool>* there, std::vector<std::string>* texts) {
-    Waiting waiting;
+  // Waits until something has been received from any connection, and handles it.
+  void step(Listener* listener, std::vector<bool>* received, std::vector<std::string>* texts) {
+    Poll poll;
     for (const auto& other : others_) {
-      if (other) waiting.add(*other);
+      if (other) poll.add(*other);
     }
     Clock::time_point until = deadline_;
-    for (const Stranger& one : strangers_) {
-      waiting.add(*one.channel);
+    for (const Unidentified& one : unidentified_) {
+      poll.add(*one.channel);
       until = std::min(until, one.deadline);
     }
-    if (listener) waiting.polled.push_back({listener->socket(), POLLIN, 0});
-    waiting.until(until);
-    take_from_ranks(listener != nullptr, there, texts);
-    if (listener) take_from_strangers(*listener);
-    if (left_until(deadline_) == 0) fail_for_time(there);
+    if (listener) poll.polled.push_back({listener->socket(), POLLIN, 0});
+    poll.until(until);
+    receive_from_ranks(listener != nullptr, received, texts);
+    if (listener) identify(*listener);
+    if (left_until(deadline_) == 0) throw_late(received);
   }
 
-  void take_from_ranks(bool joining, std::vector<bool>* there, std::vector<std::string>* texts) {
+  void receive_from_ranks(bool joining, std::vector<bool>* received, std::vector<std::string>* texts) {
     for (int rank = 1; rank < size_; ++rank) {
       if (!others_[at(rank)]) continue;
       const bool alive = channel(rank).receive() && channel(rank).flush();
-      if (there && !(*there)[at(rank)]) (*there)[at(rank)] = take_text(rank, (*texts)[at(rank)]);
+      if (received && !(*received)[at(rank)]) (*received)[at(rank)] = receive_text(rank, (*texts)[at(rank)]);
       if (alive) continue;
       if (joining) {
-        others_[at(rank)].reset();  // another process may come in its place
+        others_[at(rank)].reset();  // the process may be started again
       } else {
-        fail_for(rank, "has ended or left");
+        throw_lost(rank, "has ended or left");
       }
     }
   }
 
-  bool take_text(int rank, std::string& text) {
+  bool receive_text(int rank, std::string& text) {
     try {
       auto frame = channel(rank).next(size_);
       if (!frame) return false;
@@ -191,29 +193,29 @@ class Root : public Rendezvous {
       text = std::move(frame->text);
       return true;
     } catch (const BadFrame& error) {
-      fail_for(rank, std::string("sent what does not belong here: ") + error.what());
+      throw_lost(rank, std::string("sent what does not belong here: ") + error.what());
     }
   }
 
-  void take_from_strangers(Listener& listener) {
-    std::deque<Stranger> still;
-    for (Stranger& one : strangers_) {
-      if (stays(one, listener)) still.push_back(std::move(one));
+  void identify(Listener& listener) {
+    std::deque<Unidentified> still;
+    for (Unidentified& one : unidentified_) {
+      if (still_unidentified(one, listener)) still.push_back(std::move(one));
     }
-    strangers_ = std::move(still);
+    unidentified_ = std::move(still);
     if (auto channel = listener.accept()) {
-      if (strangers_.size() == kMostStrangers) strangers_.pop_front();
-      strangers_.push_back({std::move(channel), Clock::now() + kForHello});
+      if (unidentified_.size() == kMaxUnidentified) unidentified_.pop_front();
+      unidentified_.push_back({std::move(channel), Clock::now() + kHelloTimeout});
     }
   }
 
-  // Whether it has not said yet who it is, and still may.
-  bool stays(Stranger& one, const Listener& listener) {
-    if (listener.encrypts() && one.channel->greets_plainly()) fail_for_security(*one.channel, true);
+  // Handles what an unidentified connection has sent. True: its hello is still to come, in time.
+  bool still_unidentified(Unidentified& one, const Listener& listener) {
+    if (listener.encrypts() && one.channel->sent_plain_hello()) throw_security_mismatch(*one.channel, true);
     const bool alive = one.channel->receive();
-    if (!listener.encrypts() && one.channel->greets_encrypted()) fail_for_security(*one.channel, false);
-    if (const std::string trouble = one.channel->trouble(); !trouble.empty())
-      refused_ = "; one came: " + trouble;
+    if (!listener.encrypts() && one.channel->sent_tls_hello()) throw_security_mismatch(*one.channel, false);
+    if (const std::string handshake_error = one.channel->handshake_error(); !handshake_error.empty())
+      refused_ = "; one that connected was refused: " + handshake_error;
     try {
       const auto frame = one.channel->next(size_);
       if (!frame) return alive && Clock::now() < one.deadline;
@@ -222,13 +224,13 @@ class Root : public Rendezvous {
       one.channel->flush();
       if (refusal.empty()) others_[at(frame->header.rank)] = std::move(one.channel);
     } catch (const BadFrame&) {
-      // whoever it was, it is none of us
+      // the connection is not of a rank of this job, and is closed
     }
     return false;
   }
 
   std::string reason_against(const FrameHeader& hello) const {
-    if (hello.type != FrameType::hello) return "that is no way to come";
+    if (hello.type != FrameType::hello) return "the first message of a rank has to be a hello";
     if (hello.size != size_) {
       return "rank 0's job at " + place_.text + " has " + std::to_string(size_) +
              " ranks, that of the rank " + std::to_string(hello.rank) + " that comes has " +
@@ -240,75 +242,75 @@ class Root : public Rendezvous {
     return "";
   }
 
-  // Its first words are nothing that a stranger says by chance.
-  [[noreturn]] void fail_for_security(const Channel& one, bool encrypts) {
+  // A hello of the wrong kind comes from a rank with other settings: it is too specific to be sent by chance.
+  [[noreturn]] void throw_security_mismatch(const Channel& one, bool encrypts) {
     const std::string text =
         "a rank has come to " + place_.text + " that " +
         (encrypts ? "does not encrypt, and rank 0 does" : "encrypts, and rank 0 does not") +
         ": HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE must be the same on all ranks";
-    one.answer_plainly(header(FrameType::failure, -1), text);
-    tell_all(text, -1);
+    one.send_plain(header(FrameType::failure, -1), text);
+    send_failure(text, -1);
     throw CommError(text);
   }
 
   void send_all() {
     while (true) {
-      Waiting waiting;
+      Poll poll;
       for (int rank = 1; rank < size_; ++rank) {
-        if (!channel(rank).flush()) fail_for(rank, "has ended or left");
-        if (channel(rank).has_unsent()) waiting.add(channel(rank), false);
+        if (!channel(rank).flush()) throw_lost(rank, "has ended or left");
+        if (channel(rank).has_unsent()) poll.add(channel(rank), false);
       }
-      if (waiting.polled.empty() && !waiting.ready) return;
-      waiting.until(deadline_);
-      if (left_until(deadline_) == 0) fail_for_time(nullptr);
+      if (poll.polled.empty() && !poll.ready) return;
+      poll.until(deadline_);
+      if (left_until(deadline_) == 0) throw_late(nullptr);
     }
   }
 
-  void fail_for_time(const std::vector<bool>* there) {
+  void throw_late(const std::vector<bool>* received) {
     std::vector<int> late = missing();
     const bool joining = !late.empty();
     for (int rank = 1; !joining && rank < size_; ++rank) {
-      if (there ? !(*there)[at(rank)] : channel(rank).has_unsent()) late.push_back(rank);
+      if (received ? !(*received)[at(rank)] : channel(rank).has_unsent()) late.push_back(rank);
     }
     if (late.empty()) return;
     const std::string text =
         ranks(late) + " of " + std::to_string(size_) + (late.size() == 1 ? " has" : " have") + " not " +
         (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) + refused_;
-    tell_all(text, late.front());
+    send_failure(text, late.front());
     if (joining) throw CommError(text);
     throw PeerSilent(text, late.front());
   }
 
-  [[noreturn]] void fail_for(int rank, const std::string& why) {
+  [[noreturn]] void throw_lost(int rank, const std::string& why) {
     const std::string text = "rank " + std::to_string(rank) + " " + why;
-    tell_all(text, rank);
+    send_failure(text, rank);
     throw PeerLost(text, rank);
   }
 
-  void tell_all(const std::string& why, int about) {
+  void send_failure(const std::string& why, int about) {
     broken_ = why;
-    const auto deadline = Clock::now() + kForFarewell;
+    const auto deadline = Clock::now() + kFailureTimeout;
     for (auto& other : others_) {
       if (!other) continue;
       other->post(header(FrameType::failure, about), why);
       while (other->flush() && other->has_unsent() && left_until(deadline) > 0)
-        Waiting(*other, false).until(deadline);
+        Poll(*other, false).until(deadline);
     }
   }
 
   const int size_;
   const milliseconds timeout_;
-  const MeetingPlace place_;
+  const RendezvousAddress place_;
   const std::uint32_t epoch_ = std::random_device{}();
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
-  std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: itself, or has not come
-  std::deque<Stranger> strangers_;                // have connected, oldest first
-  std::string broken_;                            // why this is over
-  std::string refused_;                           // the last one whose key was not accepted
+  std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: rank 0 itself, or has not connected
+  std::deque<Unidentified> unidentified_;         // connections whose hello has not come, oldest first
+  std::string broken_;                            // why the rendezvous has failed
+  std::string refused_;                           // why the last connection was refused
 };
 
-// All other ranks.
+// A rank other than 0.
 class Peer : public Rendezvous {
  public:
   Peer(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
@@ -322,7 +324,7 @@ class Peer : public Rendezvous {
 
   std::vector<std::string> all_gather(const std::string& mine) override {
     check_text(mine);
-    deadline_ = Clock::now() + timeout_ + kAfterRoot;
+    deadline_ = Clock::now() + timeout_ + kPeerGrace;
     ++round_;
     root_->post(header(FrameType::text), mine);
     std::vector<std::string> texts;
@@ -340,29 +342,29 @@ class Peer : public Rendezvous {
     return {.type = type, .rank = rank_, .size = size_, .round = round_};
   }
 
-  // A connection that ends before it was accepted was to somebody else: an earlier meeting at the same place. One that
-  // ends before the welcome was to a process in whose place another one may come.
+  // A connection that ends before `accepted` was one to an earlier rendezvous at the same address. One that ends before
+  // `welcome` was one to a process of rank 0 that may be started again. The rank tries again in both cases.
   void join() {
     const auto deadline = Clock::now() + timeout_;
     while (true) {
-      if (left_until(deadline) == 0) not_there();
+      if (left_until(deadline) == 0) throw_no_root();
       root_ = connect_to(place_, left_until(deadline));
-      if (root_ && is_accepted(deadline) && is_welcome()) break;
-      ::poll(nullptr, 0, std::min(kBetweenTries, left_until(deadline)));
+      if (root_ && await_accepted(deadline) && await_welcome()) break;
+      ::poll(nullptr, 0, std::min(kRetryMilliseconds, left_until(deadline)));
     }
   }
 
-  bool is_welcome() {
-    deadline_ = Clock::now() + timeout_ + kAfterRoot;
+  bool await_welcome() {
+    deadline_ = Clock::now() + timeout_ + kPeerGrace;
     const auto frame = receive();
     if (!frame) return false;
-    look_for_failure(*frame);
+    throw_if_failure(*frame);
     if (frame->header.type != FrameType::welcome) refuse("out of order");
     epoch_ = frame->header.round;
     return true;
   }
 
-  bool is_accepted(Clock::time_point deadline) {
+  bool await_accepted(Clock::time_point deadline) {
     deadline_ = deadline;
     root_->post(header(FrameType::hello));
     const auto frame = receive();
@@ -371,7 +373,7 @@ class Peer : public Rendezvous {
     return frame.has_value();
   }
 
-  // Nothing: the connection has ended. Throws PeerSilent for the time.
+  // nullopt: the connection has ended. Throws PeerSilent after the deadline.
   std::optional<Frame> receive() {
     while (true) {
       const bool alive = root_->flush() && root_->receive();
@@ -380,25 +382,25 @@ class Peer : public Rendezvous {
       } catch (const BadFrame& error) {
         refuse(error.what());
       }
-      if (const std::string trouble = root_->trouble(); !trouble.empty())
+      if (const std::string handshake_error = root_->handshake_error(); !handshake_error.empty())
         throw CommError("rank " + std::to_string(rank_) + " and what listens at " + place_.text +
-                        " cannot talk: " + trouble);
+                        " cannot talk: " + handshake_error);
       if (!alive) return std::nullopt;
       if (left_until(deadline_) == 0) {
         throw PeerSilent("rank 0 has not answered at " + place_.text + " in " + seconds(timeout_), 0);
       }
-      Waiting(*root_).until(deadline_);
+      Poll(*root_).until(deadline_);
     }
   }
 
   Frame await() {
     auto frame = receive();
     if (!frame) throw PeerLost("rank 0 has ended or left", 0);
-    look_for_failure(*frame);
+    throw_if_failure(*frame);
     return *std::move(frame);
   }
 
-  static void look_for_failure(const Frame& frame) {
+  static void throw_if_failure(const Frame& frame) {
     if (frame.header.type != FrameType::failure) return;
     if (frame.header.rank < 0) throw CommError(frame.text);
     throw PeerLost(frame.text, frame.header.rank);
@@ -408,7 +410,7 @@ class Peer : public Rendezvous {
     throw CommError("what listens at " + place_.text + " is not rank 0 of this job: " + why);
   }
 
-  [[noreturn]] void not_there() const {
+  [[noreturn]] void throw_no_root() const {
     const std::string problem = missing_directory(place_);
     throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
                     seconds(timeout_) + (problem.empty() ? "" : ": " + problem));
@@ -416,7 +418,7 @@ class Peer : public Rendezvous {
 
   const int rank_, size_;
   const milliseconds timeout_;
-  const MeetingPlace place_;
+  const RendezvousAddress place_;
   std::uint32_t epoch_ = 0;
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
@@ -425,13 +427,13 @@ class Peer : public Rendezvous {
 
 }  // namespace
 
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, milliseconds timeout,
-                                 const SecurityPolicy& security) {
+std::unique_ptr<Rendezvous> make_rendezvous(const LaunchEnvironment& job, milliseconds timeout,
+                                            const SecurityPolicy& security) {
   if (job.size < 1 || job.rank < 0 || job.rank >= job.size) {
-    throw InvalidArgument("meet: there is no rank " + std::to_string(job.rank) + " of " +
+    throw InvalidArgument("make_rendezvous: there is no rank " + std::to_string(job.rank) + " of " +
                           std::to_string(job.size));
   }
-  if (job.size == 1) return std::make_unique<Alone>();
+  if (job.size == 1) return std::make_unique<SingleRank>();
   if (job.rank == 0) return std::make_unique<Root>(job, timeout, security);
   return std::make_unique<Peer>(job, timeout, security);
 }

@@ -1,4 +1,4 @@
-// How ranks find each other before they have a way to talk: small texts, all gathered.
+// How ranks find each other before they have a back end: an all_gather of small texts.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,21 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual std::uint32_t epoch() const = 0;  // tells communicators of one job apart; the same on all ranks
+  // Identifies the communicator that is made: equal on all ranks, and different for each communicator of a job.
+  virtual std::uint32_t epoch() const = 0;
 
-  // Everybody's text, by rank; each at most 64 KiB. Blocks; throws CommError saying who has not come in time.
+  // The texts of all ranks, by rank; each at most 64 KiB. Blocks; throws CommError naming the ranks that have not sent
+  // theirs in time.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  // For those who wait for a rank elsewhere: throws if it is known here that one will not come.
+  // Throws if a rank is known to have failed. Called repeatedly by code that waits for ranks without this rendezvous.
   virtual void check() {}
 };
 
-// Rank 0 listens where `job` says, the others keep trying until `timeout` has passed. A unix socket's peers must be
-// processes of the same user (SO_PEERCRED); a port's have a key, as far as `security` wants that.
-std::unique_ptr<Rendezvous> meet(const LaunchEnvironment& job, std::chrono::milliseconds timeout,
-                                 const SecurityPolicy& security = SecurityPolicy::from_environment());
+// Rank 0 listens at job.rendezvous; the other ranks try to connect until `timeout` has passed. Processes that connect
+// to a unix socket must belong to the same user (SO_PEERCRED); those that connect to a port need a key if `security`
+// says so.
+std::unique_ptr<Rendezvous> make_rendezvous(
+    const LaunchEnvironment& job, std::chrono::milliseconds timeout,
+    const SecurityPolicy& security = SecurityPolicy::from_environment());
 
 }  // namespace heddle::comm_detail

@@ -38,7 +38,7 @@ Address unix_address(const std::string& path) {
   Address address;
   auto& name = reinterpret_cast<sockaddr_un&>(address.storage);
   name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path, path.c_str(), path.size() + 1);  // MeetingPlace has looked at the length
+  std::memcpy(name.sun_path, path.c_str(), path.size() + 1);  // RendezvousAddress has checked the length
   address.length = sizeof name;
   return address;
 }
@@ -64,22 +64,22 @@ std::string text_of(const Address& address) {
   return error == 0 ? text : "";
 }
 
-// How connections at one address are made. Unix sockets know their peers without it.
-Security security_at(const MeetingPlace& place, const Address& address) {
+// The security of connections at an address. Unix sockets check the peer's user instead.
+Security security_at(const RendezvousAddress& place, const Address& address) {
   if (place.is_unix) return {};
   const std::string numeric = text_of(address);
   return place.security.at(numeric, "the ranks would meet at " + place.text + " (" + numeric + ")");
 }
 
-// Debian's /etc/hosts gives a host's own name a loopback address, which ranks on other hosts cannot come to.
-std::vector<Address> addresses_of(const MeetingPlace& place) {
+// Debian's /etc/hosts gives a host's own name a loopback address, which ranks on other hosts cannot reach.
+std::vector<Address> addresses_of(const RendezvousAddress& place) {
   std::vector<Address> all = resolve(place.host, place.port);
   const bool named = place.host != "localhost" && !is_loopback_address(place.host);
   const bool reaches_only_here = !all.empty() && std::all_of(all.begin(), all.end(), [](const Address& one) {
     return is_loopback_address(text_of(one));
   });
   if (named && place.several_hosts && reaches_only_here) all = resolve(choose_address("", false), place.port);
-  for (const Address& one : all) security_at(place, one);  // refuses what is open to others
+  for (const Address& one : all) security_at(place, one);  // throws for addresses that would need keys
   return all;
 }
 
@@ -89,7 +89,7 @@ bool same_user(const Socket& socket) {
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
-// 0 or errno.
+// Connects a nonblocking socket. Returns 0 or errno.
 int connect_within(const Socket& socket, const Address& address, int milliseconds) {
   if (::connect(socket.fd(), address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -100,13 +100,13 @@ int connect_within(const Socket& socket, const Address& address, int millisecond
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-std::string directory_of(const MeetingPlace& place) {
+std::string directory_of(const RendezvousAddress& place) {
   return place.path.substr(0, std::max<std::size_t>(place.path.rfind('/'), 1));
 }
 
-// The directory of sockets whose names others could guess has to be the user's own. It is made if it is the one that
-// LaunchEnvironment chooses; one that somebody has named has to be there.
-void prepare_directory(const MeetingPlace& place) {
+// The directory must belong to the user (or root), because others could guess the socket's name. It is made if it is
+// the one that LaunchEnvironment chooses; a directory that the user has named must exist.
+void prepare_directory(const RendezvousAddress& place) {
   const std::string directory = directory_of(place);
   if (directory.ends_with("/heddle-" + std::to_string(::getuid()))) ::mkdir(directory.c_str(), 0700);
   if (const std::string problem = missing_directory(place); !problem.empty()) throw CommError(problem);
@@ -117,16 +117,16 @@ void prepare_directory(const MeetingPlace& place) {
   }
 }
 
-[[noreturn]] void cannot_listen(const MeetingPlace& place) {
+[[noreturn]] void cannot_listen(const RendezvousAddress& place) {
   throw CommError("cannot listen at " + place.text + ": " + last_error());
 }
 
-// Whether nobody listens there: a job has left it that was killed.
-bool remove_stale(const MeetingPlace& place, const Address& address) {
+// Removes the socket of a job that was killed. False: a process listens there.
+bool remove_stale(const RendezvousAddress& place, const Address& address) {
   struct stat found {};
   if (::lstat(place.path.c_str(), &found) != 0) return errno == ENOENT;
   if (!S_ISSOCK(found.st_mode) || found.st_uid != ::geteuid()) {
-    throw CommError("cannot listen at " + place.text + ": there is something else");
+    throw CommError("cannot listen at " + place.text + ": the path is in use by something else");
   }
   const Socket probe = stream_socket(AF_UNIX);
   if (::connect(probe.fd(), address.get(), address.length) == 0 || errno != ECONNREFUSED) return false;
@@ -135,7 +135,7 @@ bool remove_stale(const MeetingPlace& place, const Address& address) {
 
 }  // namespace
 
-MeetingPlace::MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& policy)
+RendezvousAddress::RendezvousAddress(const LaunchEnvironment& job, const SecurityPolicy& policy)
     : text(job.rendezvous), several_hosts(job.local_size < job.size), security(policy) {
   constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
   is_unix = text.starts_with("unix:");
@@ -152,10 +152,10 @@ MeetingPlace::MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& p
     if (good && !host.empty() && 1 <= number && number <= 65535) return;
   }
   throw InvalidArgument("rendezvous: got '" + text + "', want tcp:HOST:PORT or unix:/PATH of " +
-                        std::to_string(kLongestPath) + " letters at most");
+                        std::to_string(kLongestPath) + " characters at most");
 }
 
-std::string missing_directory(const MeetingPlace& place) {
+std::string missing_directory(const RendezvousAddress& place) {
   if (!place.is_unix) return "";
   const std::string directory = directory_of(place);
   struct stat found {};
@@ -163,7 +163,7 @@ std::string missing_directory(const MeetingPlace& place) {
   return "there is no directory " + directory + ", where the ranks are to meet at " + place.text;
 }
 
-std::unique_ptr<Listener> Listener::open(const MeetingPlace& place) {
+std::unique_ptr<Listener> Listener::open(const RendezvousAddress& place) {
   if (place.is_unix) prepare_directory(place);
   std::vector<Address> all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
   for (const Address& address : all) {
@@ -204,7 +204,7 @@ std::unique_ptr<Channel> Listener::accept() {
   return std::make_unique<Channel>(security_.accept(std::move(socket)));
 }
 
-std::unique_ptr<Channel> connect_to(const MeetingPlace& place, int milliseconds) {
+std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds) {
   const auto all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
   for (const Address& address : all) {
     Socket socket = stream_socket(address.family());

@@ -1,4 +1,4 @@
-// The sockets of a rendezvous: where they lie, who may come.
+// The sockets of a rendezvous: their addresses, and which processes may connect.
 #pragma once
 
 #include <memory>
@@ -12,32 +12,32 @@
 
 namespace heddle::comm_detail {
 
-// LaunchEnvironment::rendezvous, taken apart. Throws InvalidArgument.
-struct MeetingPlace {
-  MeetingPlace(const LaunchEnvironment& job, const SecurityPolicy& security);
-  std::string text;  // as it was given, for messages
+// LaunchEnvironment::rendezvous, parsed. Throws InvalidArgument.
+struct RendezvousAddress {
+  RendezvousAddress(const LaunchEnvironment& job, const SecurityPolicy& security);
+  std::string text;  // LaunchEnvironment::rendezvous itself
   bool is_unix = false;
   std::string path;        // of unix
   std::string host, port;  // of tcp
   bool several_hosts = false;
-  mutable SecurityPolicy security;  // remembers the keys; one thread
+  mutable SecurityPolicy security;  // caches the keys; one thread at a time
 };
 
-// What is wrong with the directory of a unix socket: "there is no directory DIR ..."; empty if it is there.
-std::string missing_directory(const MeetingPlace& place);
+// "there is no directory DIR ..." if the directory of a unix socket does not exist, else empty.
+std::string missing_directory(const RendezvousAddress& place);
 
-// Listens. A unix socket's file is removed with it; one that a dead job has left is replaced.
+// A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
 class Listener {
  public:
-  // Null: somebody else listens there, or the name is not known yet: try again. Throws CommError for what will not change.
-  static std::unique_ptr<Listener> open(const MeetingPlace& place);
+  // Null: another process listens there, or the host name is not known yet: try again. Throws CommError otherwise.
+  static std::unique_ptr<Listener> open(const RendezvousAddress& place);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   int socket() const { return socket_.fd(); }
   bool encrypts() const { return security_.encrypts(); }
-  // The next that has come; null if there is none, or it was another user's process.
+  // The next connection; null if there is none, or it is one of another user's process.
   std::unique_ptr<Channel> accept();
 
  private:
@@ -46,10 +46,10 @@ class Listener {
   Socket socket_;
   std::string path_;  // empty for tcp
   Security security_;
-  struct stat file_ = {};  // what lies at path_, so that nobody else's is removed
+  struct stat file_ = {};  // the file at path_, so that no other file is removed
 };
 
-// Null: nobody listens there yet. Waits `milliseconds` at most for a host that does not answer. Throws as open does.
-std::unique_ptr<Channel> connect_to(const MeetingPlace& place, int milliseconds);
+// Null: no process listens there yet. Waits `milliseconds` at most for a host without an answer. Throws as open().
+std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds);
 
 }  // namespace heddle::comm_detail

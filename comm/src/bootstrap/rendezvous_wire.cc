@@ -17,7 +17,7 @@ void check(const FrameHeader& header, int job_size) {
   if (header.length > kLongestText) throw BadFrame("a message is longer than 64 KiB");
   if (header.type < FrameType::hello || header.type > FrameType::failure)
     throw BadFrame("an unknown message");
-  // Who is of another job is told so: by rank 0, which compares, in a failure.
+  // Hellos and failures may have any size: rank 0 compares it, and answers a rank of another job with a failure.
   const bool any_size = header.type == FrameType::hello || header.type == FrameType::failure;
   if (!any_size && header.size != job_size) throw BadFrame("a message of a job of another size");
   if (header.rank < -1 || header.rank >= header.size)
@@ -27,9 +27,9 @@ void check(const FrameHeader& header, int job_size) {
 }  // namespace
 
 bool Channel::receive() {
-  constexpr std::size_t kMost = sizeof(FrameHeader) + kLongestText;
+  constexpr std::size_t kMaxBuffered = sizeof(FrameHeader) + kLongestText;
   std::array<char, 8192> buffer;
-  while (in_.size() < kMost) {
+  while (in_.size() < kMaxBuffered) {
     const Step step = connection_->receive(std::as_writable_bytes(std::span(buffer)), {});
     if (step.outcome != Step::Outcome::moved) return step.outcome == Step::Outcome::would_block;
     in_.append(buffer.data(), step.bytes);
@@ -37,14 +37,14 @@ bool Channel::receive() {
   return true;
 }
 
-bool Channel::greets_plainly() const {
+bool Channel::sent_plain_hello() const {
   std::uint32_t magic = 0;
   const auto there = ::recv(connection_->socket().fd(), &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT);
   return there == sizeof magic && magic == FrameHeader::kMagic;
 }
 
-void Channel::answer_plainly(FrameHeader header, const std::string& text) const {
-  // Closing with something unread would take the answer back.
+void Channel::send_plain(FrameHeader header, const std::string& text) const {
+  // The received bytes are read first: closing a socket with unread bytes would discard the answer.
   std::array<char, 4096> unread;
   while (::recv(connection_->socket().fd(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) continue;
   std::string frame;
@@ -57,7 +57,8 @@ std::optional<Frame> Channel::next(int job_size) {
   const std::size_t there = in_.size() < sizeof frame.header ? in_.size() : sizeof frame.header;
   if (there >= sizeof frame.header.magic) {
     std::memcpy(&frame.header.magic, in_.data(), sizeof frame.header.magic);
-    if (frame.header.magic != FrameHeader::kMagic) check(frame.header, job_size);  // need not be long enough
+    // Throws before the header is complete, which may never happen.
+    if (frame.header.magic != FrameHeader::kMagic) check(frame.header, job_size);
   }
   if (there < sizeof frame.header) return std::nullopt;
   std::memcpy(&frame.header, in_.data(), sizeof frame.header);

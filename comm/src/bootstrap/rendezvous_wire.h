@@ -1,4 +1,4 @@
-// The frames of a rendezvous, and how a connection carries them without ever blocking.
+// The frames of a rendezvous, and a channel that sends and receives them without blocking.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ namespace heddle::comm_detail {
 constexpr std::size_t kLongestText = 64 * 1024;
 
 enum class FrameType : std::uint16_t {
-  hello = 1,  // rank and size of who comes
-  accepted,   // by rank 0; from here on the end of the connection is the end of a rank
-  welcome,    // all have come; round is the epoch
-  text,       // of the sender, in a round
-  result,     // the text of `rank`, in a round
-  failure,    // why there is no more to come; rank is who is lost, or -1
+  hello = 1,  // of a rank that connects: its rank, and the size of its job
+  accepted,   // of rank 0; the end of the connection after this is a failure of a rank
+  welcome,    // of rank 0, when all ranks have connected; round is the epoch
+  text,       // the sender's text of a round
+  result,     // the text of `rank` of a round
+  failure,    // why the rendezvous has failed; rank is the one that is lost, or -1
 };
 
-// As it lies on the wire, followed by `length` bytes of text. All ranks have one byte order: magic tells.
+// The wire format; `length` bytes of text follow. All ranks must have one byte order, which `magic` checks.
 struct FrameHeader {
   static constexpr std::uint32_t kMagic = 0x5a564448;  // "HDVZ"
   static constexpr std::uint16_t kVersion = 1;
@@ -45,13 +45,13 @@ struct Frame {
   std::string text{};
 };
 
-// What came is no frame of this job.
+// Thrown for bytes that are no frame of this job.
 class BadFrame : public CommError {
  public:
   using CommError::CommError;
 };
 
-// Bytes to be sent, the same to many.
+// Encoded frames, shared by the channels that send them.
 using Packed = std::shared_ptr<const std::string>;
 void pack(std::string& into, FrameHeader header, const std::string& text);
 
@@ -59,24 +59,24 @@ class Channel {
  public:
   explicit Channel(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  // What to poll for. Nothing: something has come already.
+  // What to poll for; nullopt: something has been received already.
   std::optional<pollfd> before_sleep(bool to_receive) {
     return connection_->before_sleep(has_unsent(), to_receive);
   }
-  // Why one cannot talk to the other side, which is gone: Connection::trouble.
-  std::string trouble() const { return connection_->trouble(); }
-  // Who has connected and not been heard yet: a rank that does not encrypt, or (to one that does not) a rank that does.
-  bool greets_plainly() const;
-  bool greets_encrypted() const { return is_tls_hello(in_); }
-  // To who does not encrypt; as much of it as goes at once.
-  void answer_plainly(FrameHeader header, const std::string& text) const;
-  // Takes what has come, one frame's worth at most. False: the other side is gone.
+  // See Connection::handshake_error.
+  std::string handshake_error() const { return connection_->handshake_error(); }
+  // Whether the first bytes are those of a rank that does not encrypt, or does, before a frame has been received.
+  bool sent_plain_hello() const;
+  bool sent_tls_hello() const { return is_tls_hello(in_); }
+  // Sends a frame without encryption, as far as the socket takes it at once.
+  void send_plain(FrameHeader header, const std::string& text) const;
+  // Receives what has arrived, up to the size of the longest frame. False: the connection has ended.
   bool receive();
-  // The next frame of what was received, if all of it is there. Throws BadFrame as soon as a header is none.
+  // The next frame, if it has been received completely. Throws BadFrame as soon as a header is invalid.
   std::optional<Frame> next(int job_size);
   void post(FrameHeader header, const std::string& text = "");
   void post(Packed frames) { out_.push_back(std::move(frames)); }
-  // Sends as much as the connection takes. False: the other side is gone.
+  // Sends as much as the connection takes. False: the connection has ended.
   bool flush();
   bool has_unsent() const { return !out_.empty(); }
 
@@ -84,7 +84,7 @@ class Channel {
   std::unique_ptr<Connection> connection_;
   std::string in_;
   std::deque<Packed> out_;
-  std::size_t sent_ = 0;  // of the first
+  std::size_t sent_ = 0;  // bytes of the first
 };
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// Who may take part in a job across hosts, and whether others can read what its ranks say to each other.
+// Authentication and encryption of the connections between hosts.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,20 @@ namespace heddle::comm_detail {
 
 class TlsContext;
 
-// How the connections at one address are made: as they are, or by TLS with this user's keys. A value.
+// How the connections at an address are secured: not at all, or by TLS with this user's keys. A value.
 class Security {
  public:
   static constexpr const char* kPlain = "plain";
-  Security() = default;  // as they are
+  Security() = default;  // not secured
   explicit Security(const KeyFiles& files);
 
   bool encrypts() const { return tls_ != nullptr; }
   // kPlain, or the fingerprint of this rank's key.
   const std::string& own_key() const { return own_key_; }
-  // Why the owner of that key may not take part; empty if he may.
+  // Why a rank with this key is refused; empty: it is accepted.
   std::string reason_against(const std::string& fingerprint) const;
 
-  // The two ends of a connection.
+  // Make the client and the server end of a connection.
   std::unique_ptr<Connection> connect(Socket socket) const;
   std::unique_ptr<Connection> accept(Socket socket) const;
 
@@ -34,25 +34,25 @@ class Security {
   KeyFiles files_{};
 };
 
-// Which of the two it is: TLS at all addresses but loopback.
+// Chooses the security of an address: TLS at all addresses but loopback.
 class SecurityPolicy {
  public:
   struct Options {
-    bool encrypt = false;     // HEDDLE_COMM_ENCRYPT: also at loopback
-    bool insecure = false;    // HEDDLE_COMM_INSECURE: nowhere
+    bool encrypt = false;     // HEDDLE_COMM_ENCRYPT: TLS at loopback, too
+    bool insecure = false;    // HEDDLE_COMM_INSECURE: no TLS
     std::string directory{};  // of the keys; empty: comm_keys_directory()
   };
-  // Throws InvalidArgument if both are set, or a value is none.
+  // Throws InvalidArgument if both are set, or a value is invalid.
   static SecurityPolicy from_environment();
   explicit SecurityPolicy(const Options& options) : options_(options) {}
 
-  // Throws CommError if there are no keys where they are needed, or unusable ones. `what` is at the address: "the ranks
-  // would meet at ...".
+  // Throws CommError if keys are needed and there are none, or unusable ones. `what` begins the error's text: "the
+  // ranks would meet at ...".
   Security at(const std::string& address, const std::string& what);
 
  private:
   Options options_;
-  Security keys_;  // once they are needed
+  Security keys_;  // read when they are first needed
 };
 
 }  // namespace heddle::comm_detail

@@ -1,11 +1,12 @@
-// How the ranks that are left after a fault agree on who they are, and make something new together, though more of them
-// may die meanwhile.
+// How the ranks that are left after a fault agree on who they are and build something new together, such as a back end,
+// although more of them may fail meanwhile. It is a two-phase commit without a coordinator.
 //
-// Each has a word, which all hear: whom it takes for alive, how far it has come, a text. It is a state, not a message:
-// a newer one takes the place of the one before. Sets only become smaller: by the dead, and by whoever another one's set
-// lacks; so a set names an attempt, and those whose sets differ come to the same one. An attempt ends when all of its set
-// have said that they are ready. Whoever has heard that says so, before it goes; and whoever was ready, and hears it of
-// one that it takes for alive, goes too, though somebody has died meanwhile.
+// Each rank publishes a state: the set of ranks that it takes for alive, its phase, a round and a text. A newer state
+// replaces the older one of the same rank. Sets only shrink: a rank removes failed ranks from its set, and all ranks
+// that are missing from the set of another one. A set therefore identifies an attempt, and ranks with different sets
+// end up with the same one. An attempt is committed when all ranks of its set are ready. A rank that sees this
+// publishes it before it returns. A rank that was ready and sees that a rank it takes for alive has committed commits
+// too, even if a rank of the set has failed since.
 #pragma once
 
 #include <functional>
@@ -15,84 +16,89 @@
 
 namespace heddle::comm_detail {
 
-// What carries the words.
+// Carries the states of the ranks, also after a fault.
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Neither ended nor silent, and it has not left. What a rank said before it went is heard by whoever asks after this.
-  virtual bool lives(int rank) = 0;
-  virtual void say(const std::string& word) = 0;  // to all others; at most kLongestWord
-  virtual std::string hear(int rank) = 0;         // the newest; empty: none
-  virtual void wait() = 0;                        // until there may be news; a moment at most
-  // What deadlines are measured by; tests have a clock of their own.
+  // False once the process has ended or stopped, or the rank has left. What the rank broadcast before that is returned
+  // by calls of latest_message() that come after this.
+  virtual bool is_alive(int rank) = 0;
+  // To all other ranks; replaces the message before. At most kMaxSurvivorMessage bytes.
+  virtual void broadcast(const std::string& message) = 0;
+  virtual std::string latest_message(int rank) = 0;  // empty: none has come
+  // Blocks until a message may have come or a rank failed, for some milliseconds at most.
+  virtual void wait() = 0;
+  // The clock of deadlines; tests have their own.
   virtual std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
 };
-constexpr std::size_t kLongestWord = 8 << 10;
+constexpr std::size_t kMaxSurvivorMessage = 8 << 10;
 
-enum class Phase : std::uint8_t { joining, ready, failed, settled, given_up };
+// Joining: the attempt is under way. Ready: the rank has built its part; failed: it could not. The others are final.
+enum class Phase : std::uint8_t { joining, ready, failed, committed, aborted };
 
-struct SurvivorWord {
-  std::vector<bool> set{};  // by rank
-  std::uint64_t round = 0;  // of texts in this set; 0: none
+// The state that a rank publishes.
+struct SurvivorMessage {
+  std::vector<bool> alive{};  // by rank
+  std::uint64_t round = 0;    // of all_gather in this attempt; 0: none so far
   Phase phase = Phase::joining;
-  std::string text{}, before{};  // of this round and the one before: nobody is further behind
+  std::string text{}, previous_text{};  // of this round and the one before: no rank is further behind
 };
-std::string encode(const SurvivorWord& word);
-// False if it is none of so many ranks.
-bool decode(const std::string& bytes, int ranks, SurvivorWord& word);
+std::string encode(const SurvivorMessage& message);
+// False if `bytes` are no message of a job with so many ranks.
+bool decode(const std::string& bytes, int ranks, SurvivorMessage& message);
 
-// A rendezvous of those that live. One thread at a time.
+// A rendezvous of the ranks that are alive. One thread at a time.
 class Survivors final : public Rendezvous {
  public:
-  Survivors(ControlChannel& line, std::chrono::milliseconds timeout, std::uint32_t epoch);
+  Survivors(ControlChannel& channel, std::chrono::milliseconds timeout, std::uint32_t epoch);
 
-  // True: all that live have come here, and take each other for alive; they are the ranks from now on. False: what was
-  // made in the attempt before stands, for others have settled on it. Blocks; throws CommError saying who has not come
-  // within twice the timeout, and PeerLost if the others have gone on without this rank.
+  // Begins an attempt. True: all live ranks have joined it with the same set, and are the ranks from now on. False: the
+  // attempt before is committed, because another rank has committed it. Blocks; throws CommError naming the ranks that
+  // have not joined within twice the timeout, and PeerLost if the others have gone on without this rank.
   bool agree();
-  // The end of an attempt: this rank has what it was to make, or (`problem`) why it has not. True: all have. False:
-  // somebody has died: agree again. Throws CommError if one that lives has not, and for good.
-  bool settle(const std::string& problem);
+  // Ends an attempt: this rank has built its part, or `problem` says why not. True: the attempt is committed. False: a
+  // rank has failed; call agree() again. Throws CommError, for good, if a live rank could not build its part.
+  bool commit(const std::string& problem);
 
-  // Attempts until all that live have what `something` makes with this rendezvous, which starts afresh each time; an
-  // exception out of it ends the attempt, or all of them.
-  void make(const std::function<void()>& something);
+  // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an exception
+  // from it ends the attempt, or all of them.
+  void make(const std::function<void()>& build);
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   std::uint32_t epoch() const override { return epoch_; }
-  // Throws PeerLost when one of them has died meanwhile. A text is 3 KiB at most.
+  // Throws PeerLost when a rank has failed during the attempt. A text is 3 KiB at most.
   std::vector<std::string> all_gather(const std::string& mine) override;
   void check() override;
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class News : std::uint8_t { none, smaller, settled };
-  News look();
-  News look_at(int rank);
-  void drop(int rank);
+  enum class Change : std::uint8_t { none, fewer_ranks, committed };
+  Change receive_all();
+  Change receive_from(int rank);
+  void exclude(int rank);
   void next_round(const std::string& text);
-  void say() { control_channel_.say(encode(mine_)); }
-  bool with_me(const SurvivorWord& word) const { return word.set == mine_.set; }
-  bool all_at(std::uint64_t round) const;
+  void broadcast() { control_channel_.broadcast(encode(own_)); }
+  bool in_same_attempt(const SurvivorMessage& message) const { return message.alive == own_.alive; }
+  bool all_reached(std::uint64_t round) const;
   void wait(Clock::time_point deadline, const char* what);
-  bool verdict(std::string& problem) const;
+  bool all_reported(std::string& problem) const;
   void finish();
-  [[noreturn]] void be_left_out();
-  [[noreturn]] void give_up(const std::string& why);
+  [[noreturn]] void throw_excluded();
+  [[noreturn]] void abort(const std::string& why);
 
   ControlChannel& control_channel_;
   const std::chrono::milliseconds timeout_;
   const std::uint32_t epoch_;
-  SurvivorWord mine_;
-  std::vector<SurvivorWord> words_;  // the others', as last heard
-  std::vector<bool> candidate_;      // the set for which this rank was ready, while others may settle on it
+  SurvivorMessage own_;
+  std::vector<SurvivorMessage> received_;  // by rank, the latest
+  std::vector<bool> candidate_;  // the set for which this rank was ready, while others may commit it
   std::vector<int> members_;
   int rank_ = -1;
-  bool current_ = false;  // nobody has died since members_ agreed
-  std::string over_;      // why there is nothing to agree on any more
+  bool current_ = false;       // no rank has failed since members_ was agreed on
+  std::string closed_reason_;  // why no further attempt is possible
 };
 
 }  // namespace heddle::comm_detail

@@ -16,7 +16,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A day is for ever; what is longer overflows somewhere.
+// At most a day, since a longer timeout could overflow.
 std::chrono::milliseconds seconds_of(const char* name, const std::string& text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -80,7 +80,7 @@ std::vector<Setting> settings_of(const BackendOptions& options) {
            options.reproducible ? "the reproducible one" : "any"}};
 }
 
-constexpr const char* kSettings = "settings";  // that the text is none of another meeting's
+constexpr const char* kSettings = "settings";  // identifies the text among those of other all_gathers
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -110,7 +110,7 @@ namespace {
 
 constexpr const char* kAnyEngine = "any";
 
-// kAnyEngine if the engine may have several ranks, else the same text only for the same engine of the same process.
+// kAnyEngine if the engine can run several ranks, else a text that identifies the engine and its process.
 std::string single_engine(const Engine& engine) {
   if (!runs_one_thread(engine)) return kAnyEngine;
   static const std::uint64_t process = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
@@ -129,7 +129,7 @@ std::vector<std::vector<std::string>> gather_lines(Rendezvous& rendezvous,
     all.push_back(lines_of(theirs));
     if (all.back().size() == mine.size() + 1 && all.back()[0] == kSettings) continue;
     throw CommMismatch("rank " + std::to_string(all.size() - 1) +
-                       " does not say what it wants of a communicator: is it of another version?");
+                       " sent no settings: does it run another version?");
   }
   return all;
 }
@@ -182,7 +182,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rende
   }
   try {
     return make_shm_backend(rendezvous, options);
-  } catch (const CommError&) {  // on all ranks, or on none
+  } catch (const CommError&) {  // thrown on all ranks, or on none
     return make_tcp_backend(rendezvous, options);
   }
 }

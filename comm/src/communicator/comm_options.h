@@ -1,4 +1,4 @@
-// Options as the environment completes them, and the backend they ask for.
+// Completes options from the environment, and makes the back end that they name.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,17 @@ namespace heddle::comm_detail {
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
 
-// Collective. Throws CommMismatch, on all ranks, if not all want the same back end, algorithm and reproducible: what they
-// would tell each other then would make no sense. Throws InvalidArgument, on all, if ranks share an engine that cannot have
-// several.
+// Collective. Throws CommMismatch on all ranks if they have different back ends, algorithms or values of reproducible.
+// Throws InvalidArgument on all ranks if some share an engine that cannot run several.
 void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine);
 
-// Whether calls of two threads on this engine cannot wait for each other: the naive one runs one op after the other.
+// Whether the engine runs one op after the other (scheduler naive), so that two of its ranks would wait for ever.
 bool runs_one_thread(const Engine& engine);
 inline constexpr const char* kOneThread =
     "which runs each op inside its push, one after the other, so that ranks on threads of one engine would "
-    "wait for each "
-    "other for ever; want the scheduler threaded or fuzz, or ranks that are processes";
+    "wait for each other for ever; want the scheduler threaded or fuzz, or ranks that are processes";
 
-// "auto": shm if all ranks share a host, else tcp. Throws InvalidArgument for a name that there is not.
+// "auto": shm if all ranks share a host, else tcp. Throws InvalidArgument for an unknown name.
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options);
 

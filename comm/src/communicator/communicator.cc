@@ -15,7 +15,7 @@ namespace heddle {
 using comm_detail::Collective;
 using comm_detail::Kind;
 
-// The arguments of create(), with which grow() lets the job's ranks meet again.
+// How the ranks of a job met, for grow().
 struct comm_detail::Origin {
   CommOptions options;
   LaunchEnvironment job;
@@ -138,18 +138,17 @@ comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state
   return options;
 }
 
-std::shared_ptr<comm_detail::CommState> meet_and_make(const CommOptions& options,
-                                                      const LaunchEnvironment& job,
-                                                      std::chrono::milliseconds patience) {
+std::shared_ptr<comm_detail::CommState> connect_job(const CommOptions& options, const LaunchEnvironment& job,
+                                                    std::chrono::milliseconds timeout) {
   const comm_detail::BackendOptions wanted = comm_detail::backend_options(options);
-  const auto rendezvous = comm_detail::meet(job, patience.count() > 0 ? patience : wanted.timeout);
+  const auto rendezvous = comm_detail::make_rendezvous(job, timeout.count() > 0 ? timeout : wanted.timeout);
   comm_detail::agree_on_settings(*rendezvous, wanted, engine_of(options));
   return make_state(options,
                     comm_detail::make_backend(comm_detail::backend_name(options), *rendezvous, wanted));
 }
 
-// Changes the job to one of `size` ranks; 0: as many as it has.
-void join_job(LaunchEnvironment& job, int size) {
+// Sets the size of the job; 0: keeps it.
+void resize_job(LaunchEnvironment& job, int size) {
   const std::string asked = "Communicator::grow: size is " + std::to_string(size);
   if (size == 0) size = job.size;
   if (size <= job.rank) {
@@ -182,13 +181,13 @@ Communicator::~Communicator() {
 
 std::shared_ptr<Communicator> Communicator::create(const CommOptions& options, const LaunchEnvironment& job) {
   return std::shared_ptr<Communicator>(
-      new Communicator(meet_and_make(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
+      new Communicator(connect_job(options, job, {}), std::make_shared<comm_detail::Origin>(options, job)));
 }
 
 std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, const CommOptions& options) {
-  if (size < 1 || size > comm_detail::kMostLocalRanks) {
+  if (size < 1 || size > comm_detail::kMaxLocalRanks) {
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
-                          std::to_string(comm_detail::kMostLocalRanks));
+                          std::to_string(comm_detail::kMaxLocalRanks));
   }
   if (size > 1 && comm_detail::runs_one_thread(engine_of(options))) {
     throw InvalidArgument(std::string("Communicator::create_local: the engine's scheduler is naive, ") +
@@ -358,7 +357,7 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
-  // Some ranks of a job on several hosts may share a host, where shm is faster: "auto" looks again.
+  // The ranks of a part may share a host though all ranks together do not.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
     return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
@@ -369,13 +368,13 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
 }
 
 void Communicator::abort(const std::string& why, Where where) {
-  state().backend().abort("rank " + std::to_string(rank()) + " gave up: " + why + " (abort at " +
+  state().backend().abort("rank " + std::to_string(rank()) + " aborted: " + why + " (abort at " +
                           text_of(CallSite::current(where)) + ")");
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(Where where) {
   comm_detail::Backend& old = state().backend();
-  give_up("shrink", where);
+  abort_for("shrink", where);
   comm_detail::Survivors& survivors = old.survivors();
   std::unique_ptr<comm_detail::Backend> made;
   survivors.make([&] {
@@ -386,7 +385,7 @@ std::shared_ptr<Communicator> Communicator::shrink(Where where) {
       new Communicator(comm_detail::CommState::make(engine(), std::move(made), state_->options()), origin_));
 }
 
-std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds patience, Where where) {
+std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds timeout, Where where) {
   state();
   if (!origin_) {
     throw InvalidArgument(
@@ -395,19 +394,19 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   }
   auto origin = std::make_shared<comm_detail::Origin>(*origin_);
   origin->options.engine = &engine();
-  join_job(origin->job, size);
-  if (patience.count() < 0) throw InvalidArgument("Communicator::grow: patience is negative");
-  give_up("grow", where);
-  if (patience.count() == 0) patience = state_->options().timeout;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  resize_job(origin->job, size);
+  if (timeout.count() < 0) throw InvalidArgument("Communicator::grow: timeout is negative");
+  abort_for("grow", where);
+  if (timeout.count() == 0) timeout = state_->options().timeout;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::string before;
   while (true) {
     try {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      auto state = meet_and_make(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
+      auto state = connect_job(origin->options, origin->job, std::max(left, std::chrono::milliseconds(1)));
       return std::shared_ptr<Communicator>(new Communicator(std::move(state), origin));
-    } catch (const PeerLost& error) {  // one more rank has died while they met: they meet again
+    } catch (const PeerLost& error) {  // another rank has failed meanwhile: try again
       if (std::chrono::steady_clock::now() >= deadline) throw;
       before = error.what();
     } catch (const CommError& error) {
@@ -417,8 +416,8 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   }
 }
 
-// Ranks that have not noticed a failure yet would otherwise wait for this one.
-void Communicator::give_up(const char* call, Where where) {
+// Ranks that have not detected the fault yet would otherwise wait for this one.
+void Communicator::abort_for(const char* call, Where where) {
   state().backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
                           text_of(CallSite::current(where)));
 }

@@ -1,10 +1,8 @@
-// Calls on arrays of a device: each is one op on the device's communication lane. The op mutates the communicator's
-// var, so that calls start in the order of the program, among themselves and with calls on arrays of the host, as on
-// every rank.
-//
-// All communicators of a device use the same lane. If two ranks started calls of two communicators in different orders,
-// each rank would wait for a call behind the one that the other rank waits for. So all their calls mutate one var of
-// the lane.
+// Calls on arrays of a device. Each is one op on the device's communication lane, which mutates the communicator's var:
+// such calls start in program order, and all other calls of the communicator come before or after them, on every rank
+// alike. The communicators of a device share its lane. If ranks started the calls of two communicators in different
+// orders, each would wait behind a call that another rank has not started. All calls on a lane therefore mutate a
+// second var.
 #include <map>
 #include <memory>
 #include <mutex>

@@ -1,11 +1,11 @@
-// Small reductions that are ready at the same time run as one: a message costs microseconds, a few bytes more cost
-// nothing.
+// Fusion: small reductions that are ready at the same time run as one, since a message costs microseconds and a few
+// more bytes almost nothing.
 //
-// All ranks must fuse the same calls, and they agree on them without a negotiation. Each call's messages carry
-// CallRecord::ahead: how many of the calls right behind it are ready on this rank and may run as one. A message carries
-// the smallest count that its sender has received so far. Each element of an all_reduce depends on all ranks, so that
-// when the call is done every rank has heard of all, and all have the same count: so many of the next calls then run as
-// one.
+// All ranks must fuse the same calls, without negotiating. The messages of a call contain CallRecord::ahead: how many
+// of the next calls are ready on the sender and may be fused, or the smallest such number that the sender has received
+// in this call, if that is smaller. Each element of an all_reduce depends on all ranks, so a rank that has the result
+// has received the minimum over all ranks. This is the number of the next calls that are ready on all ranks, which each
+// rank then runs as one.
 #pragma once
 
 #include <deque>

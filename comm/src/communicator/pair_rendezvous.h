@@ -16,7 +16,7 @@ struct Member {
   int colour, key, rank;  // as in Communicator::split; rank in the communicator that is split
 };
 
-// Collective. The ranks of this rank's colour, ordered by key, then rank; none if the colour is negative.
+// Collective. The ranks with this rank's colour, ordered by key, then rank; none if the colour is negative.
 std::vector<Member> members_of(CommState& state, int colour, int key, const std::source_location& where);
 
 class PairRendezvous final : public Rendezvous {

@@ -10,8 +10,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A program whose calls all differ in size must not fill the memory with names.
-constexpr std::size_t kMostNames = 10'000;
+// Limits the memory of a program that uses a new size in each call.
+constexpr std::size_t kMaxNames = 10'000;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ const char* traced_name(Kind kind, std::size_t bytes) {
   std::lock_guard guard(*mutex);
   const auto place = names->find({kind, bytes});
   if (place != names->end()) return place->second.c_str();
-  if (names->size() >= kMostNames) return name_of(kind);
+  if (names->size() >= kMaxNames) return name_of(kind);
   std::string name = name_of(kind) + (' ' + std::to_string(bytes)) + " B";
   return names->emplace(std::pair(kind, bytes), std::move(name)).first->second.c_str();
 }

@@ -1,4 +1,4 @@
-// One and two bits a value.
+// The codecs 1bit and 2bit.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,8 +10,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Codes of kBits bits, in groups of 16 bytes. Byte b holds those of the values b, b + 16, b + 32 ... of its group: 16 bytes
-// are made of vectors of 16 codes, which takes no shuffling. The last group is filled up with zeros.
+// Packs codes of kBits bits in groups of 16 bytes. Byte b holds the codes of the values b, b + 16, b + 32 ... of its
+// group, so that vectors of 16 codes are packed without shuffling. The last group is padded with zeros.
 template <int kBits> struct Packed {
   static constexpr std::size_t kBytes = 16, kPlanes = 8 / kBits, kGroup = kBytes * kPlanes;
 
@@ -52,14 +52,14 @@ template <int kBits> struct Packed {
   }
 };
 
-// 0, threshold, -threshold; the fourth code is left for what is not finite, so that it is not lost.
+// The codes mean 0, threshold and -threshold; the fourth one is for values that are not finite.
 class TwoBit final : public Codec {
  public:
   explicit TwoBit(float threshold) : threshold_(threshold) {}
   std::string name() const override { return "2bit:" + shortest(threshold_); }
   std::size_t encoded_bytes(std::size_t count) const override { return Packed<2>::bytes(count); }
 
-  // The largest sum is `ranks` thresholds. One threshold a call would let the rest of it pile up.
+  // A sum is up to `ranks` thresholds. With a codec of one threshold the residual would grow from call to call.
   std::shared_ptr<const Codec> for_sums(int ranks) const override {
     return make_two_bit(threshold_ * static_cast<float>(ranks));
   }
@@ -68,7 +68,7 @@ class TwoBit final : public Codec {
     Packed<2>::pack(values, bytes.data(), [t = threshold_](float value) {
       const std::uint32_t size = std::bit_cast<std::uint32_t>(value) & 0x7fffffff;
       const std::uint32_t sign = std::bit_cast<std::uint32_t>(value) >> 31;
-      // Floats of one sign are ordered as their bits are.
+      // Floats of the same sign are ordered like their bits.
       const std::uint32_t code = size >= std::bit_cast<std::uint32_t>(t) ? 1 + sign : 0;
       return size >= 0x7f800000 ? 3 : code;
     });
@@ -85,7 +85,7 @@ class TwoBit final : public Codec {
   float threshold_;
 };
 
-// First the two means of each block, then a bit a value: 1 for those below 0.
+// The encoding: the two means of each block, then a bit for each value, 1 if it is below 0.
 class OneBit final : public Codec {
  public:
   std::string name() const override { return "1bit"; }
@@ -120,11 +120,12 @@ class OneBit final : public Codec {
     return values.subspan(block * kBlock, std::min(kBlock, values.size() - block * kBlock));
   }
 
-  // Of those that are not below 0, and of those that are. In lanes, since compilers must not change the order of additions.
+  // The mean of the values that are not below 0, and of those that are. Summed in lanes, so that the compiler can
+  // vectorise the additions without changing their order.
   static std::array<float, 2> means_of(std::span<const float> block) {
     float above[kLanes] = {}, below[kLanes] = {};
     std::int32_t negative[kLanes] = {};
-    // A branch on a gradient's sign is guessed wrong every other time.
+    // Without branches, because a branch on a gradient's sign is mispredicted half of the time.
     const auto add = [&](std::size_t lane, float value) {
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
       const std::uint32_t mask = -static_cast<std::uint32_t>(value < 0);

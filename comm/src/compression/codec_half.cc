@@ -1,4 +1,4 @@
-// fp16 and bf16, in ndarray's conversions.
+// The codecs fp16 and bf16, which use ndarray's conversions.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// So many at a time lie on the stack: a span of bytes has no alignment.
+// Values that are converted at a time, on the stack, because a span of bytes is not aligned.
 constexpr std::size_t kChunk = 1024;
 
 template <class Half> class HalfCodec final : public Codec {

@@ -1,4 +1,4 @@
-// The largest by magnitude, as pairs of an index and a value, by index.
+// The codec topk: the values with the largest magnitudes, as pairs of an index and a value, ordered by index.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,7 @@ struct Pair {
   float value;
 };
 
-// Magnitudes are ordered as their bits are, inf above all numbers and NaN above that.
+// Magnitudes are ordered like their bits: inf above all numbers, and NaN above inf.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
 
 class TopK final : public Codec {
@@ -24,7 +24,7 @@ class TopK final : public Codec {
   std::string name() const override { return "topk:" + shortest(ratio_); }
   std::size_t encoded_bytes(std::size_t count) const override { return kept(count) * sizeof(Pair); }
 
-  // Of equal ones at the limit the first are taken.
+  // Of values whose magnitude equals the limit the first ones are kept.
   void encode(std::span<const float> values, std::span<std::byte> bytes) const override {
     const std::size_t count = kept(values.size());
     if (count == 0) return;

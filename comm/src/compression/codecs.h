@@ -1,4 +1,4 @@
-// The codecs, a file a family.
+// Makes the codecs.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ std::shared_ptr<const Codec> make_one_bit();
 std::shared_ptr<const Codec> make_two_bit(float threshold);
 std::shared_ptr<const Codec> make_top_k(double ratio);
 
-// The shortest text that is read as this number.
+// The shortest decimal text that parses as this number.
 std::string shortest(double number);
 
 }  // namespace heddle::comm_detail

@@ -1,5 +1,5 @@
-// The reduction in two phases. No op mutates a residual before all has gone well: encoding writes what the residual will
-// be, and the last op, which is skipped if anything before it has failed, takes that over.
+// The reduction in two phases. Encoding writes the next residuals into separate arrays. The last op, which is skipped
+// if an op before it has failed, copies them to the residuals, so that a failure leaves these unchanged.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Rank r's elements are begin(r) .. begin(r + 1): equal parts, but that the last ones may be shorter or empty.
+// Rank r's elements are begin(r) .. begin(r + 1): equal parts, of which the last ones may be shorter or empty.
 struct Parts {
   std::size_t count, part, slot;
 
@@ -19,12 +19,12 @@ struct Parts {
   template <class T> std::span<T> values(T* all, std::size_t r) const {
     return {all + begin(r), begin(r + 1) - begin(r)};
   }
-  // Parts that are shorter have a slot as large as the others.
+  // All parts have slots of the same size.
   template <class T> std::span<T> bytes(T* all, std::size_t r) const { return {all + r * slot, slot}; }
 };
 
-// c = residual + gradient is encoded; what is missing of c in the result is the next residual. Where that is not finite
-// it is 0: a gradient that is not finite would otherwise spoil its element for ever.
+// Encodes c = residual + gradient. The next residual is c minus the decoded result. A residual that is not finite
+// becomes 0, because it would make its element not finite for ever.
 void encode_with_feedback(const Codec& codec, std::span<const float> gradient, const float* residual,
                           float* next, float* scratch, std::span<std::byte> bytes) {
   const std::size_t count = gradient.size();
@@ -45,25 +45,25 @@ void decode_part(const Codec& codec, std::span<const std::byte> bytes, std::span
   codec.decode(bytes.first(codec.encoded_bytes(values.size())), values);
 }
 
-// What a rank reduces, in a form that all ranks' texts have room in.
-constexpr std::int64_t kCard = 96;
+// The bytes of the text by which the ranks compare their codecs and counts.
+constexpr std::int64_t kSettingsBytes = 96;
 
-std::string card_of(const Codec& codec, std::int64_t count) {
+std::string settings_of(const Codec& codec, std::int64_t count) {
   std::string text = std::to_string(count) + " elements by " + codec.name();
-  text.resize(kCard);
+  text.resize(kSettingsBytes);
   return text;
 }
 
-// Throws CommMismatch if not all have the first one's.
-void compare_cards(const std::byte* cards, std::size_t ranks) {
-  const auto card = [&](std::size_t rank) {
-    const char* text = reinterpret_cast<const char*>(cards) + rank * kCard;
-    return std::string(text, strnlen(text, kCard));
+// Throws CommMismatch if a rank's settings differ from rank 0's. `all` has the texts of all ranks.
+void compare_settings(const std::byte* all, std::size_t ranks) {
+  const auto settings = [&](std::size_t rank) {
+    const char* text = reinterpret_cast<const char*>(all) + rank * kSettingsBytes;
+    return std::string(text, strnlen(text, kSettingsBytes));
   };
   for (std::size_t rank = 1; rank < ranks; ++rank) {
-    if (card(rank) == card(0)) continue;
-    throw CommMismatch("CompressedReduce: the ranks do not reduce the same: rank 0 has " + card(0) +
-                       ", rank " + std::to_string(rank) + " has " + card(rank));
+    if (settings(rank) == settings(0)) continue;
+    throw CommMismatch("CompressedReduce: the ranks do not reduce the same: rank 0 has " + settings(0) +
+                       ", rank " + std::to_string(rank) + " has " + settings(rank));
   }
 }
 
@@ -118,16 +118,17 @@ void CompressedReduce::reduce(const NDArray& array, Where where) {
   push_decode(array.detach());
 }
 
-// Parts of other lengths, or of another codec, would be decoded as what they are not.
+// Compares codecs and counts in the first call: data of another codec or length could be decoded without an error.
 void CompressedReduce::push_agreement(std::source_location where) {
   const EngineScope scope(ranks_->engine());
-  const std::string card = card_of(*codec_, count_);
-  const NDArray mine = heddle::array(std::vector<std::uint8_t>(card.begin(), card.end()), {kCard});
-  const NDArray all({kCard * ranks_->size()}, DType::u8);
+  const std::string settings = settings_of(*codec_, count_);
+  const NDArray mine =
+      heddle::array(std::vector<std::uint8_t>(settings.begin(), settings.end()), {kSettingsBytes});
+  const NDArray all({kSettingsBytes * ranks_->size()}, DType::u8);
   ranks_->all_gather(mine, all, where);
   agreed_ = NDArray({1}, DType::u8);
   array_push("compare_codecs", {all}, {agreed_}, [all, ranks = static_cast<std::size_t>(ranks_->size())] {
-    compare_cards(all.data<const std::byte>(), ranks);
+    compare_settings(all.data<const std::byte>(), ranks);
   });
 }
 

@@ -1,4 +1,4 @@
-// Which codec a text means.
+// Parses the name of a codec.
 #include <charconv>
 #include <cstdlib>
 
@@ -43,7 +43,7 @@ std::shared_ptr<const Codec> make_codec(const std::string& text) {
   if (text == "1bit") return comm_detail::make_one_bit();
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  // Thresholds that are ordinary floats, and whose sums over ranks are.
+  // The limits keep thresholds, and their multiples by the number of ranks, within the range of floats.
   if (name == "2bit") {
     return comm_detail::make_two_bit(static_cast<float>(number_of(text, colon, 0.5, 1e-30, 1e30)));
   }

@@ -1,4 +1,4 @@
-// What carries the calls of one communicator on one rank.
+// The back end of a communicator on one rank: it runs the calls.
 #pragma once
 
 #include <chrono>
@@ -13,51 +13,53 @@ namespace heddle::comm_detail {
 struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
   Algorithm algorithm = Algorithm::automatic;
-  std::string backend = "auto";  // as it was asked for
+  std::string backend = "auto";  // as requested
   bool reproducible = false;
-  std::size_t fusion = std::size_t{256} << 10;  // bytes that go as one at most
-  std::string tuning{};                         // a file of rank 0's; see tuning.h
-  int gpu = -1;                                 // of nccl; -1: one for each rank of a host
+  std::size_t fusion = std::size_t{256} << 10;  // the most bytes of fused calls
+  std::string tuning{};                         // a file on rank 0's host; see tuning.h
+  int gpu = -1;  // of nccl: the GPU's number; -1: chosen by the rank on its host
 };
 
-inline constexpr int kMostLocalRanks = 1024;  // that share memory
+inline constexpr int kMaxLocalRanks = 1024;  // ranks that share memory
 
-class StreamCalls;  // of what is above
+class StreamCalls;  // device/stream_calls.h
 
 class Backend {
  public:
-  virtual ~Backend() = default;  // leaves: what others still want from this rank fails with PeerLost
+  virtual ~Backend() = default;  // leaves: calls of other ranks that need this one fail with PeerLost
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
 
-  // Runs the call to its end. One thread at a time. Throws CommError: RemoteFailure leaves the backend as good as it
-  // was, after everything else it is aborted. A call with record.failed takes part to say so, and throws nothing.
+  // Runs the call to its end. One thread at a time. Throws CommError. The back end stays usable after a RemoteFailure,
+  // and is aborted by all other errors. With record.failed, this rank only tells the others that it has no data, and
+  // nothing is thrown.
   virtual void run(Collective& call) = 0;
 
-  // Calls of this kind, there at the same time, may be run as one: see fusion.h. Any thread.
+  // Whether calls like this may be fused with others; see fusion.h. Any thread.
   virtual bool may_fuse(const Collective& call) const { return (void)call, false; }
 
-  // The destructor waits for others until then at most. Only before it.
+  // Limits how long the destructor waits for other ranks. Called before it.
   virtual void leave_before(std::chrono::steady_clock::time_point) noexcept {}
 
-  // Any thread; returns at once.
+  // Fails all calls of all ranks with CommAborted. Any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;
 
-  // Memory that other ranks can reach, kept until the backend's last user is gone; null where there is none to be had.
+  // Memory that the other ranks can access directly; it may outlive the back end. Null: the ranks share no memory, or
+  // none is left.
   virtual std::shared_ptr<std::byte> allocate_shared(std::size_t bytes) { return (void)bytes, nullptr; }
 
-  // Any thread. Of the other ranks as far as they can be seen from here.
+  // The latest calls, as text; of other ranks too if they share memory. Any thread.
   virtual std::string flight_recorder() const = 0;
 
-  // Calls on arrays of a device that carries them out itself; null: there is none.
+  // Runs calls on arrays of a device by the device's library; null: there is none.
   virtual StreamCalls* stream_calls() { return nullptr; }
 
-  // For Communicator::shrink. It lives as long as this, and remembers who has been found dead.
+  // For Communicator::shrink. Lives as long as the back end, and keeps the set of ranks that have failed.
   virtual Survivors& survivors() = 0;
 };
 
-// All of them block until all ranks of the rendezvous have come.
+// Collective: they block until all ranks of the rendezvous take part.
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options);
 std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options);

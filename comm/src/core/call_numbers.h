@@ -1,4 +1,4 @@
-// Numbers the calls of one rank, so that what ranks call first meets what others call first.
+// Numbers the calls of one rank, so that the n-th call of each rank matches the n-th calls of the others.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class CallNumbers {
         sent_(static_cast<std::size_t>(ranks)),
         received_(static_cast<std::size_t>(ranks)) {}
 
-  // Of calls that go as one, each has its number; the one has that of the first.
+  // Fused calls have a number each; the call that they are fused into has the number of the first.
   void number(Collective& call) {
     if (call.members.empty()) return number(call.record);
     for (CallRecord& member : call.members) number(member);

@@ -64,10 +64,10 @@ Algorithm algorithm_from_name(const std::string& name) {
   throw InvalidArgument("there is no algorithm '" + name + "' for collectives; there is " + known);
 }
 
-// Not: the site, which may differ; failed, which is an answer to the same question; of sends and recvs the kind and the
-// other rank, which mirror each other; of all_to_all the count, for each pair has its own.
+// The hash leaves out what may differ between ranks that agree: the site; `failed`; the kind and the other rank of
+// sends and recvs, which mirror each other; the count of an all_to_all, since each pair of ranks has its own.
 void CallRecord::seal() {
-  const bool pair = is_pair(kind);
+  const bool pair = is_point_to_point(kind);
   const std::uint64_t what = pair ? static_cast<std::uint64_t>(Kind::send) : static_cast<std::uint64_t>(kind);
   const std::uint64_t reduction = reduces(kind) ? static_cast<std::uint64_t>(op) + 1 : 0;
   const std::uint64_t peer = pair ? 0 : static_cast<std::uint32_t>(root);
@@ -78,7 +78,8 @@ void CallRecord::seal() {
   if (tag_at) agreement = mix(agreement, hash_of(tag()));
 }
 
-// A part of a text says nothing of the rest: the hash of all of it does.
+// A text that is too long is cut and ends with a hash of all of it, so that texts that differ only later stay
+// different.
 void CallRecord::set_tag(std::string_view text) {
   constexpr std::size_t kDigits = 8;
   char cut[kTag + 1];
@@ -104,7 +105,7 @@ void CallRecord::seal(std::span<const CallRecord> members) {
   for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
 }
 
-// The end of the path: what tells files apart, in few bytes.
+// Keeps the end of the path, which distinguishes files best.
 void CallRecord::set_site(const std::source_location& where, std::string_view before) {
   const std::string_view file = where.file_name();
   const std::size_t kept = std::min(file.size(), kSite - before.size());
@@ -122,7 +123,7 @@ bool CallRecord::valid() const {
 }
 
 std::string CallRecord::to_string() const {
-  const bool pair = is_pair(kind);
+  const bool pair = is_point_to_point(kind);
   std::string text = std::string(name_of(kind)) + " #" + std::to_string(sequence);
   if (reduces(kind)) text += std::string(" ") + heddle::name_of(op);
   if (kind != Kind::barrier && kind != Kind::leave && kind != Kind::none) {

@@ -1,4 +1,4 @@
-// One call of a collective, as the ranks must agree on it, and as it is written on the wire and into flight recorders.
+// The record of a call, which the ranks compare, and which is sent with messages and kept in flight recorders.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ enum class Kind : std::uint8_t {
 };
 const char* name_of(Kind kind);
 bool reduces(Kind kind);
-inline bool is_pair(Kind kind) { return kind == Kind::send || kind == Kind::recv; }  // two ranks' affair
+// Whether only two ranks take part in the call.
+inline bool is_point_to_point(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 
 enum class Algorithm : std::uint8_t {
   automatic,
@@ -42,10 +43,10 @@ enum class Algorithm : std::uint8_t {
   hierarchical
 };
 const char* name_of(Algorithm algorithm);
-Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgument saying what exists
+Algorithm algorithm_from_name(const std::string& name);  // throws InvalidArgument naming all algorithms
 
-// 128 bytes, the same on all machines of a job (which must have one byte order). Plain data: it lies in shared memory,
-// and comes from the network, where nothing in it is trusted before `valid`.
+// 128 bytes of plain data, with one layout on all machines of a job, which must have one byte order. Records are in
+// shared memory and come from the network: no field of those is used before valid() has returned true.
 struct alignas(64) CallRecord {
   static constexpr std::uint32_t kMagic = 0x4c444548;  // "HEDL"
   static constexpr std::uint8_t kVersion = 1;
@@ -57,55 +58,55 @@ struct alignas(64) CallRecord {
   Kind kind = Kind::none;
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::u8;
-  std::uint32_t epoch = 0;  // of the communicator: another one's messages are not taken for this one's
+  std::uint32_t epoch = 0;  // of the communicator, so that messages of another one are refused
   std::int32_t root = -1;   // of send and recv: the other rank
   std::uint64_t sequence = 0;
-  std::uint64_t count =
-      0;  // elements of the call (of in, for all_gather and all_to_all; of out, for reduce_scatter)
-  std::uint64_t agreement = 0;  // a hash of all that ranks have to agree on
+  std::uint64_t count = 0;  // elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter)
+  std::uint64_t agreement = 0;  // a hash of everything that the ranks have to agree on
   Algorithm algorithm = Algorithm::automatic;
   std::uint8_t failed = 0;  // the op that computes the input has failed: this rank has nothing to send
   std::uint8_t state = 0;   // in flight recorders: 0 called, 1 done, 2 failed
-  std::uint8_t ahead = 0;   // so many of the calls behind it are there, and may go as one: fusion.h
+  std::uint8_t ahead = 0;   // how many of the next calls are ready and may be fused: fusion.h
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
-  char site[kSite + 1] = {};     // the end of the file's name, a NUL, the tag if there is one
+  char site[kSite + 1] = {};     // the end of the file's name, NUL, the tag if there is one
   std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
-  std::uint8_t on_device = 0;    // not over the network, but by a device: see stream_calls.h
-  std::uint64_t history = 0;     // with on_device: a hash of all such calls up to this one
+  std::uint8_t on_device = 0;    // run by a device's library: see stream_calls.h
+  std::uint64_t history = 0;     // with on_device: a hash of all such calls so far
 
-  // A text on which ranks have to agree: see call_tag.h. The site, set before, is cut to make room.
+  // Sets a text on which the ranks have to agree: see call_tag.h. Called after set_site, whose text it may shorten.
   void set_tag(std::string_view text);
   std::string_view tag() const;
 
   void seal();                                     // sets agreement
-  void seal(std::span<const CallRecord> members);  // of calls that go as one
+  void seal(std::span<const CallRecord> members);  // with those of the calls that are fused into this one
   void set_site(const std::source_location& where, std::string_view before = {});
   bool valid() const;  // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
   std::string to_string() const;
 };
 static_assert(sizeof(CallRecord) == 128);
-static_assert(std::has_unique_object_representations_v<CallRecord>, "padding would show what lay in memory");
+static_assert(std::has_unique_object_representations_v<CallRecord>,
+              "padding would send uninitialised memory");
 
-// What a backend is asked to do. `in` and `out` may be the same memory; otherwise they do not overlap.
+// A call with its memory, as a back end runs it. `in` and `out` are the same memory or do not overlap.
 struct Collective {
   CallRecord record;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::vector<std::int64_t> in_counts{}, out_counts{};  // of all_to_all: elements for and from each rank
-  std::vector<CallRecord> members{};                    // of several calls that go as one: fusion.h
-  std::string failure{};  // with record.failed: what went wrong here, for the others
+  std::vector<CallRecord> members{};                    // the calls that are fused into this one: fusion.h
+  std::string failure{};  // with record.failed: why this rank has no data, for the other ranks
   std::size_t element() const { return size_of(record.dtype); }
   std::size_t bytes() const { return record.count * element(); }
 };
 
-// to[i] = a[i] op b[i]; `to` may be a or b. avg adds: whoever has the sum divides it, with scale().
+// to[i] = a[i] op b[i]; `to` may be a or b. avg adds; the sum is divided by scale() at the end.
 using Combine = void (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
 Combine combine_of(ReduceOp op, DType dtype);  // throws InvalidArgument for avg of bools
 void scale(std::byte* data, std::size_t count, DType dtype, int ranks);
 
-// Part `part` of `parts` of count elements: as even as can be, the first ones longer.
+// Part number `part` of `count` elements cut into `parts` parts, of which the first ones may be one element longer.
 struct Part {
   std::size_t begin, count;
 };

@@ -33,7 +33,7 @@ struct Prod {
   }
 };
 
-// A NaN on either side stays, as with NumPy.
+// The result is NaN if either operand is, as with NumPy.
 struct Min {
   template <class T> static T apply(T a, T b) { return b < a || b != b ? b : a; }
 };
@@ -46,13 +46,13 @@ template <class T, class Op>
 [[gnu::noinline]] void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count) {
   T* out = reinterpret_cast<T*>(to);
   const T *left = reinterpret_cast<const T*>(a), *right = reinterpret_cast<const T*>(b);
-  // `to` is a or b itself or far from both, so that no element depends on the one before it.
+  // `to` is a or b itself or overlaps neither, so no iteration depends on another one.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(left[i], right[i]);
 }
 
-// f16 and bf16 are combined as f32, and each element rounded once. Blocks that stay in the first-level cache; their bytes are
-// copied, for messages have no alignment.
+// f16 and bf16 are combined as f32, and each element is rounded once. Elements of a block, which fits into the L1
+// cache; its bytes are copied, because data in messages are not aligned.
 constexpr std::size_t kBlock = 1024;
 
 template <class Half> void widen_bytes(const std::byte* from, float* to, std::size_t count) {
@@ -124,7 +124,7 @@ void scale(std::byte* data, std::size_t count, DType dtype, int ranks) {
     if constexpr (is_half_type<T>) {
       scale_half<T>(data, count, ranks);
     } else if constexpr (!std::is_same_v<T, bool>) {
-      // small integers do not hold every number of ranks
+      // A small integer type may not hold the number of ranks.
       using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, T>;
       T* values = reinterpret_cast<T*>(data);
       for (std::size_t i = 0; i < count; ++i)

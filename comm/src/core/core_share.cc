@@ -9,9 +9,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A yield with nobody to yield to takes a fraction of a microsecond.
-constexpr std::chrono::microseconds kSomebodyRan{3};
-constexpr std::chrono::milliseconds kStay{2};
+// A yield that takes longer has let another thread run; without one it takes a fraction of a microsecond.
+constexpr std::chrono::microseconds kOtherThreadRan{3};
+// The shortest interval between two moves.
+constexpr std::chrono::milliseconds kMinInterval{2};
 
 }  // namespace
 
@@ -19,7 +20,7 @@ void CoreShare::yield() {
   const auto before = Clock::now();
   sched_yield();
   const auto after = Clock::now();
-  if (after - before < kSomebodyRan || after - left_ < kStay) return;
+  if (after - before < kOtherThreadRan || after - left_ < kMinInterval) return;
   left_ = after;
   change_core();
 }

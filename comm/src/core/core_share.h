@@ -1,7 +1,7 @@
-// For threads that look for something again and again: lets others run, and goes to another core if somebody did.
+// Yields the core of a spinning thread, and moves the thread to another core if another one is using this core.
 //
-// Two ranks on one core take turns at the cost of a switch a message, and some kernels keep them there beside an idle
-// core: since Linux 6.12 a thread that is woken may stay on its waker's.
+// Two ranks on one core need a context switch for each message, and some kernels leave them there although another core
+// is idle: since Linux 6.12 a woken thread may stay on the core of the thread that woke it.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ class CoreShare {
   void yield();
 
  private:
-  std::chrono::steady_clock::time_point left_{};  // a core, the last time
+  std::chrono::steady_clock::time_point left_{};  // when the thread was last moved
 };
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// Why a communicator is of no use any more, as it is kept, told to the other ranks, and thrown.
+// Why a communicator cannot be used any more: stored, sent to the other ranks, and thrown.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Failure {
   [[noreturn]] void raise() const;
 };
 
-// What an exception says, to be told to other ranks.
+// The exception's message, to be sent to other ranks.
 std::string message_of(const std::exception_ptr& error);
 
 }  // namespace heddle::comm_detail

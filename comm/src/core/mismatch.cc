@@ -19,13 +19,13 @@ std::string both(const CallOf& one, std::string first, const CallOf& other, std:
   return "the ranks do not call the same: " + first + "; " + second;
 }
 
-// Dtypes are the same where only lengths differ.
+// Both calls have the same dtype, because only their lengths differ.
 std::string elements(const CallRecord& call, std::size_t bytes) {
   const std::size_t element = size_of(call.dtype);
   return bytes % element ? std::to_string(bytes) + " bytes" : std::to_string(bytes / element) + " elements";
 }
 
-// Of "rank 12 waits ...".
+// 12 of "rank 12 waits ...".
 int rank_in(std::string_view step) {
   int rank = 0;
   step.remove_prefix(std::min(step.size(), kStep.size()));
@@ -47,21 +47,22 @@ std::string different_lengths(const CallOf& sender, std::size_t sent, const Call
       called(receiver) + " and waits for " + elements(receiver.call, wanted) + " of " + name(sender.rank));
 }
 
-std::string wait_of(const CallOf& who, int whom) {
-  return name(who.rank) + " waits for " + name(whom) + " in " + who.call.to_string();
+std::string wait_of(const CallOf& waiting, int awaited) {
+  return name(waiting.rank) + " waits for " + name(awaited) + " in " + waiting.call.to_string();
 }
 
-std::string circle_of_waits(const std::string& steps) {
-  const std::string between = std::string(kNextWait) + std::string(kStep);
+std::string cycle_of_waits(const std::string& steps) {
+  const std::string between = std::string(kWaitSeparator) + std::string(kStep);
   std::size_t first = 0;
   for (std::size_t at = 0; (at = steps.find(between, at)) != std::string::npos;) {
-    at += std::char_traits<char>::length(kNextWait);
+    at += std::char_traits<char>::length(kWaitSeparator);
     if (rank_in(std::string_view(steps).substr(at)) < rank_in(std::string_view(steps).substr(first)))
       first = at;
   }
-  std::string turned = steps.substr(first);
-  if (first > 0) turned += kNextWait + steps.substr(0, first - std::char_traits<char>::length(kNextWait));
-  return "ranks wait for each other in a circle: " + turned;
+  std::string rotated = steps.substr(first);
+  if (first > 0)
+    rotated += kWaitSeparator + steps.substr(0, first - std::char_traits<char>::length(kWaitSeparator));
+  return "ranks wait for each other in a cycle: " + rotated;
 }
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// What a CommMismatch says: one wording for all back ends, whichever rank finds it and however.
+// The texts of CommMismatch, the same for all back ends and for every rank that detects the mismatch.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ struct CallOf {
   const CallRecord& call;
 };
 
-// The two called different things.
+// The two ranks made different calls.
 std::string different_calls(const CallOf& one, const CallOf& other);
 
-// The two called the same, but one sends the other more or fewer bytes than that waits for, as in an all_to_all.
+// The two ranks made the same call, but the receiver expects another number of bytes, as in an all_to_all.
 std::string different_lengths(const CallOf& sender, std::size_t sent, const CallOf& receiver,
                               std::size_t wanted);
 
-// One step of a circle of ranks, each of which waits for the next. Steps are joined by kNextWait.
-std::string wait_of(const CallOf& who, int whom);
-inline constexpr const char* kNextWait = "; ";
+// "rank 0 waits for rank 1 in CALL": one step of a deadlock cycle. Steps are joined by kWaitSeparator.
+std::string wait_of(const CallOf& waiting, int awaited);
+inline constexpr const char* kWaitSeparator = "; ";
 
-// The circle, which the ranks' steps make up in its order; it is said beginning with the lowest rank.
-std::string circle_of_waits(const std::string& steps);
+// The text of a deadlock cycle, whose steps are given in order. The text begins with the lowest rank.
+std::string cycle_of_waits(const std::string& steps);
 
 }  // namespace heddle::comm_detail

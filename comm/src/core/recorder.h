@@ -1,4 +1,4 @@
-// The last calls of one rank, where others cannot look: see HostGroup for ranks that share memory.
+// The flight recorder of a rank: its latest calls. For ranks that share memory see HostGroup instead.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@ namespace heddle::comm_detail {
 class Recorder {
  public:
   static constexpr std::size_t kCalls = 1024;
-  std::size_t begin(CallRecord& call);  // sets its time; returns what `end` wants
+  std::size_t begin(CallRecord& call);  // sets the call's time; returns the entry to pass to `end`
   void end(std::size_t entry, bool failed);
   std::string to_string(int rank) const;
 

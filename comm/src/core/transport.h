@@ -1,4 +1,4 @@
-// What message-passing algorithms run on: ordered channels of bytes between every two ranks.
+// The transport that message-passing algorithms use: ordered messages between every two ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace heddle::comm_detail {
 
-// One message out and one in, at the same time: neither waits for the other. Either may be missing (rank -1).
+// A message to send and one to receive, at the same time. Either may be missing (rank -1).
 struct Transfer {
   int to = -1;
   std::span<const std::byte> out{};
   int from = -1;
   std::span<std::byte> in{};
-  // Not null: `in` is combined with what comes, piece by piece as it comes: in = combine(in, arriving), or with
-  // arriving_first combine(arriving, in). Pieces hold whole elements.
+  // If not null, the received message is combined with `in`, in pieces of whole elements as they arrive: in =
+  // combine(in, arriving), or combine(arriving, in) with arriving_first.
   Combine combine = nullptr;
   bool arriving_first = false;
 };
@@ -30,30 +30,30 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
-  // By rank, the number of its host, where ways inside hosts are faster than those between them. Empty: all are alike.
+  // The number of each rank's host, if messages inside a host are faster than those between hosts. Empty: they are not.
   virtual const std::vector<int>& hosts() const {
     static const std::vector<int> alike;
     return alike;
   }
 
-  // What the next transfers belong to: every message carries it, and one that arrives with another `agreement` throws
-  // CommMismatch (naming both calls), after all ranks have been told. With call.failed this rank has nothing to send,
-  // and `failure` says why: its messages are that text instead of data. `members`: of several calls that go as one.
+  // Begins a call; the following transfers belong to it. Every message carries the call's record. A message with
+  // another `agreement` fails the communicator on all ranks with a CommMismatch that names both calls. With call.failed
+  // this rank has no data: its messages contain the text `failure` instead. `members`: the calls fused into this one.
   virtual void begin(const CallRecord& call, const std::string& failure,
                      std::span<const CallRecord> members = {}) = 0;
-  // Blocks until `out` may be used again and `in` is there. Throws CommMismatch, PeerLost, PeerSilent, CommAborted.
-  // If such a text comes instead of data, `in` is left as it is, and from then on this rank sends the text too.
+  // Blocks until `out` has been sent and `in` received. Throws CommMismatch, PeerLost, PeerSilent, CommAborted. If a
+  // text arrives instead of data, `in` is not written, and this rank sends the text, too, from then on.
   virtual void transfer(const Transfer& transfer) = 0;
-  // The call has come to its end here. Says what came instead of data, or what `begin` was given; rank -1: nothing.
+  // Ends the call. Returns the text that replaced the data, or `failure` itself, and the rank without data; -1: none.
   struct Missing {
     int rank = -1;
     std::string why{};
   };
   virtual Missing end() = 0;
-  // The least CallRecord::ahead of those whose messages of the last call have come, directly or by way of others.
+  // The smallest CallRecord::ahead of this rank and of all ranks on whose messages the received ones depend.
   virtual std::uint8_t ahead() const { return 0; }
 
-  // Every call on every rank, now and later, throws CommAborted with `why`, also those that are waiting. Any thread.
+  // Makes all current and later calls of all ranks throw CommAborted with `why`. Any thread.
   virtual void abort(const std::string& why) noexcept = 0;
 };
 

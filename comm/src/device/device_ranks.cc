@@ -5,14 +5,14 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A bool is a byte that is 0 or 1: or is the larger one, and the smaller one.
+// A bool is a byte that is 0 or 1, so that `or` is the maximum and `and` the minimum.
 ReduceOp op_of(const CallRecord& record) {
   if (record.dtype != DType::boolean) return record.op;
   return record.op == ReduceOp::sum || record.op == ReduceOp::max ? ReduceOp::max : ReduceOp::min;
 }
 DType dtype_of(const CallRecord& record) { return record.dtype == DType::boolean ? DType::u8 : record.dtype; }
 
-// Ends the group whatever happens: the library would take what comes later for a part of it.
+// Ends the group also after an error, since the library would add later operations to an open group.
 class Group {
  public:
   explicit Group(DeviceRanks& ranks) : ranks_(ranks) { ranks_.group_begin(); }
@@ -21,7 +21,7 @@ class Group {
     if (!open_) return;
     try {
       ranks_.group_end();
-    } catch (...) {  // the first error is the one that is told
+    } catch (...) {  // the error before this one is reported
     }
   }
 

@@ -1,4 +1,5 @@
-// NCCL: every function is the call of its name, on communicators that do not block, and what has to be said of its errors.
+// DeviceRanks on NCCL: each function calls NCCL's of the same name, on a nonblocking communicator, and throws its
+// errors.
 #include <array>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -122,7 +123,8 @@ class NcclRanks final : public DeviceRanks {
  private:
   const Device device_;
   ncclComm_t comm_ = nullptr;
-  bool finishing_ = false, finished_ = false;  // only what has finished may be destroyed; the rest is aborted
+  bool finishing_ = false,
+       finished_ = false;  // a communicator that has not finished must be aborted, not destroyed
 };
 
 constexpr char kDigits[] = "0123456789abcdef";
@@ -140,7 +142,7 @@ std::string to_hex(const ncclUniqueId& id) {
 ncclUniqueId from_hex(const std::string& text) {
   ncclUniqueId id;
   if (text.size() != 2 * sizeof id.internal || text.find_first_not_of(kDigits) != text.npos) {
-    throw CommError("rank 0 says no id of NCCL's at the rendezvous");
+    throw CommError("rank 0 sent no id of NCCL's at the rendezvous");
   }
   for (std::size_t i = 0; i < sizeof id.internal; ++i) {
     id.internal[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));

@@ -11,9 +11,9 @@
 namespace heddle::comm_detail {
 namespace {
 
-// How long NCCL may take to connect ranks that are known to be there and alive.
+// How long NCCL may take to connect ranks that are known to be alive.
 constexpr std::chrono::seconds kToConnect{60};
-constexpr std::chrono::milliseconds kNap{1};
+constexpr std::chrono::milliseconds kPollInterval{1};
 
 std::atomic<DeviceLibrary*> replacement{nullptr};
 
@@ -24,7 +24,7 @@ class NcclBackend final : public TcpBackend {
   std::string name() const override { return "nccl"; }
   StreamCalls* stream_calls() override { return calls_.get(); }
 
-  // Whoever fails tells the others, which wait here for it, over the control connections.
+  // A rank that fails aborts the communicator, so that the ranks that wait here for it fail too.
   void join(DeviceLibrary& library, Rendezvous& rendezvous, const std::string& id, int index,
             std::chrono::milliseconds timeout) {
     try {
@@ -37,7 +37,7 @@ class NcclBackend final : public TcpBackend {
         rendezvous.check();
         if (std::chrono::steady_clock::now() > deadline)
           throw CommError("NCCL has not connected the ranks in time");
-        std::this_thread::sleep_for(kNap);
+        std::this_thread::sleep_for(kPollInterval);
       }
       calls_ = std::make_unique<StreamCalls>(transport(), numbers(), recorder(), std::move(ranks), device,
                                              index, timeout);
@@ -51,21 +51,21 @@ class NcclBackend final : public TcpBackend {
   std::unique_ptr<StreamCalls> calls_;
 };
 
-// What a rank says of itself: a device's place on its host, or why it has none.
+// What a rank sends to the others: the place of its device on its host, or why it has none.
 struct PeerInfo {
   std::string host{}, place{}, problem{};
   std::string text() const { return host + "\n" + place + "\n" + problem; }
   static PeerInfo from(const std::string& text) {
-    PeerInfo card;
+    PeerInfo info;
     std::istringstream lines(text);
-    std::getline(lines, card.host);
-    std::getline(lines, card.place);
-    std::getline(lines, card.problem);
-    return card;
+    std::getline(lines, info.host);
+    std::getline(lines, info.place);
+    std::getline(lines, info.problem);
+    return info;
   }
 };
 
-// As many ranks as there are on this host before this one.
+// The number of lower ranks on this host.
 int local_rank(Rendezvous& rendezvous, const std::string& host) {
   const std::vector<std::string> hosts = rendezvous.all_gather(host);
   int before = 0;
@@ -81,37 +81,37 @@ int choose_device(DeviceLibrary& library, int wanted, int local) {
   throw CommError("it is to use gpu(" + std::to_string(wanted) + ") and has " + std::to_string(devices));
 }
 
-// All ranks find the same wrong, before any of them waits for one that does not join.
-void check_cards(const std::vector<std::string>& texts) {
-  std::vector<PeerInfo> cards;
+// Throws the same error on all ranks, before any of them waits for a rank that will not join.
+void check_peers(const std::vector<std::string>& texts) {
+  std::vector<PeerInfo> peers;
   for (const std::string& text : texts) {
-    const std::string rank = "rank " + std::to_string(cards.size());
-    const PeerInfo card = PeerInfo::from(text);
-    if (!card.problem.empty())
-      throw CommError("the nccl back end needs a GPU for each rank; " + rank + ": " + card.problem);
-    for (std::size_t other = 0; other < cards.size(); ++other) {
-      if (cards[other].host != card.host || cards[other].place != card.place) continue;
+    const std::string rank = "rank " + std::to_string(peers.size());
+    const PeerInfo info = PeerInfo::from(text);
+    if (!info.problem.empty())
+      throw CommError("the nccl back end needs a GPU for each rank; " + rank + ": " + info.problem);
+    for (std::size_t other = 0; other < peers.size(); ++other) {
+      if (peers[other].host != info.host || peers[other].place != info.place) continue;
       throw CommError("the nccl back end needs a GPU for each rank; rank " + std::to_string(other) + " and " +
-                      rank + " have the same one, " + card.place);
+                      rank + " have the same one, " + info.place);
     }
-    cards.push_back(card);
+    peers.push_back(info);
   }
 }
 
-// The device's index; throws what is wrong with any of the ranks.
+// Returns the index of this rank's device. Throws the same CommError on all ranks if one of them has none.
 int agree_on_devices(Rendezvous& rendezvous, DeviceLibrary* library, int wanted) {
-  PeerInfo card{network_world()};
-  const int local = local_rank(rendezvous, card.host);
+  PeerInfo info{network_domain()};
+  const int local = local_rank(rendezvous, info.host);
   int index = -1;
   try {
     if (!library)
       throw CommError("its build has no NCCL; configure with -DHEDDLE_CUDA=ON where NCCL is installed");
     index = choose_device(*library, wanted, local);
-    card.place = library->place_of(library->device(index));
+    info.place = library->place_of(library->device(index));
   } catch (const std::exception& error) {
-    card.problem = error.what();
+    info.problem = error.what();
   }
-  check_cards(rendezvous.all_gather(card.text()));
+  check_peers(rendezvous.all_gather(info.text()));
   return index;
 }
 

@@ -1,5 +1,5 @@
-// The backend of ranks with a GPU each: NCCL for arrays that lie there. Everything else is tcp's: other arrays, barriers,
-// how ranks hear of each other, and what survivors of a fault say.
+// The back end 'nccl', for ranks with a GPU each: arrays on the GPU go over NCCL. Other arrays, barriers, the detection
+// of failures and shrinking are those of the back end 'tcp'.
 #pragma once
 
 #include "device/device_ranks.h"
@@ -7,13 +7,13 @@
 
 namespace heddle::comm_detail {
 
-// Blocks until all ranks of the rendezvous have come. Throws CommError on all of them if one has no device of its own.
+// Collective; blocks until all ranks take part. Throws CommError on all of them if one has no device of its own.
 std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const BackendOptions& options);
 
-// What takes NCCL's place, for tests that have no GPU; null: nothing. Returns what did so before.
+// Replaces NCCL in tests without a GPU; null: NCCL itself. Returns the replacement before.
 DeviceLibrary* replace_nccl(DeviceLibrary* library);
 
-// NCCL or what takes its place; null if there is neither.
+// NCCL or its replacement; null if there is neither.
 DeviceLibrary* device_library();
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// What a build without NCCL says when it is asked for it.
+// Replaces nccl.cc in a build without NCCL.
 #include "device/device_ranks.h"
 
 namespace heddle::comm_detail {

@@ -11,9 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks at what is under way, and at whether a call has come onto its stream.
-constexpr std::chrono::milliseconds kLook{5};
-constexpr std::chrono::microseconds kNap{20};
+// How often the calls under way are checked, and how often busy() is polled.
+constexpr std::chrono::milliseconds kCheckInterval{5};
+constexpr std::chrono::microseconds kPollInterval{20};
 
 std::uint64_t hash_of(std::uint64_t history, std::uint64_t call) {
   return (history ^ call) * 0x9e3779b97f4a7c15ull;
@@ -33,9 +33,9 @@ StreamCalls::StreamCalls(MeshTransport& control, CallNumbers& numbers, Recorder&
       index_(index),
       timeout_(timeout),
       ranks_(std::move(ranks)),
-      thread_([this] { watch(); }) {}
+      thread_([this] { monitor(); }) {}
 
-// The others hear first how many calls this rank has made, so that they know which of theirs it has no part in.
+// The latest call is announced before the rank leaves, so that the others know in which calls it does not take part.
 StreamCalls::~StreamCalls() {
   {
     const std::lock_guard lock(mutex_);
@@ -43,12 +43,12 @@ StreamCalls::~StreamCalls() {
   }
   wake_.notify_one();
   thread_.join();
-  end_ranks();
-  if (latest_.sequence > 0) control_.waits_in(latest_);
+  finish_ranks();
+  if (latest_.sequence > 0) control_.announce_call(latest_);
 }
 
-// Those that are still there need not take part in it, but may.
-void StreamCalls::end_ranks() noexcept {
+// Ranks that stay need not call finish() at the same time.
+void StreamCalls::finish_ranks() noexcept {
   const std::lock_guard lock(ranks_mutex_);
   try {
     const auto deadline = Clock::now() + timeout_;
@@ -57,9 +57,9 @@ void StreamCalls::end_ranks() noexcept {
     while (!aborted_ && ranks_->busy()) {
       check();
       if (Clock::now() > deadline) break;
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollInterval);
     }
-  } catch (...) {  // then it does not end well
+  } catch (...) {  // the destructor of ranks_ aborts
   }
   ranks_.reset();
 }
@@ -72,7 +72,7 @@ void StreamCalls::begin(DeviceCall& call) {
   CallRecord& record = call.what.record;
   record.on_device = 1;
   numbers_.number(record);
-  if (is_of_all(record)) record.history = history_ = hash_of(history_, record.agreement);
+  if (is_collective_call(record)) record.history = history_ = hash_of(history_, record.agreement);
   call.numbered = true;
   call.begun = Clock::now();
   call.entry = recorder_.begin(record);
@@ -84,29 +84,29 @@ void StreamCalls::issue(DeviceCall& call, Stream& stream) {
   {
     const std::lock_guard lock(mutex_);
     under_way_.push_back(&call);
-    if (is_of_all(record)) latest_ = record;
+    if (is_collective_call(record)) latest_ = record;
   }
   wake_.notify_one();
-  control_.began(record);
+  control_.begin_call(record);
   std::unique_lock lock(ranks_mutex_);
   check();
   try {
     start(*ranks_, call.what, control_.rank(), stream);
     while (ranks_->busy()) {
       lock.unlock();
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollInterval);
       lock.lock();
       check();
     }
-  } catch (...) {  // the others wait for this rank
-    give_up(record, " failed in ", std::current_exception());
-    // What has been begun would run later, on memory of others by then.
+  } catch (...) {  // reported because the other ranks wait for this one
+    report_failure(record, " failed in ", std::current_exception());
+    // An operation that has been started would run later, on memory that has been freed by then.
     if (!std::exchange(aborted_, true)) ranks_->abort();
     throw;
   }
 }
 
-void StreamCalls::give_up(const CallRecord& call, const char* what, const std::exception_ptr& why) {
+void StreamCalls::report_failure(const CallRecord& call, const char* what, const std::exception_ptr& why) {
   if (control_.fault_state().failed()) return;
   control_.fault_state().fail({Failure::Type::aborted, control_.rank(),
                                name(control_.rank()) + what + call.to_string() + ": " + message_of(why)});
@@ -118,8 +118,8 @@ std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr
     std::erase(under_way_, &call);
   }
   std::exception_ptr error = failure;
-  if (failure) give_up(call.what.record, " failed in ", failure);
-  // An aborted call looks to its stream like any that has run.
+  if (failure) report_failure(call.what.record, " failed in ", failure);
+  // The stream cannot tell an aborted call from one that has run.
   if (!failure && control_.fault_state().failed()) {
     try {
       control_.fault_state().raise();
@@ -133,73 +133,74 @@ std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr
 
 void StreamCalls::lost(DeviceCall& call, const std::exception_ptr& why) noexcept {
   begin(call);
-  give_up(call.what.record, " has nothing to give to ", why);
+  report_failure(call.what.record, " has no data for ", why);
   recorder_.end(call.entry, true);
 }
 
-void StreamCalls::watch() {
+void StreamCalls::monitor() {
   std::unique_lock lock(mutex_);
   while (!leaving_) {
-    if (under_way_.empty() && latest_.sequence == told_latest_) {
+    if (under_way_.empty() && latest_.sequence == announced_latest_) {
       wake_.wait(lock);
       continue;
     }
-    wake_.wait_for(lock, kLook);
+    wake_.wait_for(lock, kCheckInterval);
     const bool any = !under_way_.empty();
     const CallRecord oldest = any ? under_way_.front()->what.record : CallRecord();
-    const bool late = any && Clock::now() - under_way_.front()->begun > CallWatch::kPatience;
+    const bool late = any && Clock::now() - under_way_.front()->begun > CallWatch::kAnnounceAfter;
     const CallRecord latest = latest_;
     lock.unlock();
-    tell(late ? oldest : CallRecord(), latest);
-    if (any) look(oldest);
-    if (late) look_for_leavers(oldest);
+    announce(late ? oldest : CallRecord(), latest);
+    if (any) check_device(oldest);
+    if (late) check_left_ranks(oldest);
     lock.lock();
   }
 }
 
-// In which call this rank waits, once; else how far it has come, now and then: what has fitted by chance shows then.
-void StreamCalls::tell(const CallRecord& oldest, const CallRecord& latest) {
+// Announces the call that this rank waits in, once; otherwise its latest call from time to time, so that calls that
+// differed but had equal sizes are detected.
+void StreamCalls::announce(const CallRecord& oldest, const CallRecord& latest) {
   const auto now = Clock::now();
-  if (is_of_all(oldest) && oldest.sequence != told_oldest_) {
-    told_oldest_ = oldest.sequence;
-    control_.waits_in(oldest);
-  } else if (latest.sequence != told_latest_ && now - told_at_ > CallWatch::kPatience) {
-    told_latest_ = latest.sequence;
-    told_at_ = now;
-    control_.waits_in(latest);
+  if (is_collective_call(oldest) && oldest.sequence != announced_oldest_) {
+    announced_oldest_ = oldest.sequence;
+    control_.announce_call(oldest);
+  } else if (latest.sequence != announced_latest_ && now - announced_at_ > CallWatch::kAnnounceAfter) {
+    announced_latest_ = latest.sequence;
+    announced_at_ = now;
+    control_.announce_call(latest);
   }
 }
 
-void StreamCalls::look(const CallRecord& oldest) {
+void StreamCalls::check_device(const CallRecord& oldest) {
   std::unique_lock lock(ranks_mutex_, std::try_to_lock);
-  if (!lock || aborted_) return;  // whoever has it sees for itself what is wrong
+  if (!lock || aborted_) return;  // the thread that holds it checks the device itself
   try {
     ranks_->busy();
   } catch (...) {
-    give_up(oldest, " failed in ", std::current_exception());
+    report_failure(oldest, " failed in ", std::current_exception());
   }
   if (!control_.fault_state().failed()) return;
   aborted_ = true;
   ranks_->abort();
 }
 
-// Who has left has made the calls that it told of, and no more. Of sends and recvs nobody knows how many there were: these
-// must come to their end in time.
-void StreamCalls::look_for_leavers(const CallRecord& call) {
-  const bool of_all = is_of_all(call);
+// A rank that has left takes part in the calls up to its latest announced one, and in none after that. Sends and recvs
+// are not announced, so they must end within the timeout.
+void StreamCalls::check_left_ranks(const CallRecord& call) {
+  const bool of_all = is_collective_call(call);
   bool left = false;
-  int who = -1;
+  int left_rank = -1;
   for (int rank = 0; rank < control_.size() && !left; ++rank) {
     if (!control_.fault_state().left(rank) || (!of_all && rank != call.root)) continue;
-    who = rank;
-    left = !of_all || control_.latest_of(rank) < call.sequence;
+    left_rank = rank;
+    left = !of_all || control_.latest_announced(rank) < call.sequence;
   }
   if (!left) return void(left_since_ = {});
   const auto now = Clock::now();
   if (left_since_ == Clock::time_point{}) left_since_ = now;
   if (!of_all && now - left_since_ < timeout_) return;
-  control_.fault_state().fail({Failure::Type::lost, who,
-                               name(who) + " left the communicator, while " + name(control_.rank()) +
+  control_.fault_state().fail({Failure::Type::lost, left_rank,
+                               name(left_rank) + " left the communicator, while " + name(control_.rank()) +
                                    " waits for it in " + call.to_string()});
 }
 

@@ -97,7 +97,7 @@ void examine_addresses(Findings& findings, const LaunchEnvironment& job) {
   }
 }
 
-// The user's keys, if they are there and in order. True: between hosts they would be used.
+// Examines the user's keys. True: there are valid ones, which would be used between hosts.
 bool examine_keys(Findings& findings, bool needed) {
   try {
     const std::string directory = comm_keys_directory();
@@ -127,7 +127,7 @@ void examine_security(Findings& findings, const LaunchEnvironment& job) {
     if (insecure) {
       findings.push_back({Level::note, "security",
                           "HEDDLE_COMM_INSECURE=1: what goes to other hosts is not encrypted, "
-                          "and anybody who reaches the ports can join"});
+                          "and any process that reaches the ports can join"});
     } else if (keys) {
       findings.push_back({Level::ok, "security",
                           std::string(encrypt ? "everything over TCP is" : "what leaves this host would be") +

@@ -10,7 +10,7 @@ namespace heddle::comm_detail {
 using Findings = std::vector<Finding>;
 
 void examine_network(Findings& findings);  // the job, names, addresses, ports
-void examine_memory(Findings& findings);   // what ranks of one host share
+void examine_memory(Findings& findings);   // shared memory and limits
 void examine_others(Findings& findings);   // cores, other launchers and libraries
 
 }  // namespace heddle::comm_detail

@@ -19,7 +19,7 @@ using Level = Finding::Level;
 
 std::string mebibytes(unsigned long long bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// A child that waits to be looked into, and ends with this object.
+// A child process that waits, and is killed by the destructor.
 class Child {
  public:
   Child() : id_(::fork()) {
@@ -69,8 +69,8 @@ void examine_deaths(Findings& findings) {
 }
 
 void examine_limits(Findings& findings) {
-  constexpr unsigned long long kUsual = 64ull
-                                        << 20;  // what containers get, and what other libraries run out of
+  // The size that containers get by default, and that is too small for some libraries.
+  constexpr unsigned long long kUsual = 64ull << 20;
   struct statvfs disk {};
   if (::statvfs("/dev/shm", &disk) == 0) {
     const unsigned long long size = static_cast<unsigned long long>(disk.f_blocks) * disk.f_frsize;

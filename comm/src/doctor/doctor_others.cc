@@ -10,14 +10,14 @@
 
 #include "device/device_ranks.h"
 #include "doctor/doctor_checks.h"
-#include "tcp/mpi_wires.h"
+#include "tcp/mpi_connections.h"
 
 namespace heddle::comm_detail {
 namespace {
 
 using Level = Finding::Level;
 
-// The program in PATH, or "".
+// The path of a program that is in PATH; empty if it is not.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
@@ -60,7 +60,7 @@ void examine_cores(Findings& findings) {
                       nodes == 0 ? "unknown" : std::to_string(nodes) + (nodes == 1 ? " node" : " nodes")});
 }
 
-// Found or not, neither is wrong: nothing needs it.
+// A missing program is a note only, since Heddle does not need it.
 void examine_program(Findings& findings, const char* subject, const char* name, const char* without) {
   const std::string file = find_program(name);
   findings.push_back({file.empty() ? Level::note : Level::ok, subject,

@@ -17,7 +17,7 @@ HostBackend::HostBackend(std::string name, int rank, int size, std::uint32_t epo
       numbers_(size, epoch, options.algorithm),
       control_channel_(group_, options.timeout),
       survivors_(control_channel_, options.timeout, epoch + 1),
-      control_thread_([this] { keep_beating(); }) {}
+      control_thread_([this] { run_heartbeat(); }) {}
 
 HostBackend::~HostBackend() {
   {
@@ -28,41 +28,41 @@ HostBackend::~HostBackend() {
   control_thread_.join();
 }
 
-// A stopped process is told from one that computes by this thread alone.
-void HostBackend::keep_beating() {
+// The heartbeat comes from a thread of its own, so that a rank that computes can be told from one that is stopped.
+void HostBackend::run_heartbeat() {
   const auto pause = std::clamp<std::chrono::milliseconds>(
       options_.timeout / 20, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
   std::unique_lock lock(mutex_);
-  while (!closes_.wait_for(lock, pause, [this] { return closing_; })) group_.beat();
+  while (!closes_.wait_for(lock, pause, [this] { return closing_; })) group_.heartbeat();
 }
 
 void HostBackend::run(Collective& call) {
   numbers_.number(call.record);
   group_.record(call.record);
   try {
-    carry(call);
+    dispatch(call);
   } catch (const RemoteFailure&) {
     group_.record_end(call.record, true);
     if (!call.record.failed) throw;
     return;
   } catch (const std::exception& error) {
     group_.record_end(call.record, true);
-    if (!group_.given_up())
+    if (!group_.has_fault())
       abort("rank " + std::to_string(rank()) + " failed in " + call.record.to_string() + ": " + error.what());
     throw;
   }
   group_.record_end(call.record, call.record.failed);
 }
 
-void HostBackend::carry(Collective& call) {
+void HostBackend::dispatch(Collective& call) {
   const Kind kind = call.record.kind;
   const bool direct =
       call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
-  if (!is_pair(kind) && kind != Kind::all_to_all && direct) return direct_.run(call);
-  // Messages alone would not show that two ranks both take themselves for the root.
-  if (!is_pair(kind)) direct_.agree(call);
+  if (!is_point_to_point(kind) && kind != Kind::all_to_all && direct) return direct_.run(call);
+  // The messages of the algorithm would not reveal that two ranks both believe to be the root.
+  if (!is_point_to_point(kind)) direct_.agree(call);
   std::vector<std::byte> unwanted;
-  if (call.record.failed) {  // what the other one sends all the same has to go somewhere
+  if (call.record.failed) {  // room for what the other rank sends nevertheless
     unwanted.resize(call.bytes());
     call.in = call.out = unwanted.data();
   }

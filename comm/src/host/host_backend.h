@@ -15,11 +15,11 @@
 
 namespace heddle::comm_detail {
 
-// What the ranks of a host have in common, as one of them sees it.
-struct HostMemory : Reach {
+// The memory that the ranks of a host share, as mapped by one of them.
+struct HostMemory : PeerMemory {
   virtual std::byte* segment() const = 0;  // Segment::bytes(), zeros at first
-  virtual std::shared_ptr<std::byte> allocate(
-      std::size_t bytes) = 0;  // that others can reach; null: there is none
+  // Memory that the other ranks can access; null: no more is left.
+  virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
 };
 
 class HostBackend final : public Backend {
@@ -32,14 +32,14 @@ class HostBackend final : public Backend {
   int size() const override { return group_.size(); }
   std::string name() const override { return name_; }
   void run(Collective& call) override;
-  void abort(const std::string& why) noexcept override { group_.give_up(Fault::aborted, rank(), why); }
+  void abort(const std::string& why) noexcept override { group_.report_fault(Fault::aborted, rank(), why); }
   std::shared_ptr<std::byte> allocate_shared(std::size_t bytes) override { return memory_->allocate(bytes); }
   std::string flight_recorder() const override { return group_.flight_recorder(); }
   Survivors& survivors() override { return survivors_; }
 
  private:
-  void carry(Collective& call);
-  void keep_beating();
+  void dispatch(Collective& call);
+  void run_heartbeat();
 
   const std::string name_;
   const BackendOptions options_;
@@ -54,7 +54,7 @@ class HostBackend final : public Backend {
   std::mutex mutex_;  // guards closing_
   std::condition_variable closes_;
   bool closing_ = false;
-  std::thread control_thread_;  // says that this rank lives
+  std::thread control_thread_;  // increments this rank's heartbeat
 };
 
 }  // namespace heddle::comm_detail

@@ -11,12 +11,12 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Reduced at a time: small enough that what was just written is still in the first cache when it is copied on.
+// Bytes that are reduced at a time: a block that was just written is still in the L1 cache when it is copied on.
 constexpr std::size_t kBlock = 8 << 10;
 
 std::size_t sum_size(const Collective& call) { return call.bytes(); }
 
-// Bytes that each rank brings.
+// Bytes of the rank's input.
 std::size_t bytes_in(const Collective& call, int rank, int ranks) {
   switch (call.record.kind) {
     case Kind::barrier:
@@ -36,8 +36,8 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-HostCollectives::HostCollectives(HostGroup& group, const Reach& reach)
-    : group_(group), reach_(reach), rank_(group.rank()), ranks_(group.size()) {
+HostCollectives::HostCollectives(HostGroup& group, const PeerMemory& peer_memory)
+    : group_(group), peer_memory_(peer_memory), rank_(group.rank()), ranks_(group.size()) {
   parts_.resize(static_cast<std::size_t>(ranks_));
   scratch_.resize((std::bit_width(static_cast<unsigned>(ranks_)) + 2u) * kBlock);
 }
@@ -75,8 +75,8 @@ void HostCollectives::arrive(const Collective& call, const std::byte* small, std
   group_.publish(here.ticket, 2 * sequence + call.record.failed);
 }
 
-// Blocks until all have come. They have all called the same, or this throws; so does a rank that has nothing to bring.
-void HostCollectives::meet(const Collective& call) {
+// Blocks until all ranks have arrived. Throws if they have not all called the same, or if one has no data to send.
+void HostCollectives::await_arrivals(const Collective& call) {
   bool failed = call.record.failed;
   for (int other = 0; other < ranks_; ++other) {
     if (other == rank_) continue;
@@ -102,8 +102,7 @@ void HostCollectives::remote_failure(const Collective& call) {
     text = group_.segment().rank_block(rank).failure[call.record.sequence % 2];
   }
   throw RemoteFailure(
-      "rank " + std::to_string(first) + " has nothing to bring to " + call.record.to_string() + ": " + text,
-      first);
+      "rank " + std::to_string(first) + " has no data for " + call.record.to_string() + ": " + text, first);
 }
 
 void HostCollectives::run(const Collective& call) {
@@ -115,28 +114,28 @@ void HostCollectives::run(const Collective& call) {
                                                : sum_size(call) <= kSmall;
   if (small) {
     arrive(call, call.in, bytes);
-    meet(call);
+    await_arrivals(call);
     return small_call(call);
   }
   if (!reduces(call.record.kind)) {
     arrive(call, nullptr, 0);
-    meet(call);
-    return spread_staged(call);
+    await_arrivals(call);
+    return copy_staged(call);
   }
   const std::size_t out_bytes =
       call.record.kind == Kind::reduce && rank_ != call.record.root ? 0 : sum_size(call);
-  const std::uint64_t where[2] = {reach_.publish(call.in, bytes),
-                                  out_bytes ? reach_.publish(call.out, out_bytes) : 1};
+  const std::uint64_t where[2] = {peer_memory_.publish(call.in, bytes),
+                                  out_bytes ? peer_memory_.publish(call.out, out_bytes) : 1};
   try {
     arrive(call, reinterpret_cast<const std::byte*>(where), sizeof where);
-    meet(call);
+    await_arrivals(call);
     std::vector<std::byte*> in, out;
     reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
   } catch (const RemoteFailure&) {
-    throw;  // nobody has begun
+    throw;  // no rank has accessed another one's arrays
   } catch (...) {
-    // The arrays are the caller's again, who may free them.
-    group_.await_withdrawal();
+    // The caller may free the arrays as soon as this returns.
+    group_.await_peer_access_end();
     throw;
   }
 }
@@ -157,7 +156,7 @@ void HostCollectives::small_call(const Collective& call) {
 void HostCollectives::reduce_small(const Collective& call) {
   const bool scatter = call.record.kind == Kind::reduce_scatter;
   if (call.record.kind == Kind::reduce && rank_ != call.record.root) return;
-  const std::size_t bytes = sum_size(call), brought = bytes_in(call, rank_, ranks_);
+  const std::size_t bytes = sum_size(call), own_bytes = bytes_in(call, rank_, ranks_);
   const std::size_t mine = scatter ? static_cast<std::size_t>(rank_) * bytes : 0;
   const Combine combine = combine_of(call.record.op, call.record.dtype);
   const std::size_t block = kBlock / call.element();
@@ -165,7 +164,7 @@ void HostCollectives::reduce_small(const Collective& call) {
   for (std::size_t begin = 0; begin < call.record.count; begin += block) {
     const std::size_t offset = begin * call.element();
     for (int rank = 0; rank < ranks_; ++rank) {
-      const std::byte* all = rank == rank_ ? call.in : small_of(rank, call, brought);
+      const std::byte* all = rank == rank_ ? call.in : small_of(rank, call, own_bytes);
       parts[static_cast<std::size_t>(rank)] = all + mine + offset;
     }
     const std::size_t count = std::min<std::size_t>(block, call.record.count - begin);
@@ -174,8 +173,8 @@ void HostCollectives::reduce_small(const Collective& call) {
   }
 }
 
-// Level by level, pairs of neighbours; what is left over goes up as it is. The tree over the first half of the ranks is
-// that over these ranks alone, if they are a power of two.
+// The tree combines neighbours level by level; a part without a neighbour moves up unchanged. If the first half of the
+// ranks is a power of two, its subtree is the tree of a job with these ranks alone.
 void HostCollectives::combine_tree(std::byte* to, std::vector<const std::byte*>& parts, std::size_t count,
                                    Combine combine, std::size_t element) {
   (void)element;
@@ -186,12 +185,12 @@ void HostCollectives::combine_tree(std::byte* to, std::vector<const std::byte*>&
     if (size == 1) return parts[begin];
     const std::size_t half = std::bit_ceil(size) / 2;
     const std::byte* left = self(self, begin, half, spare, spare + kBlock);
-    // The left half's result stays in `spare`: the right half needs other room.
+    // `spare` still holds the left half's result, so the right half uses the memory behind it.
     const std::byte* right = self(self, begin + half, size - half, result, spare + kBlock);
     combine(result, left, right, count);
     return result;
   };
-  // `to` may be this rank's own part: it is written when all has been read.
+  // `to` may be this rank's own part, so it is written only after everything has been read.
   const std::size_t all = parts.size(), half = std::bit_ceil(all) / 2;
   std::byte* first = scratch_.data();
   const std::byte* left = tree(tree, 0, half, first, first + kBlock);
@@ -212,13 +211,13 @@ bool HostCollectives::reachable(const Collective& call, std::vector<std::byte*>&
       out.push_back(wants ? call.out : nullptr);
       continue;
     }
-    in.push_back(reach_.find(rank, where[0], bytes_in(call, rank, ranks_)));
-    out.push_back(wants ? reach_.find(rank, where[1], sum_size(call)) : nullptr);
+    in.push_back(peer_memory_.find(rank, where[0], bytes_in(call, rank, ranks_)));
+    out.push_back(wants ? peer_memory_.find(rank, where[1], sum_size(call)) : nullptr);
   }
   return true;
 }
 
-// This rank's slice of everybody's data, straight from and to where it is.
+// Reduces this rank's slice directly from and into the arrays of all ranks.
 void HostCollectives::reduce_reachable(const Collective& call, const std::vector<std::byte*>& in,
                                        const std::vector<std::byte*>& out) {
   const bool scatter = call.record.kind == Kind::reduce_scatter;
@@ -229,7 +228,7 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
       scatter ? Part{mine * call.record.count, call.record.count} : part_of(call.record.count, rank_, ranks_);
   std::vector<const std::byte*> parts(in.size());
   std::vector<std::byte> result(kBlock);
-  std::optional<HostGroup::Reaching> reaching(group_);
+  std::optional<HostGroup::PeerAccess> access(group_);
   for (std::size_t begin = 0; begin < slice.count; begin += block) {
     group_.check();
     const std::size_t count = std::min(block, slice.count - begin), offset = (slice.begin + begin) * element;
@@ -242,24 +241,25 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
       if (rank != mine && out[rank]) std::memcpy(out[rank] + offset, to, count * element);
     }
   }
-  reaching.reset();
-  step();  // nobody returns before all have written into its array, and read from it
+  access.reset();
+  step();  // no rank returns before all have finished with its arrays
   all_have_done(steps_);
 }
 
 namespace {
 
-// How data goes through a stage: each round a window of every part that it is cut into is on its way, side by side. Rounds, and
-// calls, take the places in the stage in turn, though two would do: a place is used again as late as can be, since lines
-// that another core still holds are slow to write (on two cores of an AMD EPYC 256 KiB took 48 us in one place, 21 in turn).
+// How a call's data pass through the staging buffers. In each round a window of every part is in the buffer, side by
+// side. Rounds, and calls, use the places of the buffer in turn. Two places would do, but a place is used again as late
+// as possible, since cache lines that another core still holds are slow to write (on two cores of an AMD EPYC 256 KiB
+// took 48 us in one place, and 21 us in turn).
 struct Windows {
-  std::size_t each;   // bytes, whole lines; of the last round there may be fewer
-  std::size_t parts;  // side by side
+  std::size_t each;  // bytes of a window, in whole cache lines; the last round may have fewer
+  std::size_t parts;
   std::size_t rounds;
   std::size_t places;  // 2 or more
   std::uint64_t first;
 
-  // `longest`: bytes of the longest part; `turn`: rounds so far, the same on all ranks.
+  // `longest`: bytes of the longest part. `turn`: the rounds of all calls so far, the same on all ranks.
   static Windows of(std::size_t longest, std::size_t parts, std::uint64_t& turn) {
     const std::size_t room = kStage / 2 / parts / kLine * kLine, rounds = (longest + room - 1) / room;
     const std::size_t even = rounds ? (longest + rounds - 1) / rounds : 1;
@@ -279,88 +279,118 @@ struct Windows {
 
 }  // namespace
 
-// A stage holds a window of each slice, for its owner; in the place of the owner's own, its result. The place of round k is
-// written again in round k + 2 or later, when everybody has said that it has done round k + 1 and so has read what was there.
-void HostCollectives::reduce_staged(const Collective& call) {
-  const bool scatter = call.record.kind == Kind::reduce_scatter;
-  const bool receives =
-      call.record.kind == Kind::all_reduce || (call.record.kind == Kind::reduce && rank_ == call.record.root);
-  const Combine combine = combine_of(call.record.op, call.record.dtype);
-  const std::size_t element = call.element();
-  // In bytes, as all below.
-  const auto slice_of = [&](int rank) {
-    const Part slice = scatter ? Part{static_cast<std::size_t>(rank) * call.record.count, call.record.count}
-                               : part_of(call.record.count, rank, ranks_);
-    return Part{slice.begin * element, slice.count * element};
-  };
-  const Windows windows = Windows::of(slice_of(0).count, static_cast<std::size_t>(ranks_), stage_turn_);
-  const auto place = [&](int of, std::size_t round, int slice) {
-    return windows.place(group_.segment().rank_block(of), round, static_cast<std::size_t>(slice));
-  };
-  const auto window_of = [&](int slice, std::size_t round) {
-    const Part all = slice_of(slice);
-    return Part{all.begin + windows.begin(all.count, round), windows.length(all.count, round)};
-  };
-  const auto bring = [&](std::size_t round) {
+// One reduction through the staging buffers. A rank's buffer holds a window of each slice, for the slice's owner to
+// read; in the place of its own slice it holds the result. The place of round k is written again in round k + 2 or
+// later, after all ranks have done round k + 1 and so have read what was in it.
+class HostCollectives::StagedReduction {
+ public:
+  StagedReduction(const HostGroup& group, const Collective& call, std::uint64_t& turn)
+      : group_(group),
+        call_(call),
+        rank_(group.rank()),
+        ranks_(group.size()),
+        scatter_(call.record.kind == Kind::reduce_scatter),
+        receives_(call.record.kind == Kind::all_reduce ||
+                  (call.record.kind == Kind::reduce && rank_ == call.record.root)),
+        windows_(Windows::of(slice_of(0).count, static_cast<std::size_t>(ranks_), turn)),
+        parts_(static_cast<std::size_t>(ranks_)) {}
+
+  std::size_t rounds() const { return windows_.rounds; }
+
+  // Copies this round's windows of the other ranks' slices into this rank's buffer.
+  void copy_in(std::size_t round) const {
     for (int slice = 0; slice < ranks_; ++slice) {
       if (slice == rank_) continue;
       const Part window = window_of(slice, round);
-      copy_bytes(place(rank_, round, slice), call.in + window.begin, window.count);
+      copy_bytes(place(rank_, round, slice), call_.in + window.begin, window.count);
     }
-  };
-  std::vector<const std::byte*> parts(static_cast<std::size_t>(ranks_));
-  const auto reduce = [&](std::size_t round) {
+  }
+
+  // Reduces this rank's window of all ranks' data: combine_tree(to, parts, count).
+  template <class CombineTree> void reduce(std::size_t round, CombineTree&& combine_tree) {
     const Part window = window_of(rank_, round);
-    std::byte* out =
-        scatter ? call.out + windows.begin(slice_of(rank_).count, round) : call.out + window.begin;
+    std::byte* out = call_.out + (scatter_ ? windows_.begin(slice_of(rank_).count, round) : window.begin);
     for (std::size_t begin = 0; begin < window.count; begin += kBlock) {
-      const std::size_t bytes = std::min(kBlock, window.count - begin), count = bytes / element;
+      const std::size_t bytes = std::min(kBlock, window.count - begin), count = bytes / call_.element();
       for (int rank = 0; rank < ranks_; ++rank) {
-        parts[static_cast<std::size_t>(rank)] =
-            begin + (rank == rank_ ? call.in + window.begin : place(rank, round, rank_));
+        parts_[static_cast<std::size_t>(rank)] =
+            begin + (rank == rank_ ? call_.in + window.begin : place(rank, round, rank_));
       }
       std::byte* result = place(rank_, round, rank_) + begin;
-      combine_tree(result, parts, count, combine, element);
-      if (call.record.op == ReduceOp::avg) scale(result, count, call.record.dtype, ranks_);
-      if (scatter || receives) copy_bytes(out + begin, result, bytes);
+      combine_tree(result, parts_, count);
+      if (call_.record.op == ReduceOp::avg) scale(result, count, call_.record.dtype, ranks_);
+      if (scatter_ || receives_) copy_bytes(out + begin, result, bytes);
     }
-  };
-  const auto take = [&](std::size_t round) {
+  }
+
+  // Copies the other ranks' results of this round from their buffers.
+  void copy_out(std::size_t round) const {
     for (int slice = 0; slice < ranks_; ++slice) {
-      if (slice == rank_ || !receives) continue;
+      if (slice == rank_ || !receives_) continue;
       const Part window = window_of(slice, round);
-      copy_bytes(call.out + window.begin, place(slice, round, slice), window.count);
+      copy_bytes(call_.out + window.begin, place(slice, round, slice), window.count);
     }
+  }
+
+ private:
+  // In bytes.
+  Part slice_of(int rank) const {
+    const std::size_t count = call_.record.count, element = call_.element();
+    const Part slice =
+        scatter_ ? Part{static_cast<std::size_t>(rank) * count, count} : part_of(count, rank, ranks_);
+    return Part{slice.begin * element, slice.count * element};
+  }
+  Part window_of(int slice, std::size_t round) const {
+    const Part all = slice_of(slice);
+    return Part{all.begin + windows_.begin(all.count, round), windows_.length(all.count, round)};
+  }
+  std::byte* place(int rank, std::size_t round, int slice) const {
+    return windows_.place(group_.segment().rank_block(rank), round, static_cast<std::size_t>(slice));
+  }
+
+  const HostGroup& group_;
+  const Collective& call_;
+  const int rank_, ranks_;
+  const bool scatter_, receives_;  // reduce_scatter; this rank gets the results of the others
+  const Windows windows_;
+  std::vector<const std::byte*> parts_;
+};
+
+void HostCollectives::reduce_staged(const Collective& call) {
+  StagedReduction reduction(group_, call, stage_turn_);
+  const Combine combine = combine_of(call.record.op, call.record.dtype);
+  const auto tree = [&](std::byte* to, std::vector<const std::byte*>& parts, std::size_t count) {
+    combine_tree(to, parts, count, combine, call.element());
   };
-  if (windows.rounds == 0) return;
-  bring(0);
+  if (reduction.rounds() == 0) return;
+  reduction.copy_in(0);
   step();
-  for (std::size_t round = 0; round < windows.rounds; ++round) {
-    all_have_done(steps_);  // has brought this round
-    reduce(round);
+  for (std::size_t round = 0; round < reduction.rounds(); ++round) {
+    all_have_done(steps_);  // have copied this round in
+    reduction.reduce(round, tree);
     step();
     const std::uint64_t reduced = steps_;
-    if (round + 1 < windows.rounds) {
-      bring(round + 1);
+    if (round + 1 < reduction.rounds()) {
+      reduction.copy_in(round + 1);
       step();
     }
     all_have_done(reduced);
-    take(round);
+    reduction.copy_out(round);
   }
 }
 
-// all_gather and broadcast: a window of each sender's data at a time.
-void HostCollectives::spread_staged(const Collective& call) {
+// all_gather and broadcast: each sender's data pass through its staging buffer, a window at a time.
+void HostCollectives::copy_staged(const Collective& call) {
   const bool gather = call.record.kind == Kind::all_gather;
   const std::size_t bytes = sum_size(call);
   const bool sends = gather || rank_ == call.record.root;
   const Windows windows = Windows::of(bytes, 1, stage_turn_);
-  const auto bring = [&](std::size_t round) {
+  const auto copy_in = [&](std::size_t round) {
     if (!sends) return;
     copy_bytes(windows.place(group_.mine(), round, 0), call.in + windows.begin(bytes, round),
                windows.length(bytes, round));
   };
-  const auto take = [&](std::size_t round) {
+  const auto copy_out = [&](std::size_t round) {
     const std::size_t begin = windows.begin(bytes, round);
     for (int from = 0; from < ranks_; ++from) {
       if (!gather && (from != call.record.root || from == rank_)) continue;
@@ -370,13 +400,13 @@ void HostCollectives::spread_staged(const Collective& call) {
                  windows.length(bytes, round));
     }
   };
-  bring(0);
+  copy_in(0);
   step();
   for (std::size_t round = 0; round < windows.rounds; ++round) {
-    all_have_done(steps_);  // has brought this round, and taken the one before
-    // Its place is free: all have taken what was in it.
-    if (round + 1 < windows.rounds) bring(round + 1);
-    take(round);
+    all_have_done(steps_);  // have copied this round in, and the one before out
+    // The place of the next round is free: all ranks have read what was in it.
+    if (round + 1 < windows.rounds) copy_in(round + 1);
+    copy_out(round);
     step();
   }
 }

@@ -1,4 +1,4 @@
-// How the ranks of a host that are left after a fault hear each other: through what they still share.
+// The control channel of ranks that share a host's memory: the messages are in that memory, which outlives a fault.
 #pragma once
 
 #include <vector>
@@ -8,26 +8,27 @@
 
 namespace heddle::comm_detail {
 
-// Each rank's word lies on its rank block, and only that rank writes it: who dies over it leaves the one before.
+// Each rank's message is in its rank block, which only that rank writes: a rank that dies while writing leaves the
+// previous one.
 class HostControlChannel final : public ControlChannel {
  public:
   HostControlChannel(HostGroup& group, std::chrono::milliseconds timeout);
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
-  bool lives(int rank) override;
-  void say(const std::string& word) override;
-  std::string hear(int rank) override;
+  bool is_alive(int rank) override;
+  void broadcast(const std::string& message) override;
+  std::string latest_message(int rank) override;
   void wait() override;
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Pulse {
-    std::uint64_t beat = 0;
-    Clock::time_point since{}, looked{};
+  struct Heartbeat {
+    std::uint64_t count = 0;
+    Clock::time_point changed{}, checked{};
   };
   HostGroup& group_;
   const std::chrono::milliseconds timeout_;
-  std::vector<Pulse> pulses_;  // of the others, as last seen
+  std::vector<Heartbeat> heartbeats_;  // of the other ranks, as last read
 };
 
 }  // namespace heddle::comm_detail

@@ -5,11 +5,11 @@
 
 namespace heddle::comm_detail {
 
-void say_cores(RankBlock& rank_block) {
+void record_cores(RankBlock& rank_block) {
   cpu_set_t set;
-  const bool told = sched_getaffinity(0, sizeof set, &set) == 0;
+  const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
   for (std::size_t core = 0; core < kCoreWords * 64; ++core) {
-    if (told && !CPU_ISSET(core, &set)) continue;
+    if (known && !CPU_ISSET(core, &set)) continue;
     rank_block.cores[core / 64].fetch_or(std::uint64_t{1} << core % 64, std::memory_order_relaxed);
   }
 }

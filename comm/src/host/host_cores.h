@@ -1,4 +1,4 @@
-// Which cores the ranks of a host have between them: bound to one each, two ranks have two.
+// The cores that the ranks of a host may run on together: two ranks that are bound to one core each have two.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace heddle::comm_detail {
 
-// Writes down what the calling thread may run on.
-void say_cores(RankBlock& rank_block);
-// How many at least one of the ranks may run on; none as long as not all ranks have come.
+// Writes the cores that the calling thread may run on into its rank block.
+void record_cores(RankBlock& rank_block);
+// How many cores at least one of the ranks may run on; nullopt until all ranks have joined.
 std::optional<int> cores_of_ranks(const Segment& segment);
 
 }  // namespace heddle::comm_detail

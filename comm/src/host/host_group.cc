@@ -22,14 +22,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waking a thread takes some 50 us: who looks for that long has lost no more than by sleeping at once.
+// How long a wait spins before it sleeps. Waking takes some 50 us, so spinning at most doubles the cost of a sleep.
 constexpr std::chrono::microseconds kSpin{50};
-constexpr int kLooks = 64;  // between two questions for the time
-// A sleeper looks for what nobody rings for, a process that ended or ranks that wait for each other.
-constexpr std::chrono::milliseconds kNap{20};
-constexpr std::chrono::milliseconds kLastWords{500};
+constexpr int kChecksPerClockRead = 64;
+// How often a sleeping rank looks for conditions that no rank wakes it for: a process that has ended, or a deadlock.
+constexpr std::chrono::milliseconds kCheckInterval{20};
+// How long a rank that has claimed the fault block may take to write it.
+constexpr std::chrono::milliseconds kFaultTextTimeout{500};
 
-// Between processes, which std::atomic::wait is not made for.
+// std::atomic::wait works only within a process.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds most) {
   const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(most.count())};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &time, nullptr, 0);
@@ -39,7 +40,7 @@ void futex_wake(const std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// A record may be read while its rank writes it: word by word, and nobody believes it before it is valid.
+// Records are copied word by word, as one may be read while its rank writes it. CallRecord::valid() checks the copy.
 constexpr std::size_t kWords = sizeof(CallRecord) / sizeof(std::uint64_t);
 
 void store_record(CallRecord& to, const CallRecord& from) {
@@ -74,33 +75,33 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
       timeout_(timeout),
       liveness_(std::move(liveness)),
       core_quota_(usable_cores().by_quota),
-      pulses_(static_cast<std::size_t>(segment.size())) {
-  say_cores(mine());
-  mine().presence.store(Presence::there, std::memory_order_release);
+      heartbeats_(static_cast<std::size_t>(segment.size())) {
+  record_cores(mine());
+  mine().presence.store(Presence::joined, std::memory_order_release);
 }
 
 HostGroup::~HostGroup() {
   mine().presence.store(Presence::left, std::memory_order_seq_cst);
-  for (int other = 0; other < size(); ++other) ring_bell(other);
+  for (int other = 0; other < size(); ++other) wake(other);
 }
 
-void HostGroup::ring_bell(int other) const {
+void HostGroup::wake(int other) const {
   RankBlock& rank_block = segment_.rank_block(other);
   rank_block.bell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(rank_block.bell);
 }
 
-// Ranks that are bound to cores of their own are no crowd, though each of them may use fewer cores than there are ranks.
-void HostGroup::look_at_crowd() {
+// The cores of all ranks together count: ranks that are bound to one core each do not oversubscribe them.
+void HostGroup::count_cores() {
   if (const auto cores = cores_of_ranks(segment_)) {
-    crowded_ = size() > *cores || (core_quota_ > 0 && size() > core_quota_);
-    crowd_known_ = true;
+    oversubscribed_ = size() > *cores || (core_quota_ > 0 && size() > core_quota_);
+    cores_known_ = true;
   }
 }
 
 bool HostGroup::spin(const Alternatives& alternatives) {
-  if (!crowd_known_) [[unlikely]]
-    look_at_crowd();
+  if (!cores_known_) [[unlikely]]
+    count_cores();
   const auto any = [&] {
     for (int i = 0; i < alternatives.count; ++i) {
       const Awaited& awaited = alternatives.of[i];
@@ -110,12 +111,12 @@ bool HostGroup::spin(const Alternatives& alternatives) {
   };
   const auto end = Clock::now() + kSpin;
   do {
-    for (int look = 0; look < kLooks; ++look) {
+    for (int check = 0; check < kChecksPerClockRead; ++check) {
       if (any()) return true;
-      if (crowded_) break;
+      if (oversubscribed_) break;
       __builtin_ia32_pause();
     }
-    crowded_ ? static_cast<void>(sched_yield()) : core_.yield();
+    oversubscribed_ ? static_cast<void>(sched_yield()) : core_.yield();
   } while (Clock::now() < end);
   return false;
 }
@@ -129,96 +130,99 @@ void HostGroup::sleep(const Alternatives& alternatives) {
   for (int i = 0; i < alternatives.count; ++i) {
     const Awaited& awaited = alternatives.of[i];
     rank_block.waits[i].target.store(awaited.target, std::memory_order_release);
-    rank_block.waits[i].whom.store(static_cast<std::uint32_t>(awaited.whom), std::memory_order_release);
+    rank_block.waits[i].rank.store(static_cast<std::uint32_t>(awaited.rank), std::memory_order_release);
     rank_block.waits[i].counter.store(segment_.offset_of(*awaited.counter), std::memory_order_release);
-    pulses_[static_cast<std::size_t>(awaited.whom)].since = Clock::now();
+    heartbeats_[static_cast<std::size_t>(awaited.rank)].changed = Clock::now();
   }
-  looked_ = Clock::now();
-  const std::uint64_t nap = rank_block.naps.load(std::memory_order_relaxed) + 1;
-  rank_block.naps.store(nap, std::memory_order_release);
+  last_check_ = Clock::now();
+  const std::uint64_t version = rank_block.wait_version.load(std::memory_order_relaxed) + 1;
+  rank_block.wait_version.store(version, std::memory_order_release);
   struct Awake {
     RankBlock& rank_block;
-    const std::uint64_t nap;
+    const std::uint64_t version;
     ~Awake() {
-      // Before anything else, and the waits after it: who sees one of them changed sees this.
-      rank_block.naps.store(nap + 1, std::memory_order_release);
+      // The version is stored before the waits change, so that a reader that sees a changed wait sees a new version.
+      rank_block.wait_version.store(version + 1, std::memory_order_release);
       for (Wait& wait : rank_block.waits) wait.counter.store(0, std::memory_order_release);
       rank_block.sleeping.store(0, std::memory_order_relaxed);
     }
-  } const awake{rank_block, nap};
-  for (auto next_look = Clock::now() + kNap;;) {
-    const std::uint32_t heard = rank_block.bell.load(std::memory_order_seq_cst);
+  } const awake{rank_block, version};
+  for (auto next_check = Clock::now() + kCheckInterval;;) {
+    const std::uint32_t seen = rank_block.bell.load(std::memory_order_seq_cst);
     rank_block.sleeping.store(1, std::memory_order_seq_cst);
     for (int i = 0; i < alternatives.count; ++i) {
-      if (alternatives.of[i].there()) return;
+      if (alternatives.of[i].reached()) return;
     }
     check();
-    if (Clock::now() >= next_look) {
-      look_around(alternatives);
-      next_look = Clock::now() + kNap;
+    if (Clock::now() >= next_check) {
+      check_peers(alternatives);
+      next_check = Clock::now() + kCheckInterval;
     }
-    futex_wait(rank_block.bell, heard, kNap);
+    futex_wait(rank_block.bell, seen, kCheckInterval);
   }
 }
 
 bool HostGroup::alive(int rank) const {
-  return segment_.rank_block(rank).presence.load(std::memory_order_acquire) == Presence::there &&
+  return segment_.rank_block(rank).presence.load(std::memory_order_acquire) == Presence::joined &&
          !liveness_->ended(rank);
 }
 
-void HostGroup::look_around(const Alternatives& alternatives) {
-  // Who has been stopped itself, with the others or alone, cannot tell how long they have been silent.
-  if (const auto now = Clock::now(); now - std::exchange(looked_, now) > timeout_ / 4 + 2 * kNap) {
-    for (Pulse& pulse : pulses_) pulse.since = now;
+void HostGroup::check_peers(const Alternatives& alternatives) {
+  // After a pause of its own, such as a stop by a signal, this rank cannot tell how long another one has been silent.
+  if (const auto now = Clock::now();
+      now - std::exchange(last_check_, now) > timeout_ / 4 + 2 * kCheckInterval) {
+    for (Heartbeat& heartbeat : heartbeats_) heartbeat.changed = now;
   }
   for (int i = 0; i < alternatives.count; ++i) {
-    const int whom = alternatives.of[i].whom;
-    if (whom == rank_) continue;
-    const bool left = segment_.rank_block(whom).presence.load(std::memory_order_acquire) == Presence::left;
-    if (!left && !liveness_->ended(whom)) {
-      look_for_silence(whom);
+    const int rank = alternatives.of[i].rank;
+    if (rank == rank_) continue;
+    const bool left = segment_.rank_block(rank).presence.load(std::memory_order_acquire) == Presence::left;
+    if (!left && !liveness_->ended(rank)) {
+      check_heartbeat(rank);
       continue;
     }
-    // What it did before it went counts.
-    if (alternatives.of[i].there()) return;
-    fail(Fault::lost, whom,
-         rank_name(whom) + (left ? " left the communicator" : "'s process has ended") + " while " +
+    // It may have published the awaited value just before it ended.
+    if (alternatives.of[i].reached()) return;
+    fail(Fault::lost, rank,
+         rank_name(rank) + (left ? " left the communicator" : "'s process has ended") + " while " +
              rank_name(rank_) + " waited for it in " + last_record(rank_).to_string() +
-             "; its last call was " + last_record(whom).to_string());
+             "; its last call was " + last_record(rank).to_string());
   }
-  look_for_deadlock();
+  check_deadlock();
 }
 
-void HostGroup::look_for_silence(int whom) {
-  if (!liveness_->beats()) return;
-  Pulse& pulse = pulses_[static_cast<std::size_t>(whom)];
-  const std::uint64_t beat = segment_.rank_block(whom).heartbeat.load(std::memory_order_relaxed);
-  if (std::exchange(pulse.beat, beat) != beat) {
-    pulse.since = Clock::now();
-  } else if (Clock::now() - pulse.since > timeout_) {
-    fail(Fault::silent, whom,
-         rank_name(whom) + " has shown no sign of life for " + std::to_string(timeout_.count()) +
+void HostGroup::check_heartbeat(int rank) {
+  if (!liveness_->has_heartbeats()) return;
+  Heartbeat& heartbeat = heartbeats_[static_cast<std::size_t>(rank)];
+  const std::uint64_t count = segment_.rank_block(rank).heartbeat.load(std::memory_order_relaxed);
+  if (std::exchange(heartbeat.count, count) != count) {
+    heartbeat.changed = Clock::now();
+  } else if (Clock::now() - heartbeat.changed > timeout_) {
+    fail(Fault::silent, rank,
+         rank_name(rank) + " has shown no sign of life for " + std::to_string(timeout_.count()) +
              " ms: it is stopped, or starved of processor time; " + rank_name(rank_) + " waited for it in " +
              last_record(rank_).to_string());
   }
 }
 
-void HostGroup::look_for_deadlock() {
+void HostGroup::check_deadlock() {
   const std::vector<bool> stuck = stuck_ranks(segment_);
   if (!stuck[static_cast<std::size_t>(rank_)]) return;
-  fail(Fault::mismatch, rank_, words_of(circle_of(segment_, stuck)));
+  fail(Fault::mismatch, rank_, describe_cycle(cycle_of(segment_, stuck)));
 }
 
-// A collective that waits for a send or a recv shows without the circle that the ranks call different things.
-std::string HostGroup::words_of(const std::vector<int>& circle) const {
+// Where a rank in a collective waits for one in a send or recv, the two make different calls: that is the better
+// message.
+std::string HostGroup::describe_cycle(const std::vector<int>& cycle) const {
   std::string steps;
-  for (std::size_t i = 0; i < circle.size(); ++i) {
-    const int rank = circle[i], next = circle[(i + 1) % circle.size()];
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const int rank = cycle[i], next = cycle[(i + 1) % cycle.size()];
     const CallRecord call = last_record(rank), other = last_record(next);
-    if (!is_pair(call.kind) && is_pair(other.kind)) return different_calls({rank, call}, {next, other});
-    steps += (steps.empty() ? "" : kNextWait) + wait_of({rank, call}, next);
+    if (!is_point_to_point(call.kind) && is_point_to_point(other.kind))
+      return different_calls({rank, call}, {next, other});
+    steps += (steps.empty() ? "" : kWaitSeparator) + wait_of({rank, call}, next);
   }
-  return circle_of_waits(steps);
+  return cycle_of_waits(steps);
 }
 
 void HostGroup::record(CallRecord& call) {
@@ -234,7 +238,7 @@ void HostGroup::record_end(const CallRecord& call, bool failed) {
   RankBlock& rank_block = mine();
   CallRecord ended = call;
   ended.state = failed ? 2 : 1;
-  // Only the word that has changed.
+  // Only the word that contains `state` has changed.
   constexpr std::size_t kWord = offsetof(CallRecord, state) / sizeof(std::uint64_t);
   std::uint64_t words[kWords];
   std::memcpy(words, &ended, sizeof words);
@@ -262,20 +266,20 @@ std::string HostGroup::flight_recorder() const {
   return text;
 }
 
-void HostGroup::give_up(Fault fault, int rank, std::string_view why) noexcept {
+void HostGroup::report_fault(Fault fault, int rank, std::string_view why) noexcept {
   FaultBlock& fault_block = segment_.fault();
   Taken nobody = Taken::no;
-  if (fault_block.taken.compare_exchange_strong(nobody, Taken::yes)) declare(fault, rank, why);
+  if (fault_block.taken.compare_exchange_strong(nobody, Taken::yes)) write_fault(fault, rank, why);
 }
 
-void HostGroup::declare(Fault fault, int rank, std::string_view why) noexcept {
+void HostGroup::write_fault(Fault fault, int rank, std::string_view why) noexcept {
   FaultBlock& fault_block = segment_.fault();
   fault_block.rank = rank;
   const std::size_t length = std::min(why.size(), kText - 1);
   std::memcpy(fault_block.text, why.data(), length);
   fault_block.text[length] = '\0';
   fault_block.fault.store(fault, std::memory_order_seq_cst);
-  for (int other = 0; other < size(); ++other) ring_bell(other);
+  for (int other = 0; other < size(); ++other) wake(other);
 }
 
 void HostGroup::throw_fault() const {
@@ -293,38 +297,42 @@ void HostGroup::throw_fault() const {
 }
 
 void HostGroup::fail(Fault fault, int rank, std::string_view why) {
-  give_up(fault, rank, why);
-  // Somebody else may have been first, and be about to say why; or have been killed before it could.
-  const auto listen = [this] {
-    for (const auto end = Clock::now() + kLastWords; !given_up() && Clock::now() < end;) sched_yield();
-    return given_up();
+  report_fault(fault, rank, why);
+  // Another rank may have claimed the fault block first and be writing it, or have been killed before the end.
+  const auto await_fault = [this] {
+    for (const auto end = Clock::now() + kFaultTextTimeout; !has_fault() && Clock::now() < end;)
+      sched_yield();
+    return has_fault();
   };
   FaultBlock& fault_block = segment_.fault();
   Taken once = Taken::yes;
-  if (!listen() && fault_block.taken.compare_exchange_strong(once, Taken::again)) declare(fault, rank, why);
-  if (!listen()) fault_block.fault.store(fault, std::memory_order_seq_cst);
+  if (!await_fault() && fault_block.taken.compare_exchange_strong(once, Taken::again))
+    write_fault(fault, rank, why);
+  if (!await_fault()) fault_block.fault.store(fault, std::memory_order_seq_cst);
   throw_fault();
 }
 
-// seq_cst, with give_up and await_withdrawal: either the group is seen to be given up here, or this is seen there.
-HostGroup::Reaching::Reaching(HostGroup& group) : mine_(group.mine().reaching) {
+// seq_cst, like the accesses in report_fault and await_peer_access_end: either this rank sees the fault, or
+// await_peer_access_end sees that this rank accesses its peers.
+HostGroup::PeerAccess::PeerAccess(HostGroup& group) : mine_(group.mine().accessing_peers) {
   mine_.store(1, std::memory_order_seq_cst);
   if (group.segment_.fault().fault.load(std::memory_order_seq_cst) == Fault::none) return;
   mine_.store(0, std::memory_order_release);
   group.throw_fault();
 }
 
-HostGroup::Reaching::~Reaching() { mine_.store(0, std::memory_order_release); }
+HostGroup::PeerAccess::~PeerAccess() { mine_.store(0, std::memory_order_release); }
 
-void HostGroup::await_withdrawal() {
+void HostGroup::await_peer_access_end() {
   for (int other = 0; other < size(); ++other) {
     const RankBlock& rank_block = segment_.rank_block(other);
-    std::uint64_t beat = rank_block.heartbeat.load(std::memory_order_relaxed);
-    for (auto since = Clock::now(); other != rank_ && rank_block.reaching.load(std::memory_order_seq_cst);) {
-      if (!alive(other) || (liveness_->beats() && Clock::now() - since > timeout_)) break;
-      if (const auto next = rank_block.heartbeat.load(std::memory_order_relaxed); next != beat) {
-        beat = next;
-        since = Clock::now();
+    std::uint64_t count = rank_block.heartbeat.load(std::memory_order_relaxed);
+    for (auto changed = Clock::now();
+         other != rank_ && rank_block.accessing_peers.load(std::memory_order_seq_cst);) {
+      if (!alive(other) || (liveness_->has_heartbeats() && Clock::now() - changed > timeout_)) break;
+      if (const auto next = rank_block.heartbeat.load(std::memory_order_relaxed); next != count) {
+        count = next;
+        changed = Clock::now();
       }
       sched_yield();
     }

@@ -1,5 +1,5 @@
-// One rank among those of its host: how it says what it has done, and how it waits for what others do. No wait hangs:
-// every one ends when a rank has gone, is stopped, has called something else or somebody gave up.
+// One rank of a host: it publishes its progress in shared memory and waits for the progress of the others. No wait
+// hangs: each ends with an error when a rank has ended, stopped, made another call or aborted the communicator.
 #pragma once
 
 #include <chrono>
@@ -14,25 +14,25 @@
 
 namespace heddle::comm_detail {
 
-// Whether the other ranks' processes live. Thread-safe.
+// Whether the other ranks' processes have ended. Thread-safe.
 class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual bool ended(int rank) const = 0;
-  virtual bool beats() const = 0;  // the ranks have heartbeats
+  virtual bool has_heartbeats() const = 0;  // for ranks that may be stopped alone
 };
 std::unique_ptr<Liveness> make_thread_liveness();  // ranks are threads of this process
 std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids);  // by rank
 
-// A counter of rank whom that is to reach a value.
+// A counter of rank `rank`, and the value that it has to reach.
 struct Awaited {
   const Counter* counter;
   std::uint64_t target;
-  int whom;
-  bool there() const { return counter->load(std::memory_order_seq_cst) >= target; }
+  int rank;
+  bool reached() const { return counter->load(std::memory_order_seq_cst) >= target; }
 };
 
-// One thread at a time, but for `give_up` and what is const.
+// One thread at a time, except for report_fault and const functions.
 class HostGroup {
  public:
   HostGroup(Segment segment, int rank, std::chrono::milliseconds timeout, std::unique_ptr<Liveness> liveness);
@@ -45,94 +45,98 @@ class HostGroup {
   const Segment& segment() const { return segment_; }
   RankBlock& mine() const { return segment_.rank_block(rank_); }
 
-  // Makes a counter of this rank's grow, and tells the ranks that sleep.
+  // Stores a larger value into a counter of this rank, and wakes the ranks that sleep.
   void publish(Counter& counter, std::uint64_t value) {
     announce(counter, value);
     for (int other = 0; other < size(); ++other) {
-      if (other != rank_) ring(other);
+      if (other != rank_) wake_if_sleeping(other);
     }
   }
   void publish_to(int other, Counter& counter, std::uint64_t value) {
     announce(counter, value);
-    ring(other);
+    wake_if_sleeping(other);
   }
 
-  // Blocks until it is there. Throws what give_up was called with, here or on another rank.
-  void await(const Counter& counter, std::uint64_t target, int whom) {
-    if (counter.load(std::memory_order_acquire) < target) await_any({{{&counter, target, whom}}, 1});
+  // Blocks until the counter, which belongs to rank `rank`, has reached `target`. Throws the group's fault.
+  void await(const Counter& counter, std::uint64_t target, int rank) {
+    if (counter.load(std::memory_order_acquire) < target) await_any({{{&counter, target, rank}}, 1});
   }
   struct Alternatives {
     Awaited of[2];
     int count;
   };
+  // Likewise, for one of them.
   void await_any(const Alternatives& alternatives);
 
-  // The call that this rank is about to take part in, for others who look. Throws if the group has been given up.
+  // Writes the call that this rank begins into its flight recorder, for all ranks to read. Throws the group's fault.
   void record(CallRecord& call);
   void record_end(const CallRecord& call, bool failed);
   CallRecord last_record(int rank) const;
   std::string flight_recorder() const;
 
-  // Everybody's waits and calls throw from now on. The first one who gives up says why. Any thread.
-  void give_up(Fault fault, int rank, std::string_view why) noexcept;
-  bool given_up() const { return segment_.fault().fault.load(std::memory_order_acquire) != Fault::none; }
+  // Makes the waits and calls of all ranks throw from now on. The first report counts. Any thread.
+  void report_fault(Fault fault, int rank, std::string_view why) noexcept;
+  bool has_fault() const { return segment_.fault().fault.load(std::memory_order_acquire) != Fault::none; }
   [[noreturn]] void throw_fault() const;
   void check() const {
-    if (given_up()) throw_fault();
+    if (has_fault()) throw_fault();
   }
+  // Reports the fault, and throws that or the one that was reported before.
   [[noreturn]] void fail(Fault fault, int rank, std::string_view why);
 
-  // While one lives, this rank may read and write the other ranks' arrays. Throws if the group has been given up.
-  class Reaching {
+  // A scope in which this rank may read and write the other ranks' arrays. The constructor throws the group's fault.
+  class PeerAccess {
    public:
-    explicit Reaching(HostGroup& group);
-    ~Reaching();
-    Reaching(const Reaching&) = delete;
-    Reaching& operator=(const Reaching&) = delete;
+    explicit PeerAccess(HostGroup& group);
+    ~PeerAccess();
+    PeerAccess(const PeerAccess&) = delete;
+    PeerAccess& operator=(const PeerAccess&) = delete;
 
    private:
     std::atomic<std::uint32_t>& mine_;
   };
-  // After the group has been given up: blocks until no other rank reaches into this one's arrays any more. One that is
-  // stopped for long is not waited for.
-  void await_withdrawal();
+  // After a fault: blocks until no other rank is in a PeerAccess scope. Ranks without a heartbeat for the timeout are
+  // not waited for.
+  void await_peer_access_end();
 
-  void beat() noexcept { mine().heartbeat.fetch_add(1, std::memory_order_relaxed); }
+  void heartbeat() noexcept { mine().heartbeat.fetch_add(1, std::memory_order_relaxed); }
   bool alive(int rank) const;
-  bool has_heartbeats() const { return liveness_->beats(); }
+  bool has_heartbeats() const { return liveness_->has_heartbeats(); }
 
  private:
-  // seq_cst, with that of Awaited::there and the two of `sleeping`: either the sleeper sees the counter, or it is rung.
+  // seq_cst, like the load of Awaited::reached and the accesses to `sleeping`: either the sleeper sees the new value of
+  // the counter, or this rank sees that the sleeper has to be woken.
   static void announce(Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_seq_cst);
   }
-  void ring(int other) const {
-    if (segment_.rank_block(other).sleeping.load(std::memory_order_seq_cst)) ring_bell(other);
+  void wake_if_sleeping(int other) const {
+    if (segment_.rank_block(other).sleeping.load(std::memory_order_seq_cst)) wake(other);
   }
-  void ring_bell(int other) const;
+  void wake(int other) const;
   bool spin(const Alternatives& alternatives);
-  void look_at_crowd();
+  void count_cores();
   void sleep(const Alternatives& alternatives);
-  void look_around(const Alternatives& alternatives);
-  void look_for_silence(int whom);
-  void declare(Fault fault, int rank, std::string_view why) noexcept;
-  void look_for_deadlock();
-  std::string words_of(const std::vector<int>& circle) const;
+  void check_peers(const Alternatives& alternatives);
+  void check_heartbeat(int rank);
+  void write_fault(Fault fault, int rank, std::string_view why) noexcept;
+  void check_deadlock();
+  std::string describe_cycle(const std::vector<int>& cycle) const;
 
   const Segment segment_;
   const int rank_;
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
-  const double core_quota_;  // of this process; 0: none
-  // More ranks than cores: a spinning rank keeps the one it waits for from running. Asked until all ranks are there.
-  bool crowded_ = true, crowd_known_ = false;
+  const double core_quota_;  // of this process, in cores; 0: unlimited
+  // There are more ranks than cores: a spinning rank would keep the one that it waits for from running. Counted once
+  // all ranks have joined.
+  bool oversubscribed_ = true, cores_known_ = false;
   CoreShare core_;
-  struct Pulse {
-    std::uint64_t beat = 0;
-    std::chrono::steady_clock::time_point since{};
+  struct Heartbeat {
+    std::uint64_t count = 0;
+    std::chrono::steady_clock::time_point changed{};
   };
-  std::chrono::steady_clock::time_point looked_{};  // when this rank last looked for others' signs of life
-  std::vector<Pulse> pulses_;                       // of the others, as last seen while waiting for them
+  std::chrono::steady_clock::time_point last_check_{};  // of heartbeats, by this rank
+  std::vector<Heartbeat> heartbeats_;  // of the other ranks, as last read while waiting for them
 };
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// Threads as ranks: all memory can be reached by all.
+// The back end 'local': ranks are threads of one process, which share all memory.
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -14,20 +14,20 @@ std::shared_ptr<std::byte> zeros(std::size_t bytes) {
   constexpr std::align_val_t kAlign{kLine};
   auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlign));
   std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* gone) { ::operator delete(gone, kAlign); }};
+  return {memory, [](std::byte* pointer) { ::operator delete(pointer, kAlign); }};
 }
 
-// Of the room for many ranks most is never used, and takes no memory then.
-std::shared_ptr<std::byte> untouched(std::size_t bytes) {
+// Zeros that take no memory before they are used: most of a large segment never is.
+std::shared_ptr<std::byte> lazy_zeros(std::size_t bytes) {
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { munmap(pointer, bytes); }};
 }
 
 class ThreadMemory final : public HostMemory {
  public:
-  explicit ThreadMemory(int ranks) : segment_(untouched(Segment::bytes(ranks))) {}
+  explicit ThreadMemory(int ranks) : segment_(lazy_zeros(Segment::bytes(ranks))) {}
   std::byte* segment() const override { return segment_.get(); }
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override { return zeros(bytes); }
   std::byte* find(int, std::uint64_t address, std::size_t) const override {
@@ -43,11 +43,11 @@ class ThreadMemory final : public HostMemory {
 
 class ThreadLiveness final : public Liveness {
   bool ended(int) const override { return false; }
-  bool beats() const override { return false; }
+  bool has_heartbeats() const override { return false; }
 };
 
-// Memory that one rank has made and the others are to take. A rank that leaves meanwhile may end the meeting at any
-// point, so nobody is told an address.
+// Memory that rank 0 has allocated, by a name that it sends to the other ranks. They get a name and no address, because
+// rank 0 may fail and free the memory at any time.
 struct Offers {
   std::mutex mutex;  // guards both
   std::map<std::string, std::weak_ptr<ThreadMemory>> memory{};
@@ -68,7 +68,7 @@ struct Offers {
     const std::lock_guard lock(mutex);
     const auto found = memory.find(name);
     std::shared_ptr<ThreadMemory> taken = found == memory.end() ? nullptr : found->second.lock();
-    if (!taken) throw CommError("the first of the ranks has given up");
+    if (!taken) throw CommError("rank 0 has failed before the others had its memory");
     return taken;
   }
 };
@@ -96,7 +96,7 @@ std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const Backen
   }
   name = rendezvous.all_gather(name)[0];
   if (!memory) memory = Offers::all().take(name);
-  rendezvous.all_gather("");  // rank 0 keeps it until all have taken it
+  rendezvous.all_gather("");  // rank 0 keeps the memory until all have found it
   return std::make_unique<HostBackend>("local", rendezvous.rank(), rendezvous.size(), rendezvous.epoch(),
                                        memory, make_thread_liveness(), options);
 }

@@ -8,14 +8,14 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A message takes whole lines of its pipe, so that no element is cut in two by the pipe's end.
+// A message takes whole cache lines of its pipe, so that no element is cut in two where the ring wraps around.
 constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Moved at a time: the other side begins with it while the rest is still on its way.
+// Bytes that are copied at a time: the receiver copies a piece while the sender writes the next one.
 constexpr std::size_t kPiece = kPipe / 8;
 
 void put(Pipe& pipe, std::uint64_t at, const std::byte* from, std::size_t bytes) {
-  if (!bytes) return;  // there may be no `from` then
+  if (!bytes) return;  // `from` may be null
   const std::size_t begin = at % kPipe, first = std::min(bytes, kPipe - begin);
   std::memcpy(pipe.data + begin, from, first);
   if (bytes > first) std::memcpy(pipe.data, from + first, bytes - first);
@@ -28,7 +28,7 @@ void get(const Pipe& pipe, std::uint64_t at, void* to, std::size_t bytes) {
   if (bytes > first) std::memcpy(static_cast<std::byte*>(to) + first, pipe.data, bytes - first);
 }
 
-// Of a message's body: it is where the call's time is elsewhere.
+// A message's header has the length of its body in the field of the call's time.
 std::size_t length_of(const CallRecord& header) { return static_cast<std::size_t>(header.nanoseconds); }
 void set_length(CallRecord& header, std::size_t bytes) {
   header.nanoseconds = static_cast<std::int64_t>(bytes);
@@ -43,7 +43,7 @@ struct PipeTransport::Outgoing {
   int to;
   CallRecord header;
   std::span<const std::byte> body;
-  std::size_t sent = 0;  // of header and body, in lines
+  std::size_t sent = 0;  // bytes of header and body, in whole cache lines
   bool done() const { return to < 0 || sent == sizeof header + lines(body.size()); }
 };
 
@@ -52,8 +52,9 @@ struct PipeTransport::Incoming {
   int from;
   const Transfer& wanted;
   bool has_header = false;
-  std::string text{};             // that comes instead of data
-  std::size_t left = 0, got = 0;  // bytes of the body in lines; of those, in elements
+  std::string text{};  // received instead of data
+  std::size_t left = 0,
+              got = 0;  // bytes still to read, in whole cache lines; bytes of the body that have been read
   bool done() const { return from < 0 || (has_header && left == 0); }
 };
 

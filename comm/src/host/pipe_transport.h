@@ -1,4 +1,4 @@
-// Messages between ranks of one host, through the pipes of their segment.
+// A transport between the ranks of one host, over the pipes in their shared memory.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class PipeTransport final : public Transport {
              std::span<const CallRecord> members) override;
   void transfer(const Transfer& transfer) override;
   Missing end() override;
-  void abort(const std::string& why) noexcept override { group_.give_up(Fault::aborted, rank(), why); }
+  void abort(const std::string& why) noexcept override { group_.report_fault(Fault::aborted, rank(), why); }
 
  private:
   struct Outgoing;
@@ -33,7 +33,7 @@ class PipeTransport final : public Transport {
   HostGroup& group_;
   CallRecord call_;
   Missing missing_;
-  std::string text_;  // of missing_, as it is sent
+  std::string text_;  // missing_, as it is sent to other ranks
 };
 
 }  // namespace heddle::comm_detail

@@ -1,7 +1,7 @@
-// What ranks on one host share: a rank block for each rank, pipes between every two, and room for data on its way.
+// The shared memory of the ranks of a host: a rank block for each rank, and a pipe from every rank to every other one.
 //
-// Everything that one rank waits for is a counter of another that only grows. So a wait is a counter and a value, it can
-// be written down where others see it, and whether ranks wait for each other in a circle can be found out.
+// A rank only ever waits for a counter of another rank to reach a value, and counters only grow. A wait can therefore
+// be written into shared memory as a counter and a value, where the other ranks can detect deadlocks.
 #pragma once
 
 #include <atomic>
@@ -16,81 +16,83 @@ using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free);
 
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kInline = 48;       // bytes that travel in the line that says a rank has come
-inline constexpr std::size_t kSmall = 16 << 10;  // bytes up to which everybody reads everything
-inline constexpr std::size_t kStage = 1 << 20;   // bytes of a rank's data on their way
+inline constexpr std::size_t kInline = 48;       // bytes of data that fit into an Arrival
+inline constexpr std::size_t kSmall = 16 << 10;  // bytes up to which each rank reads the data of all
+inline constexpr std::size_t kStage = 1 << 20;   // bytes of a rank's staging buffer
 inline constexpr std::size_t kPipe = 128 << 10;  // a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
-inline constexpr std::size_t kSurvivorWord = 1024;  // in pieces of 8 bytes
+inline constexpr std::size_t kSurvivorMessageWords = 1024;  // of 8 bytes
 
-// Says that a rank has come to a call, with what, and the data if there are few. There are two of them, taken in turn:
-// who comes to call n+2 has seen all others at n+1, so nobody looks at n any more.
+// The arrival of a rank at a call: what it calls, and its data if they are small. A rank has two of these and uses them
+// in turn: when it arrives at call n+2 it has seen all others arrive at n+1, so none reads the arrival at n any more.
 struct alignas(kLine) Arrival {
-  Counter ticket;           // 2 * sequence, + 1: the rank has nothing to send, its op has failed
+  Counter ticket;           // 2 * sequence; + 1 if the rank has nothing to send, because its op has failed
   std::uint64_t agreement;  // see CallRecord
   std::byte payload[kInline];
 };
 static_assert(sizeof(Arrival) == kLine);
 
-// What a rank sleeps for: `counter`, of rank whom, reaching `target`. Zero counter: nothing.
+// A wait of a rank that sleeps, until a counter of rank `rank` is at least `target`. Counter 0: no wait.
 struct Wait {
-  Counter counter;  // where it is in the segment
+  Counter counter;  // its offset in the segment
   Counter target;
-  std::atomic<std::uint32_t> whom;
+  std::atomic<std::uint32_t> rank;
 };
 
-// That a rank may run on, a bit each; of those with larger numbers nobody speaks.
+// The cores that a rank may run on, a bit each; cores with larger numbers are not counted.
 inline constexpr std::size_t kCoreWords = 16;
 
-enum class Presence : std::uint32_t { absent, there, left };
+enum class Presence : std::uint32_t { absent, joined, left };
 
-// What survivors of a fault tell each other (survivors.h), in two places that are taken in turn.
-struct alignas(kLine) SurvivorBoard {
-  Counter said;  // words so far
+// The message of a survivor of a fault (survivors.h). Messages use the two places in turn.
+struct alignas(kLine) SurvivorSlot {
+  Counter count;  // messages so far
   Counter bytes[2];
-  Counter word[2][kSurvivorWord];
+  Counter message[2][kSurvivorMessageWords];
 };
 
-// All zero is a rank block that nobody has used.
+// All zeros is a rank block that no rank has used.
 struct alignas(kLine) RankBlock {
-  std::atomic<std::uint32_t> bell;      // a futex: changes when the rank is to look again
-  std::atomic<std::uint32_t> sleeping;  // it has to be rung
+  std::atomic<std::uint32_t> bell;      // a futex: changes when the rank is to check its waits again
+  std::atomic<std::uint32_t> sleeping;  // the rank has to be woken through `bell`
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
   alignas(kLine) Arrival arrivals[2];
-  alignas(kLine) Wait waits[2];  // it goes on when one of them is over
-  Counter naps;                  // odd: it waits, and its waits are all written; changes with them
-  alignas(kLine) std::atomic<std::uint32_t> reaching;  // into other ranks' arrays
+  alignas(kLine) Wait waits[2];  // the rank goes on when one of them has ended
+  Counter wait_version;          // of `waits`; odd while the rank waits and all of them are written
+  alignas(kLine) std::atomic<std::uint32_t> accessing_peers;  // the rank reads or writes other ranks' arrays
   alignas(kLine) Counter heartbeat;
-  std::atomic<Presence> presence;  // written after:
+  std::atomic<Presence> presence;  // written after `cores`
   std::atomic<std::uint64_t> cores[kCoreWords];
   alignas(kLine) Counter recorded;  // calls so far
   CallRecord records[kRecords];
-  char failure[2][kText];  // with a ticket that says so: what went wrong; taken in turn like arrivals
-  SurvivorBoard survivor;
+  char failure[2][kText];  // of the arrivals with an odd ticket: why the rank has nothing to send
+  SurvivorSlot survivor;
   alignas(kLine) std::byte small[2][kSmall];
   alignas(kLine) std::byte stage[kStage];
 };
 
-// From one rank to another.
+// A ring buffer from one rank to another.
 struct alignas(kLine) Pipe {
   Counter head;                 // bytes written
   alignas(kLine) Counter tail;  // bytes read
   alignas(kLine) std::byte data[kPipe];
 };
 
-// Why nobody goes on.
+// Why the communicator cannot be used any more.
 enum class Fault : std::uint32_t { none, mismatch, lost, silent, aborted };
-enum class Taken : std::uint32_t { no, yes, again };  // again: the first taker has died or stopped over it
+// Whether a rank has claimed the fault block. Again: a second rank has, as the first one did not finish writing it.
+enum class Taken : std::uint32_t { no, yes, again };
 
+// Written by the rank that has claimed it through `taken`.
 struct alignas(kLine) FaultBlock {
-  std::atomic<Taken> taken;  // by the rank that writes the rest
+  std::atomic<Taken> taken;
   std::atomic<Fault> fault;  // written last
   std::int32_t rank;
   char text[kText];
 };
 
-// Where everything is. The memory begins as zeros and belongs to somebody else.
+// The layout of the shared memory, which is zeros at first and which the caller owns.
 class Segment {
  public:
   Segment(std::byte* base, int ranks) : base_(base), ranks_(static_cast<std::size_t>(ranks)) {}

@@ -1,5 +1,5 @@
-// Processes as ranks: each shares a piece of memory without a name (memfd_create), which the others find through /proc.
-// The system lets only processes of the same user do that, and nothing is left behind when they end, however they end.
+// The back end 'shm': ranks are processes. Each shares anonymous memory (memfd_create), which the others open through
+// /proc. The system allows that to processes of the same user only, and frees the memory however the processes end.
 #include <cstring>
 #include <fcntl.h>
 #include <map>
@@ -15,12 +15,12 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Of address space, for shared arrays; only what is used takes memory.
+// Address space for shared arrays; only pages that are used take memory.
 constexpr std::size_t kHeap = std::size_t{16} << 30;
 
 [[noreturn]] void fail(const std::string& what) { throw CommError(what + ": " + std::strerror(errno)); }
 
-// First fit, in whole lines; what is given back goes back to the system.
+// Allocates first fit, in whole pages; freed pages are returned to the system.
 class Heap {
  public:
   Heap(Socket file, std::shared_ptr<std::byte> memory) : file_(std::move(file)), memory_(std::move(memory)) {
@@ -28,7 +28,7 @@ class Heap {
   }
   std::byte* base() const { return memory_.get(); }
 
-  std::byte* take(std::size_t bytes) {
+  std::byte* allocate(std::size_t bytes) {
     bytes = rounded(bytes);
     std::lock_guard guard(mutex_);
     for (auto [begin, size] : free_) {
@@ -40,8 +40,8 @@ class Heap {
     return nullptr;
   }
 
-  void give_back(std::byte* block, std::size_t bytes) {
-    if (getpid() != process_) return;  // the child of a fork: its parent uses the memory still
+  void free(std::byte* block, std::size_t bytes) {
+    if (getpid() != process_) return;  // the child of a fork: its parent still uses the memory
     bytes = rounded(bytes);
     auto begin = static_cast<std::size_t>(block - base());
     fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
@@ -64,7 +64,7 @@ class Heap {
 
  private:
   static std::size_t rounded(std::size_t bytes) {
-    constexpr std::size_t kPage = 4096;  // so that a hole holds whole pages
+    constexpr std::size_t kPage = 4096;  // memory is returned to the system in whole pages
     return std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   }
   const Socket file_;
@@ -83,16 +83,16 @@ class ProcessMemory final : public HostMemory, public std::enable_shared_from_th
   std::byte* segment() const override { return segment_.get(); }
 
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
-    std::byte* block = heap_->take(bytes);
+    std::byte* block = heap_->allocate(bytes);
     if (!block) return nullptr;
     return {block,
-            [self = shared_from_this(), bytes](std::byte* gone) { self->heap_->give_back(gone, bytes); }};
+            [self = shared_from_this(), bytes](std::byte* pointer) { self->heap_->free(pointer, bytes); }};
   }
 
   std::byte* find(int rank, std::uint64_t address, std::size_t bytes) const override {
     const std::uint64_t offset = address - kLine;
     if (offset > kHeap || bytes > kHeap - offset)
-      throw CommError("a rank says that its data is where no memory is");
+      throw CommError("a rank has published data outside of its memory");
     std::byte* base = rank == rank_ ? heap_->base() : others_[static_cast<std::size_t>(rank)].get();
     return base + offset;
   }
@@ -111,7 +111,7 @@ class ProcessMemory final : public HostMemory, public std::enable_shared_from_th
   const std::vector<std::shared_ptr<std::byte>> others_;  // heaps, by rank
 };
 
-// A pidfd is about one process, even when another one gets its number.
+// A pidfd refers to one process, even after its number is used again.
 class ProcessLiveness final : public Liveness {
  public:
   explicit ProcessLiveness(const std::vector<int>& pids) {
@@ -124,7 +124,7 @@ class ProcessLiveness final : public Liveness {
     pollfd asked{files_[static_cast<std::size_t>(rank)].fd(), POLLIN, 0};
     return poll(&asked, 1, 0) > 0;
   }
-  bool beats() const override { return true; }
+  bool has_heartbeats() const override { return true; }
 
  private:
   std::vector<Socket> files_;
@@ -132,69 +132,69 @@ class ProcessLiveness final : public Liveness {
 
 struct PeerInfo {
   int pid = 0, segment = -1, heap = -1;
-  std::string world{};    // no spaces
-  std::string problem{};  // this rank has no memory to share
+  std::string domain{};   // memory_domain()
+  std::string problem{};  // why this rank has no memory to share; empty: it has
   std::string to_string() const {
-    return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + world +
+    return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + domain +
            " " + problem;
   }
   static PeerInfo from(const std::string& text) {
-    PeerInfo card;
+    PeerInfo info;
     std::istringstream words(text);
-    words >> card.pid >> card.segment >> card.heap >> card.world >> std::ws;
-    std::getline(words, card.problem);
-    return card;
+    words >> info.pid >> info.segment >> info.heap >> info.domain >> std::ws;
+    std::getline(words, info.problem);
+    return info;
   }
 };
 
-// What this rank shares with the others.
+// The memory that this rank shares with the others.
 struct Own {
   Socket segment{}, heap{};
-  PeerInfo card;
+  PeerInfo info;
 };
 
 Own make_own(int rank, int size) {
   Own own;
   try {
-    own.card.world = "nowhere";
-    if (size > kMostLocalRanks) {
-      throw CommError("shared memory is for " + std::to_string(kMostLocalRanks) +
+    own.info.domain = "unknown";
+    if (size > kMaxLocalRanks) {
+      throw CommError("shared memory is for " + std::to_string(kMaxLocalRanks) +
                       " ranks at most, and these are " + std::to_string(size));
     }
-    own.card.world = memory_world();
+    own.info.domain = memory_domain();
     if (rank == 0) own.segment = make_memory(Segment::bytes(size));
     own.heap = make_memory(kHeap);
-    own.card.pid = getpid();
-    own.card.segment = own.segment.fd();
-    own.card.heap = own.heap.fd();
+    own.info.pid = getpid();
+    own.info.segment = own.segment.fd();
+    own.info.heap = own.heap.fd();
   } catch (const CommError& error) {
-    own.card.problem = error.what();
+    own.info.problem = error.what();
   }
   return own;
 }
 
-std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<PeerInfo>& cards, const Socket& segment,
+std::shared_ptr<ProcessMemory> map_all(int rank, const std::vector<PeerInfo>& peers, const Socket& segment,
                                        Socket heap) {
-  const int size = static_cast<int>(cards.size());
+  const int size = static_cast<int>(peers.size());
   for (int other = 0; other < size; ++other) {
-    const PeerInfo& card = cards[static_cast<std::size_t>(other)];
-    if (!card.problem.empty()) throw CommError("rank " + std::to_string(other) + ": " + card.problem);
-    if (card.world == cards[0].world) continue;
+    const PeerInfo& info = peers[static_cast<std::size_t>(other)];
+    if (!info.problem.empty()) throw CommError("rank " + std::to_string(other) + ": " + info.problem);
+    if (info.domain == peers[0].domain) continue;
     throw CommError("rank " + std::to_string(other) +
                     " is on another host than rank 0, or in another container, or another user's: they "
                     "cannot share memory");
   }
   const std::size_t bytes = Segment::bytes(size);
-  std::shared_ptr<std::byte> boards =
-      rank == 0 ? map_memory(segment, bytes) : map_memory_of(cards[0].pid, cards[0].segment, bytes);
+  std::shared_ptr<std::byte> shared =
+      rank == 0 ? map_memory(segment, bytes) : map_memory_of(peers[0].pid, peers[0].segment, bytes);
   std::vector<std::shared_ptr<std::byte>> heaps;
   for (int other = 0; other < size; ++other) {
-    const PeerInfo& card = cards[static_cast<std::size_t>(other)];
-    heaps.push_back(other == rank ? nullptr : map_memory_of(card.pid, card.heap, kHeap));
+    const PeerInfo& info = peers[static_cast<std::size_t>(other)];
+    heaps.push_back(other == rank ? nullptr : map_memory_of(info.pid, info.heap, kHeap));
   }
   std::shared_ptr<std::byte> own = map_memory(heap, kHeap);
   return std::make_shared<ProcessMemory>(
-      rank, std::move(boards), std::make_unique<Heap>(std::move(heap), std::move(own)), std::move(heaps));
+      rank, std::move(shared), std::make_unique<Heap>(std::move(heap), std::move(own)), std::move(heaps));
 }
 
 }  // namespace
@@ -206,21 +206,21 @@ std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids) {
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   const int rank = rendezvous.rank(), size = rendezvous.size();
   Own own = make_own(rank, size);
-  std::vector<PeerInfo> cards;
-  for (const std::string& text : rendezvous.all_gather(own.card.to_string()))
-    cards.push_back(PeerInfo::from(text));
+  std::vector<PeerInfo> peers;
+  for (const std::string& text : rendezvous.all_gather(own.info.to_string()))
+    peers.push_back(PeerInfo::from(text));
   std::unique_ptr<Backend> backend;
   std::string problem;
   try {
-    auto memory = map_all(rank, cards, own.segment, std::move(own.heap));
+    auto memory = map_all(rank, peers, own.segment, std::move(own.heap));
     std::vector<int> pids;
-    for (const PeerInfo& card : cards) pids.push_back(card.pid);
+    for (const PeerInfo& info : peers) pids.push_back(info.pid);
     backend = std::make_unique<HostBackend>("shm", rank, size, rendezvous.epoch(), std::move(memory),
                                             make_process_liveness(pids), options);
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  // Either all of them share memory, or none does.
+  // The ranks agree, so that all of them share memory or none does.
   const std::vector<std::string> problems = rendezvous.all_gather(problem);
   for (int other = 0; other < size; ++other) {
     const std::string& theirs = problems[static_cast<std::size_t>(other)];

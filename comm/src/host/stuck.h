@@ -1,4 +1,4 @@
-// Which ranks wait for each other, so that none of them will ever go on.
+// Finds deadlocks: ranks that wait for each other, so that none of them will ever go on.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace heddle::comm_detail {
 
-// By rank. A rank is stuck if it waits, and all that it waits for would have to be done by stuck ranks. Any thread or
-// process, while the ranks go on: what it finds is true, and stays true.
+// By rank. A rank is stuck if it waits, and all its waits could be ended by stuck ranks only. Any thread or process may
+// call this while the ranks run: a rank that it returns is stuck, and stays so.
 std::vector<bool> stuck_ranks(const Segment& segment);
 
-// Of such ranks, those that wait for each other in a circle, each with the next one, which it waits for.
-std::vector<int> circle_of(const Segment& segment, const std::vector<bool>& stuck);
+// A cycle of stuck ranks, in which each waits for the next one.
+std::vector<int> cycle_of(const Segment& segment, const std::vector<bool>& stuck);
 
 }  // namespace heddle::comm_detail

@@ -1,15 +1,14 @@
-// What is there in place of mpi_wires.cc in a build without MPI.
+// Replaces mpi_connections.cc in a build without MPI.
 #include <heddle/error.h>
 
-#include "tcp/mpi_wires.h"
+#include "tcp/mpi_connections.h"
 
 namespace heddle::comm_detail {
 
-Wires mpi_wires() {
+ConnectData mpi_connections() {
   throw InvalidArgument(
       "this build of Heddle has no MPI, which the communication backend 'mpi' needs: install one (Debian: "
-      "libopenmpi-dev, "
-      "openmpi-bin) and build with cmake -DHEDDLE_MPI=ON");
+      "libopenmpi-dev, openmpi-bin) and build with cmake -DHEDDLE_MPI=ON");
 }
 
 std::string mpi_library() { return ""; }

@@ -15,7 +15,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Up to so many bytes a copy more costs less than what the kernel does for a list of parts.
+// Up to this many bytes, copying head and body into one buffer is cheaper than passing both to the kernel.
 constexpr std::size_t kSmall = 2048;
 
 Step step_of(ssize_t result) {
@@ -24,7 +24,7 @@ Step step_of(ssize_t result) {
   return {Step::Outcome::closed, 0};
 }
 
-// Two parts of one message, without those that are empty.
+// A msghdr of two parts, without empty ones.
 struct Parts {
   Parts(std::span<const std::byte> head, std::span<const std::byte> body) {
     add(head);
@@ -69,7 +69,7 @@ class PlainConnection final : public Connection {
   }
   const Socket& socket() const override { return socket_; }
   void finish_sending() override { shutdown(socket_.fd(), SHUT_WR); }
-  bool all_delivered() override { return nothing_on_its_way(socket_); }
+  bool all_delivered() override { return all_acknowledged(socket_); }
 
  private:
   const Socket socket_;
@@ -81,14 +81,14 @@ std::unique_ptr<Connection> plain_connection(Socket socket) {
   return std::make_unique<PlainConnection>(std::move(socket));
 }
 
-bool nothing_on_its_way(const Socket& socket) {
-  // Closing with something unread would reset the connection, and what is still on its way out would be lost.
+bool all_acknowledged(const Socket& socket) {
+  // Everything is read first: closing a socket with unread data resets it, and unacknowledged data would be lost.
   std::array<std::byte, 16384> unread;
   ssize_t got = 0;
   do got = recv(socket.fd(), unread.data(), unread.size(), MSG_DONTWAIT);
   while (got > 0);
   if (got < 0 && errno != EAGAIN && errno != EINTR) return true;
-  // A reset is reported once, perhaps to somebody who sent: what was on its way then counts as waiting for ever.
+  // A reset is reported once, perhaps to an earlier send; after that SIOCOUTQ counts the lost data for ever.
   tcp_info info{};
   socklen_t length = sizeof info;
   if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE)

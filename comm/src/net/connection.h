@@ -1,4 +1,4 @@
-// A connection with one other rank that carries bytes in order, both ways, and never blocks.
+// A nonblocking, ordered, bidirectional byte stream to another rank.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace heddle::comm_detail {
 
-// What a step without blocking has come to. `bytes` counts only with moved.
+// The result of a nonblocking send or receive. `bytes` is set for `moved` only.
 struct Step {
   enum class Outcome : std::uint8_t { moved, would_block, closed };
   Outcome outcome = Outcome::would_block;
@@ -24,26 +24,26 @@ struct Step {
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Both take the head first, then the body. An error of the connection is closed. What would block is sent again as it
-  // was, or with more behind it.
+  // Both transfer the head first, then the body. Errors of the connection are returned as closed. After would_block the
+  // same bytes, possibly followed by more, must be passed to the next send().
   virtual Step send(std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   virtual Step receive(std::span<std::byte> head, std::span<std::byte> body) = 0;
-  // What to poll for after the wanted ones would block. Nothing: something has changed since; try again.
+  // What to poll for after would_block of send, receive or both; nullopt: the connection has become ready since.
   virtual std::optional<pollfd> before_sleep(bool to_send, bool to_receive) = 0;
-  // The connection beneath, to be tuned.
+  // The underlying socket, for socket options.
   virtual const Socket& socket() const = 0;
-  // Why one cannot talk to the other side at all, once that is closed: "it shows ..." Empty: for no reason of this kind.
-  virtual std::string trouble() const { return {}; }
+  // Why the two sides cannot communicate, such as a key that is not accepted, once it is closed; empty: no such reason.
+  virtual std::string handshake_error() const { return {}; }
 
-  // Nothing more is sent; the other side sees the end after all that came before.
+  // Ends the stream to the peer, which receives everything that was sent before.
   virtual void finish_sending() = 0;
-  // The other kernel has everything, or the connection is gone. What arrives meanwhile is thrown away.
+  // Whether the peer's kernel has received everything, or the connection has ended. Discards data that arrive.
   virtual bool all_delivered() = 0;
 };
 
 std::unique_ptr<Connection> plain_connection(Socket socket);
 
-// Connection::all_delivered of the connection itself.
-bool nothing_on_its_way(const Socket& socket);
+// Connection::all_delivered of a TCP socket.
+bool all_acknowledged(const Socket& socket);
 
 }  // namespace heddle::comm_detail

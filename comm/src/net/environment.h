@@ -6,7 +6,8 @@
 namespace heddle::comm_detail {
 
 std::string variable(const char* name);  // empty if it is not set
-// Set to 1 or on. Throws InvalidArgument naming the variable if it is neither that nor 0, off or empty.
+// Whether the variable is 1 or on. Throws InvalidArgument naming the variable if it is neither that nor 0, off or
+// empty.
 bool flag_of(const char* name);
 
 }  // namespace heddle::comm_detail

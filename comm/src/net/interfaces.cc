@@ -22,7 +22,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr int kMostPorts = 65535;
+constexpr int kMaxPorts = 65535;
 
 std::string text_of(const sockaddr* address) {
   const socklen_t length = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -30,7 +30,7 @@ std::string text_of(const sockaddr* address) {
   return ::getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 ? text : "";
 }
 
-// Names of the interfaces that a packet to anywhere leaves by.
+// Names of the interfaces with a default route.
 std::set<std::string> default_routes() {
   std::set<std::string> names;
   std::ifstream file("/proc/net/route");
@@ -43,7 +43,7 @@ std::set<std::string> default_routes() {
   return names;
 }
 
-// Bridges and pairs for containers and virtual machines: other hosts have the same addresses on theirs.
+// Whether the interface belongs to containers or virtual machines: other hosts use the same addresses for theirs.
 bool is_virtual(const std::string& name) {
   for (const char* start :
        {"docker", "veth", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxdbr", "podman"}) {
@@ -57,8 +57,8 @@ bool is_link_local(const std::string& address) {
   return address.starts_with("fe80:") || address.starts_with("169.254.");
 }
 
-// Smaller is better.
-int reluctance(const Interface& one) {
+// How unsuitable an address is; the smallest value is chosen.
+int penalty(const Interface& one) {
   return (is_link_local(one.address) ? 8 : 0) + (is_virtual(one.name) ? 4 : 0) +
          (one.has_default_route ? 0 : 2) + (is_ipv4(one.address) ? 0 : 1);
 }
@@ -66,7 +66,7 @@ int reluctance(const Interface& one) {
 const Interface* best_of(const std::vector<Interface>& all, auto&& acceptable) {
   const Interface* best = nullptr;
   for (const Interface& one : all) {
-    if (acceptable(one) && (!best || reluctance(one) < reluctance(*best))) best = &one;
+    if (acceptable(one) && (!best || penalty(one) < penalty(*best))) best = &one;
   }
   return best;
 }
@@ -139,7 +139,7 @@ PortRange parse_port_range(const std::string& text) {
     first = std::from_chars(first.ptr + 1, end, range.last);
     good = first.ec == std::errc{};
   }
-  if (good && first.ptr == end && 1 <= range.first && range.first <= range.last && range.last <= kMostPorts) {
+  if (good && first.ptr == end && 1 <= range.first && range.first <= range.last && range.last <= kMaxPorts) {
     return range;
   }
   throw InvalidArgument("HEDDLE_COMM_PORTS: '" + text +

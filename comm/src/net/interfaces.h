@@ -1,4 +1,4 @@
-// Which of this host's addresses others are told to come to, and at which ports.
+// Chooses the address and ports at which this host listens.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ std::vector<Interface> interfaces();
 // IPv4 before IPv6. Throws InvalidArgument for a name that does not exist or is down, naming those that do.
 std::string choose_address(const std::string& wanted_name, bool one_host);
 
-// The same of a given list, and nothing from the environment.
+// The same for a given list, without reading the environment.
 std::string choose_address(const std::string& wanted_name, bool one_host, const std::vector<Interface>& all);
 
 bool is_loopback_address(const std::string& address);  // numeric: 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104
@@ -37,7 +37,7 @@ struct PortRange {
 // "20000-20100" or "20000". Throws InvalidArgument naming HEDDLE_COMM_PORTS.
 PortRange parse_port_range(const std::string& text);
 
-// HEDDLE_COMM_PORTS, or what the system chooses.
+// HEDDLE_COMM_PORTS, or 0 to 0 if it is not set.
 PortRange port_range();
 
 }  // namespace heddle::comm_detail

@@ -20,7 +20,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr mode_t kOthersRead = S_IRGRP | S_IROTH, kOthersWrite = S_IWGRP | S_IWOTH;
 
 std::string octal(mode_t mode) {
@@ -29,7 +29,7 @@ std::string octal(mode_t mode) {
   return text.str();
 }
 
-// Of the file that is open: what lies under its name may be another one by now.
+// `found` is of the open file, since the path may lead to another file by now.
 void check_owner(const std::string& path, const struct stat& found, mode_t forbidden) {
   if (!S_ISREG(found.st_mode)) throw CommError(path + " is no file");
   if (found.st_uid != geteuid() && found.st_uid != 0)
@@ -39,7 +39,7 @@ void check_owner(const std::string& path, const struct stat& found, mode_t forbi
                   " by others (mode " + octal(found.st_mode) + "); it is not used: chmod 600 " + path);
 }
 
-// Who can write to it can put another list of keys there, which the user has made for something else.
+// A user who can write to the directory could put another file of this user there as the list of keys.
 void check_directory(const std::string& path, const struct stat& found) {
   const bool theirs = found.st_uid != geteuid() && found.st_uid != 0;
   if (!theirs && (found.st_mode & kOthersWrite) == 0) return;
@@ -49,7 +49,7 @@ void check_directory(const std::string& path, const struct stat& found) {
       "; keys in it are not used" + (theirs ? "" : ": chmod go-w " + path));
 }
 
-// Nothing: there is no such file.
+// nullopt: there is no such file.
 std::optional<std::string> read_private(const std::string& path, mode_t forbidden, int directory = AT_FDCWD) {
   const std::string name = directory == AT_FDCWD ? path : path.substr(path.rfind('/') + 1);
   const Socket file(openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -60,10 +60,10 @@ std::optional<std::string> read_private(const std::string& path, mode_t forbidde
   std::string text;
   std::array<char, 4096> buffer;
   ssize_t got = 0;
-  while (text.size() <= kMostBytes && (got = read(file.fd(), buffer.data(), buffer.size())) > 0)
+  while (text.size() <= kMaxBytes && (got = read(file.fd(), buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(got));
   if (got < 0) throw CommError("cannot read " + path + ": " + last_error());
-  if (text.size() > kMostBytes) throw CommError(path + " is longer than 1 MiB; it is no file of keys");
+  if (text.size() > kMaxBytes) throw CommError(path + " is longer than 1 MiB; it is no file of keys");
   return text;
 }
 
@@ -96,7 +96,7 @@ TlsKey parse_key(const std::string& path, const std::string& text) {
   return key;
 }
 
-// All of it or nothing; readable by the user alone from the first byte on.
+// Replaces the file atomically; only the user can read it, from its creation on.
 void write_private(const std::string& path, const std::string& text) {
   const std::string draft = path + ".new";
   unlink(draft.c_str());
@@ -126,7 +126,7 @@ void make_directory(const std::string& path) {
                   "): no place for keys");
 }
 
-// "user@host date", for people.
+// "user@host date", a comment for people.
 std::string who_and_when() {
   const passwd* user = getpwuid(geteuid());
   std::array<char, 256> host{};
@@ -139,7 +139,7 @@ std::string who_and_when() {
          date.data();
 }
 
-// The lines of the other keys; the one of the key that is replaced goes.
+// `text` without the lines of the key with this fingerprint.
 std::string without(const std::string& text, const std::string& fingerprint) {
   std::string rest;
   std::istringstream lines(text);
@@ -156,7 +156,7 @@ std::string allowed_file_in(const std::string& directory) { return directory + "
 
 std::optional<KeyFiles> read_key_files(const std::string& directory) {
   const std::string key_file = key_file_in(directory), allowed_file = allowed_file_in(directory);
-  // What is looked at is what is read from, though its name may mean another one by now.
+  // The directory is opened once, so that the one that is checked is the one that is read from.
   const Socket place(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat found {};
   if (!place && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;

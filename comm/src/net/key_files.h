@@ -1,4 +1,4 @@
-// The files of a user's keys, as jobs read them.
+// Reads the files of a user's keys.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct KeyFiles {
   std::set<std::string> allowed{};  // fingerprints
 };
 
-// Nothing: there is no comm.key. Throws CommError naming the file, and its line, for files that make no sense or that
-// others can read (the key) or change (both), or whose directory others can change.
+// nullopt: there is no comm.key. Throws CommError naming the file, and its line, for invalid files, for files that
+// other users can read (the key) or change (both), and for a directory that they can change.
 std::optional<KeyFiles> read_key_files(const std::string& directory);
 
 }  // namespace heddle::comm_detail

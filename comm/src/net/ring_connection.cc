@@ -10,13 +10,13 @@
 namespace heddle::comm_detail {
 namespace {
 
-// The other side may be hostile or broken: what it says of itself is not trusted.
-std::size_t filled(std::uint64_t written, std::uint64_t taken, bool& sane) {
-  sane = written - taken <= Ring::kBytes;
-  return sane ? written - taken : 0;
+// Checks the counters, because the other process can write anything into the shared memory.
+std::size_t filled(std::uint64_t written, std::uint64_t taken, bool& valid) {
+  valid = written - taken <= Ring::kBytes;
+  return valid ? written - taken : 0;
 }
 
-// Bytes of a ring from a place on, in the order of head and body.
+// Copies into or out of a ring, from position `at` on.
 class Cursor {
  public:
   Cursor(Ring& ring, std::uint64_t at, std::size_t most) : ring_(ring), at_(at), left_(most) {}
@@ -57,12 +57,12 @@ class RingConnection final : public Connection {
       : bell_(std::move(bell)), memory_(std::move(memory)), out_(out), in_(in) {}
 
   Step send(std::span<const std::byte> head, std::span<const std::byte> body) override {
-    listen();
-    bool sane = true;
-    const std::size_t room = Ring::kBytes - filled(written_, out_.taken.load(), sane);
-    if (gone_ || !sane) return {Step::Outcome::closed};
+    drain_bell();
+    bool valid = true;
+    const std::size_t room = Ring::kBytes - filled(written_, out_.taken.load(), valid);
+    if (closed_ || !valid) return {Step::Outcome::closed};
     if (room == 0) return {};
-    Cursor cursor(out_, written_, std::min(room, kMost));
+    Cursor cursor(out_, written_, std::min(room, kMaxStep));
     cursor.put(head);
     cursor.put(body);
     written_ += cursor.moved();
@@ -72,13 +72,14 @@ class RingConnection final : public Connection {
   }
 
   Step receive(std::span<std::byte> head, std::span<std::byte> body) override {
-    listen();
-    const bool over = gone_ || in_.finished.load();  // before the bytes are counted: they came first
-    bool sane = true;
-    const std::size_t there = filled(in_.written.load(), taken_, sane);
-    if (!sane || (there == 0 && over)) return {Step::Outcome::closed};
+    drain_bell();
+    const bool over =
+        closed_ || in_.finished.load();  // loaded before `written`, which the writer stores before it
+    bool valid = true;
+    const std::size_t there = filled(in_.written.load(), taken_, valid);
+    if (!valid || (there == 0 && over)) return {Step::Outcome::closed};
     if (there == 0) return {};
-    Cursor cursor(in_, taken_, std::min(there, kMost));
+    Cursor cursor(in_, taken_, std::min(there, kMaxStep));
     cursor.get(head);
     cursor.get(body);
     taken_ += cursor.moved();
@@ -87,14 +88,14 @@ class RingConnection final : public Connection {
     return {Step::Outcome::moved, cursor.moved()};
   }
 
-  // Each side first says that it sleeps and then looks, or first changes something and then looks who sleeps: in the one
-  // order of all these, one of the two sees the other.
+  // A side that sleeps stores its flag and then loads the counters; a side that transfers stores a counter and then
+  // loads the flag. All are sequentially consistent, so at least one of the two sees the other.
   std::optional<pollfd> before_sleep(bool to_send, bool to_receive) override {
     if (to_send) out_.writer_sleeps.store(1);
     if (to_receive) in_.reader_sleeps.store(1);
     const bool room = to_send && out_.taken.load() + Ring::kBytes != written_;
-    const bool news = to_receive && (in_.written.load() != taken_ || in_.finished.load());
-    if (room || news) return std::nullopt;
+    const bool data = to_receive && (in_.written.load() != taken_ || in_.finished.load());
+    if (room || data) return std::nullopt;
     slept_ = true;
     return pollfd{socket().fd(), POLLIN, 0};
   }
@@ -107,13 +108,13 @@ class RingConnection final : public Connection {
 
   bool all_delivered() override {
     slept_ = true;
-    listen();
-    return gone_ || out_.taken.load() == written_;
+    drain_bell();
+    return closed_ || out_.taken.load() == written_;
   }
 
  private:
-  // The other side begins with a part of it while the rest is still being copied.
-  static constexpr std::size_t kMost = Ring::kBytes / 4;
+  // The most bytes of a step: the other side reads a part while the next one is copied.
+  static constexpr std::size_t kMaxStep = Ring::kBytes / 4;
 
   void wake(std::atomic<std::uint32_t>& sleeps) {
     if (!sleeps.load() || !sleeps.exchange(0)) return;
@@ -121,21 +122,21 @@ class RingConnection final : public Connection {
     [[maybe_unused]] const auto sent = ::send(socket().fd(), &one, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // What has rung. The end of the socket is that of the other process or of its connection: nothing is read any more.
-  void listen() {
+  // Reads the bytes that have woken this side. At the end of the socket the other side no longer uses the rings.
+  void drain_bell() {
     if (!std::exchange(slept_, false)) return;
     std::array<char, 64> rings;
     ssize_t got = 0;
     do got = recv(socket().fd(), rings.data(), rings.size(), MSG_DONTWAIT);
     while (got > 0);
-    if (got == 0 || (errno != EAGAIN && errno != EINTR)) gone_ = true;
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) closed_ = true;
   }
 
   const std::unique_ptr<Connection> bell_;
   const std::shared_ptr<void> memory_;
   Ring &out_, &in_;
-  std::uint64_t written_ = 0, taken_ = 0;  // what the rings say of this side, which only this side says
-  bool slept_ = false, gone_ = false;
+  std::uint64_t written_ = 0, taken_ = 0;  // private copies of this side's counters
+  bool slept_ = false, closed_ = false;
 };
 
 }  // namespace

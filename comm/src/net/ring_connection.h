@@ -1,5 +1,5 @@
-// A connection between two processes of one host: a ring of memory each way, and a socket that wakes who sleeps and tells
-// when the other one is gone.
+// A connection between two processes of one host: a ring buffer in shared memory for each direction, and a socket that
+// wakes a sleeping process and shows when the other one has ended.
 #pragma once
 
 #include <atomic>
@@ -8,20 +8,21 @@
 
 namespace heddle::comm_detail {
 
-// One way. All zero is an empty one. Only the writer writes what stands first, only the reader what stands second.
+// The ring buffer of one direction; all zeros is an empty one. The writer stores the data and the fields of the first
+// cache line, the reader those of the second; each side also resets the other's sleep flag when it wakes it.
 struct alignas(64) Ring {
   static constexpr std::size_t kBytes = 128 << 10;  // a power of two; small enough to stay in the cache
 
   std::atomic<std::uint64_t> written;            // bytes
-  std::atomic<std::uint32_t> finished;           // nothing more is written
-  std::atomic<std::uint32_t> writer_sleeps;      // and has to be woken
+  std::atomic<std::uint32_t> finished;           // the writer has called finish_sending
+  std::atomic<std::uint32_t> writer_sleeps;      // the writer has to be woken
   alignas(64) std::atomic<std::uint64_t> taken;  // bytes
   std::atomic<std::uint32_t> reader_sleeps;
   alignas(64) std::byte data[kBytes];
 };
 
-// Both ends have the same memory; what one writes to, the other one reads from. `memory` is kept for as long as needed.
-// `bell` has carried nothing that is still to be read.
+// The two ends use the same rings, with `out` and `in` exchanged. The connection keeps `memory` alive. `bell` must have
+// no unread data.
 std::unique_ptr<Connection> ring_connection(std::unique_ptr<Connection> bell, Ring& out, Ring& in,
                                             std::shared_ptr<void> memory);
 

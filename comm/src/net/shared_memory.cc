@@ -16,7 +16,7 @@ namespace {
 }  // namespace
 
 Socket make_memory(std::size_t bytes) {
-  // What goes beyond it is killed by SIGXFSZ.
+  // A process that exceeds the limit is killed by SIGXFSZ.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
     throw CommError("shared memory of " + std::to_string(bytes) +
@@ -26,7 +26,7 @@ Socket make_memory(std::size_t bytes) {
   Socket file(memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) fail("memfd_create");
   if (ftruncate(file.fd(), static_cast<off_t>(bytes)) != 0) fail("ftruncate of shared memory");
-  // Nobody can make it shorter, which would be a SIGBUS for the others.
+  // The seals keep any process from truncating the memory, which would raise SIGBUS in the others.
   if (fcntl(file.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     fail("sealing shared memory");
   return file;
@@ -36,7 +36,7 @@ std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd(), 0);
   if (memory == MAP_FAILED) fail("mapping shared memory");
   madvise(memory, bytes, MADV_DONTDUMP);
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { munmap(gone, bytes); }};
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { munmap(pointer, bytes); }};
 }
 
 std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes) {

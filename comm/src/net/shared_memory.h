@@ -1,5 +1,5 @@
-// Memory that processes of one host and one user share: without a name (memfd_create), found by the others through /proc.
-// Nothing is left behind when they end, however they end.
+// Anonymous shared memory (memfd_create) of processes of one host and one user, which open it through /proc. The system
+// frees it however the processes end.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace heddle::comm_detail {
 
-// All throw CommError saying what the system says.
+// All throw CommError with the system's error.
 Socket make_memory(std::size_t bytes);  // zeros
 std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes);
-// File descriptor `fd` of another process, which made_memory of `bytes` there.
+// Maps the memory that another process has made as its file descriptor `fd`.
 std::shared_ptr<std::byte> map_memory_of(int pid, int fd, std::size_t bytes);
 
 }  // namespace heddle::comm_detail

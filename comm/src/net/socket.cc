@@ -17,8 +17,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Enough for 10 Gbit/s over a millisecond. More makes data on the way to another process of this host fall out of the
-// cache before it is read.
+// Enough for 10 Gbit/s at a round trip of a millisecond. With more, data between processes of one host would leave the
+// cache before they are read.
 constexpr int kBuffer = 1 << 20;
 
 struct FreeAddresses {
@@ -45,13 +45,13 @@ void set(const Socket& socket, int level, int name, int value) {
 Socket make_socket(int family) {
   Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) throw CommError("there is no socket to be had: " + last_error());
-  // Before the connection is made: the window's scale is agreed on then.
+  // Set before the connection is made, because the TCP window scale is negotiated then.
   set(socket, SOL_SOCKET, SO_SNDBUF, kBuffer);
   set(socket, SOL_SOCKET, SO_RCVBUF, kBuffer);
   return socket;
 }
 
-// Sockets that still lie in TIME_WAIT do not keep a port; one that listens does, which is found out at listen().
+// SO_REUSEADDR allows ports of sockets in TIME_WAIT. A port of a listening socket then fails at listen().
 Socket try_to_listen(const addrinfo& address, int backlog) {
   Socket socket = make_socket(address.ai_family);
   set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -62,7 +62,7 @@ Socket try_to_listen(const addrinfo& address, int backlog) {
 
 void tune(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  // BBR paces what it sends, which costs half of the bandwidth inside a host and a quiet network. May be forbidden.
+  // BBR paces its packets, which halves the bandwidth inside a host and in a fast network. Systems may forbid that.
   constexpr std::string_view kReno = "reno";
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), static_cast<socklen_t>(kReno.size()));
 }
@@ -83,17 +83,17 @@ void Socket::close() {
   if (fd_ >= 0) ::close(release());
 }
 
-Alarm::Alarm() : socket_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+EventFd::EventFd() : socket_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!socket_) throw CommError("there is no eventfd to be had: " + last_error());
 }
 
-void Alarm::ring() noexcept {
+void EventFd::signal() noexcept {
   const std::uint64_t one = 1;
-  // It can only fail because the alarm rings already.
+  // It fails only if the counter is at its maximum, and so signalled already.
   [[maybe_unused]] const auto written = write(fd(), &one, sizeof one);
 }
 
-void Alarm::quiet() noexcept {
+void EventFd::clear() noexcept {
   std::uint64_t rung = 0;
   [[maybe_unused]] const auto got = read(fd(), &rung, sizeof rung);
 }
@@ -118,7 +118,7 @@ std::uint16_t port_of(const Socket& socket) {
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
       getnameinfo(reinterpret_cast<sockaddr*>(&address), size, nullptr, 0, port.data(), port.size(),
                   NI_NUMERICSERV) != 0) {
-    throw CommError("a socket does not know its port: " + last_error());
+    throw CommError("the port of a socket is unknown: " + last_error());
   }
   return static_cast<std::uint16_t>(std::stoi(port.data()));
 }

@@ -1,4 +1,4 @@
-// TCP sockets as the tcp transport wants them: never blocking, never signalling, closed by whoever owns them.
+// Nonblocking TCP sockets, which never raise signals, and eventfds.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace heddle::comm_detail {
 
-// Owns a file descriptor.
+// Owns a file descriptor and closes it.
 class Socket {
  public:
   Socket() = default;
@@ -26,32 +26,32 @@ class Socket {
   int fd_ = -1;
 };
 
-// An eventfd: readable from ring() on until quiet().
-class Alarm {
+// An eventfd, which wakes a thread that polls fd(): readable from signal() until clear().
+class EventFd {
  public:
-  Alarm();
+  EventFd();
   int fd() const { return socket_.fd(); }
-  void ring() noexcept;
-  void quiet() noexcept;
+  void signal() noexcept;
+  void clear() noexcept;
 
  private:
   Socket socket_;
 };
 
-// Throw CommError with the address, and the range if none of it is free. Addresses are numeric, of IPv4 or IPv6.
+// Addresses are numeric, IPv4 or IPv6. Throws CommError with the address, and the range if none of its ports is free.
 Socket listen_on(const std::string& address, PortRange ports, int backlog);
 std::uint16_t port_of(const Socket& socket);
-// Only starts to: the first step that fails says that it came to nothing.
+// Starts to connect. If that fails, the first send or receive returns an error.
 Socket connect_to(const std::string& address, std::uint16_t port);
-// Nothing there: an empty one. Never throws for what strangers do.
+// Empty if no connection is waiting, or it has failed already.
 Socket accept_from(const Socket& listener);
 
-// Data waits for its reader as long as that computes. A control connection is given up once `lost_after_ms` have passed
-// without the other kernel confirming what was sent: its host is gone.
+// Data may stay unread for as long as the peer computes. A control connection is always read, so it is closed when the
+// peer's kernel has acknowledged nothing for `lost_after_ms`: the host is lost.
 void tune_for_data(const Socket& socket);
 void tune_for_control(const Socket& socket, unsigned lost_after_ms);
 
-// The error that errno holds, in words.
+// The message of errno.
 std::string last_error();
 
 }  // namespace heddle::comm_detail

@@ -31,69 +31,70 @@ class TlsContext {
 
 namespace {
 
-constexpr std::size_t kRecord = 16384;  // the largest one of TLS
-// What is taken from or given to the connection in one step: the other direction has its turn then.
-constexpr std::size_t kMostAtOnce = 512 * 1024;
-// A call of the kernel for a few records instead of two for each.
+constexpr std::size_t kRecord = 16384;  // bytes of the largest record of TLS
+// The most bytes of one step, so that sending and receiving alternate.
+constexpr std::size_t kMaxAtOnce = 512 * 1024;
+// Bytes that are read from the socket at once: one call for several records, instead of two calls for each.
 constexpr std::size_t kReadAhead = 64 * 1024;
 constexpr std::string_view kProtocol = "heddle/1";
 
-// What OpenSSL reads from and writes to. Its own socket BIO would raise SIGPIPE; and its own reading ahead moves all that
-// it has read to the front of its buffer for each record.
-struct Wire {
+// The state of a BIO through which OpenSSL uses the socket. OpenSSL's socket BIO would raise SIGPIPE, and its
+// read-ahead moves the buffered bytes to the front of the buffer for each record.
+struct SocketBio {
   int fd = -1;
   bool broken = false;
   std::vector<char> in{};
   std::size_t taken = 0, filled = 0;  // of in
 };
 
-Wire& wire_of(BIO* bio) { return *static_cast<Wire*>(BIO_get_data(bio)); }
+SocketBio& state_of(BIO* bio) { return *static_cast<SocketBio*>(BIO_get_data(bio)); }
 
-bool later() { return errno == EAGAIN || errno == EINTR || errno == ENOTCONN; }
+bool would_block() { return errno == EAGAIN || errno == EINTR || errno == ENOTCONN; }
 
-// A broken one is reported as one that is full: else OpenSSL would not read any more what had come before, perhaps why.
-int wire_write(BIO* bio, const char* data, int size) {
-  Wire& wire = wire_of(bio);
+// A broken socket is reported as a full one: otherwise OpenSSL would stop reading, and an alert that explains the end
+// would be lost.
+int bio_write(BIO* bio, const char* data, int size) {
+  SocketBio& state = state_of(bio);
   BIO_clear_retry_flags(bio);
   const ssize_t sent =
-      wire.broken ? -1 : send(wire.fd, data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+      state.broken ? -1 : send(state.fd, data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent > 0) return static_cast<int>(sent);
-  wire.broken = wire.broken || !later();
+  state.broken = state.broken || !would_block();
   BIO_set_retry_write(bio);
   return -1;
 }
 
-int wire_read(BIO* bio, char* data, int size) {
-  Wire& wire = wire_of(bio);
+int bio_read(BIO* bio, char* data, int size) {
+  SocketBio& state = state_of(bio);
   BIO_clear_retry_flags(bio);
-  if (wire.taken == wire.filled) {
-    const ssize_t got = recv(wire.fd, wire.in.data(), wire.in.size(), MSG_DONTWAIT);
-    if (got < 0 && later()) BIO_set_retry_read(bio);
+  if (state.taken == state.filled) {
+    const ssize_t got = recv(state.fd, state.in.data(), state.in.size(), MSG_DONTWAIT);
+    if (got < 0 && would_block()) BIO_set_retry_read(bio);
     if (got <= 0) return static_cast<int>(got);
-    wire.taken = 0;
-    wire.filled = static_cast<std::size_t>(got);
+    state.taken = 0;
+    state.filled = static_cast<std::size_t>(got);
   }
-  const std::size_t count = std::min(static_cast<std::size_t>(size), wire.filled - wire.taken);
-  std::memcpy(data, wire.in.data() + wire.taken, count);
-  wire.taken += count;
+  const std::size_t count = std::min(static_cast<std::size_t>(size), state.filled - state.taken);
+  std::memcpy(data, state.in.data() + state.taken, count);
+  state.taken += count;
   return static_cast<int>(count);
 }
 
-long wire_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH; }
+long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH; }
 
-BIO_METHOD* wire_method() {
+BIO_METHOD* bio_method() {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "heddle socket");
     if (!made) throw CommError("there is no memory for TLS");
-    BIO_meth_set_write(made, wire_write);
-    BIO_meth_set_read(made, wire_read);
-    BIO_meth_set_ctrl(made, wire_control);
+    BIO_meth_set_write(made, bio_write);
+    BIO_meth_set_read(made, bio_read);
+    BIO_meth_set_ctrl(made, bio_control);
     return made;
   }();
   return method;
 }
 
-// Alerts that say: not with this key.
+// Whether the alert means that the peer refuses this rank's key.
 bool refuses_key(int alert) {
   return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) ||
          alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_ACCESS_DENIED || alert == SSL_AD_CERTIFICATE_REQUIRED;
@@ -106,11 +107,11 @@ class TlsConnection final : public Connection {
       : socket_(std::move(socket)),
         context_(std::move(context)),
         limits_(limits),
-        wire_{.fd = socket_.fd(), .in = std::vector<char>(kReadAhead)},
+        bio_{.fd = socket_.fd(), .in = std::vector<char>(kReadAhead)},
         ssl_(SSL_new(context_->ssl.get()), SSL_free) {
-    BIO* bio = BIO_new(wire_method());
+    BIO* bio = BIO_new(bio_method());
     if (!ssl_ || !bio) throw CommError("there is no memory for TLS");
-    BIO_set_data(bio, &wire_);
+    BIO_set_data(bio, &bio_);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl_.get(), bio, bio);
     SSL_set_app_data(ssl_.get(), this);
@@ -121,7 +122,7 @@ class TlsConnection final : public Connection {
   Step receive(std::span<std::byte> head, std::span<std::byte> body) override;
   std::optional<pollfd> before_sleep(bool to_send, bool to_receive) override;
   const Socket& socket() const override { return socket_; }
-  std::string trouble() const override { return trouble_; }
+  std::string handshake_error() const override { return handshake_error_; }
   void finish_sending() override;
   bool all_delivered() override;
 
@@ -134,24 +135,24 @@ class TlsConnection final : public Connection {
   bool write(std::span<const std::byte> piece, std::size_t& written);
   bool read(std::span<std::byte> room, std::size_t& got);
   void note(int result, short& wanted);
-  void note_trouble();
-  void hear_why();
+  void note_handshake_error();
+  void read_alert();
   void change_key();
   Step result(std::size_t bytes) const;
 
   const Socket socket_;
   const std::shared_ptr<const TlsContext> context_;
   const TlsLimits limits_;
-  Wire wire_;
+  SocketBio bio_;
   const std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
   short send_wants_ = POLLOUT, receive_wants_ = POLLIN;
-  bool drained_ = false;    // nothing whole is left of what was read
-  bool half_sent_ = false;  // a record that the kernel has not taken all of
+  bool drained_ = false;    // no complete record is left in the buffers
+  bool half_sent_ = false;  // the kernel has taken only a part of a record
   bool ended_ = false;      // the other side sends nothing more
   bool dead_ = false;       // OpenSSL must not be called any more
   bool finishing_ = false, finished_ = false;
   std::uint64_t under_this_key_ = 0;
-  std::string shown_key_, trouble_;
+  std::string shown_key_, handshake_error_;
   std::vector<std::byte> record_;
 };
 
@@ -174,7 +175,7 @@ bool TlsConnection::accepts(X509* certificate) {
   return context_->allowed.contains(shown_key_);
 }
 
-// The head and the beginning of the body in one piece: a record costs more than a copy of it.
+// Joins the head and the beginning of the body, because a second record would cost more than the copy.
 std::span<const std::byte> TlsConnection::first_record(std::span<const std::byte> head,
                                                        std::span<const std::byte> body) {
   if (head.empty()) return body.first(std::min(body.size(), kRecord));
@@ -189,7 +190,7 @@ std::span<const std::byte> TlsConnection::first_record(std::span<const std::byte
 
 Step TlsConnection::send(std::span<const std::byte> head, std::span<const std::byte> body) {
   std::size_t total = 0;
-  while (!dead_ && !wire_.broken && total < kMostAtOnce && head.size() + body.size() > 0) {
+  while (!dead_ && !bio_.broken && total < kMaxAtOnce && head.size() + body.size() > 0) {
     std::size_t written = 0;
     if (!write(first_record(head, body), written)) break;
     total += written;
@@ -197,8 +198,8 @@ Step TlsConnection::send(std::span<const std::byte> head, std::span<const std::b
     head = head.subspan(of_head);
     body = body.subspan(written - of_head);
   }
-  if (wire_.broken && total == 0) {
-    hear_why();
+  if (bio_.broken && total == 0) {
+    read_alert();
     return {Step::Outcome::closed, 0};
   }
   return result(total);
@@ -209,7 +210,7 @@ bool TlsConnection::write(std::span<const std::byte> piece, std::size_t& written
   change_key();
   ERR_clear_error();
   const int done = SSL_write_ex(ssl_.get(), piece.data(), piece.size(), &written);
-  if (!before) drained_ = false;  // the handshake may have brought more than itself
+  if (!before) drained_ = false;  // data may have arrived with the handshake
   half_sent_ = done <= 0 && established();
   if (done <= 0) return note(done, send_wants_), false;
   under_this_key_ += written;
@@ -220,7 +221,7 @@ bool TlsConnection::write(std::span<const std::byte> piece, std::size_t& written
 Step TlsConnection::receive(std::span<std::byte> head, std::span<std::byte> body) {
   std::size_t total = 0;
   for (std::span<std::byte> room : {head, body}) {
-    while (!dead_ && !ended_ && !room.empty() && total < kMostAtOnce) {
+    while (!dead_ && !ended_ && !room.empty() && total < kMaxAtOnce) {
       std::size_t got = 0;
       if (!read(room, got)) return ended_ && total == 0 ? Step{Step::Outcome::closed, 0} : result(total);
       total += got;
@@ -257,36 +258,36 @@ void TlsConnection::note(int result, short& wanted) {
       ended_ = true;
       return;
     default:
-      note_trouble();
+      note_handshake_error();
       dead_ = true;
   }
 }
 
-// Says what helps. What goes wrong later is an ordinary end of a connection.
-void TlsConnection::note_trouble() {
+// Explains errors of the handshake. Later errors are an ordinary end of the connection.
+void TlsConnection::note_handshake_error() {
   const unsigned long error = ERR_peek_error();
-  if (error == 0 || ERR_GET_LIB(error) != ERR_LIB_SSL || !trouble_.empty()) return;
+  if (error == 0 || ERR_GET_LIB(error) != ERR_LIB_SSL || !handshake_error_.empty()) return;
   const int reason = ERR_GET_REASON(error);
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-    trouble_ = "it shows the key " + shown_key_ + ", which " + context_->allowed_file +
-               " does not have; if it is one of yours, add the line";
+    handshake_error_ = "it shows the key " + shown_key_ + ", which " + context_->allowed_file +
+                       " does not have; if it is one of yours, add the line";
   } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
-    trouble_ = "it shows no key";
+    handshake_error_ = "it shows no key";
   } else if (refuses_key(reason - SSL_AD_REASON_OFFSET)) {
-    trouble_ = "it does not accept this rank's key " + context_->own_key +
-               ": add that line to its comm.allowed, or copy this host's key files to it";
+    handshake_error_ = "it does not accept this rank's key " + context_->own_key +
+                       ": add that line to its comm.allowed, or copy this host's key files to it";
   } else if (!established() && reason < SSL_AD_REASON_OFFSET) {
-    trouble_ = "it does not encrypt, or not as Heddle does";
+    handshake_error_ = "it does not encrypt, or not as Heddle does";
   }
   if (established()) return;
-  // Closing with something unread would take back what has just been said against the other side.
+  // Everything is read first: closing a socket with unread data would discard the alert that was just sent.
   std::array<std::byte, 4096> unread;
   while (recv(socket_.fd(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) continue;
   shutdown(socket_.fd(), SHUT_WR);
 }
 
-// The other side has closed the connection. If it said why, that lies here unread; data are left to receive().
-void TlsConnection::hear_why() {
+// Reads the alert that the peer may have sent before it closed the connection. Data are left for receive().
+void TlsConnection::read_alert() {
   if (dead_ || ended_) return;
   std::byte unused{};
   std::size_t got = 0;
@@ -295,8 +296,8 @@ void TlsConnection::hear_why() {
   if (done <= 0) note(done, receive_wants_);
 }
 
-// While the news of it waits for room OpenSSL does not read either, and two that did so would wait for each other: so only
-// when there is room.
+// Changes the key only when the socket has room: OpenSSL does not read while the key update waits for room, and two
+// peers that wait so would deadlock.
 void TlsConnection::change_key() {
   if (under_this_key_ < limits_.bytes_per_key || half_sent_) return;
   pollfd room{socket_.fd(), POLLOUT, 0};
@@ -305,20 +306,20 @@ void TlsConnection::change_key() {
 }
 
 std::optional<pollfd> TlsConnection::before_sleep(bool to_send, bool to_receive) {
-  const bool more = SSL_has_pending(ssl_.get()) || wire_.taken < wire_.filled;
+  const bool more = SSL_has_pending(ssl_.get()) || bio_.taken < bio_.filled;
   if (dead_ || (to_receive && !drained_ && more)) return std::nullopt;
   const int events = (to_send ? send_wants_ : 0) | (to_receive ? receive_wants_ : 0);
   return pollfd{socket_.fd(), static_cast<short>(events), 0};
 }
 
-// A message that was given up half-way ends the connection without the words for it: the other side throws it away too.
+// After a partly sent record there is no close alert: the peer then discards the incomplete message.
 void TlsConnection::finish_sending() {
   finishing_ = true;
   if (finished_) return;
-  if (!dead_ && !wire_.broken && !half_sent_ && established()) {
+  if (!dead_ && !bio_.broken && !half_sent_ && established()) {
     ERR_clear_error();
     const int done = SSL_shutdown(ssl_.get());
-    if (done < 0 && SSL_get_error(ssl_.get(), done) == SSL_ERROR_WANT_WRITE && !wire_.broken) return;
+    if (done < 0 && SSL_get_error(ssl_.get(), done) == SSL_ERROR_WANT_WRITE && !bio_.broken) return;
   }
   finished_ = true;
   shutdown(socket_.fd(), SHUT_WR);
@@ -326,7 +327,7 @@ void TlsConnection::finish_sending() {
 
 bool TlsConnection::all_delivered() {
   if (finishing_) finish_sending();
-  return nothing_on_its_way(socket_) && finished_ == finishing_;
+  return all_acknowledged(socket_) && finished_ == finishing_;
 }
 
 bool configure(SSL_CTX* ssl, const KeyFiles& files) {
@@ -340,13 +341,13 @@ bool configure(SSL_CTX* ssl, const KeyFiles& files) {
   SSL_CTX_set_max_cert_list(ssl, 4096);
   std::string protocol(1, static_cast<char>(kProtocol.size()));
   protocol += kProtocol;
-  const auto* wire_form = reinterpret_cast<const unsigned char*>(protocol.data());
+  const auto* wire_format = reinterpret_cast<const unsigned char*>(protocol.data());
   const Certificate certificate = certificate_of(files.key);
   return SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) == 1 &&
          SSL_CTX_set_max_proto_version(ssl, TLS1_3_VERSION) == 1 &&
          SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256") == 1 &&
          SSL_CTX_set1_groups_list(ssl, "X25519") == 1 && SSL_CTX_set1_sigalgs_list(ssl, "ed25519") == 1 &&
-         SSL_CTX_set_alpn_protos(ssl, wire_form, static_cast<unsigned>(protocol.size())) == 0 &&
+         SSL_CTX_set_alpn_protos(ssl, wire_format, static_cast<unsigned>(protocol.size())) == 0 &&
          SSL_CTX_use_certificate(ssl, certificate.get()) == 1 &&
          SSL_CTX_use_PrivateKey(ssl, files.key.get()) == 1;
 }
@@ -354,7 +355,7 @@ bool configure(SSL_CTX* ssl, const KeyFiles& files) {
 }  // namespace
 
 std::shared_ptr<const TlsContext> make_tls_context(const KeyFiles& files) {
-  // Threads of communicators may outlive what OpenSSL would clean up when the process exits.
+  // Threads of communicators may still use OpenSSL after its atexit handler.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   auto context = std::make_shared<const TlsContext>(files);
   if (!context->ssl || !configure(context->ssl.get(), files))

@@ -1,5 +1,5 @@
-// A connection that nobody else can read or change, with somebody whose key is on a list. TLS 1.3 with one suite; keys are
-// pinned: there are no names, no authorities, no resumption.
+// An encrypted and authenticated connection to a peer whose key is on a list: TLS 1.3 with one cipher suite and pinned
+// keys, without host names, certificate authorities and session resumption.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace heddle::comm_detail {
 
-// What all connections of a rank have in common. Any thread.
+// The TLS settings and keys of a rank, shared by its connections. Thread-safe.
 class TlsContext;
 // Throws CommError.
 std::shared_ptr<const TlsContext> make_tls_context(const KeyFiles& files);
@@ -19,15 +19,15 @@ std::shared_ptr<const TlsContext> make_tls_context(const KeyFiles& files);
 enum class TlsSide : std::uint8_t { client, server };
 
 struct TlsLimits {
-  std::uint64_t bytes_per_key =
-      1ull << 36;  // then both sides go on with a new one: AES-GCM wants that well before 2^38
+  // After this many bytes the connection changes to a new key, as AES-GCM requires well before 2^38.
+  std::uint64_t bytes_per_key = 1ull << 36;
 };
 
-// The handshake happens inside send and receive. After would_block, send wants the same bytes again, and may get more.
+// The handshake happens inside send and receive. The connection owns the socket.
 std::unique_ptr<Connection> tls_connection(Socket socket, std::shared_ptr<const TlsContext> context,
                                            TlsSide side, const TlsLimits& limits = {});
 
-// By which a listener that does not encrypt knows the first words of a rank that does.
+// Whether these are the first bytes of a rank that encrypts; used by a listener that does not.
 bool is_tls_hello(const std::string& received);
 
 }  // namespace heddle::comm_detail

@@ -21,7 +21,7 @@ using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
   throw CommError(std::string("OpenSSL cannot ") + what + ": " + last_tls_error());
 }
 
-// Nobody is asked for a password: ranks have no terminal.
+// Refuses keys with passwords, since ranks have no terminal to enter one at.
 int no_password(char*, int, int, void*) { return -1; }
 
 }  // namespace

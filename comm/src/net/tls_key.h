@@ -1,4 +1,4 @@
-// Keys as TLS wants them, and the names by which people tell them apart.
+// Keys for TLS, and their fingerprints.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@ namespace heddle::comm_detail {
 using TlsKey = std::shared_ptr<evp_pkey_st>;
 using Certificate = std::shared_ptr<x509_st>;
 
-// Ed25519: there is nothing to choose, and its signatures need no random numbers.
+// Ed25519, which has no parameters, and whose signatures need no random numbers.
 TlsKey new_tls_key();
 std::string to_pem(const TlsKey& key);
-// Null: `text` holds no private key, or one with a password.
+// Null: `text` is no private Ed25519 key, or needs a password.
 TlsKey tls_key_from(const std::string& text);
 
 // "sha256:" and the hash of the public key (SubjectPublicKeyInfo) in 64 hexadecimal digits.
 std::string fingerprint_of(evp_pkey_st* key);
 bool is_fingerprint(const std::string& text);
 
-// TLS shows keys in certificates. Nobody vouches for this one, and nothing in it counts but the key.
+// A self-signed certificate, in which TLS sends the key. Nothing else in it is used.
 Certificate certificate_of(const TlsKey& key);
 
-// What OpenSSL last complained of, in words.
+// The message of OpenSSL's last error.
 std::string last_tls_error();
 
 }  // namespace heddle::comm_detail

@@ -11,7 +11,8 @@ namespace heddle::comm_detail {
 CallWatch::CallWatch(int rank, int size)
     : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)), ahead_(others_.size()) {}
 
-// Devices do not compare what they are given: two calls may have fitted by chance, and show in the history alone.
+// Device libraries do not compare the calls of the ranks: calls that differed but had equal sizes show in the history
+// only.
 bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
   return theirs.agreement == mine.agreement && theirs.history == mine.history;
 }
@@ -22,8 +23,8 @@ Failure CallWatch::differ(int rank, const CallRecord& theirs, const CallRecord& 
   return {Failure::Type::mismatch, rank, std::move(text)};
 }
 
-std::optional<Failure> CallWatch::began(const CallRecord& call) {
-  if (!is_of_all(call)) return std::nullopt;
+std::optional<Failure> CallWatch::begin(const CallRecord& call) {
+  if (!is_collective_call(call)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   begun_[call.sequence % kKept] = call;
   latest_ = call.sequence;
@@ -37,8 +38,8 @@ std::optional<Failure> CallWatch::began(const CallRecord& call) {
   return std::nullopt;
 }
 
-std::optional<Failure> CallWatch::told(int rank, const CallRecord& call) {
-  if (!is_of_all(call)) return std::nullopt;
+std::optional<Failure> CallWatch::announced(int rank, const CallRecord& call) {
+  if (!is_collective_call(call)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   std::uint64_t& latest = others_[static_cast<std::size_t>(rank)];
   latest = std::max(latest, call.sequence);
@@ -51,7 +52,7 @@ std::optional<Failure> CallWatch::told(int rank, const CallRecord& call) {
   return differ(rank, call, mine);
 }
 
-std::uint64_t CallWatch::latest_of(int rank) {
+std::uint64_t CallWatch::latest_announced(int rank) {
   const std::lock_guard lock(mutex_);
   return others_[static_cast<std::size_t>(rank)];
 }

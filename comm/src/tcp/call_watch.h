@@ -1,5 +1,5 @@
-// Whether ranks that wait are in the same call: finds out what messages do not show, when each of two calls waits for one
-// that the other does not send.
+// Detects ranks that wait in different calls where no message reveals it, because each of the two calls waits for a
+// message that the other one does not send.
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,21 @@
 
 namespace heddle::comm_detail {
 
-// Thread-safe. Looks at calls of all ranks, which have one order; sends and recvs are the affair of two.
+// Compares the calls that all ranks make, which have one order; ignores sends and recvs. Thread-safe.
 class CallWatch {
  public:
-  // How long a rank waits in a call before it tells the others which one it is. Most are over by then.
-  static constexpr std::chrono::milliseconds kPatience{20};
+  // How long a rank waits in a call before it announces the call to the other ranks. Most waits end before.
+  static constexpr std::chrono::milliseconds kAnnounceAfter{20};
 
   CallWatch(int rank, int size);
 
-  // This rank has begun a call. A failure if another one has told that its call of this number is another one.
-  std::optional<Failure> began(const CallRecord& call);
-  // Another rank waits in a call. Likewise, now or when this rank gets there.
-  std::optional<Failure> told(int rank, const CallRecord& call);
-  // The latest call that it has told of; 0: none.
-  std::uint64_t latest_of(int rank);
+  // This rank begins a call. Returns a failure if another rank has announced a different call of the same number.
+  std::optional<Failure> begin(const CallRecord& call);
+  // Another rank has announced the call that it waits in. Returns a failure if this rank's call of that number is
+  // different; if this rank has not begun that call yet, begin() compares the two later.
+  std::optional<Failure> announced(int rank, const CallRecord& call);
+  // The number of the latest call that the rank has announced; 0: none.
+  std::uint64_t latest_announced(int rank);
 
  private:
   static constexpr std::size_t kKept = 1024;
@@ -34,13 +35,15 @@ class CallWatch {
 
   const int rank_;
   std::mutex mutex_;                              // guards the rest; nothing is locked under it
-  std::vector<CallRecord> begun_;                 // the last ones of this rank, by sequence % kKept
-  std::uint64_t latest_ = 0;                      // sequence
-  std::vector<std::uint64_t> others_;             // by rank: sequence
-  std::vector<std::optional<CallRecord>> ahead_;  // by rank: a call that this one has not come to
+  std::vector<CallRecord> begun_;                 // this rank's latest calls, by sequence % kKept
+  std::uint64_t latest_ = 0;                      // number of this rank's latest call
+  std::vector<std::uint64_t> others_;             // by rank: number of the latest announced call
+  std::vector<std::optional<CallRecord>> ahead_;  // by rank: an announced call that this rank has not begun
 };
 
-// Only calls that were numbered, from 1 on, can be compared.
-inline bool is_of_all(const CallRecord& call) { return call.sequence > 0 && !is_pair(call.kind); }
+// Whether all ranks take part in the call and it has a number, from 1 on, by which it can be compared.
+inline bool is_collective_call(const CallRecord& call) {
+  return call.sequence > 0 && !is_point_to_point(call.kind);
+}
 
 }  // namespace heddle::comm_detail

@@ -1,5 +1,6 @@
-// The thread that keeps a tcp communicator honest while its caller computes or waits: it shows signs of life, looks for
-// those of the others, and carries news of failures, and what survivors of one say.
+// The thread that serves the control connections of a tcp communicator while its caller computes or waits. It sends and
+// checks heartbeats, detects mismatches and deadlocks, and exchanges failures and messages of survivors with other
+// ranks.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,9 @@
 
 namespace heddle::comm_detail {
 
-// Owns the control connections. What it learns it writes into the fault state; a failure there, whoever reported it, it tells
-// all other ranks, so that each rank hears of it before it hears that somebody left because of it.
+// Owns the control connections. It writes failures that it detects or receives into the fault state, and sends every
+// failure that is there to all other ranks, so that a rank receives the failure before another rank's leave message
+// that it causes.
 class ControlThread final : public ControlChannel {
  public:
   struct Self {
@@ -32,79 +34,79 @@ class ControlThread final : public ControlChannel {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // What is learnt of where the ranks wait.
-  struct Waits {
+  // What the calls and waits of the ranks are checked by.
+  struct Detectors {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
   };
-  // By rank; null where there is no connection. `fault_state` and `waits` outlive the control thread.
+  // `connections`, by rank; null where there is none. `fault_state` and `detectors` outlive the control thread.
   ControlThread(const Self& self, std::vector<std::unique_ptr<Connection>> connections,
-                FaultState& fault_state, Waits waits);
-  // Says that this rank leaves, and sees to it that this arrives, for `timeout` at most.
+                FaultState& fault_state, Detectors detectors);
+  // Sends the leave message and waits until it has arrived, for `timeout` at most.
   ~ControlThread() override;
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // The destructor waits until then at most, but for a moment for the words to get away. Only before it.
+  // Limits the destructor's wait, except for a quarter of a second for the leave message. Called before it.
   void leave_before(std::chrono::steady_clock::time_point end) noexcept { leaves_before_ = end; }
 
-  // Any thread. Tells the others that this rank is in these calls: see CallWatch.
-  void tell_calls(std::span<const CallRecord> calls);
-  // Likewise. Looks whether this rank's wait is part of a circle: see DeadlockSearch.
-  void look_for_deadlock();
+  // Any thread. Tells the other ranks that this one waits in these calls: see CallWatch.
+  void announce_calls(std::span<const CallRecord> calls);
+  // Any thread. Searches for a deadlock that this rank's wait is part of: see DeadlockSearch.
+  void start_deadlock_search();
   int rank() const override { return self_.rank; }
   int size() const override { return static_cast<int>(peers_.size()); }
-  bool lives(int rank) override;
-  void say(const std::string& word) override;
-  std::string hear(int rank) override;
+  bool is_alive(int rank) override;
+  void broadcast(const std::string& message) override;
+  std::string latest_message(int rank) override;
   void wait() override;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Peer {
     std::unique_ptr<Connection> connection{};
-    std::string out{};                     // frames that the kernel has not taken yet
+    std::string out{};                     // encoded frames that the kernel has not accepted yet
     std::uint64_t sent = 0, received = 0;  // frames, hellos not counted
     std::vector<std::byte> in{};
     std::size_t filled = 0;
-    Clock::time_point heard{};
+    Clock::time_point last_received{};
   };
 
   void run();
   void await_events(Clock::time_point until);
-  void listen(int rank, Peer& peer);
+  void receive(int rank, Peer& peer);
   void read_frames(int rank, Peer& peer);
-  void obey(int rank, Peer& peer, const ControlFrame& frame);
-  void gone(int rank, Peer& peer);
-  void nonsense(int rank, Peer& peer);
-  void judge_silence();
-  void set_life(int rank, bool lives);
-  void tell_news();
-  void send_on(const DeadlockSearch::Probes& probes);
-  ControlFrame bad_news() const;
-  void tell_all(const ControlFrame& what);
-  void tell(Peer& peer, ControlFrame frame);
+  void apply(int rank, Peer& peer, const ControlFrame& frame);
+  void connection_closed(int rank, Peer& peer);
+  void reject(int rank, Peer& peer);
+  void check_heartbeats();
+  void set_alive(int rank, bool alive);
+  void send_pending();
+  void send_probes(const DeadlockSearch::Probes& probes);
+  ControlFrame abort_frame() const;
+  void send_to_all(const ControlFrame& frame);
+  void send(Peer& peer, ControlFrame frame);
   void flush(Peer& peer);
-  void say_goodbye();
+  void leave();
 
   const Self self_;
   FaultState& fault_state_;
-  Waits waits_;
+  Detectors detectors_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
-  Clock::time_point judged_ = Clock::now();
+  Clock::time_point last_check_ = Clock::now();  // of heartbeats
   std::atomic<bool> leaving_{false};
   Clock::time_point leaves_before_ = Clock::time_point::max();  // written before `leaving_`
-  struct Heard {
-    std::string word{};
-    bool lives = true;
+  struct PeerState {
+    std::string message{};  // of a survivor, the latest
+    bool alive = true;
   };
   std::mutex mutex_;  // guards the five below; nothing is locked under it
-  std::condition_variable news_;
-  std::vector<Heard> heard_;  // by rank
-  std::string to_say_;        // not yet told to the others, like:
-  std::vector<CallRecord> waits_in_;
-  bool looks_for_deadlock_ = false;
+  std::condition_variable changed_;
+  std::vector<PeerState> states_;  // by rank
+  std::string pending_message_;    // to be sent to all, like pending_calls_
+  std::vector<CallRecord> pending_calls_;
+  bool pending_search_ = false;
   std::thread thread_;  // last: it uses all of the above
 };
 

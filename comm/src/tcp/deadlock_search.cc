@@ -5,11 +5,11 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::size_t kMostPath = 2048;
+constexpr std::size_t kMaxPath = 2048;
 
 }  // namespace
 
-void DeadlockSearch::sleeps(const CallRecord& call, int from, int to) {
+void DeadlockSearch::begin_sleep(const CallRecord& call, int from, int to) {
   const std::lock_guard lock(mutex_);
   call_ = call;
   from_ = from;
@@ -17,26 +17,26 @@ void DeadlockSearch::sleeps(const CallRecord& call, int from, int to) {
   asleep_ = true;
 }
 
-void DeadlockSearch::wakes() {
+void DeadlockSearch::end_sleep() {
   const std::lock_guard lock(mutex_);
   asleep_ = false;
 }
 
-void DeadlockSearch::moves() {
+void DeadlockSearch::begin_wait() {
   const std::lock_guard lock(mutex_);
   ++wait_;
   first_attempt_ = attempts_ + 1;
 }
 
-// A wait ends when both of its messages are through, so each of them is enough to hold it up.
-DeadlockSearch::Probes DeadlockSearch::along(const Probe& probe) const {
+// A wait ends when both of its messages have been transferred, so the probe follows each of them.
+DeadlockSearch::Probes DeadlockSearch::forward(const Probe& probe) const {
   Probes probes;
   const auto add = [&](int other, std::uint32_t to_read, std::uint64_t message) {
     Probe next = probe;
     next.to_read = to_read;
     next.message = message;
-    if (next.path.size() < kMostPath) {
-      next.path += (next.path.empty() ? "" : kNextWait) + wait_of({rank_, call_}, other);
+    if (next.path.size() < kMaxPath) {
+      next.path += (next.path.empty() ? "" : kWaitSeparator) + wait_of({rank_, call_}, other);
     } else if (!next.path.ends_with("...")) {
       next.path += "; ...";
     }
@@ -47,13 +47,13 @@ DeadlockSearch::Probes DeadlockSearch::along(const Probe& probe) const {
   return probes;
 }
 
-DeadlockSearch::Probes DeadlockSearch::begin() {
+DeadlockSearch::Probes DeadlockSearch::start() {
   const std::lock_guard lock(mutex_);
   if (!asleep_) return {};
-  return along({.origin = rank_, .attempt = ++attempts_});
+  return forward({.origin = rank_, .attempt = ++attempts_});
 }
 
-// This rank sleeps, and before it goes on the other one does not.
+// Whether this rank sleeps, and rank `other` cannot go on before this one does.
 bool DeadlockSearch::blocks(int other, const Probe& probe) const {
   if (!asleep_) return false;
   const MessageCounts& counts = counts_[static_cast<std::size_t>(other)];
@@ -61,17 +61,17 @@ bool DeadlockSearch::blocks(int other, const Probe& probe) const {
   return counts.received <= probe.message && from_ != other;
 }
 
-DeadlockSearch::Finding DeadlockSearch::received(int from, const Probe& probe) {
+DeadlockSearch::Result DeadlockSearch::received(int from, const Probe& probe) {
   const std::lock_guard lock(mutex_);
   if (!blocks(from, probe)) return {};
   if (probe.origin == rank_) {
     if (probe.attempt < first_attempt_) return {};
-    return {{}, Failure{Failure::Type::mismatch, from, circle_of_waits(probe.path)}};
+    return {{}, Failure{Failure::Type::mismatch, from, cycle_of_waits(probe.path)}};
   }
   Seen& seen = seen_[static_cast<std::size_t>(probe.origin)];
   if (seen.attempt == probe.attempt && seen.wait == wait_) return {};
   seen = {probe.attempt, wait_};
-  return {along(probe), std::nullopt};
+  return {forward(probe), std::nullopt};
 }
 
 }  // namespace heddle::comm_detail

@@ -1,8 +1,8 @@
-// Finds ranks that wait for each other in a circle, each for a message that the next one will not send, or not read, before
-// its own wait is over. Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983: who has waited for
-// long sends a probe along its wait; who gets one and waits too sends it on along its own; one that comes back has found
-// a circle. Messages on their way are no part of one: a probe names its message by number, and whoever has sent or read
-// that drops it.
+// Detects deadlocks: cycles of ranks in which each waits for a message that the next one will not send, or not read,
+// before its own wait ends. Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983: a rank that
+// has waited for long sends a probe to the ranks that it waits for. A rank that receives a probe and waits itself
+// forwards it in the same way. A probe that returns to its origin has found a cycle. Messages in transit do not count
+// as waits: a probe has the number of the awaited message, and a rank that has sent or read this drops the probe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace heddle::comm_detail {
 
-// Messages between this rank and another one that have been begun.
+// How many messages this rank has begun to send to another rank, and to receive from it.
 struct MessageCounts {
   std::uint64_t sent = 0, received = 0;
 };
@@ -26,40 +26,42 @@ struct MessageCounts {
 struct Probe {
   std::int32_t origin = -1;
   std::uint32_t to_read =
-      0;  // 1: `message` lies unread at whoever gets this; 0: it has not been sent by that one
+      0;  // the probe's sender waits until its receiver has read (1) or sent (0) `message`
   std::uint64_t attempt = 0;  // of the origin
-  std::uint64_t message = 0;  // between the last rank on the way and the one that gets this
-  std::string path{};         // who waits for whom, in words
+  std::uint64_t message = 0;  // its number between the sender and the receiver of the probe
+  std::string path{};         // the waits so far, as text; see wait_of
 };
 
 // Thread-safe.
 class DeadlockSearch {
  public:
-  // `counts`, by rank, are the caller's: read only while it waits.
+  // `counts`, by rank, belong to the calling thread, and are read only while it sleeps.
   DeadlockSearch(int rank, std::span<const MessageCounts> counts)
       : rank_(rank), counts_(counts), seen_(counts.size()) {}
 
-  using Probes = std::vector<std::pair<int, Probe>>;  // for which rank
+  using Probes = std::vector<std::pair<int, Probe>>;  // with the rank to send each to
 
-  // This rank's caller sleeps until the message from `from` begins to come and that to `to` is away; -1: there is none.
-  void sleeps(const CallRecord& call, int from, int to);
-  void wakes();
-  // It has come a step further: the next sleep is another wait.
-  void moves();
-  // The wait has lasted for long. May be asked again: probes that meet a rank on its way to sleep are lost.
-  Probes begin();
+  // The calling thread sleeps until a message from `from` begins to arrive and that to `to` is sent; -1: none.
+  void begin_sleep(const CallRecord& call, int from, int to);
+  void end_sleep();
+  // The calling thread has sent or received something since its last sleep: the next sleep is a new wait.
+  void begin_wait();
+  // Returns the probes of a new search, for a wait that has lasted for long. Searches have to be repeated: a probe is
+  // dropped by a rank that is only about to sleep.
+  Probes start();
 
-  struct Finding {
-    Probes on{};
-    std::optional<Failure> circle{};
+  struct Result {
+    Probes forward{};
+    std::optional<Failure> cycle{};
   };
-  Finding received(int from, const Probe& probe);
+  // Handles a probe from rank `from`.
+  Result received(int from, const Probe& probe);
 
  private:
-  struct Seen {  // the last probe of an origin that was sent on, and in which wait of this rank
+  struct Seen {  // the last probe of an origin that was forwarded, and this rank's wait at that time
     std::uint64_t attempt = 0, wait = 0;
   };
-  Probes along(const Probe& probe) const;
+  Probes forward(const Probe& probe) const;
   bool blocks(int other, const Probe& probe) const;
 
   const int rank_;
@@ -67,7 +69,7 @@ class DeadlockSearch {
   mutable std::mutex mutex_;  // guards the rest; nothing is locked under it
   bool asleep_ = false;
   std::uint64_t wait_ = 1, attempts_ = 0;
-  std::uint64_t first_attempt_ = 1;  // in this wait
+  std::uint64_t first_attempt_ = 1;  // of the current wait
   CallRecord call_{};
   int from_ = -1, to_ = -1;
   std::vector<Seen> seen_;  // by origin

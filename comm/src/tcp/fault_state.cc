@@ -13,8 +13,8 @@ bool FaultState::fail(Failure failure) {
     failure_ = std::move(failure);
     failed_.store(true, std::memory_order_release);
   }
-  caller_alarm_.ring();
-  control_thread_alarm_.ring();
+  caller_event_.signal();
+  control_thread_event_.signal();
   return true;
 }
 
@@ -27,7 +27,7 @@ Failure FaultState::failure() const {
 
 void FaultState::set_left(int rank) {
   left_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
-  caller_alarm_.ring();
+  caller_event_.signal();
 }
 
 }  // namespace heddle::comm_detail

@@ -13,25 +13,25 @@ namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x43444548;  // "HEDC"
 constexpr std::uint8_t kFrameVersion = 1;
-constexpr std::uint8_t kKinds = 7, kChannels = 2;
+constexpr std::uint8_t kKinds = 7, kUses = 2;
 
-// As a frame lies on the wire, the text behind it.
+// The layout of a frame on the wire. The text follows it.
 struct RawFrame {
   std::uint32_t magic = kFrameMagic;
   std::uint8_t version = kFrameVersion;
   std::uint8_t kind = 0;
-  std::uint8_t detail = 0;  // the channel of a hello, the type of a failure
+  std::uint8_t detail = 0;  // the use of a hello's connection, or the type of a failure
   std::uint8_t unused = 0;
   std::uint32_t epoch = 0;
   std::int32_t rank = 0;
-  std::int32_t about = -1;  // the rank of a failure
+  std::int32_t about = -1;  // the rank that a failure is about
   std::uint32_t text = 0;   // bytes
   std::uint64_t number = 0;
   std::uint64_t seal = 0;
 };
 static_assert(sizeof(RawFrame) == kFrameHeader);
 
-// The text of a probe: this, and its path.
+// The text of a probe begins with this; its path follows.
 struct RawProbe {
   std::int32_t origin = -1;
   std::uint32_t to_read = 0;
@@ -61,16 +61,16 @@ std::uint64_t seal_of(const Key& key, const RawFrame& raw, std::string_view text
   return seal_of(key, std::as_bytes(std::span(sealed)));
 }
 
-bool possible(const RawFrame& raw) {
+bool plausible(const RawFrame& raw) {
   const auto kind = static_cast<FrameKind>(raw.kind);
   if (raw.magic != kFrameMagic || raw.version != kFrameVersion || raw.kind >= kKinds || raw.unused)
     return false;
   if (raw.text > kMaxFrame - kFrameHeader) return false;
   if (kind == FrameKind::abort) return raw.detail < Failure::kTypes;
-  if (kind == FrameKind::word) return raw.detail == 0;
+  if (kind == FrameKind::survivor) return raw.detail == 0;
   if (kind == FrameKind::call) return raw.detail == 0 && raw.text == sizeof(CallRecord);
   if (kind == FrameKind::probe) return raw.detail == 0 && raw.text >= sizeof(RawProbe);
-  return raw.text == 0 && raw.detail < (kind == FrameKind::hello ? kChannels : 1);
+  return raw.text == 0 && raw.detail < (kind == FrameKind::hello ? kUses : 1);
 }
 
 Probe probe_of(std::string_view text) {
@@ -88,8 +88,8 @@ std::string text_of(const ControlFrame& frame) {
   switch (frame.kind) {
     case FrameKind::abort:
       return frame.failure.text;
-    case FrameKind::word:
-      return frame.word;
+    case FrameKind::survivor:
+      return frame.survivor_message;
     case FrameKind::call:
       return std::string(reinterpret_cast<const char*>(&frame.call), sizeof frame.call);
     case FrameKind::probe:
@@ -101,11 +101,11 @@ std::string text_of(const ControlFrame& frame) {
 
 ControlFrame frame_of(const RawFrame& raw, std::string_view text) {
   ControlFrame frame{static_cast<FrameKind>(raw.kind), raw.epoch, raw.rank, raw.number};
-  if (frame.kind == FrameKind::hello) frame.channel = static_cast<ConnectionUse>(raw.detail);
+  if (frame.kind == FrameKind::hello) frame.use = static_cast<ConnectionUse>(raw.detail);
   if (frame.kind == FrameKind::abort) {
     frame.failure = {static_cast<Failure::Type>(raw.detail), raw.about, std::string(text)};
   }
-  if (frame.kind == FrameKind::word) frame.word = text;
+  if (frame.kind == FrameKind::survivor) frame.survivor_message = text;
   if (frame.kind == FrameKind::call) std::memcpy(&frame.call, text.data(), sizeof frame.call);
   if (frame.kind == FrameKind::probe) frame.probe = probe_of(text);
   return frame;
@@ -165,7 +165,7 @@ void seal(MessageHeader& header, const Key& key) {
 
 bool genuine(const MessageHeader& header, const Key& key) {
   const auto bytes = std::as_bytes(std::span(&header, 1)).first(offsetof(MessageHeader, seal));
-  return header.seal == seal_of(key, bytes) && header.record.valid() && header.text <= kMostText;
+  return header.seal == seal_of(key, bytes) && header.record.valid() && header.text <= kMaxMissingText;
 }
 
 std::size_t body_size(const MessageHeader& header) {
@@ -188,7 +188,7 @@ std::string encode(const ControlFrame& frame, const Key& key) {
   raw.rank = frame.rank;
   raw.number = frame.number;
   raw.text = static_cast<std::uint32_t>(text.size());
-  if (frame.kind == FrameKind::hello) raw.detail = static_cast<std::uint8_t>(frame.channel);
+  if (frame.kind == FrameKind::hello) raw.detail = static_cast<std::uint8_t>(frame.use);
   if (frame.kind == FrameKind::abort) {
     raw.detail = static_cast<std::uint8_t>(frame.failure.type);
     raw.about = frame.failure.rank;
@@ -201,11 +201,11 @@ Decoded decode(std::span<const std::byte> bytes, const Key& key) {
   if (bytes.size() < kFrameHeader) return {};
   RawFrame raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (!possible(raw)) return {Decoded::Outcome::nonsense};
+  if (!plausible(raw)) return {Decoded::Outcome::invalid};
   const std::size_t size = kFrameHeader + raw.text;
   if (bytes.size() < size) return {};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kFrameHeader, raw.text);
-  if (raw.seal != seal_of(key, raw, text)) return {Decoded::Outcome::nonsense};
+  if (raw.seal != seal_of(key, raw, text)) return {Decoded::Outcome::invalid};
   return {Decoded::Outcome::frame, size, frame_of(raw, text)};
 }
 

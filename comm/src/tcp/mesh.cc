@@ -15,20 +15,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Connections that have not yet said who they are; a flood of strangers must not use up the process's files.
-constexpr std::size_t kStrangers = 64;
-// After this time without an answer the other host is taken for lost, whatever the timeout for processes is.
+// Limits connections from outside that have not sent a hello yet, so that they cannot use up file descriptors.
+constexpr std::size_t kMaxUnidentified = 64;
+// TCP_USER_TIMEOUT of control connections: a host that acknowledges nothing for this long is lost, even if the timeout
+// for silent processes is longer.
 constexpr std::chrono::milliseconds kHostLost{2000};
-// Between two looks for ranks that have died at the rendezvous, and so will not connect.
-constexpr std::chrono::milliseconds kNap{20};
+// How often the rendezvous is checked for ranks that have failed there and so will not connect.
+constexpr std::chrono::milliseconds kCheckInterval{20};
 
 struct Endpoint {
   std::string address;
   std::uint16_t port = 0;
 };
 
-// A rank says "key protection address port". The key that counts is rank 0's; the protection is the name of the key that
-// it shows when it encrypts, or that it does not.
+// A rank's text at the rendezvous is "KEY PROTECTION ADDRESS PORT". Rank 0's key is the job's key. The protection is
+// the fingerprint of the rank's TLS key, or Security::kPlain.
 Endpoint endpoint_from(const std::string& text, int rank) {
   const auto first = text.find(' ', text.find(' ') + 1), second = text.find(' ', first + 1);
   Endpoint endpoint;
@@ -36,15 +37,16 @@ Endpoint endpoint_from(const std::string& text, int rank) {
     endpoint.address = text.substr(first + 1, second - first - 1);
     std::from_chars(text.data() + second + 1, text.data() + text.size(), endpoint.port);
   }
-  if (!endpoint.port) throw CommError("rank " + std::to_string(rank) + " says no address at the rendezvous");
+  if (!endpoint.port) throw CommError("rank " + std::to_string(rank) + " sent no address at the rendezvous");
   return endpoint;
 }
 
-// A connection on which a hello is still expected. All hellos have the same size, and no byte more is read.
+// A connection on which a hello is still expected. All hellos have the same size, and nothing behind them is read.
 struct Pending {
   std::unique_ptr<Connection> connection{};
-  int expected = -1;  // which rank; -1: it came from outside, any rank above this one's
-  ConnectionUse channel = ConnectionUse::data;
+  int expected =
+      -1;  // the rank that was connected to; -1: an accepted connection, of any rank above this one
+  ConnectionUse use = ConnectionUse::data;
   std::string to_send{};
   std::array<std::byte, kFrameHeader> received{};
   std::size_t filled = 0;
@@ -61,12 +63,12 @@ class Builder {
         deadline_(deadline) {}
 
   void connect(int rank, const Endpoint& to) {
-    for (ConnectionUse channel : {ConnectionUse::data, ConnectionUse::control}) {
+    for (ConnectionUse use : {ConnectionUse::data, ConnectionUse::control}) {
       Pending& pending = pending_.emplace_back();
       pending.connection = security_.connect(connect_to(to.address, to.port));
       pending.expected = rank;
-      pending.channel = channel;
-      pending.to_send = hello(channel);
+      pending.use = use;
+      pending.to_send = hello(use);
     }
   }
 
@@ -80,11 +82,11 @@ class Builder {
   }
 
  private:
-  std::string hello(ConnectionUse channel) const {
-    return encode({FrameKind::hello, mesh_.epoch, mesh_.rank, 0, channel}, mesh_.key);
+  std::string hello(ConnectionUse use) const {
+    return encode({FrameKind::hello, mesh_.epoch, mesh_.rank, 0, use}, mesh_.key);
   }
 
-  // -1: nobody.
+  // The first rank that is not connected; -1: none.
   int missing() const {
     for (int rank = 0; rank < static_cast<int>(mesh_.links.size()); ++rank) {
       const Link& link = mesh_.links[static_cast<std::size_t>(rank)];
@@ -105,21 +107,22 @@ class Builder {
       throw CommError("rank " + std::to_string(missing()) + " has not connected to rank " +
                       std::to_string(mesh_.rank) + " in time" + refused_);
     }
-    poll(polled.data(), polled.size(), static_cast<int>(std::min<std::int64_t>(left, kNap.count())));
+    poll(polled.data(), polled.size(),
+         static_cast<int>(std::min<std::int64_t>(left, kCheckInterval.count())));
     rendezvous_.check();
   }
 
   void accept() {
-    const std::size_t most = 2 * mesh_.links.size() + kStrangers;
+    const std::size_t most = 2 * mesh_.links.size() + kMaxUnidentified;
     while (Socket socket = accept_from(listener_)) {
-      if (pending_.size() >= most) drop_oldest_stranger();
+      if (pending_.size() >= most) drop_oldest_unidentified();
       pending_.emplace_back().connection = security_.accept(std::move(socket));
     }
   }
 
-  void drop_oldest_stranger() {
-    const auto from_outside = [](const Pending& pending) { return pending.expected < 0; };
-    const auto oldest = std::find_if(pending_.begin(), pending_.end(), from_outside);
+  void drop_oldest_unidentified() {
+    const auto accepted = [](const Pending& pending) { return pending.expected < 0; };
+    const auto oldest = std::find_if(pending_.begin(), pending_.end(), accepted);
     if (oldest != pending_.end()) pending_.erase(oldest);
   }
 
@@ -127,10 +130,10 @@ class Builder {
     if (!send(pending) || !receive(pending)) return refuse(pending);
     if (pending.filled < pending.received.size()) return;
     const Decoded decoded = decode(pending.received, mesh_.key);
-    if (decoded.outcome != Decoded::Outcome::frame || !welcome(pending, decoded.frame)) refuse(pending);
+    if (decoded.outcome != Decoded::Outcome::frame || !accept_hello(pending, decoded.frame)) refuse(pending);
   }
 
-  // False: the connection is gone.
+  // False: the connection has been closed.
   static bool send(Pending& pending) {
     if (pending.to_send.empty()) return true;
     const Step step = pending.connection->send(std::as_bytes(std::span(pending.to_send)), {});
@@ -146,36 +149,36 @@ class Builder {
     return step.outcome != Step::Outcome::closed;
   }
 
-  // False: not a hello that is wanted here.
-  bool welcome(Pending& pending, const ControlFrame& frame) {
+  // False: the frame is no hello of a rank that still has to connect.
+  bool accept_hello(Pending& pending, const ControlFrame& frame) {
     if (frame.kind != FrameKind::hello || frame.epoch != mesh_.epoch || frame.number != 0) return false;
-    const bool from_outside = pending.expected < 0;
-    const bool wanted = from_outside
+    const bool accepted = pending.expected < 0;
+    const bool wanted = accepted
                             ? frame.rank > mesh_.rank && frame.rank < static_cast<int>(mesh_.links.size())
-                            : frame.rank == pending.expected && frame.channel == pending.channel;
+                            : frame.rank == pending.expected && frame.use == pending.use;
     if (!wanted) return false;
     Link& link = mesh_.links[static_cast<std::size_t>(frame.rank)];
-    std::unique_ptr<Connection>& place = frame.channel == ConnectionUse::data ? link.data : link.control;
+    std::unique_ptr<Connection>& place = frame.use == ConnectionUse::data ? link.data : link.control;
     if (place) return false;
-    if (from_outside && !answer(pending, frame.channel)) return false;
+    if (accepted && !answer(pending, frame.use)) return false;
     place = std::move(pending.connection);
     return true;
   }
 
-  // Fits into the empty buffer of a new connection.
-  bool answer(const Pending& pending, ConnectionUse channel) const {
-    const std::string text = hello(channel);
+  // A hello fits into the empty buffer of a new connection.
+  bool answer(const Pending& pending, ConnectionUse use) const {
+    const std::string text = hello(use);
     return pending.connection->send(std::as_bytes(std::span(text)), {}).bytes == text.size();
   }
 
   void refuse(Pending& pending) {
-    const std::string trouble = pending.connection->trouble();
+    const std::string handshake_error = pending.connection->handshake_error();
     if (pending.expected >= 0) {
       throw CommError("rank " + std::to_string(pending.expected) + " cannot be reached from rank " +
                       std::to_string(mesh_.rank) + " at the address it gave at the rendezvous" +
-                      (trouble.empty() ? "" : ": " + trouble));
+                      (handshake_error.empty() ? "" : ": " + handshake_error));
     }
-    if (!trouble.empty()) refused_ = "; one has come and was refused: " + trouble;
+    if (!handshake_error.empty()) refused_ = "; one has connected and was refused: " + handshake_error;
     pending.connection.reset();
   }
 
@@ -185,7 +188,7 @@ class Builder {
   const Security& security_;
   const Clock::time_point deadline_;
   std::vector<Pending> pending_;
-  std::string refused_;  // the last stranger whose key was not accepted
+  std::string refused_;  // why the last connection was refused
 };
 
 std::string protection_in(const std::string& text) {
@@ -193,7 +196,7 @@ std::string protection_in(const std::string& text) {
   return text.substr(before + 1, text.find(' ', before + 1) - before - 1);
 }
 
-// What this rank has against the others' protection; empty: nothing.
+// Why this rank does not accept the protection of another one; empty: it accepts all.
 std::string objection(int rank, const std::vector<std::string>& all, const Security& security) {
   for (int other = 0; other < static_cast<int>(all.size()); ++other) {
     const std::string why = security.reason_against(protection_in(all[static_cast<std::size_t>(other)]));
@@ -204,7 +207,7 @@ std::string objection(int rank, const std::vector<std::string>& all, const Secur
   return "";
 }
 
-// All ranks find the same wrong, before any of them waits for a connection that does not come.
+// Throws the same error on all ranks, before any of them waits for a connection that will not come.
 void agree_on_protection(Rendezvous& rendezvous, const std::vector<std::string>& all,
                          const Security& security) {
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -232,7 +235,7 @@ Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange por
                std::chrono::milliseconds timeout, const Security& security) {
   Mesh mesh{rendezvous.rank(), rendezvous.epoch()};
   mesh.links.resize(static_cast<std::size_t>(rendezvous.size()));
-  Socket listener = listen_on(address, ports, 2 * rendezvous.size() + static_cast<int>(kStrangers));
+  Socket listener = listen_on(address, ports, 2 * rendezvous.size() + static_cast<int>(kMaxUnidentified));
   const std::string mine = to_text(random_key()) + " " + security.own_key() + " " + address + " " +
                            std::to_string(port_of(listener));
   const std::vector<std::string> all = rendezvous.all_gather(mine);

@@ -1,4 +1,4 @@
-// How the connections of a tcp communicator come about.
+// Makes the connections of a tcp communicator.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@
 
 namespace heddle::comm_detail {
 
-// The two connections with one other rank; of this rank itself both are null.
+// The two connections with another rank. Both are null for this rank itself.
 struct Link {
   std::unique_ptr<Connection> data{}, control{};
 };
 
-// Between every two ranks; each end knows that the other has the job's key.
+// This rank's connections with all others. Both ends have proven that they have the job's key.
 struct Mesh {
   int rank = 0;
   std::uint32_t epoch = 0;
@@ -26,8 +26,8 @@ struct Mesh {
   std::vector<Link> links{};  // by rank
 };
 
-// Listens on `address` at one of the ports until all have come. Strangers that connect are dropped. Throws CommError
-// naming a rank that cannot be reached, has not come in time, or is not to take part.
+// Listens on `address` at one of the ports until all ranks have connected. Connections from outside the job are closed.
+// Throws CommError naming a rank that cannot be reached, has not connected in time, or whose key is not accepted.
 Mesh make_mesh(Rendezvous& rendezvous, const std::string& address, PortRange ports,
                std::chrono::milliseconds timeout, const Security& security = {});
 

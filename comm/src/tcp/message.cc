@@ -6,8 +6,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// What goes out in one step: while a thread sends it does not receive, and the other side's buffer must not run full.
-constexpr std::size_t kMostAtOnce = 512 * 1024;
+// Bytes that are sent in one step. A thread does not receive while it sends, and the peer must not wait for that.
+constexpr std::size_t kMaxAtOnce = 512 * 1024;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ OutgoingMessage::OutgoingMessage(const CallRecord& call, std::span<const std::by
   if (missing.rank >= 0) {
     header_.record.failed = 1;
     header_.missing = missing.rank;
-    text_ = missing.why.substr(0, kMostText);
+    text_ = missing.why.substr(0, kMaxMissingText);
     header_.text = static_cast<std::uint32_t>(text_.size());
     text_.resize(body_size(header_));
   }
@@ -43,7 +43,7 @@ Step::Outcome OutgoingMessage::step(Connection& connection) {
   const auto head = std::as_bytes(std::span(&header_, 1)).first(kMessageHeader);
   const auto body = header_.record.failed ? std::as_bytes(std::span(text_)) : body_;
   const std::size_t head_sent = std::min(at_, kMessageHeader), body_sent = at_ - head_sent;
-  const auto next = body.subspan(body_sent, std::min(kMostAtOnce, body.size() - body_sent));
+  const auto next = body.subspan(body_sent, std::min(kMaxAtOnce, body.size() - body_sent));
   const Step step = connection.send(head.subspan(head_sent), next);
   if (step.outcome == Step::Outcome::moved) at_ += step.bytes;
   return step.outcome;
@@ -57,7 +57,7 @@ IncomingMessage::IncomingMessage(const Transfer& transfer, std::size_t element, 
 
 std::span<std::byte> IncomingMessage::room() {
   if (!header_complete()) return pieces_.first(std::min(transfer_.in.size(), kFirstPiece));
-  if (!through_pieces()) return transfer_.in.subspan(taken_);
+  if (!through_pieces()) return transfer_.in.subspan(consumed_);
   return pieces_.subspan(waiting_, std::min(pieces_.size() - waiting_, size_ - at_));
 }
 
@@ -68,19 +68,19 @@ Step::Outcome IncomingMessage::step(Connection& connection) {
   const Step step = connection.receive(head.subspan(before), room());
   if (step.outcome != Step::Outcome::moved) return step.outcome;
   at_ += step.bytes;
-  (to_pieces ? waiting_ : taken_) += step.bytes - (std::min(at_, kMessageHeader) - before);
+  (to_pieces ? waiting_ : consumed_) += step.bytes - (std::min(at_, kMessageHeader) - before);
   return step.outcome;
 }
 
-void IncomingMessage::take() {
+void IncomingMessage::consume() {
   if (is_text()) {
     size_ = kMessageHeader + body_size(header_);
     return;
   }
   const std::size_t whole = waiting_ - waiting_ % element_;
   if (whole == 0) return;
-  deliver(transfer_, taken_, pieces_.first(whole), element_);
-  taken_ += whole;
+  deliver(transfer_, consumed_, pieces_.first(whole), element_);
+  consumed_ += whole;
   waiting_ -= whole;
   if (waiting_) std::memmove(pieces_.data(), pieces_.data() + whole, waiting_);
 }

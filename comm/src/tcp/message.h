@@ -1,4 +1,4 @@
-// One message on its way out of, or into, a data connection, in as many steps as the kernel's buffers make of it.
+// A message that is sent to or received from a data connection, in as many steps as the kernel's buffers need.
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@ namespace heddle::comm_detail {
 
 class OutgoingMessage {
  public:
-  // Nothing to send.
+  // No message: done() is true.
   OutgoingMessage() = default;
-  // `body` is not copied, and not sent if there is something missing.
+  // `body` is not copied. If `missing` names a rank, its text is sent instead.
   OutgoingMessage(const CallRecord& call, std::span<const std::byte> body, const Transport::Missing& missing,
                   std::uint64_t number, const Key& key);
 
@@ -24,28 +24,29 @@ class OutgoingMessage {
  private:
   MessageHeader header_{};
   std::span<const std::byte> body_{};
-  std::string text_{};             // instead of the body
+  std::string text_{};             // sent instead of the body
   std::size_t at_ = 0, size_ = 0;  // of header and body
 };
 
-// Where the body goes: into `in`, or combined with it piece by piece, in an order that does not depend on the pieces.
+// Receives a message's body into Transfer::in, or combines it with that in pieces, which do not affect the result.
 class IncomingMessage {
  public:
-  // Nothing to receive.
+  // No message: done() is true.
   IncomingMessage() = default;
-  // `pieces`, kPieces bytes, is where arrives what cannot go into `in` itself.
-  static constexpr std::size_t kPieces =
-      128 * 1024;  // small enough to be combined while it is in the second-level cache
+  // Small enough that the data are combined while they are in the L2 cache.
+  static constexpr std::size_t kPieces = 128 * 1024;
+  // `pieces`, kPieces bytes, receives data that are not received directly into Transfer::in.
   IncomingMessage(const Transfer& transfer, std::size_t element, std::span<std::byte> pieces);
 
   bool done() const { return at_ == size_; }
-  // `in` is left alone until somebody has looked at the header: call take() after that, and after each step.
+  // Transfer::in is not written before consume(), which is called after the header has been checked, and after each
+  // later step.
   Step::Outcome step(Connection& connection);
   bool header_complete() const { return at_ >= kMessageHeader; }
   const MessageHeader& header() const { return header_; }
   std::size_t wanted() const { return transfer_.in.size(); }
-  void take();
-  // What came instead of data, when it is done; rank -1: nothing.
+  void consume();
+  // The text that was received instead of data, once done(); rank -1: data were received.
   Transport::Missing missing() const;
 
  private:
@@ -57,11 +58,11 @@ class IncomingMessage {
   Transfer transfer_{};
   std::size_t element_ = 1;
   std::span<std::byte> pieces_{};
-  std::size_t at_ = 0, size_ = 0;        // of header and body
-  std::size_t waiting_ = 0, taken_ = 0;  // bytes in pieces_; bytes of the body that are in `in`
+  std::size_t at_ = 0, size_ = 0;           // of header and body
+  std::size_t waiting_ = 0, consumed_ = 0;  // bytes in pieces_; bytes of the body in Transfer::in
 };
 
-// in = combine(in, arriving), or the other way round; without a combine it is a copy. From the byte `begin` of `in` on.
+// Combines `arriving` with Transfer::in from byte `begin` on, as Transfer says; copies it if there is no combine.
 void deliver(const Transfer& transfer, std::size_t begin, std::span<const std::byte> arriving,
              std::size_t element);
 

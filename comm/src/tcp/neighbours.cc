@@ -14,7 +14,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// What lies between two ranks, in the memory of the lower one.
+// The ring buffers between two ranks, in memory of the lower one.
 struct Pair {
   Ring up, down;  // to the higher rank, to the lower one
 };
@@ -22,23 +22,23 @@ struct Pair {
 std::size_t bytes_of(int rank, int size) { return static_cast<std::size_t>(size - rank - 1) * sizeof(Pair); }
 
 struct PeerInfo {
-  int pid = 0, fd = -1;  // -1: no memory to share
+  int pid = 0, fd = -1;  // -1: this rank has no memory to share
   std::string host{};
   std::string to_string() const { return std::to_string(pid) + " " + std::to_string(fd) + " " + host; }
   static PeerInfo from(const std::string& text) {
-    PeerInfo card;
+    PeerInfo info;
     std::istringstream words(text);
-    words >> card.pid >> card.fd >> std::ws;
-    std::getline(words, card.host);
-    return card;
+    words >> info.pid >> info.fd >> std::ws;
+    std::getline(words, info.host);
+    return info;
   }
 };
 
-std::vector<int> numbers_of(const std::vector<PeerInfo>& cards) {
+std::vector<int> host_numbers(const std::vector<PeerInfo>& peers) {
   std::map<std::string, int> numbers;
   std::vector<int> hosts;
-  for (const PeerInfo& card : cards)
-    hosts.push_back(numbers.try_emplace(card.host, static_cast<int>(numbers.size())).first->second);
+  for (const PeerInfo& info : peers)
+    hosts.push_back(numbers.try_emplace(info.host, static_cast<int>(numbers.size())).first->second);
   return hosts;
 }
 
@@ -46,17 +46,17 @@ class Neighbours {
  public:
   Neighbours(Rendezvous& rendezvous, Mesh& mesh) : rendezvous_(rendezvous), mesh_(mesh) {}
 
-  std::vector<int> meet(const std::string& name) {
+  std::vector<int> connect_all(const std::string& name) {
     const int size = rendezvous_.size(), rank = rendezvous_.rank();
-    PeerInfo mine{getpid(), -1, name + "/" + memory_world()};
+    PeerInfo mine{getpid(), -1, name + "/" + memory_domain()};
     if (rank + 1 < size) make_own(mine, bytes_of(rank, size));
     for (const std::string& text : rendezvous_.all_gather(mine.to_string()))
-      cards_.push_back(PeerInfo::from(text));
-    const std::vector<int> hosts = numbers_of(cards_);
+      peers_.push_back(PeerInfo::from(text));
+    const std::vector<int> hosts = host_numbers(peers_);
     const auto several = [&](int host) { return std::count(hosts.begin(), hosts.end(), host) > 1; };
     const bool one_host = hosts.back() == 0 && std::count(hosts.begin(), hosts.end(), 0) == size;
-    // Whoever asks for sockets on one host is to get them.
-    if (!one_host && std::any_of(hosts.begin(), hosts.end(), several)) connect(hosts);
+    // On one host the back end is tcp only if the user has asked for it: then sockets are used.
+    if (!one_host && std::any_of(hosts.begin(), hosts.end(), several)) share_memory(hosts);
     return hosts;
   }
 
@@ -66,36 +66,38 @@ class Neighbours {
       file_ = make_memory(bytes);
       own_ = map_memory(file_, bytes);
       mine.fd = file_.fd();
-    } catch (const CommError&) {  // then these ranks keep their sockets
+    } catch (const CommError&) {  // without memory to share, the ranks keep their sockets
     }
   }
 
-  // The higher rank maps the lower one's memory, and says whose it could not.
-  void connect(const std::vector<int>& hosts) {
+  // The higher rank of each pair maps the lower one's memory; all ranks gather which mappings have succeeded.
+  void share_memory(const std::vector<int>& hosts) {
     const int size = rendezvous_.size(), rank = rendezvous_.rank();
     std::vector<std::shared_ptr<std::byte>> mapped(static_cast<std::size_t>(size));
     std::string done(static_cast<std::size_t>(size), '0');
     for (int lower = 0; lower < rank; ++lower) {
       const auto at = static_cast<std::size_t>(lower);
-      if (hosts[at] != hosts[static_cast<std::size_t>(rank)] || cards_[at].fd < 0) continue;
-      if ((mapped[at] = map_of(cards_[at], bytes_of(lower, size)))) done[at] = '1';
+      if (hosts[at] != hosts[static_cast<std::size_t>(rank)] || peers_[at].fd < 0) continue;
+      if ((mapped[at] = map_of(peers_[at], bytes_of(lower, size)))) done[at] = '1';
     }
     const std::vector<std::string> all = rendezvous_.all_gather(done);
     for (int other = 0; other < size; ++other) {
       const int low = std::min(other, rank), high = std::max(other, rank);
-      const std::string& said = all[static_cast<std::size_t>(high)];
-      if (low == high || said.size() != all.size() || said[static_cast<std::size_t>(low)] != '1') continue;
+      const std::string& theirs = all[static_cast<std::size_t>(high)];
+      if (low == high || theirs.size() != all.size() || theirs[static_cast<std::size_t>(low)] != '1')
+        continue;
       const auto& memory = low == rank ? own_ : mapped[static_cast<std::size_t>(low)];
       if (!memory)
-        throw CommError("rank " + std::to_string(other) + " says that it shares memory, which it does not");
+        throw CommError("rank " + std::to_string(other) +
+                        " claims to share memory that this rank does not have");
       replace(other, reinterpret_cast<Pair*>(memory.get())[high - low - 1], memory);
     }
   }
 
-  static std::shared_ptr<std::byte> map_of(const PeerInfo& card, std::size_t bytes) {
+  static std::shared_ptr<std::byte> map_of(const PeerInfo& info, std::size_t bytes) {
     try {
-      return map_memory_of(card.pid, card.fd, bytes);
-    } catch (const CommError&) {  // the system forbids it: they keep their sockets
+      return map_memory_of(info.pid, info.fd, bytes);
+    } catch (const CommError&) {  // the system forbids it: the two keep their sockets
       return nullptr;
     }
   }
@@ -109,15 +111,15 @@ class Neighbours {
 
   Rendezvous& rendezvous_;
   Mesh& mesh_;
-  std::vector<PeerInfo> cards_;
+  std::vector<PeerInfo> peers_;
   Socket file_;
   std::shared_ptr<std::byte> own_;
 };
 
 }  // namespace
 
-std::vector<int> meet_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::string& name) {
-  return Neighbours(rendezvous, mesh).meet(name);
+std::vector<int> connect_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::string& name) {
+  return Neighbours(rendezvous, mesh).connect_all(name);
 }
 
 }  // namespace heddle::comm_detail

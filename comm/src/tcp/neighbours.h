@@ -1,4 +1,4 @@
-// Ranks of one host among ranks of several: they talk through memory instead of their sockets.
+// Connects ranks that share a host, in a job of several hosts, through shared memory instead of sockets.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace heddle::comm_detail {
 
-// Collective. By rank, the number of its host; hosts are counted in the order of their first ranks. Where two ranks of
-// `mesh` share one of several hosts, and its memory, a ring takes the place of their data connection. `name` tells
-// hosts apart beside what the system says; ranks that say different ones share nothing.
-std::vector<int> meet_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::string& name);
+// Collective. Returns the number of each rank's host; hosts are numbered in the order of their first ranks. In a job of
+// several hosts, ranks of `mesh` that share memory get a ring buffer as their data connection. Ranks with different
+// `name` count as being on different hosts.
+std::vector<int> connect_neighbours(Rendezvous& rendezvous, Mesh& mesh, const std::string& name);
 
 }  // namespace heddle::comm_detail

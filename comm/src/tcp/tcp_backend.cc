@@ -3,27 +3,27 @@
 #include "algorithms/tuning.h"
 #include "bootstrap/host_id.h"
 #include "net/interfaces.h"
-#include "tcp/mpi_wires.h"
+#include "tcp/mpi_connections.h"
 
 namespace heddle::comm_detail {
 namespace {
 
 bool one_host(Rendezvous& rendezvous) {
-  const std::vector<std::string> hosts = rendezvous.all_gather(network_world());
+  const std::vector<std::string> hosts = rendezvous.all_gather(network_domain());
   for (const std::string& other : hosts) {
     if (other != hosts[0]) return false;
   }
   return true;
 }
 
-// With wires of its own, which nobody encrypts.
+// Data connections of another kind, `tcp.connect_data`, are not encrypted.
 TcpParts connect(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp) {
   const NetworkCost cost = agreed_tuning(rendezvous, options.tuning);
   tcp.address = choose_address("", one_host(rendezvous));
   tcp.timeout = options.timeout;
   tcp.security = SecurityPolicy::from_environment().at(
       tcp.address, "rank " + std::to_string(rendezvous.rank()) + " would listen at " + tcp.address);
-  if (tcp.wires && tcp.security.encrypts()) {
+  if (tcp.connect_data && tcp.security.encrypts()) {
     throw InvalidArgument(
         "the communication backend '" + tcp.name +
         "' does not encrypt what leaves the host: HEDDLE_COMM_INSECURE=1 says that the network is "
@@ -39,13 +39,13 @@ TcpBackend::TcpBackend(TcpParts parts, const BackendOptions& options)
       collectives_(*transport_, options.reproducible, true, parts.cost),
       numbers_(transport_->size(), parts.epoch, options.algorithm),
       algorithm_(options.algorithm),
-      survivors_(transport_->line(), options.timeout, parts.epoch + 1) {}
+      survivors_(transport_->control_channel(), options.timeout, parts.epoch + 1) {}
 
 void TcpBackend::run(Collective& call) {
   numbers_.number(call);
   const Entries entries = record(call);
-  std::vector<std::byte> unwanted;
-  if (call.record.failed) make_room(call, unwanted);
+  std::vector<std::byte> scratch;
+  if (call.record.failed) make_room(call, scratch);
   try {
     collectives_.run(call);
   } catch (const RemoteFailure&) {
@@ -70,14 +70,14 @@ void TcpBackend::end(const Entries& entries, bool failed) {
   for (const std::size_t entry : entries) recorder_.end(entry, failed);
 }
 
-// What the others send all the same has to go somewhere.
-void TcpBackend::make_room(Collective& call, std::vector<std::byte>& unwanted) const {
+// Provides room for the data that the other ranks send nevertheless, after this rank's op has failed.
+void TcpBackend::make_room(Collective& call, std::vector<std::byte>& scratch) const {
   std::size_t most = call.bytes() * static_cast<std::size_t>(size());
   for (const auto* counts : {&call.in_counts, &call.out_counts}) {
     for (std::int64_t count : *counts) most += static_cast<std::size_t>(count) * call.element();
   }
-  unwanted.resize(most);
-  call.in = call.out = unwanted.data();
+  scratch.resize(most);
+  call.in = call.out = scratch.data();
 }
 
 TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options) {
@@ -91,7 +91,7 @@ std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendO
 std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   TcpOptions tcp;
   tcp.name = "mpi";
-  tcp.wires = mpi_wires();
+  tcp.connect_data = mpi_connections();
   return std::make_unique<TcpBackend>(connect(rendezvous, options, std::move(tcp)), options);
 }
 

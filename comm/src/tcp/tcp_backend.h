@@ -1,4 +1,4 @@
-// The backends of ranks that only have messages: TCP, on one host or several, and MPI. NCCL's builds on it.
+// The back ends of ranks that communicate by messages: tcp, on one host or several, and mpi. nccl derives from them.
 #pragma once
 
 #include <heddle/cost_model.h>
@@ -44,7 +44,7 @@ class TcpBackend : public Backend {
   using Entries = std::vector<std::size_t>;
   Entries record(Collective& call);
   void end(const Entries& entries, bool failed);
-  void make_room(Collective& call, std::vector<std::byte>& unwanted) const;
+  void make_room(Collective& call, std::vector<std::byte>& scratch) const;
 
   const std::unique_ptr<MeshTransport> transport_;
   MessageCollectives collectives_;

@@ -22,14 +22,14 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// How long the control thread may take to find out why a data connection has ended.
-constexpr std::chrono::milliseconds kVerdict{1000};
+// How long a transfer whose data connection has ended waits for the control thread to learn why.
+constexpr std::chrono::milliseconds kMaxFailureDelay{1000};
 
-// How long another rank may take to say what it has called.
-constexpr std::chrono::milliseconds kAnswer{80};
+// How long a transfer waits for another rank's announced calls to be compared.
+constexpr std::chrono::milliseconds kMaxAnnounceDelay{80};
 
-// Between two looks whether a wait is in vain.
-constexpr std::chrono::milliseconds kMostPatience{1000};
+// The longest interval between two searches for a deadlock.
+constexpr std::chrono::milliseconds kMaxSearchInterval{1000};
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
@@ -52,7 +52,7 @@ class TcpTransport final : public MeshTransport {
     }
     const ControlThread::Self self{rank_, mesh.epoch, key_, options.timeout};
     control_thread_ = std::make_unique<ControlThread>(self, std::move(control), fault_state_,
-                                                      ControlThread::Waits{watch_, deadlock_search_});
+                                                      ControlThread::Detectors{watch_, deadlock_search_});
   }
 
   ~TcpTransport() override {
@@ -68,26 +68,26 @@ class TcpTransport final : public MeshTransport {
   int size() const override { return static_cast<int>(peers_.size()); }
   std::string name() const override { return options_.name; }
   const std::vector<int>& hosts() const override { return hosts_; }
-  ControlChannel& line() override { return *control_thread_; }
+  ControlChannel& control_channel() override { return *control_thread_; }
 
   void begin(const CallRecord& call, const std::string& failure,
              std::span<const CallRecord> members) override {
     call_ = call;
     members_.assign(members.begin(), members.end());
     if (members.empty()) members_.assign(1, call);
-    told_ = false;
+    announced_ = false;
     missing_ = {};
     if (call.failed) missing_ = {rank_, failure};
-    for (const CallRecord& member : members_) began(member);
+    for (const CallRecord& member : members_) begin_call(member);
   }
   std::uint8_t ahead() const override { return call_.ahead; }
 
   FaultState& fault_state() override { return fault_state_; }
-  void began(const CallRecord& call) override {
-    if (auto mismatch = watch_.began(call)) fault_state_.fail(*std::move(mismatch));
+  void begin_call(const CallRecord& call) override {
+    if (auto mismatch = watch_.begin(call)) fault_state_.fail(*std::move(mismatch));
   }
-  void waits_in(const CallRecord& call) override { control_thread_->tell_calls({&call, 1}); }
-  std::uint64_t latest_of(int rank) override { return watch_.latest_of(rank); }
+  void announce_call(const CallRecord& call) override { control_thread_->announce_calls({&call, 1}); }
+  std::uint64_t latest_announced(int rank) override { return watch_.latest_announced(rank); }
   void leave_before(Clock::time_point end) noexcept override {
     leaves_before_ = end;
     control_thread_->leave_before(end);
@@ -98,7 +98,7 @@ class TcpTransport final : public MeshTransport {
     check(transfer);
     OutgoingMessage out;
     IncomingMessage in;
-    if (transfer.to == rank_ || transfer.from == rank_) to_oneself(transfer);
+    if (transfer.to == rank_ || transfer.from == rank_) to_self(transfer);
     if (transfer.to >= 0 && transfer.to != rank_) {
       out = OutgoingMessage(call_, transfer.out, missing_, counts(transfer.to).sent++, key_);
     }
@@ -114,7 +114,7 @@ class TcpTransport final : public MeshTransport {
   void abort(const std::string& why) noexcept override {
     try {
       fault_state_.fail({Failure::Type::aborted, rank_, why});
-    } catch (...) {  // no memory for the words
+    } catch (...) {  // no memory for the text
       fault_state_.fail({Failure::Type::aborted, rank_});
     }
   }
@@ -123,7 +123,7 @@ class TcpTransport final : public MeshTransport {
   struct Peer {
     std::unique_ptr<Connection> data{};
   };
-  struct ToOneself {
+  struct SelfMessage {
     CallRecord call;
     std::vector<std::byte> body;
     Missing missing;
@@ -140,7 +140,7 @@ class TcpTransport final : public MeshTransport {
 
   void exchange(const Transfer& transfer, OutgoingMessage& out, IncomingMessage& in) {
     bool waiting = false;
-    Nap nap;
+    Wait wait;
     Clock::time_point spin_until;
     for (;;) {
       const bool sent = !out.done() && send(transfer.to, out),
@@ -149,11 +149,11 @@ class TcpTransport final : public MeshTransport {
       if (fault_state_.failed()) fault_state_.raise();
       if (sent || received) {
         waiting = false;
-        nap = {};
+        wait = {};
       } else if (!std::exchange(waiting, true)) {
         spin_until = Clock::now() + options_.spin;
       } else if (Clock::now() >= spin_until) {
-        sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from, in.header_complete(), nap);
+        sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from, in.header_complete(), wait);
       } else {
         core_.yield();
       }
@@ -162,91 +162,90 @@ class TcpTransport final : public MeshTransport {
 
   bool send(int to, OutgoingMessage& out) {
     const Step::Outcome outcome = out.step(*peer(to).data);
-    if (outcome == Step::Outcome::closed) find_out_why(to);
+    if (outcome == Step::Outcome::closed) fail_closed(to);
     return outcome == Step::Outcome::moved;
   }
 
   bool receive(int from, IncomingMessage& in) {
     const bool known = in.header_complete();
     const Step::Outcome outcome = in.step(*peer(from).data);
-    if (outcome == Step::Outcome::closed) find_out_why(from);
-    if (!known && in.header_complete()) look_at(from, in);
-    if (in.header_complete()) in.take();
+    if (outcome == Step::Outcome::closed) fail_closed(from);
+    if (!known && in.header_complete()) check_header(from, in);
+    if (in.header_complete()) in.consume();
     return outcome == Step::Outcome::moved;
   }
 
-  void look_at(int from, const IncomingMessage& in) {
+  void check_header(int from, const IncomingMessage& in) {
     const MessageHeader& header = in.header();
-    const bool says_who = !header.record.failed || (header.missing >= 0 && header.missing < size());
-    if (!genuine(header, key_) || !says_who || header.number != counts(from).received++) {
-      give_up({Failure::Type::mismatch, from,
-               comm_detail::name(from) + " sends " + comm_detail::name(rank_) + " what is no message, in " +
-                   call_.to_string()});
+    const bool valid_missing = !header.record.failed || (header.missing >= 0 && header.missing < size());
+    if (!genuine(header, key_) || !valid_missing || header.number != counts(from).received++) {
+      fail({Failure::Type::mismatch, from,
+            comm_detail::name(from) + " sends " + comm_detail::name(rank_) + " an invalid message, in " +
+                call_.to_string()});
     }
-    look_at(from, header.record, header.bytes, in.wanted());
+    check_call(from, header.record, header.bytes, in.wanted());
     call_.ahead = std::min(call_.ahead, header.record.ahead);
   }
 
-  // A send names the rank that it is meant for, and a recv the one it waits for.
-  void look_at(int from, const CallRecord& theirs, std::size_t bytes, std::size_t wanted) {
-    const bool meant = !is_pair(call_.kind) || (theirs.root == rank_ && call_.root == from);
+  // A send and a recv match if each names the rank of the other.
+  void check_call(int from, const CallRecord& theirs, std::size_t bytes, std::size_t wanted) {
+    const bool meant = !is_point_to_point(call_.kind) || (theirs.root == rank_ && call_.root == from);
     if (theirs.agreement == call_.agreement && bytes == wanted && meant) return;
-    if (members_.size() > 1) find_out_which();
+    if (members_.size() > 1) await_call_comparison();
     const CallOf sender{from, theirs}, receiver{rank_, call_};
     const bool same = theirs.agreement == call_.agreement && meant;
-    give_up({Failure::Type::mismatch, from,
-             same ? different_lengths(sender, bytes, receiver, wanted) : different_calls(sender, receiver)});
+    fail({Failure::Type::mismatch, from,
+          same ? different_lengths(sender, bytes, receiver, wanted) : different_calls(sender, receiver)});
   }
 
-  // Of the calls that went as one: whoever has called something else says so.
-  void find_out_which() {
-    control_thread_->tell_calls(members_);
-    await_news(kAnswer, [] { return false; });
+  // Of fused calls that do not match: announces each of them, so that the error names the one that differs.
+  void await_call_comparison() {
+    control_thread_->announce_calls(members_);
+    await_control_thread(kMaxAnnounceDelay, [] { return false; });
   }
 
-  // Until the control thread knows enough, for so long at most. Throws if that is a failure.
-  template <class Enough> void await_news(std::chrono::milliseconds most, Enough enough) {
+  // Blocks until enough() holds or `most` has passed. Throws if there is a failure by then.
+  template <class Enough> void await_control_thread(std::chrono::milliseconds most, Enough enough) {
     const auto deadline = Clock::now() + most;
     while (!fault_state_.failed() && !enough() && Clock::now() < deadline) {
-      pollfd polled{fault_state_.caller_alarm().fd(), POLLIN, 0};
+      pollfd polled{fault_state_.caller_event().fd(), POLLIN, 0};
       poll(&polled, 1, static_cast<int>(most.count()));
-      fault_state_.caller_alarm().quiet();
+      fault_state_.caller_event().clear();
     }
     if (fault_state_.failed()) fault_state_.raise();
   }
 
-  [[noreturn]] void give_up(Failure failure) {
+  [[noreturn]] void fail(Failure failure) {
     fault_state_.fail(std::move(failure));
     fault_state_.raise();
   }
 
-  void to_oneself(const Transfer& transfer) {
+  void to_self(const Transfer& transfer) {
     if (transfer.to == rank_)
-      to_oneself_.push_back({call_, {transfer.out.begin(), transfer.out.end()}, missing_});
+      to_self_.push_back({call_, {transfer.out.begin(), transfer.out.end()}, missing_});
     if (transfer.from != rank_) return;
-    if (to_oneself_.empty()) {
-      give_up(
-          {Failure::Type::mismatch, rank_,
-           comm_detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
+    if (to_self_.empty()) {
+      fail({Failure::Type::mismatch, rank_,
+            comm_detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
     }
-    const ToOneself message = std::move(to_oneself_.front());
-    to_oneself_.pop_front();
-    look_at(rank_, message.call, message.body.size(), transfer.in.size());
+    const SelfMessage message = std::move(to_self_.front());
+    to_self_.pop_front();
+    check_call(rank_, message.call, message.body.size(), transfer.in.size());
     if (message.missing.rank < 0) return deliver(transfer, 0, message.body, size_of(call_.dtype));
     if (missing_.rank < 0) missing_ = message.missing;
   }
 
-  // A wait in which nothing has moved so far.
-  struct Nap {
-    std::optional<Clock::time_point> tell{};  // others then, who look whether it is in vain
-    std::chrono::milliseconds patience = CallWatch::kPatience;
+  // A wait in which nothing has been sent or received so far.
+  struct Wait {
+    std::optional<Clock::time_point> next_search{};  // for mismatches and deadlocks
+    std::chrono::milliseconds interval = CallWatch::kAnnounceAfter;
   };
 
-  // Until something can go on, or the control thread has news. -1: nothing to do there. `comes`: what is wanted of `from` has begun
-  // to come.
-  void sleep(int to, int from, bool comes, Nap& nap) {
-    if (to >= 0 && fault_state_.left(to)) give_up(left(to));
-    std::array<pollfd, 3> polled{{{fault_state_.caller_alarm().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
+  // Blocks until the transfer can go on or the control thread has signalled a failure. -1: no message to or from a
+  // rank. `arriving`: the message from `from` has begun to arrive.
+  void sleep(int to, int from, bool arriving, Wait& wait) {
+    if (to >= 0 && fault_state_.left(to)) fail(left_failure(to));
+    std::array<pollfd, 3> polled{{{fault_state_.caller_event().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
     std::size_t streams = 1;
     for (const int other : {to, to == from ? -1 : from}) {
       if (other < 0) continue;
@@ -254,49 +253,51 @@ class TcpTransport final : public MeshTransport {
       if (!ready) return;
       polled[streams++] = *ready;
     }
-    if (!nap.tell) {
-      nap.tell = Clock::now() + nap.patience;
-      deadlock_search_.moves();
+    if (!wait.next_search) {
+      wait.next_search = Clock::now() + wait.interval;
+      deadlock_search_.begin_wait();
     }
-    // Nobody looks for signs of life of a rank that has left: what it sent must be here in time.
+    // A rank that has left sends no heartbeats, so its message must arrive within the timeout.
     const bool bounded = from >= 0 && fault_state_.left(from);
-    deadlock_search_.sleeps(call_, comes ? -1 : from, to);
+    deadlock_search_.begin_sleep(call_, arriving ? -1 : from, to);
     int ready = 0;
     for (;;) {
-      ready = poll(polled.data(), polled.size(), patience(bounded, nap));
+      ready = poll(polled.data(), polled.size(), poll_timeout(bounded, wait));
       if (ready != 0 || bounded) break;
-      tell(nap);
+      search(wait);
     }
-    deadlock_search_.wakes();
-    if (ready == 0 && bounded) give_up(left(from));
-    if (polled[0].revents) fault_state_.caller_alarm().quiet();
+    deadlock_search_.end_sleep();
+    if (ready == 0 && bounded) fail(left_failure(from));
+    if (polled[0].revents) fault_state_.caller_event().clear();
   }
 
-  int patience(bool bounded, const Nap& nap) const {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*nap.tell - Clock::now());
+  int poll_timeout(bool bounded, const Wait& wait) const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*wait.next_search - Clock::now());
     return static_cast<int>(bounded ? options_.timeout.count() : std::max(left, 0ms).count());
   }
 
-  // Asleep: the control thread is to find this rank so. It does not answer, and may come too late, so later once more.
-  void tell(Nap& nap) {
-    nap.patience = std::min(2 * nap.patience, kMostPatience);
-    nap.tell = Clock::now() + nap.patience;
-    if (is_of_all(call_) && !std::exchange(told_, true)) control_thread_->tell_calls(members_);
-    control_thread_->look_for_deadlock();
+  // Searches for the reason of a long wait, while this rank counts as asleep. A search that finds nothing gives no
+  // answer, and a deadlock may arise after it, so it is repeated.
+  void search(Wait& wait) {
+    wait.interval = std::min(2 * wait.interval, kMaxSearchInterval);
+    wait.next_search = Clock::now() + wait.interval;
+    if (is_collective_call(call_) && !std::exchange(announced_, true))
+      control_thread_->announce_calls(members_);
+    control_thread_->start_deadlock_search();
   }
 
-  Failure left(int rank) const {
+  Failure left_failure(int rank) const {
     return {Failure::Type::lost, rank,
             comm_detail::name(rank) + " left the communicator, while " + comm_detail::name(rank_) +
                 " waits for it in " + call_.to_string()};
   }
 
-  // The data connection has ended. Only the control thread knows whether the rank has left or is lost.
-  [[noreturn]] void find_out_why(int rank) {
-    await_news(kVerdict, [&] { return fault_state_.left(rank); });
-    if (fault_state_.left(rank)) give_up(left(rank));
-    give_up({Failure::Type::lost, rank,
-             comm_detail::name(rank) + " has ended its connection with " + comm_detail::name(rank_)});
+  // The data connection has ended. The control thread learns whether the rank has left or is lost.
+  [[noreturn]] void fail_closed(int rank) {
+    await_control_thread(kMaxFailureDelay, [&] { return fault_state_.left(rank); });
+    if (fault_state_.left(rank)) fail(left_failure(rank));
+    fail({Failure::Type::lost, rank,
+          comm_detail::name(rank) + " has ended its connection with " + comm_detail::name(rank_)});
   }
 
   void await_delivery(Clock::time_point deadline) {
@@ -313,16 +314,16 @@ class TcpTransport final : public MeshTransport {
   const std::vector<int> hosts_;  // by rank
   CoreShare core_;
   CallRecord call_;
-  std::vector<CallRecord> members_;  // that go as this one; itself if it goes alone
-  bool told_ = false;                // to the others, that this rank waits in it
-  Missing missing_;                  // of this call
+  std::vector<CallRecord> members_;  // the calls that are fused into call_; call_ itself if there are none
+  bool announced_ = false;           // the other ranks have been told that this one waits in call_
+  Missing missing_;                  // of call_
   FaultState fault_state_;
   CallWatch watch_;
-  std::vector<MessageCounts> counts_;  // by rank; written by the caller alone, while it does not sleep
+  std::vector<MessageCounts> counts_;  // by rank; written by the calling thread, while it does not sleep
   DeadlockSearch deadlock_search_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;
-  std::deque<ToOneself> to_oneself_;
+  std::deque<SelfMessage> to_self_;
   Clock::time_point leaves_before_ = Clock::time_point::max();
   std::unique_ptr<ControlThread> control_thread_;
 };
@@ -332,8 +333,8 @@ class TcpTransport final : public MeshTransport {
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options) {
   const PortRange ports = options.ports.empty() ? port_range() : parse_port_range(options.ports);
   Mesh mesh = make_mesh(rendezvous, options.address, ports, options.timeout, options.security);
-  std::vector<int> hosts = meet_neighbours(rendezvous, mesh, options.host);
-  if (options.wires) options.wires(rendezvous, mesh);
+  std::vector<int> hosts = connect_neighbours(rendezvous, mesh, options.host);
+  if (options.connect_data) options.connect_data(rendezvous, mesh);
   return std::make_unique<TcpTransport>(std::move(mesh), std::move(hosts), options);
 }
 

@@ -1,5 +1,5 @@
-// Transport over TCP: a full mesh of connections, served by the calling thread itself, for a thread in between would
-// cost more than the message.
+// The transport over TCP: a full mesh of connections. The calling thread sends and receives itself, because handing a
+// message to another thread would cost more than the message.
 #pragma once
 
 #include <chrono>
@@ -16,41 +16,39 @@
 namespace heddle::comm_detail {
 
 struct Mesh;
-// Collective: puts others in the place of a mesh's data connections.
-using Wires = std::function<void(Rendezvous&, Mesh&)>;
+// Collective: replaces the data connections of a mesh by others.
+using ConnectData = std::function<void(Rendezvous&, Mesh&)>;
 
 struct TcpOptions {
-  std::string address =
-      "127.0.0.1";      // of the interface to listen on, which the other ranks can reach; numeric
-  std::string ports{};  // "5000-5100"; empty: HEDDLE_COMM_PORTS, or any
-  // Ranks with the same one, on the same host, talk through memory if there are several hosts; see neighbours.h.
+  std::string address = "127.0.0.1";  // to listen on: numeric, of an interface that the other ranks can reach
+  std::string ports{};                // "5000-5100"; empty: HEDDLE_COMM_PORTS, or any
+  // In jobs of several hosts, ranks on one host with equal names share memory; see neighbours.h.
   std::string host{};
   std::chrono::milliseconds timeout{10000};
-  // How long a transfer tries again before it sleeps: waking up costs more than a small message's way. 0 where no core
-  // is to spare.
+  // How long a transfer spins before it sleeps: waking a thread takes longer than a small message. 0 if there are fewer
+  // cores than ranks.
   std::chrono::microseconds spin{50};
-  Security security{};  // of the connections
+  Security security{};
   std::string name = "tcp";
-  Wires wires{};  // null: data goes over sockets, or as `host` says
+  ConnectData connect_data{};  // null: sockets, or shared memory as `host` says
 };
 
 class MeshTransport : public Transport {
  public:
-  virtual ControlChannel& line() = 0;  // over the control connections, which outlive a failure
+  virtual ControlChannel& control_channel() = 0;  // over the control connections, which outlive a failure
 
-  // For calls whose data go another way, from any thread: what the ranks know of each other, that this rank begins a
-  // call, that it has been in one for some time, and the latest such call of another rank.
+  // The control plane alone, for calls whose data do not use this transport; see FaultState and CallWatch. Any thread.
   virtual FaultState& fault_state() = 0;
-  virtual void began(const CallRecord& call) = 0;
-  virtual void waits_in(const CallRecord& call) = 0;
-  virtual std::uint64_t latest_of(int rank) = 0;
+  virtual void begin_call(const CallRecord& call) = 0;
+  virtual void announce_call(const CallRecord& call) = 0;
+  virtual std::uint64_t latest_announced(int rank) = 0;
 
-  // The destructor waits for others until then at most. Only before it.
+  // Limits how long the destructor waits for other ranks. Called before it.
   virtual void leave_before(std::chrono::steady_clock::time_point end) noexcept = 0;
 };
 
-// Blocks until all ranks of the rendezvous are connected. Throws CommError, InvalidArgument for the ports. Destroying it
-// says that this rank leaves, after what it has sent has arrived; waits `timeout` at most.
+// Blocks until all ranks of the rendezvous are connected. Throws CommError, or InvalidArgument for the ports. The
+// destructor waits until all messages have arrived and sends the leave message; it takes `timeout` at most.
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
 }  // namespace heddle::comm_detail

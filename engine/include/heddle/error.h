@@ -20,9 +20,9 @@ class Error : public std::runtime_error {
 // "reshape: shape (2, 3) has 6 elements, (4,) does not; called at train.cc:12".
 class InvalidArgument : public Error {
  public:
-  explicit InvalidArgument(const std::string& message);  // the place is that of the current CallSite
+  explicit InvalidArgument(const std::string& message);      // the place is that of the current CallSite
   std::string message() const { return {what(), length_}; }  // without the place
-  std::source_location where() const { return where_; }      // of the outermost library call; line 0: not known
+  std::source_location where() const { return where_; }  // of the outermost library call; line 0: not known
 
  private:
   InvalidArgument(const std::string& message, std::source_location where);

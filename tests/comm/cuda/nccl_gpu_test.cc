@@ -1,5 +1,5 @@
-// The back end nccl with NCCL: a rank for each GPU that there is, a thread with an engine of its own each. On one GPU that
-// is a communicator of one rank: everything is called, and nothing is sent.
+// The back end nccl with NCCL: a rank for each GPU that there is, a thread with an engine of its own each. On one GPU
+// that is a communicator of one rank: everything is called, and nothing is sent.
 #include <chrono>
 #include <cuda_runtime_api.h>
 #include <numeric>

@@ -1,7 +1,8 @@
-// MPI has no file descriptor to sleep on and goes on only while somebody calls it, so a thread of the process calls it
-// once in a while: for ranks that sleep, and for what was sent while this one computes. And MPI cannot be told to let go of
-// memory, neither when a peer has died nor when a call has failed: it gets pieces of the connection's, never the caller's.
-#include "tcp/mpi_wires.h"
+// Data connections over MPI. MPI has no file descriptor to sleep on and makes progress only inside its functions, so a
+// progress thread calls it from time to time, for connections whose owner sleeps and for messages that are sent while
+// the owner computes. MPI cannot release a buffer after a peer has died or a call has failed, so messages are copied
+// through buffers that belong to the connections, never to the caller.
+#include "tcp/mpi_connections.h"
 
 #include <algorithm>
 #include <array>
@@ -30,15 +31,15 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// A message of MPI: large enough for a fabric's best speed, small enough to be copied within the cache.
+// The largest MPI message: enough for the full bandwidth of a network, and small enough to be copied within the cache.
 constexpr std::size_t kPiece = 128 << 10;
-// Of one connection on their way at once, each way.
+// Messages of one connection that are in transit at once, in each direction.
 constexpr std::size_t kPieces = 4;
-// Whoever has waited for long need not be woken at once.
+// How long the progress thread sleeps: a fraction of the time that a connection's owner has slept, within these limits.
 constexpr auto kShortestNap = 50us, kLongestNap = 1000us, kIdleNap = 5000us;
-constexpr int kNapsToWait = 8;
-// At the end of the process, for those that were in a communicator that has failed.
-constexpr auto kGoodbye = 2s;
+constexpr int kNapFraction = 8;
+// How long the process waits at its end for the peers of communicators that have failed.
+constexpr auto kFinalizeTimeout = 2s;
 
 struct Piece {
   std::unique_ptr<std::byte[]> data{};
@@ -46,15 +47,15 @@ struct Piece {
   std::size_t bytes = 0;
 };
 
-enum class State : std::uint8_t { done, on_its_way, broken };
+enum class State : std::uint8_t { done, in_transit, broken };
 
-// Of a send or a receive; a receive that is done has the bytes that have come.
+// Tests a send or a receive. Sets the piece's bytes when a receive is done.
 State state_of(Piece& piece, bool receives) {
   if (piece.request == MPI_REQUEST_NULL) return State::done;
   int done = 0, bytes = 0;
   MPI_Status status;
   if (MPI_Test(&piece.request, &done, &status) != MPI_SUCCESS) return State::broken;
-  if (!done) return State::on_its_way;
+  if (!done) return State::in_transit;
   if (receives) {
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     piece.bytes = static_cast<std::size_t>(bytes);
@@ -62,74 +63,74 @@ State state_of(Piece& piece, bool receives) {
   return State::done;
 }
 
-// What the other end of a connection has said on its socket: it says goodbye before it ends, if it can.
-enum class Parting : std::uint8_t { none, goodbye, death };
+// The peer of a connection as its socket shows it: a rank that leaves sends a byte before it closes the socket.
+enum class PeerState : std::uint8_t { connected, left, dead };
 
-Parting parting_of(const Socket& socket) {
-  char word = 0;
-  const ssize_t got = recv(socket.fd(), &word, 1, MSG_DONTWAIT | MSG_PEEK);
-  if (got > 0) return Parting::goodbye;
-  return got < 0 && (errno == EAGAIN || errno == EINTR) ? Parting::none : Parting::death;
+PeerState peer_state(const Socket& socket) {
+  char byte = 0;
+  const ssize_t got = recv(socket.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+  if (got > 0) return PeerState::left;
+  return got < 0 && (errno == EAGAIN || errno == EINTR) ? PeerState::connected : PeerState::dead;
 }
 
 class MpiConnection;
 
-// Where the messages go: a communicator of MPI that is nobody else's, so that no receive of the program's takes them.
-struct Fabric {
+// The MPI communicator of the messages. Only this file uses it, so that the program's own receives cannot take them.
+struct MpiComm {
   MPI_Comm comm = MPI_COMM_NULL;
   std::string name = "none";
   std::vector<int> members{};  // their ranks in MPI_COMM_WORLD
 };
 
-// MPI as this process has it.
+// The state of MPI in this process, and its progress thread.
 class World {
  public:
   static World& get() {
-    static World& world = *new World;  // never destroyed: communicators may be, after everything else
+    static World& world = *new World;  // never destroyed: communicators may be destroyed after static objects
     return world;
   }
 
   void start();
-  // Collective of those, who have all come. The first one's tag; calls of several threads may cross.
-  Fabric make_fabric(const std::vector<int>& members, int tag);
-  int new_tag();  // for what one communicator gets
-  Fabric latest_fabric();
+  // Collective of `members`. `tag` is the first member's; several threads may make communicators at the same time.
+  MpiComm make_comm(const std::vector<int>& members, int tag);
+  int new_tag();  // of the messages that this rank receives in one communicator
+  MpiComm latest_comm();
 
   int rank() const { return rank_; }
-  // Under mutex().
+  // The rest under mutex().
   std::mutex& mutex() { return mutex_; }
   bool over() const { return over_; }
   void add(MpiConnection* connection);
   void remove(MpiConnection* connection) { std::erase(connections_, connection); }
-  void bury(Piece&& piece) { dead_.push_back(std::move(piece)); }
-  void await_goodbye(std::unique_ptr<Connection> socket) {
-    partings_.push_back(std::move(socket));
-    all_have_parted();
+  void keep_until_done(Piece&& piece) { orphans_.push_back(std::move(piece)); }
+  void await_peer(std::unique_ptr<Connection> socket) {
+    awaited_peers_.push_back(std::move(socket));
+    all_peers_ended();
   }
-  void somebody_sleeps() {
+  void owner_sleeps() {
     slept_ = Clock::now();
     wake_.notify_one();
   }
 
  private:
   World() = default;
-  bool look();
-  bool all_have_parted();
+  bool progress();
+  bool all_peers_ended();
   void stop();
   void run();
   static int before_finalize(MPI_Comm, int, void*, void*);
   static void finalize();
 
-  std::mutex
-      mutex_;  // guards all below, and the connections' pieces; nothing but fabric_'s making is done without it
+  // Guards all below, and the connections' pieces. Not held while a communicator is made, which waits for other ranks.
+  std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<MpiConnection*> connections_;
-  std::list<Piece> dead_;  // of connections that are gone: MPI still has them
-  std::vector<std::unique_ptr<Connection>>
-      partings_;       // of communicators that have failed: the other end may be dead
-  bool lost_ = false;  // it was
+  std::list<Piece> orphans_;  // of connections that have been destroyed; MPI still uses them
+  // Sockets of communicators that have failed, whose peers may still leave or be dead.
+  std::vector<std::unique_ptr<Connection>> awaited_peers_;
+  bool lost_ = false;  // a peer has died
   Clock::time_point slept_{};
-  Fabric fabric_;  // the latest
+  MpiComm comm_;  // the latest
   int rank_ = 0, size_ = 1, process_ = 0, next_tag_ = 1, most_tag_ = 32767;
   bool started_ = false, over_ = false;
   std::thread thread_;
@@ -137,7 +138,7 @@ class World {
 
 class MpiConnection final : public Connection {
  public:
-  // Each end has a tag for what comes to it, which is that of no other communicator there.
+  // `tag` is of the messages to this rank, `peer_tag` of those to the peer; both are unique on the receiver.
   MpiConnection(std::unique_ptr<Connection> socket, MPI_Comm comm, int peer, int tag, int peer_tag)
       : socket_(std::move(socket)), comm_(comm), peer_(peer), tag_(tag), peer_tag_(peer_tag) {
     const std::lock_guard lock(world_.mutex());
@@ -152,11 +153,12 @@ class MpiConnection final : public Connection {
   void finish_sending() override;
   bool all_delivered() override;
 
-  // Under the world's mutex, by its thread: wakes the owner if that can go on. True if there is something to wait for.
-  bool look();
+  // Called by the progress thread, under the world's mutex: wakes the owner if it can go on. True: it must be called
+  // again soon.
+  bool progress();
 
  private:
-  // Oldest first. Those from `first` on are with MPI; the owner alone touches the data of the others.
+  // Oldest first. MPI uses the `count` pieces from `first` on; the data of the others belong to the owner.
   struct Queue {
     std::array<Piece, kPieces> pieces{};
     std::size_t first = 0, count = 0;
@@ -180,12 +182,12 @@ class MpiConnection final : public Connection {
   const MPI_Comm comm_;
   const int peer_, tag_, peer_tag_;
   Queue out_, in_;
-  Piece end_;             // of no bytes: nothing more comes
+  Piece end_;             // the last message, of no bytes
   std::size_t read_ = 0;  // bytes of the oldest piece of in_
   bool ended_ = false, broken_ = false;
-  bool failed_ = true;                             // nobody has asked whether all is delivered
-  bool wants_room_ = false, wants_bytes_ = false;  // the owner sleeps until there are
-  Alarm alarm_;
+  bool failed_ = true;                             // all_delivered() has not been called, as after a failure
+  bool wants_room_ = false, wants_bytes_ = false;  // the owner sleeps until there is room or data
+  EventFd wake_event_;
 };
 
 void World::add(MpiConnection* connection) {
@@ -233,47 +235,48 @@ int World::new_tag() {
   return next_tag_++;
 }
 
-Fabric World::latest_fabric() {
+MpiComm World::latest_comm() {
   const std::lock_guard lock(mutex_);
-  return fabric_;
+  return comm_;
 }
 
-// Without the mutex: the others may wait for what this process does elsewhere.
-Fabric World::make_fabric(const std::vector<int>& members, int tag) {
-  Fabric fabric{MPI_COMM_NULL, std::to_string(members[0]) + "." + std::to_string(tag), members};
+// Blocks without the mutex, since other ranks may take part only after this process has made progress elsewhere.
+MpiComm World::make_comm(const std::vector<int>& members, int tag) {
+  MpiComm mpi{MPI_COMM_NULL, std::to_string(members[0]) + "." + std::to_string(tag), members};
   MPI_Group all, group;
   MPI_Comm_group(MPI_COMM_WORLD, &all);
   MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &group);
-  const int own_tag = tag * size_ + members[0];  // nobody else's, whoever makes another one meanwhile
-  const int result = MPI_Comm_create_group(MPI_COMM_WORLD, group, own_tag, &fabric.comm);
+  const int own_tag =
+      tag * size_ + members[0];  // differs from the tags of other groups that are made at the same time
+  const int result = MPI_Comm_create_group(MPI_COMM_WORLD, group, own_tag, &mpi.comm);
   MPI_Group_free(&group);
   MPI_Group_free(&all);
   if (result != MPI_SUCCESS) throw CommError("MPI_Comm_create_group failed");
-  MPI_Comm_set_errhandler(fabric.comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(mpi.comm, MPI_ERRORS_RETURN);
   const std::lock_guard lock(mutex_);
-  return fabric_ = fabric;
+  return comm_ = mpi;
 }
 
 void World::run() {
   std::unique_lock lock(mutex_);
   while (!over_) {
-    if (connections_.empty() && dead_.empty()) {
+    if (connections_.empty() && orphans_.empty()) {
       wake_.wait(lock);
       continue;
     }
-    const auto longest = look() ? kLongestNap : kIdleNap;
+    const auto longest = progress() ? kLongestNap : kIdleNap;
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - slept_);
-    wake_.wait_for(lock, std::clamp<std::chrono::microseconds>(waited / kNapsToWait, kShortestNap, longest));
+    wake_.wait_for(lock, std::clamp<std::chrono::microseconds>(waited / kNapFraction, kShortestNap, longest));
   }
 }
 
-bool World::look() {
+bool World::progress() {
   int there = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, fabric_.comm, &there,
-             MPI_STATUS_IGNORE);  // goes on, whatever is under way
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm, &there,
+             MPI_STATUS_IGNORE);  // makes MPI progress
   bool busy = false;
-  for (MpiConnection* connection : connections_) busy |= connection->look();
-  std::erase_if(dead_, [](Piece& piece) { return state_of(piece, true) != State::on_its_way; });
+  for (MpiConnection* connection : connections_) busy |= connection->progress();
+  std::erase_if(orphans_, [](Piece& piece) { return state_of(piece, true) != State::in_transit; });
   return busy;
 }
 
@@ -281,44 +284,45 @@ void World::stop() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    for (MpiConnection* connection : connections_) connection->look();  // who sleeps there is not to sleep on
+    for (MpiConnection* connection : connections_) connection->progress();  // wakes owners that sleep
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-// MPI_Finalize, whoever calls it, begins with this.
+// The delete callback of an attribute of MPI_COMM_SELF: MPI_Finalize calls it first, also when the program finalizes
+// MPI.
 int World::before_finalize(MPI_Comm, int, void*, void*) {
   get().stop();
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize waits for all processes of the job, also for those that have died or stand still; then it is left out.
+// MPI_Finalize waits for all processes of the job, also dead or stopped ones. It is not called if there are such.
 void World::finalize() {
   World& world = get();
   if (getpid() != world.process_) return;
   int over = 0;
   MPI_Finalized(&over);
   if (over) return;
-  for (const auto end = Clock::now() + kGoodbye;; std::this_thread::sleep_for(1ms)) {
+  for (const auto end = Clock::now() + kFinalizeTimeout;; std::this_thread::sleep_for(1ms)) {
     std::unique_lock lock(world.mutex_);
     for (const MpiConnection* connection : world.connections_)
-      world.lost_ |= parting_of(connection->socket()) == Parting::death;
-    const bool parted = world.all_have_parted();
-    if (!world.lost_ && !parted && Clock::now() < end) continue;
+      world.lost_ |= peer_state(connection->socket()) == PeerState::dead;
+    const bool all_ended = world.all_peers_ended();
+    if (!world.lost_ && !all_ended && Clock::now() < end) continue;
     lock.unlock();
-    return parted && !world.lost_ ? (void)MPI_Finalize() : world.stop();
+    return all_ended && !world.lost_ ? (void)MPI_Finalize() : world.stop();
   }
 }
 
-// As far as it matters. What has parted is forgotten.
-bool World::all_have_parted() {
-  std::erase_if(partings_, [this](const std::unique_ptr<Connection>& connection) {
-    const Parting parting = parting_of(connection->socket());
-    lost_ |= parting == Parting::death;
-    return parting != Parting::none;
+// Removes the sockets whose peer has left or died, and notes in lost_ if one has died. True if none is left.
+bool World::all_peers_ended() {
+  std::erase_if(awaited_peers_, [this](const std::unique_ptr<Connection>& connection) {
+    const PeerState state = peer_state(connection->socket());
+    lost_ |= state == PeerState::dead;
+    return state != PeerState::connected;
   });
-  return partings_.empty();
+  return awaited_peers_.empty();
 }
 
 MpiConnection::~MpiConnection() {
@@ -329,17 +333,17 @@ MpiConnection::~MpiConnection() {
   }
   for (Queue* queue : {&in_, &out_}) {
     for (Piece& piece : queue->pieces) {
-      if (piece.request != MPI_REQUEST_NULL) world_.bury(std::move(piece));
+      if (piece.request != MPI_REQUEST_NULL) world_.keep_until_done(std::move(piece));
     }
   }
-  if (end_.request != MPI_REQUEST_NULL) world_.bury(std::move(end_));
-  if (failed_ && !world_.over()) world_.await_goodbye(std::move(socket_));
+  if (end_.request != MPI_REQUEST_NULL) world_.keep_until_done(std::move(end_));
+  if (failed_ && !world_.over()) world_.await_peer(std::move(socket_));
 }
 
 bool MpiConnection::room() {
   while (out_.count > 0 && !dead()) {
     const State state = state_of(out_.at(0), false);
-    if (state == State::on_its_way) break;
+    if (state == State::in_transit) break;
     if (state == State::broken) broken_ = true;
     if (state == State::done) out_.drop();
   }
@@ -435,19 +439,19 @@ Step MpiConnection::receive(std::span<std::byte> head, std::span<std::byte> body
 }
 
 std::optional<pollfd> MpiConnection::before_sleep(bool to_send, bool to_receive) {
-  alarm_.quiet();
+  wake_event_.clear();
   const std::lock_guard lock(world_.mutex());
   if ((to_send && room()) || (to_receive && (ended_ || arrived())) || dead()) return std::nullopt;
   wants_room_ = to_send;
   wants_bytes_ = to_receive;
-  world_.somebody_sleeps();
-  return pollfd{alarm_.fd(), POLLIN, 0};
+  world_.owner_sleeps();
+  return pollfd{wake_event_.fd(), POLLIN, 0};
 }
 
-bool MpiConnection::look() {
+bool MpiConnection::progress() {
   const bool has_room = room(), has_bytes = wants_bytes_ && arrived();
   if (has_bytes || (wants_room_ && has_room) || dead()) {
-    if (wants_room_ || wants_bytes_) alarm_.ring();
+    if (wants_room_ || wants_bytes_) wake_event_.signal();
     wants_room_ = wants_bytes_ = false;
   }
   return wants_room_ || wants_bytes_ || out_.count > 0;
@@ -455,8 +459,8 @@ bool MpiConnection::look() {
 
 void MpiConnection::finish_sending() {
   const std::lock_guard lock(world_.mutex());
-  const char goodbye = 1;
-  [[maybe_unused]] const auto sent = ::send(socket().fd(), &goodbye, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const char leave = 1;
+  [[maybe_unused]] const auto sent = ::send(socket().fd(), &leave, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (!dead()) check(MPI_Isend(nullptr, 0, MPI_BYTE, peer_, peer_tag_, comm_, &end_.request));
 }
 
@@ -469,23 +473,23 @@ bool MpiConnection::all_delivered() {
     drop_arrived();
   }
   room();
-  const bool on_their_way = out_.count > 0 || state_of(end_, false) == State::on_its_way;
-  return dead() || !on_their_way || parting_of(socket()) != Parting::none;
+  const bool in_transit = out_.count > 0 || state_of(end_, false) == State::in_transit;
+  return dead() || !in_transit || peer_state(socket()) != PeerState::connected;
 }
 
-// What a rank says of itself.
+// What a rank sends to the others at the rendezvous.
 struct PeerInfo {
   int rank = 0, tag = 0;
-  std::string fabric{};
-  std::string to_string() const { return std::to_string(rank) + " " + std::to_string(tag) + " " + fabric; }
+  std::string comm{};
+  std::string to_string() const { return std::to_string(rank) + " " + std::to_string(tag) + " " + comm; }
   static PeerInfo from(const std::string& text) {
-    PeerInfo card;
-    std::istringstream(text) >> card.rank >> card.tag >> card.fabric;
-    return card;
+    PeerInfo info;
+    std::istringstream(text) >> info.rank >> info.tag >> info.comm;
+    return info;
   }
 };
 
-// Started without mpirun, each process is alone in a world of its own, of which it is rank 0.
+// Processes that were not started by mpirun or srun are each rank 0 of an MPI_COMM_WORLD of their own.
 void check_world(const std::vector<int>& members) {
   for (std::size_t later = 1; later < members.size(); ++later) {
     const auto other =
@@ -498,35 +502,35 @@ void check_world(const std::vector<int>& members) {
   }
 }
 
-void lay(Rendezvous& rendezvous, Mesh& mesh) {
+void connect_over_mpi(Rendezvous& rendezvous, Mesh& mesh) {
   World& world = World::get();
-  Fabric fabric = world.latest_fabric();
-  const PeerInfo mine{world.rank(), world.new_tag(), fabric.name};
-  std::vector<PeerInfo> cards;
+  MpiComm mpi = world.latest_comm();
+  const PeerInfo mine{world.rank(), world.new_tag(), mpi.name};
+  std::vector<PeerInfo> peers;
   std::vector<int> members;
   for (const std::string& text : rendezvous.all_gather(mine.to_string())) {
-    cards.push_back(PeerInfo::from(text));
-    members.push_back(cards.back().rank);
+    peers.push_back(PeerInfo::from(text));
+    members.push_back(peers.back().rank);
   }
   check_world(members);
-  const auto has_this = [&](const PeerInfo& card) { return card.fabric == mine.fabric; };
-  const bool common = mine.fabric != Fabric().name && std::all_of(cards.begin(), cards.end(), has_this);
-  if (!common) fabric = world.make_fabric(members, cards[0].tag);
+  const auto has_this = [&](const PeerInfo& info) { return info.comm == mine.comm; };
+  const bool common = mine.comm != MpiComm().name && std::all_of(peers.begin(), peers.end(), has_this);
+  if (!common) mpi = world.make_comm(members, peers[0].tag);
   for (int other = 0; other < rendezvous.size(); ++other) {
     if (other == mesh.rank) continue;
-    const PeerInfo& card = cards[static_cast<std::size_t>(other)];
-    const auto at = std::find(fabric.members.begin(), fabric.members.end(), card.rank);
-    const auto peer = static_cast<int>(at - fabric.members.begin());
+    const PeerInfo& info = peers[static_cast<std::size_t>(other)];
+    const auto at = std::find(mpi.members.begin(), mpi.members.end(), info.rank);
+    const auto peer = static_cast<int>(at - mpi.members.begin());
     auto& data = mesh.links[static_cast<std::size_t>(other)].data;
-    data = std::make_unique<MpiConnection>(std::move(data), fabric.comm, peer, mine.tag, card.tag);
+    data = std::make_unique<MpiConnection>(std::move(data), mpi.comm, peer, mine.tag, info.tag);
   }
 }
 
 }  // namespace
 
-Wires mpi_wires() {
+ConnectData mpi_connections() {
   World::get().start();
-  return lay;
+  return connect_over_mpi;
 }
 
 std::string mpi_library() {
