@@ -37,8 +37,8 @@ dnnl::primitive_attr caller_scratch() {
   return attributes;
 }
 
-// Memory objects cost more to make than many a primitive takes to run, so each thread keeps its own for each
-// executable and only points them elsewhere.
+// To make memory objects takes longer than some primitives run. So each thread keeps its memory objects for each
+// Executable, and sets their pointers for each run.
 struct Executable::Bound {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> arguments;
