@@ -97,7 +97,7 @@ bool may_overlap(const NDArray& a, const NDArray& b) {
 }
 
 bool overlaps_itself(const Shape& shape, const Strides& strides) {
-  Dims steps, counts;  // of the axes with several elements and a step, shortest step first
+  Dims steps, counts;  // of the axes with more than one element, shortest step first
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) return false;
     if (shape[i] == 1) continue;
