@@ -144,7 +144,10 @@ TEST_CASE("a launch that is being entered holds no var that it is not queued on 
     blocked.engine.push([] {}, {.mutate = {second}});
   });
   std::unique_lock lock(second.state()->lock);
-  std::thread launching([&] { graph.launch(); });
+  std::thread launching([&] {
+    graph.launch();
+    blocked.engine.core().enter_submitted();
+  });
   detail::OpNode* launch = nullptr;
   while (!launch) {
     std::this_thread::yield();

@@ -56,7 +56,7 @@ struct AutogradMeta final : GradMeta {
   static void check(const char* op, bool tracked) {
     if (!tracked || !grad_mode) return;
     throw Error(std::string(op) +
-                ": an array requires a gradient, and the tape does not follow changes in meta; make a new "
+                ": an array requires a gradient, and the tape does not follow changes in place; make a new "
                 "array, detach() it or use NoGrad");
   }
 };
