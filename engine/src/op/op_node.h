@@ -28,7 +28,7 @@ struct PushOptions {
   std::size_t bytes = 0;
 };
 
-// Of an op that is asynchronous, a wait, a launch, on a stream, or pushed with options.
+// What only some ops have: those that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
   OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
@@ -44,7 +44,7 @@ struct OpExtra {
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
-  // Of a launch that took over its vars: the first of the row, whose accesses the vars know. It is freed with the last.
+  // Of a launch that took over its vars: the first launch of the row, whose accesses the vars know. It is freed last.
   OpNode* holder = nullptr;
   PushOptions push_options;
 };

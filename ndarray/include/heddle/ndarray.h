@@ -55,7 +55,7 @@ class NDArray {
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // along axis 0; negative from the end
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
-  // Of contiguous arrays only; one dimension may be -1.
+  // Only for contiguous arrays; one dimension may be -1.
   NDArray view_as(Shape shape, Where where = Where::current()) const;
   NDArray permuted(Dims axes, Where where = Where::current()) const;
   // Stride 0 where broadcast.

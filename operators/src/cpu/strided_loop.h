@@ -73,8 +73,7 @@ template <std::size_t N> class StridedLoop {
     dims_ = std::min(dims_, last + 1);
   }
 
-  // True if the last axis but one is contiguous in some array: in that array each element of a row is on another cache
-  // line.
+  // True if the last axis but one is contiguous in some array, which then has each element of a row on another line.
   bool transposed() const {
     if (dims_ < 2 || sizes_[dims_ - 1] < kTile || sizes_[dims_ - 2] < kTile) return false;
     for (std::size_t k = 0; k < N; ++k) {
@@ -83,8 +82,7 @@ template <std::size_t N> class StridedLoop {
     return false;
   }
 
-  // Iterates over the last two axes in square tiles, whose cache lines stay in the cache until all their elements were
-  // used. A chunk is a number of strips of kTile rows.
+  // Iterates over the last two axes in square tiles, whose cache lines stay in the cache. Chunks are strips of rows.
   template <class Body> void run_tiles(const Body& body) const {
     const std::int64_t rows = sizes_[dims_ - 2], columns = sizes_[dims_ - 1];
     const std::int64_t strips = (rows + kTile - 1) / kTile;
