@@ -27,7 +27,7 @@ class StallTimer {
  private:
   const Time limit_;
   Time next_;      // stalled time at which the next report is due
-  Time since_{0};  // when an op had ended, or none was in flight, last
+  Time since_{0};  // the last time that an op had ended, or none was in flight
   Time stalled_{0};
   std::uint64_t ended_ = 0;
   bool asked_ = false;
