@@ -77,9 +77,8 @@ class ThreadBuffer {
            !head_->next.load(std::memory_order_acquire);
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  Chunk* last_chunk() const {
-    return head_;
-  }  // given back when the thread has ended and all records are taken
+  // The chunk to give back when the thread has ended and all records are taken.
+  Chunk* last_chunk() const { return head_; }
   std::uint64_t take_dropped() noexcept;
 
  private:
