@@ -69,8 +69,7 @@ class Streams {
   std::deque<StreamLane> lanes_;
   std::vector<HostStream*> stepped_;
   std::atomic<std::size_t> stepped_count_{0};
-  std::atomic<StreamLane*> newest_{
-      nullptr};  // the head of a list of all lanes, which is read without the mutex
+  std::atomic<StreamLane*> newest_{nullptr};  // head of the list of all lanes, for readers without the mutex
 };
 
 }  // namespace heddle::detail

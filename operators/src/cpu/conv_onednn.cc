@@ -180,12 +180,12 @@ template <class P> struct Chunked {
   }
   struct Size {
     std::shared_ptr<const P> plan;
-    Scratch room;
+    Scratch buffer;
     const float* weights;
     Size(std::shared_ptr<const P> p, const float* plain)
         : plan(std::move(p)),
-          room(plan->weight_in.to_bytes()),
-          weights(plan->weight_in.convert(plain, room.as<float>())) {}
+          buffer(plan->weight_in.to_bytes()),
+          weights(plan->weight_in.convert(plain, buffer.as<float>())) {}
   };
   const Size& of(std::int64_t count) const { return count == images ? *sizes[0] : *sizes[1]; }
 
@@ -243,11 +243,11 @@ void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weig
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
     const ForwardPlan& plan = *size.plan;
-    const Scratch x_room(plan.x_in.needed() ? plan.x.get_size() : 0);
-    const Scratch y_room(plan.y_out.needed() ? plan.y.get_size() : 0);
+    const Scratch x_buffer(plan.x_in.needed() ? plan.x.get_size() : 0);
+    const Scratch y_buffer(plan.y_out.needed() ? plan.y.get_size() : 0);
     float* out = y + begin * p.out_image();
-    float* blocked = plan.y_out.needed() ? y_room.as<float>() : out;
-    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_room.as<float>());
+    float* blocked = plan.y_out.needed() ? y_buffer.as<float>() : out;
+    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_buffer.as<float>());
     if (bias) {
       plan.convolution.run({in, size.weights, blocked, bias});
     } else {
@@ -270,9 +270,9 @@ void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const fl
     const std::int64_t from = begin * p.out_image();
     const ChunkGradient gradient(p, end - begin, plan.y_in, plan.in_blocks, grad + from,
                                  y ? y + from : nullptr);
-    const Scratch x_room(plan.x_out.needed() ? plan.x.get_size() : 0);
+    const Scratch x_buffer(plan.x_out.needed() ? plan.x.get_size() : 0);
     float* out = x_grad + begin * p.in_image();
-    float* blocked = plan.x_out.needed() ? x_room.as<float>() : out;
+    float* blocked = plan.x_out.needed() ? x_buffer.as<float>() : out;
     plan.convolution.run({gradient.data(), size.weights, blocked});
     if (plan.x_out.needed()) plan.x_out.run(blocked, out);
   });
@@ -286,10 +286,10 @@ void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const floa
   OneLibraryThread one;
   const auto plan = plan_for<BackwardWeightsPlan>(p, images);
   const ChunkGradient gradient(p, images, plan->y_in, plan->in_blocks, grad, y);
-  const Scratch x_room(plan->x_in.needed() ? plan->x.get_size() : 0);
-  const Scratch weight_room(plan->weight_out.needed() ? plan->weight.get_size() : 0);
-  float* blocked = plan->weight_out.needed() ? weight_room.as<float>() : weight_grad;
-  const float* in = plan->x_in.convert(x, x_room.as<float>());
+  const Scratch x_buffer(plan->x_in.needed() ? plan->x.get_size() : 0);
+  const Scratch weight_buffer(plan->weight_out.needed() ? plan->weight.get_size() : 0);
+  float* blocked = plan->weight_out.needed() ? weight_buffer.as<float>() : weight_grad;
+  const float* in = plan->x_in.convert(x, x_buffer.as<float>());
   if (bias_grad) {
     plan->convolution.run({in, gradient.data(), blocked, bias_grad});
   } else {

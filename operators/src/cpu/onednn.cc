@@ -92,10 +92,10 @@ Reorder::Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
 
 void Reorder::run(const float* from, float* to) const { executable_.run({from, to}); }
 
-const float* Reorder::convert(const float* plain, float* room) const {
+const float* Reorder::convert(const float* plain, float* buffer) const {
   if (!needed_) return plain;
-  run(plain, room);
-  return room;
+  run(plain, buffer);
+  return buffer;
 }
 
 }  // namespace heddle::cpu_kernels
