@@ -1,15 +1,19 @@
 // How a wait inside an op finds out that it could never end, in steps that do not depend on what is queued behind the op.
 #include "op/wait_search.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
 
 #include "core/core.h"
 
@@ -46,6 +50,12 @@ struct Blocked {
   }
   ~Blocked() { go = true; }
 };
+
+// The op whose access is queued on the var first; null if there is none.
+detail::OpNode* first_queued_on(const Var& var) {
+  std::lock_guard guard(var.state()->lock);
+  return var.state()->head ? var.state()->head->op : nullptr;
+}
 
 }  // namespace
 
@@ -122,4 +132,67 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
   engine.wait(mine);
   CHECK(seen == 5);
   CHECK_FALSE(refused);
+}
+
+// A search that finds the launch through the first of the two vars would take what is queued on the second one for its
+// followers: ops that were pushed before the launch.
+TEST_CASE("a launch that is being entered holds no var that it is not queued on yet") {
+  Blocked blocked;
+  const Var &first = blocked.mine, &second = blocked.others[0];
+  Graph graph = blocked.engine.capture([&] {
+    blocked.engine.push([] {}, {.mutate = {first}});
+    blocked.engine.push([] {}, {.mutate = {second}});
+  });
+  std::unique_lock lock(second.state()->lock);
+  std::thread launching([&] {
+    graph.launch();
+    blocked.engine.core().enter_submitted();
+  });
+  detail::OpNode* launch = nullptr;
+  while (!launch) {
+    std::this_thread::yield();
+    launch = first_queued_on(first);
+  }
+  const std::span accesses(launch->accesses(), launch->access_count);
+  const bool granted_early = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
+    return access.var == second.state() && access.granted;
+  });
+  lock.unlock();
+  launching.join();
+  CHECK_FALSE(granted_early);
+}
+
+TEST_CASE("a search finds what is queued behind a launch that took over its vars from the launch before") {
+  Engine engine({.workers = 1});
+  const Var var = engine.new_var();
+  std::atomic<detail::OpNode*> running = nullptr;
+  std::atomic<int> started = 0, may_end = 0;
+  Graph graph = engine.capture([&] {
+    engine.push(
+        [&] {
+          running = engine.core().current_op();
+          const int launch = ++started;
+          while (may_end < launch) std::this_thread::yield();
+        },
+        {.mutate = {var}});
+  });
+  const auto await_launch = [&](int number) {
+    while (started < number) std::this_thread::yield();
+  };
+  graph.launch();
+  await_launch(1);
+  const detail::OpNode* const first = running;
+  graph.launch();
+  engine.push([] {}, {.mutate = {var}});
+  engine.core().enter_submitted();
+  may_end = 1;
+  await_launch(2);
+  const bool took_over = running.load()->extra->holder == first;
+  detail::WaitState never;
+  WaitSearch search(never, *running, engine.core().waits);
+  const std::optional<bool> answer = search.look(kSteps, WaitSearch::IfFound::leave);
+  may_end = 2;
+  CHECK(took_over);
+  CHECK(answer == false);
+  CHECK(search.seen() == 2);
 }

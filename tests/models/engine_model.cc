@@ -48,11 +48,12 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     at_rest(static_cast<heddle::detail::ThreadedScheduler&>(core.scheduler()));
     core.release();
   }
-  // Every thread of the thread pool leaves as a searcher, without a slot; nobody sleeps or thinks that he runs all short ops.
+  // Every thread of the thread pool leaves as a searcher, without a slot; none is parked, and none counts as the one
+  // that runs all short ops.
   void at_rest(heddle::detail::ThreadedScheduler& scheduler) {
     check(scheduler.idle_workers_.searchers_.load() == static_cast<int>(scheduler.pool_.threads_.size()),
           "searchers are miscounted");
-    check(scheduler.idle_workers_.parked_count_.load() == 0, "sleepers are miscounted");
+    check(scheduler.idle_workers_.parked_count_.load() == 0, "parked threads are miscounted");
     check(scheduler.slots_.all_free() && !scheduler.pool_.slot_wanted(), "a slot is lost");
     check(!scheduler.exclusive_worker_.load(), "the short worker has gone and is still there");
   }
@@ -342,8 +343,8 @@ struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   }
 };
 
-// The ops of one stream, of the CPU and of another stream, each after the one before. Streams that call back, or that are
-// polled by one thread more; streams that wait for each other, or that cannot.
+// The ops of one stream, of the CPU and of another stream, each after the one before. Streams that call back, or that
+// are polled by one thread more; streams that wait for each other, or that cannot.
 template <bool CallsBack, bool Alone>
 struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
   Var x, y;

@@ -1,4 +1,4 @@
-// IdleWorkers, the product's own: nobody sleeps while there is work that nobody looks for.
+// IdleWorkers, the product's own: no worker stays parked while there is work and no searcher.
 
 #include "model.h"
 
@@ -14,8 +14,8 @@ using heddle::detail::IdleWorkers;
 using heddle::detail::MonitorResult;
 using heddle::detail::ParkedThread;
 
-// Pushers that make work visible and notify; workers that live as the thread pool's threads do. With a monitor that gives up at
-// once, so that only the protocol keeps a worker from sleeping for ever, which Relacy reports as a deadlock.
+// Pushers make work visible and notify; workers do what the thread pool's threads do. The monitor stops at its first
+// check, so that only the protocol keeps a worker from being parked for ever, which Relacy reports as a deadlock.
 template <int Pushers, int Workers, int Each>
 struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
   IdleWorkers parking;
@@ -36,7 +36,7 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
     return left > 0 && work.compare_exchange_strong(left, left - 1);
   }
   void live() {
-    ParkedThread& sleeper = parking.place();
+    ParkedThread& self = parking.add_thread();
     parking.begin_search();
     while (!stopping.load()) {
       while (take()) {
@@ -48,15 +48,15 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
         parking.begin_search();
       }
       if (parking.end_search() && has_work()) parking.notify();
-      parking.sleep(
-          sleeper, [&] { return has_work(); }, [] { return MonitorResult::park; });
+      parking.park(
+          self, [&] { return has_work(); }, [] { return MonitorResult::park; });
     }
   }
   void after() { model::check(done.load() == Pushers * Each, "work is lost"); }
 };
 
-// A searcher hangs, so that nobody is woken: the monitor finds the work.
-struct Napper : model::Schedule<Napper, 3> {
+// A searcher is blocked, so that notify() wakes no worker: the monitor finds the work.
+struct Monitor : model::Schedule<Monitor, 3> {
   IdleWorkers parking;
   model_std::atomic<int> work{0}, done{0};
 
@@ -69,10 +69,9 @@ struct Napper : model::Schedule<Napper, 3> {
       work.store(1);
       parking.notify();
     } else {
-      ParkedThread& sleeper = parking.place();
+      ParkedThread& self = parking.add_thread();
       auto has_work = [&] { return work.load() > 0; };
-      parking.sleep(sleeper, has_work,
-                    [&] { return has_work() ? MonitorResult::unpark : MonitorResult::again; });
+      parking.park(self, has_work, [&] { return has_work() ? MonitorResult::unpark : MonitorResult::again; });
       model::check(has_work(), "woken for nothing");
       parking.end_search();
       done.store(1);
@@ -90,7 +89,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {program<Work<1, 1, 2>>("1 pusher, 1 worker"), program<Work<2, 1, 1>>("2 pushers, 1 worker"),
        random_program<Work<1, 2, 2>>("1 pusher, 2 workers"),
-       random_program<Work<2, 2, 2>>("2 pushers, 2 workers"), random_program<Napper>("monitor")},
+       random_program<Work<2, 2, 2>>("2 pushers, 2 workers"), random_program<Monitor>("monitor")},
       {"IdleWorkers::end_search fetch_sub acq_rel", "IdleWorkers::notify load acquire",
-       "IdleWorkers::sleep fetch_add acq_rel"});
+       "IdleWorkers::park fetch_add acq_rel"});
 }

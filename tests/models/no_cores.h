@@ -1,4 +1,5 @@
-// Threads of a model have no cores; for the one source of a model, behind the product's.
+// Stands in for cores.cc: threads of a model have no cores. A model's one source includes it after the product's
+// sources.
 #pragma once
 
 #include <product/base/cores.h>
@@ -8,8 +9,8 @@
 namespace heddle::detail {
 
 std::optional<int> cores_by_affinity() { return std::nullopt; }
-bool keep_off(pid_t, int, cpu_set_t&) noexcept { return false; }
-void allow(const cpu_set_t&) noexcept {}
+bool exclude_core(pid_t, int, cpu_set_t&) noexcept { return false; }
+void restore_affinity(const cpu_set_t&) noexcept {}
 
 }  // namespace heddle::detail
 

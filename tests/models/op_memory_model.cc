@@ -18,7 +18,7 @@ inline void* map_room(std::size_t bytes) { return bytes == kRoom ? room : nullpt
 #define std model_std
 #define private public  // the model looks at what is left when all is over
 #define thread_local static
-#define mine mine_of[model::thread_index()]
+#define thread_cache thread_caches[model::thread_index()]
 #define mmap(at, bytes, ...) model::map_room(bytes)
 #define madvise(...) void()
 #include <product/base/fork.h>
@@ -63,7 +63,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
   model_std::atomic<void*> handed[Owners][Each];
 
   void thread(unsigned index) {
-    mine = {};
+    thread_cache = {};
     if (index < Owners) {
       own(handed[index]);
     } else {
@@ -116,7 +116,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
 
 #undef std
 #undef private
-#undef mine
+#undef thread_cache
 #undef mmap
 #undef thread_local
 #undef madvise
@@ -128,6 +128,6 @@ int main(int argc, char** argv) {
       {random_program<Chunks<1, 16>>("1 owner, 2 chunks"), random_program<Chunks<2, 9>>("2 owners")},
       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire", "take_off fetch_sub release",
        "next_chunk exchange relaxed"});
-  mine_of[0] = {};  // of a schedule that failed; the product looks at it when the program ends
+  thread_caches[0] = {};  // left by a schedule that failed: op_memory.cc looks at it when the program ends
   return status;
 }

@@ -40,7 +40,7 @@ SMALLER = {
     # Every schedule has a reserve of its own.
     "op_memory.cc": [
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
-        (r"kOwn = 4\b", "kOwn = 1"),
+        (r"kMostReturns = 4\b", "kMostReturns = 1"),
     ],
     "parallel_loop.cc": [(r"spins < 2000\b", "spins < 2")],
     "trace_buffer.h": [

@@ -1,4 +1,4 @@
-// The line of the user's program that an op names in errors, traces and reports: where the outermost library call was made.
+// The line of the user's program that an op names in errors, traces and reports: that of the outermost library call.
 //
 //   NDArray twice(const NDArray& x, Where where = Where::current()) {
 //     const CallSite site(where);
@@ -16,11 +16,11 @@ struct OpNode;
 struct ThreadState;
 }  // namespace detail
 
-// Of a call. Public functions that push ops have a last parameter `Where where = Where::current()`.
+// The place of a call. Public functions that push ops have a last parameter `Where where = Where::current()`.
 using Where = std::source_location;
 
-// While one lives, the calling thread is in a library call made at `where`. Of several, the outermost counts; an op that
-// runs on the thread meanwhile begins anew. Engine::push does not look at it, array_push and record do.
+// While a CallSite lives, its thread is in a library call made at `where`. Of nested ones the outermost counts; an op
+// that runs on the thread meanwhile starts without any. array_push and record use it, Engine::push does not.
 class [[nodiscard]] CallSite {
  public:
   explicit CallSite(Where where) noexcept : CallSite(where, false) {}
@@ -28,7 +28,7 @@ class [[nodiscard]] CallSite {
   CallSite(const CallSite&) = delete;
   CallSite& operator=(const CallSite&) = delete;
 
-  // One that counts though it is not the outermost: for work on behalf of an earlier call, as gradients are computed.
+  // A CallSite that counts though it is not the outermost: for work on behalf of an earlier call, such as its gradient.
   static CallSite on_behalf_of(Where where) noexcept { return CallSite(where, true); }
 
   // The place that counts now on the calling thread; outside of any library call, `otherwise`.

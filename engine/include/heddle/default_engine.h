@@ -1,4 +1,4 @@
-// Which engine is meant where none is named.
+// The engine that is used where none is named.
 #pragma once
 
 namespace heddle {
@@ -9,12 +9,14 @@ struct EngineOptions;
 // The process's engine, made at first use and finished at exit.
 Engine& default_engine();
 
-// Options for the default engine, instead of the environment's. Throws Error once that exists, InvalidArgument for bad ones.
+// Options for the default engine, instead of the environment's. Throws Error once the default engine exists, and
+// InvalidArgument for bad options.
 void set_default_engine_options(EngineOptions options);
 
 // The engine that new arrays of this thread belong to: the innermost EngineScope's, else the default engine.
 Engine& current_engine();
 
+// Makes `engine` the current engine of the calling thread while the scope lives.
 class EngineScope {
  public:
   explicit EngineScope(Engine& engine);

@@ -10,7 +10,7 @@ namespace heddle {
 enum class DeviceKind : std::uint8_t {
   cpu,
   cuda,        // a GPU
-  cpu_pinned,  // the CPU's memory, page-locked: a GPU copies from and to it beside other work
+  cpu_pinned,  // page-locked memory of the CPU: a GPU copies from and to it while it computes
 };
 
 // cpu(0), cpu(1) ... are separate devices on one machine's memory: model-parallel programs run on any of them.
@@ -22,15 +22,15 @@ struct Device {
 };
 
 Device cpu(int index = 0);  // throws InvalidArgument if index < 0
-Device gpu(int index = 0);  // likewise; whether there is such a GPU shows when it is used
+Device gpu(int index = 0);  // likewise; a GPU that does not exist is an error when it is used
 Device cpu_pinned();
 
-// What a stream of a device is for. Lanes of one device run beside each other, as its copy engines do.
+// What a stream of a device is for. Lanes of one device run at the same time, as its copy engines do.
 enum class Lane : std::uint8_t { compute, copy_in, copy_out, communication };
 const char* name_of(Lane lane);
 
 // How many GPUs this process may use: 0 without a driver, and in a build without CUDA. Throws Error if the driver
-// is there but cannot say.
+// is there but does not answer.
 int gpu_count();
 
 // The name of the back end: "cpu", "cuda", "cpu_pinned".

@@ -37,8 +37,8 @@ class Graph;
 class Stream;
 template <class T> class Slot;
 
-// Thread-safe. Destroying an engine waits for all its ops, and writes one line to stderr if there are errors that nobody
-// has seen. Inside one of its own ops, where it would wait for itself, it says so and aborts the process.
+// Thread-safe. Destroying an engine waits for all its ops, and writes one line to stderr if there are errors that no
+// wait has thrown. Inside one of its own ops, which would wait for itself, it aborts the process with a message.
 class Engine {
  public:
   explicit Engine(EngineOptions options = EngineOptions::from_environment());
@@ -56,14 +56,14 @@ class Engine {
     emplace<detail::SyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
-  // Queues fn(RunContext&, Completion); the op is done when its Completion says so, on any thread.
+  // Queues fn(RunContext&, Completion). The op is done when its Completion was called, on any thread.
   template <class F>
   void push_async(F&& fn, const Access& access = {},
                   std::source_location where = std::source_location::current()) {
     emplace<detail::AsyncOp<std::decay_t<F>>>(std::forward<F>(fn), access, where);
   }
 
-  // An op to push again and again without copying its closure or checking its access list again.
+  // An op to push many times: its closure is not copied, nor its access list checked, at each push.
   template <class F>
   PreparedOp prepare(F&& fn, const Access& access = {},
                      std::source_location where = std::source_location::current()) {
@@ -76,14 +76,14 @@ class Engine {
   template <class F>
   Graph capture(F&& fn, const char* name = "graph",
                 std::source_location where = std::source_location::current());
-  // Inside fn: a value of the graph's ops that each launch is given anew. Throws Error elsewhere.
+  // A value that the graph's ops read and that each launch is given. Only inside fn; throws Error elsewhere.
   template <class T> Slot<T> slot();
   // Queues fn(Stream&) or fn(RunContext&, Stream&), which enqueues work on a stream of this engine and does not
   // wait; nor may destructors of what it holds. Defined in <heddle/stream_ops.h>.
   template <class F>
   void push_on(Stream& stream, F&& fn, const Access& access = {},
                std::source_location where = std::source_location::current());
-  // The engine's own stream of that device and lane; a new one; one of yours. They end with the engine.
+  // The engine's own stream of that device and lane; a new one; the caller's. All end with the engine.
   Stream& stream(Device device, Lane lane = Lane::compute);
   Stream& make_stream(Device device, Lane lane = Lane::compute);
   Stream& adopt_stream(std::unique_ptr<Stream> stream);
@@ -94,11 +94,11 @@ class Engine {
   void wait(const Var& var);
 
   // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors
-  // that still poison a var, and those that nobody has seen: the first 1,000 of these, the rest is counted. Throws
+  // that still poison a var, and those that no wait has thrown: the first 1,000 of these; the rest is counted. Throws
   // WouldDeadlock inside an op.
   void wait_all();
 
-  // Threads that wait here help it from now on, until it is gone. With the schedulers naive and fuzz nobody does.
+  // From now on threads that wait on this engine do the source's work, until it is gone. Only with `threaded`.
   void add_progress_source(std::weak_ptr<ProgressSource> progress_source);
 
   // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen. Throws
@@ -108,7 +108,7 @@ class Engine {
   // Removes the poison of var, in push order: ops pushed later see it clean.
   void clear_error(const Var& var, std::source_location where = std::source_location::current());
 
-  // What runs, what waits and for what, the first hundred of each; for people to read, and as a DOT graph. From any
+  // The ops that run, those that wait and what for, the first hundred of each: as text, and as a DOT graph. From any
   // thread, at any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.
   std::string describe_pending() const;
   std::string pending_dot() const;

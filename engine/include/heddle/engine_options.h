@@ -8,8 +8,8 @@ namespace heddle {
 
 enum class Scheduler {
   threaded,  // worker threads
-  naive,     // every op runs inside its push: the oracle
-  fuzz,      // one thread picks any ready op, by seed: finds missing dependencies, replays exactly
+  naive,     // every op runs inside its push: the reference
+  fuzz,  // one thread picks any ready op, by seed: finds missing dependencies; the same seed gives the same schedule
 };
 
 struct EngineOptions {
@@ -19,17 +19,18 @@ struct EngineOptions {
   // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
   // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
   double watchdog = 0;
-  // Seconds that a worker without work goes on looking for some before it sleeps, after the 50 microseconds or so that it
-  // always does. It keeps its core busy, and starts the next op about 20 microseconds sooner. Only for threaded.
+  // How many seconds longer than its usual 50 microseconds a worker without work looks for some before it is parked.
+  // That keeps its core busy, and starts the next op about 20 microseconds sooner. Only for threaded.
   double spin = 0;
 
-  // Ops in flight, and bytes that they hold: a push blocks until there is room, but never inside an op. An op larger
-  // than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
+  // Bounds of the ops in flight and of the bytes that they hold: a push blocks until there is room, but never inside an
+  // op. An op larger than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
   std::size_t max_ops = 0, max_bytes = 0;
 
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_SPIN, HEDDLE_MAX_OPS,
-  // HEDDLE_MAX_BYTES. An engine made without options has these; one made with options has those alone, unless they
-  // started from here. Throws InvalidArgument, also for a HEDDLE_CHECK that is neither 0 nor 1.
+  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_SPIN,
+  // HEDDLE_MAX_OPS, HEDDLE_MAX_BYTES. An engine made without options has these. An engine made with options ignores the
+  // environment, unless its options were copied from here. Throws InvalidArgument, also for a HEDDLE_CHECK that is
+  // neither 0 nor 1.
   static EngineOptions from_environment();
 };
 

@@ -1,4 +1,4 @@
-// What can go wrong in an engine, and how an error that travelled with data is described.
+// The errors of an engine, and the report of an error that travelled with data.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,8 @@ class WouldDeadlock : public Error {
   using Error::Error;
 };
 
-// The op's group was cancelled, or its deadline passed, before the op started; or the op asked, and threw this itself.
+// The op's group was cancelled, or its deadline passed, before the op started. A running op that finds this out may
+// throw it as well.
 class Cancelled : public Error {
  public:
   enum class Why { cancelled, overdue };
@@ -63,8 +64,8 @@ struct ErrorReport {
   std::string to_string() const;  // all of the above in a few lines
 };
 
-// Thrown by Engine::wait_all: every error that still poisons a var, and those that nobody has seen yet: the first 1,000 of
-// them, in the order in which they happened, and how many more there were.
+// Thrown by Engine::wait_all: every error that still poisons a var, and the first 1,000 of those that no wait has
+// thrown, in the order in which they happened; and how many more there were.
 class AggregateError : public Error {
  public:
   explicit AggregateError(std::vector<ErrorReport> reports, std::size_t more = 0);

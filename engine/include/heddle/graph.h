@@ -1,4 +1,5 @@
-// A graph: ops whose dependences are found once, launched again and again for a fraction of what pushing them costs.
+// A graph: ops whose dependencies are computed once, and which are launched many times for a fraction of the cost of a
+// push.
 //
 //   heddle::Slot<float> rate;
 //   heddle::Graph step = engine.capture([&] {
@@ -9,14 +10,14 @@
 //
 // While a graph is captured, what the capturing thread pushes on the engine (plain, asynchronous and prepared ops,
 // clear_error) is recorded, not run; a wait, a launch, another capture or a push on another engine throws Error. If the
-// capturing function throws, nothing is left of it. Closures are called once a launch: they must not consume what they
+// capturing function throws, no graph is made. Closures are called once in each launch: they must not consume what they
 // hold.
 //
-// A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that
-// any op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
-// overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order are the same. An op of
-// the graph that waits for a var which its own graph mutates gets WouldDeadlock. One thread may run them all, one after
-// the other: ops of a graph must not wait for each other by means that the engine does not know. Groups, priorities and
+// A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that any
+// op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
+// overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order are the same. An op of the
+// graph that waits for a var which its own graph mutates gets WouldDeadlock. One thread may run all ops of a launch,
+// one after the other: they must not wait for each other by means that the engine does not know. Groups, priorities and
 // bytes of captured ops do not count. Ops on streams cannot be captured: push_on throws Error.
 #pragma once
 
@@ -44,7 +45,7 @@ struct SlotCell {
   std::atomic<const void*> value{nullptr};  // in the launch that runs now
 };
 
-// While one lives, the calling thread's pushes are recorded.
+// While a Capture lives, its thread's pushes are recorded.
 class Capture {
  public:
   Capture(EngineCore* core, const char* name, std::source_location where);
@@ -75,11 +76,11 @@ template <class T> class Slot {
   Slot() = default;  // of no graph
   explicit Slot(std::shared_ptr<detail::SlotCell> cell) : cell_(std::move(cell)) {}
 
-  // What this launch was given; only inside an op of the graph, throws Error elsewhere.
+  // The value in this launch. Only inside an op of the graph; throws Error elsewhere.
   const T& get() const { return *static_cast<const T*>(detail::slot_value(cell_.get())); }
   const T& operator*() const { return get(); }
   const T* operator->() const { return &get(); }
-  // The argument of one launch.
+  // An argument of launch(): the slot's value in that launch.
   Binding bind(T value) const { return {cell_, std::make_shared<const T>(std::move(value))}; }
   const std::shared_ptr<detail::SlotCell>& cell() const { return cell_; }  // for the graph
 
@@ -91,7 +92,7 @@ template <class T> class Slot {
 // alive, and may outlive the engine. Several threads may launch at once, but not while one of them calls set.
 class Graph {
  public:
-  Graph() = default;  // of nothing: launching throws InvalidArgument, as it does once moved from
+  Graph() = default;  // empty, as a graph that was moved from: launch throws InvalidArgument
   explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
 
   // Queues the graph's ops as one op, and returns. Each slot has the value bound here, or else the one last set.

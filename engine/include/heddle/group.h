@@ -1,4 +1,4 @@
-// Group: ops that are given up together, because somebody cancels them or because it has become too late for them.
+// Group: ops that are cancelled together, by a call or because their deadline has passed.
 //
 //   heddle::Group request;
 //   request.set_deadline(std::chrono::steady_clock::now() + 50ms);
@@ -21,14 +21,15 @@ class Group {
  public:
   Group();  // a new one
 
-  // Ops that have not started fail with Cancelled when their turn comes, also those pushed later. For good. Running ops
-  // go on, but may ask RunContext::cancelled(). Of those that poison no var wait_all reports one a group.
+  // Ops that have not started fail with Cancelled when their turn comes, also those pushed later. It cannot be undone.
+  // Running ops go on, but may ask RunContext::cancelled(). Of cancelled ops that poison no var wait_all reports one a
+  // group.
   void cancel() noexcept;
 
-  // The same from that moment on. A later call replaces it; time_point::max() removes it.
+  // As cancel(), from `deadline` on. A later call replaces the deadline; time_point::max() removes it.
   void set_deadline(std::chrono::steady_clock::time_point deadline) noexcept;
 
-  // Cancelled or overdue now.
+  // True if the group was cancelled or its deadline has passed.
   bool cancelled() const noexcept;
 
   const std::shared_ptr<detail::GroupState>& state() const { return state_; }  // for the engine
@@ -37,7 +38,7 @@ class Group {
   std::shared_ptr<detail::GroupState> state_;
 };
 
-// What Access::group is written with: none, or a Group that lives until the push returns.
+// The type of Access::group: no group, or a Group that lives until the push returns.
 struct GroupRef {
   GroupRef() = default;
   GroupRef(const Group& group) : state(&group.state()) {}

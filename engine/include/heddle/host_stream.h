@@ -1,5 +1,5 @@
-// A stream without an accelerator: its work runs on a thread of its own, later, with delays drawn from a seed, or step
-// by step at the caller's command. Whatever holds for streams can be tested with it, on any machine.
+// A stream without an accelerator: its work runs on a thread of its own, with delays drawn from a seed, or step by step
+// when the caller says so. Code that uses streams can be tested with it on any machine.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 namespace heddle {
 
 struct HostStreamOptions {
-  std::uint64_t seed = 0;  // of all that is random here
-  // How late things may be: the thread gives its core away up to so often before each step, and events complete
-  // behind work that was enqueued after them. 0: everything as soon as possible.
+  std::uint64_t seed = 0;  // of delays and of the order of steps
+  // Before each step the thread yields its core up to so many times, and an event may complete after work that was
+  // enqueued behind it. 0: everything happens as soon as possible.
   int most_delay = 0;
   bool stepped = false;    // no thread: the work is done by run_one, complete_one and step
-  bool calls_back = true;  // false: the completion of events has to be polled for, as on a GPU
-  bool alone = false;      // cannot wait for other streams nor they for it, as those of different back ends
+  bool calls_back = true;  // false: the engine has to poll for the completion of events, as on a GPU
+  bool alone = false;      // it and other streams cannot wait for each other, as if of different back ends
 };
 
 class HostStream final : public Stream {
  public:
   explicit HostStream(Device device, Lane lane = Lane::compute, HostStreamOptions options = {});
-  ~HostStream() override;  // waits for the work; stepped: does it, up to a wait for an event nobody completes
+  ~HostStream()
+      override;  // waits for the work; stepped: does it, up to a wait for an event that is not complete
 
   void enqueue(std::function<void()> fn) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
@@ -45,40 +46,41 @@ class HostStream final : public Stream {
   bool stepped() const { return options_.stepped; }
 
  private:
-  class Point;
+  class Completions;
   struct HostEvent;
   struct Item {
-    std::function<void()> work{};  // or else:
-    std::shared_ptr<Point> point{};
+    std::function<void()> work{};  // or else, a wait for an event, or its recording:
+    std::shared_ptr<Completions> event{};
     std::uint64_t generation = 0;
-    bool waits = false;  // for the event, instead of recording it
-    bool rings = false;  // the event will ring the bell
+    bool waits = false;
+    bool wakes = false;  // the event is going to wake the thread
   };
-  struct Late {
-    std::shared_ptr<Point> point;
+  struct Recorded {
+    std::shared_ptr<Completions> event;
     std::uint64_t generation;
     std::exception_ptr error;
   };
-  struct Bell;
+  struct Wake;
 
   static HostEvent& ours(Event& event, const char* what);
   void put(Item item);
-  Item* front();  // stays where it is until it is taken: others only append
+  Item* front();  // valid until take_front(): other threads only append
   Item take_front();
   bool blocked(const Item& item) const;
   void work();
-  void dawdle();
-  bool sleep();
+  void delay();
+  bool wait_for_work();
   bool one_in(unsigned n) { return std::uniform_int_distribution<unsigned>(1, n)(random_) == 1; }
 
   const HostStreamOptions options_;
-  std::mt19937_64 random_;     // of the steps
-  std::deque<Late> late_;      // recorded, not complete; of the steps
-  std::exception_ptr failed_;  // the first error since the last recording; of the steps
-  std::mutex mutex_;           // guards the two below; nothing else is locked while it is held
+  // Only the thread that steps uses these three.
+  std::mt19937_64 random_;
+  std::deque<Recorded> recorded_;  // events that are not complete yet
+  std::exception_ptr failed_;      // the first error since the last recording
+  std::mutex mutex_;               // guards the two below; nothing else is locked while it is held
   std::deque<Item> queue_;
   bool closed_ = false;
-  std::shared_ptr<Bell> bell_;  // wakes the thread
+  std::shared_ptr<Wake> wake_;
   std::thread thread_;
 };
 

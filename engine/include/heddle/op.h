@@ -1,4 +1,4 @@
-// What an op is made of: its access list, what its function is given, and how an asynchronous one reports back.
+// What an op is made of: its access list, the arguments of its function, and the Completion of an asynchronous op.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,25 @@ namespace heddle {
 struct Access {
   VarList read{};
   VarList mutate{};
-  const char* name = "op";  // not null; outlives the op, its error and traces of it: a literal
-  GroupRef group{};         // whose cancellation is the op's too; see heddle/group.h
+  const char* name = "op";  // not null; must outlive the op, its error and its traces: a literal
+  GroupRef group{};         // that the op is cancelled with; see heddle/group.h
   int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
   std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
 };
 
 inline constexpr int kMostPriority = 10000;
-// Each step of priority lets an op overtake about as many ops of priority 0, or lets as many overtake it: none starves.
+// Each step of priority lets an op overtake about kAgeing ops of priority 0, or lets kAgeing of them overtake it. So no
+// op starves.
 inline constexpr int kAgeing = 256;
 
-// What a running op is told.
+// What a running op knows of itself.
 struct RunContext {
   const char* name;  // of this op
-  int worker;        // 0 .. workers-1 when it starts; while it waits inside, another op may have that number
-  std::uint64_t
-      sequence;  // this engine's serial order: running ops one by one by sequence gives the same result
+  int worker;  // 0 .. workers-1, at the start; while the op waits inside, another op may have the number
+  // The op's place in the engine's serial order: to run all ops one by one in this order gives the same result.
+  std::uint64_t sequence;
   const detail::GroupState* group = nullptr;
-  bool cancelled() const noexcept;  // the op's group is by now: its result is not wanted any more
+  bool cancelled() const noexcept;  // the op's group is cancelled by now: the op may stop early
 };
 
 namespace detail {
@@ -48,8 +49,8 @@ void release(PreparedState* state) noexcept;
 void retain(PreparedState* state) noexcept;
 }  // namespace detail
 
-// The other half of an asynchronous op. Exactly one of done and fail, from any thread; destroying it without
-// either fails the op with DroppedCompletion. Move-only.
+// Ends an asynchronous op: call done or fail once, on any thread. Destroying it before that fails the op with
+// DroppedCompletion. Move-only.
 class Completion {
  public:
   explicit Completion(detail::OpNode* op) : op_(op) {}
@@ -64,7 +65,7 @@ class Completion {
   ~Completion() {
     if (op_) detail::drop(op_);
   }
-  // A second call on the same Completion does nothing.
+  // After the first call of done or fail, further ones do nothing.
   void done() noexcept {
     if (op_) detail::report(std::exchange(op_, nullptr), nullptr);
   }
@@ -76,7 +77,8 @@ class Completion {
   detail::OpNode* op_;
 };
 
-// A shared handle on an op made by Engine::prepare; the closure lives until the last handle and push are gone.
+// A shared handle on an op made by Engine::prepare. The closure lives until the last handle is gone and the last op
+// that was pushed with it has ended.
 class PreparedOp {
  public:
   explicit PreparedOp(detail::PreparedState* state) : state_(state) {}

@@ -16,18 +16,18 @@ inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
 struct OpTable {
   bool async;
   void (*run)(void* closure, RunContext& context, OpNode* op);
-  void (*destroy)(void* closure) noexcept;       // in place; null: nothing to do
-  void (*destroy_heap)(void* closure) noexcept;  // and frees it
+  void (*destroy)(void* closure) noexcept;       // in place; null if the destructor is trivial
+  void (*destroy_heap)(void* closure) noexcept;  // of a closure made by new
   bool extra = async;                            // the op has an OpExtra
-  void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;  // null: need not know
+  void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;  // null: is not called
   bool immediate = false;
   std::exception_ptr (*outcome)(void* closure, const std::exception_ptr& failure) noexcept = nullptr;
 };
 
-// An asynchronous op whose function object says `static constexpr bool immediate = true` starts on whatever thread finds
-// that it may, at once, also if all workers are busy: for functions of a microsecond that tell others that the op's vars
-// are there, as a collective's is. They must not block, nor wait for locks that anybody holds while it pushes ops, ends
-// them, waits for them or lets go of a var.
+// An asynchronous op whose function object has `static constexpr bool immediate = true` needs no worker: the thread
+// that pushes it, or completes the last op that it waits for, runs it at once. This is for functions of about a
+// microsecond that only announce that the op's vars are granted, such as a collective's. Such a function must not
+// block, nor take a lock that some thread holds while it pushes, ends or waits for ops or releases a var.
 template <class F> constexpr bool is_immediate() {
   if constexpr (requires { F::immediate; }) {
     return F::immediate;
@@ -36,8 +36,9 @@ template <class F> constexpr bool is_immediate() {
   }
 }
 
-// A function object with a member skipped(why) is told when its op is not going to run: what it reads has failed, or its
-// group was cancelled. For ops that somebody else waits for too, as another process does for its part of a collective.
+// If a function object has a member skipped(why), the engine calls it when the op is not going to run, because a var
+// that it reads is poisoned or its group was cancelled. This is for ops that something outside the engine waits for,
+// such as another process for this one's part of a collective.
 template <class Op, class F> constexpr auto skipper() -> void (*)(void*, const std::exception_ptr&) noexcept {
   if constexpr (requires(F & fn, const std::exception_ptr& why) { fn.skipped(why); }) {
     return
@@ -47,8 +48,9 @@ template <class Op, class F> constexpr auto skipper() -> void (*)(void*, const s
   }
 }
 
-// An op on a stream whose function object has a member outcome(failure) is asked how it went when its work has run, which a
-// device cannot always say: `failure` is what is known, of this op or of what it has read. What it returns is the op's error.
+// If the function object of an op on a stream has a member outcome(failure), the engine calls it when the op's work has
+// run, and takes what it returns for the op's error. `failure` is the error that the engine knows of, of this op or of
+// a var that it reads. This is for work whose errors the device does not report.
 template <class Op, class F>
 constexpr auto ender() -> std::exception_ptr (*)(void*, const std::exception_ptr&) noexcept {
   if constexpr (requires(F & fn, const std::exception_ptr& failure) { fn.outcome(failure); }) {

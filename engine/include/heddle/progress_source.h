@@ -1,5 +1,5 @@
-// Who ends asynchronous ops on a thread of its own, as a communicator does: a thread that waits for one of them can do
-// that work itself, so that neither has to be woken.
+// An object that ends asynchronous ops on a thread of its own, such as a communicator. A thread that waits for such an
+// op can do the object's work itself, so that no thread has to be woken.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@ namespace heddle {
 class ProgressSource {
  public:
   virtual ~ProgressSource() = default;
-  // On a thread that is in no op and waits for var, until `over` is not 0. Does, on this thread, what has to be done before
-  // its ops that mutate var can end, if it can begin now; may block until that is done. Begins nothing once it is over, nor
-  // anything else: the thread waits for no more than var.
+  // Called on a thread that is in no op and waits for var; the wait ends when `over` is not 0. Does, on this thread,
+  // the work that the source's ops that mutate var wait for, if it can begin now. May block until it is done. Begins no
+  // other work, and none once `over` is not 0.
   virtual void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept = 0;
 };
 

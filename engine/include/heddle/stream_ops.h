@@ -1,5 +1,5 @@
 // Ops on streams: engine.push_on(stream, fn, access). fn only enqueues work on its stream and returns; the op is done
-// when that work has run. docs/streams.md tells what others then wait for.
+// when that work has run. docs/streams.md tells what other ops wait for.
 //
 //   heddle::Stream& copies = engine.stream(heddle::gpu(0), heddle::Lane::copy_in);
 //   engine.push_on(copies, [=](heddle::Stream& stream) { stream.copy(to, from, bytes); }, {.mutate = {data}});

@@ -7,14 +7,14 @@ namespace heddle {
 
 struct UsableCores {
   int online = 1;       // of the machine
-  int by_affinity = 1;  // that the calling thread may run on: taskset, Slurm, cpusets
-  double by_quota =
-      0;  // cores' worth of time that the control groups, v1 or v2, allow: containers; 0: as much as there is
-  int count()
-      const;  // threads that can compute at once: the fewer of both, a part of a core as one; 1 at least
+  int by_affinity = 1;  // cores that the calling thread may run on: taskset, Slurm, cpusets
+  // CPU time that the control groups (v1 or v2) of a container allow, in cores; 0: no limit.
+  double by_quota = 0;
+  // How many threads can compute at once: the smaller of the two limits, rounded up; at least 1.
+  int count() const;
 };
 
-// Reads files of the system each time, below `root`. What cannot be read limits nothing.
+// Reads files of the system at each call, below `root`. A file that cannot be read counts as no limit.
 UsableCores usable_cores(const std::string& root = "");
 
 // Moves the calling thread from the core that it runs on to another one, if it may use any; else does nothing.

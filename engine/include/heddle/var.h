@@ -1,4 +1,4 @@
-// Var: the name under which the engine knows a piece of data. Lists of vars an op reads and mutates.
+// Var: the handle by which the engine knows a piece of data. VarList: the vars that an op reads, or mutates.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ void retain(VarState* state) noexcept;
 void release(VarState* state) noexcept;
 }  // namespace detail
 
-// A reference-counted handle; copying it names the same data. Made by Engine::new_var. Copies may be used from
-// any thread and may outlive the engine. A dead handle's var lives on until the last op pushed on it is done.
+// A reference-counted handle; copies name the same data. Made by Engine::new_var. Copies may be used from any thread
+// and may outlive the engine. When the last handle is gone, the var lives on until the last op on it is done.
 class Var {
  public:
   Var() = default;  // names nothing
@@ -45,14 +45,14 @@ class Var {
   detail::VarState* state_ = nullptr;
 };
 
-// What a VarList is written with: { a, b.var() } makes these.
+// An element of a VarList: { a, b.var() } converts to these.
 struct VarRef {
   VarRef(const Var& var) : state(var.state()) {}
   detail::VarState* state;
 };
 
-// The vars of one side of an access list. Holds plain pointers, eight of them without allocating: the handles
-// it was made from must live until the push that it is given to returns.
+// The vars that an op reads, or those that it mutates. Holds plain pointers, up to eight without an allocation: the
+// handles that it was made from must live until the push returns.
 class VarList {
  public:
   VarList() = default;

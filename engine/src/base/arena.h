@@ -1,4 +1,4 @@
-// The seam to TBB: the cores that an engine's workers and their ops' own parallel loops share.
+// The cores that an engine's workers and the tbb::parallel_for loops inside their ops share.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ class Arena {
  public:
   explicit Arena(int cores);
   ~Arena();
-  // Calls fn(argument) inside: a tbb::parallel_for in it uses this arena's cores, and only those that no worker has.
+  // Calls fn(argument) inside the arena: a tbb::parallel_for in it uses this arena's cores that no worker occupies.
   void run(void (*fn)(void*), void* argument);
 
  private:

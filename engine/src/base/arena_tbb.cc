@@ -12,8 +12,8 @@ namespace {
 
 std::atomic<bool> process_ends{false};
 
-// After the destructors of static objects, and before TBB's own, which frees what a thread in an arena needs. A thread is left
-// then only if exit() was called inside an op.
+// Runs after the destructors of static objects and before TBB's own, which frees what a thread in an arena needs. A
+// thread of an engine is left by then only if exit() was called inside an op.
 [[gnu::destructor]] void note_end_of_process() { process_ends.store(true, std::memory_order_release); }
 
 void stop_if_process_ends() {
@@ -24,31 +24,32 @@ void stop_if_process_ends() {
 
 struct Arena::Impl {
   std::optional<tbb::task_arena> arena;
-  std::atomic<int> places{0};
+  std::atomic<int> free_slots{0};
 };
 
-// All slots are reserved for our threads, and no more of them are let in than there are. Were TBB's own threads let in, a
-// thread that came back could find its slot taken, and TBB would hand its loop to a thread that waits inside an op's
-// parallel loop: ops would run on top of that op.
+// All slots of the arena are reserved for the engine's threads, and no more threads enter than there are slots. If
+// TBB's own threads could enter, a thread that comes back could find its slot taken. TBB would then hand the thread's
+// loop to one that waits inside an op's parallel loop: ops would run on top of that op.
 //
-// In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, and nobody will
-// ever let it go here.
+// In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, which is never
+// released in the child.
 Arena::Arena(int cores) : impl_(new Impl) {
   if (fork_generation() > 0) return;
   impl_->arena.emplace(cores, static_cast<unsigned>(cores));
-  impl_->places = cores;
+  impl_->free_slots = cores;
 }
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
   stop_if_process_ends();
-  // A thread blocked inside keeps its place; what is run meanwhile by one more is run outside.
-  if (impl_->places.fetch_sub(1) > 0) {
+  // A thread that is blocked inside keeps its slot. A further thread that runs in its stead finds none, and stays
+  // outside.
+  if (impl_->free_slots.fetch_sub(1) > 0) {
     impl_->arena->execute([=] {
       fn(argument);
       stop_if_process_ends();
     });
   } else if (impl_->arena) {
-    // In TBB's default arena its own threads would join in.
+    // An arena of one slot: TBB's own threads would take part in a loop that runs in its default arena.
     tbb::task_arena(1, 1).execute([=] {
       fn(argument);
       stop_if_process_ends();
@@ -56,7 +57,7 @@ void Arena::run(void (*fn)(void*), void* argument) {
   } else {
     fn(argument);
   }
-  impl_->places.fetch_add(1);
+  impl_->free_slots.fetch_add(1);
 }
 
 }  // namespace heddle::detail

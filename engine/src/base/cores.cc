@@ -6,7 +6,7 @@
 
 namespace heddle::detail {
 
-// A kernel that knows more cores than there is room for refuses.
+// The kernel refuses a set that is too small for all cores it knows.
 std::optional<int> cores_by_affinity() {
   for (unsigned long most = CPU_SETSIZE; most <= 1UL << 20; most *= 4) {
     std::vector<cpu_set_t> sets(most / CPU_SETSIZE);
@@ -16,14 +16,14 @@ std::optional<int> cores_by_affinity() {
   return std::nullopt;
 }
 
-bool keep_off(pid_t thread, int core, cpu_set_t& before) noexcept {
+bool exclude_core(pid_t thread, int core, cpu_set_t& before) noexcept {
   if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(thread, sizeof before, &before) != 0) return false;
   cpu_set_t others = before;
   CPU_CLR(static_cast<unsigned>(core), &others);
   return CPU_COUNT(&others) > 0 && sched_setaffinity(thread, sizeof others, &others) == 0;
 }
 
-void allow(const cpu_set_t& cores) noexcept { sched_setaffinity(0, sizeof cores, &cores); }
+void restore_affinity(const cpu_set_t& before) noexcept { sched_setaffinity(0, sizeof before, &before); }
 
 }  // namespace heddle::detail
 
@@ -31,7 +31,7 @@ namespace heddle {
 
 void change_core() noexcept {
   cpu_set_t before;
-  if (detail::keep_off(0, detail::this_core(), before)) detail::allow(before);
+  if (detail::exclude_core(0, detail::this_core(), before)) detail::restore_affinity(before);
 }
 
 }  // namespace heddle

@@ -13,7 +13,7 @@ constinit std::atomic<std::uint32_t> forks{0};
 
 namespace {
 
-// Those of one kind. What is made while a thread forks is not unlocked afterwards: that thread has not locked it.
+// All ForkMutexes of one kind. One that is made during a fork is not unlocked after it: the fork has not locked it.
 struct Mutexes {
   std::array<std::atomic<ForkMutex*>, 8> all{};
   std::atomic<std::size_t> count{0};
@@ -22,7 +22,7 @@ struct Mutexes {
 constinit Mutexes outer, inner;
 
 struct Queues {
-  std::mutex mutex;  // guards all; their locks may be taken inside
+  std::mutex mutex;  // guards all; the queues' locks may be taken while it is held
   std::vector<SubmissionQueue*> all;
 };
 Queues& queues() {
@@ -45,7 +45,7 @@ void unlock_all(Held& held) {
   }
 }
 
-// Who enters ops holds his queue's lock, and may free memory meanwhile: the inner ones come last.
+// The inner mutexes come last: a thread that enters ops holds its queue's lock, and may lock an inner mutex meanwhile.
 void before() {
   lock_all(outer, held_outer);
   queues().mutex.lock();

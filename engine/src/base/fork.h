@@ -1,5 +1,5 @@
-// fork(): the child has one thread and a copy of all memory. Engines made before it are dead there; the default engine
-// is made anew at its next use. The parent does not notice.
+// fork(): the child has one thread and a copy of all memory. Engines made before the fork cannot be used in the child;
+// the default engine is made anew at its next use there. In the parent nothing changes.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,14 @@ namespace heddle::detail {
 
 class SubmissionQueue;
 
-// How many forks this process descends through since the program started.
+// How many forks lie between the start of the program and this process.
 extern std::atomic<std::uint32_t> forks;
 inline std::uint32_t fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
-// A process-wide lock that the child must find free. Never destroyed.
+// A process-wide lock that is free in the child of a fork. Never destroyed.
 class ForkMutex {
  public:
-  ForkMutex();  // held for moments, perhaps by who enters ops
+  ForkMutex();  // held for a short time, perhaps by a thread that enters ops
   struct AroundEngines {};
   explicit ForkMutex(AroundEngines);  // engines may be made and destroyed while it is held
   void lock() { mutex_.lock(); }
@@ -27,7 +27,8 @@ class ForkMutex {
   std::mutex mutex_;
 };
 
-// While one lives, nobody takes from the queue during a fork: the child finds every op there or on all of its vars.
+// While one lives, no thread pops from the queue during a fork. So the child finds every op in the queue or on all its
+// vars.
 class HeldDuringFork {
  public:
   explicit HeldDuringFork(SubmissionQueue& queue);

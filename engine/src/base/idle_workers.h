@@ -1,13 +1,14 @@
-// Where threads without work sleep, and who wakes them. Waking a thread costs the waker some 15 microseconds, so as
-// long as somebody is looking for work, or is about to be done with what he does (a searcher), nobody is woken: the
-// searcher will find it, and wakes the next one if there is more.
+// Parks threads that have no work, and unparks them when there is some. To wake a thread costs the waker some 15
+// microseconds. So no thread is woken while there is a searcher: a thread that looks for work, or is about to when its
+// short op ends. The searcher finds the new work, and wakes the next thread if there is more.
 //
 // No wake-up is lost. A pusher (1) makes work visible, (2) reads searchers_ and parked_count_. A thread that gives up
-// (3) stops being a searcher, (4) becomes a sleeper, (5) looks for work once more. All are seq_cst: if (2) came before
-// (3) or (4), then (1) came before (5), and the thread sees the work; else the pusher sees the sleeper.
+// (3) stops being a searcher, (4) joins parked_, (5) looks for work once more. All are seq_cst: if (2) came before (3)
+// or (4), then (1) came before (5), and the thread sees the work; else the pusher sees the parked thread.
 //
-// A searcher may be held up: it runs short ops, and one of them turns out to be long. So one of the sleepers, the monitor,
-// looks every millisecond whether work lies about while nothing moves. When nothing has happened for a while, it sleeps too.
+// A searcher may be held up: it runs short ops, and one of them turns out to be long. So one of the parked threads, the
+// monitor, checks every millisecond whether ready work is left while no op completes. When there has been no work for a
+// while, it stops doing so and stays parked.
 #pragma once
 
 #include <atomic>
@@ -26,48 +27,50 @@ namespace heddle::detail {
 
 class IdleWorkers {
  public:
-  // A place to sleep, of the calling thread alone; it lives as long as this, because wakers touch it on their way out.
-  ParkedThread& place() {
+  // What the calling thread, and no other, parks on. It lives as long as this object: a waker touches it after the
+  // woken thread may have ended.
+  ParkedThread& add_thread() {
     std::lock_guard guard(mutex_);
-    return places_.emplace_back();
+    return threads_.emplace_back();
   }
 
-  // A thread starts, or stops, looking for work. True if it was the last one that did.
+  // The calling thread starts, or stops, being a searcher. end_search() is true if it was the last one.
   void begin_search() { searchers_.fetch_add(1, std::memory_order_seq_cst); }
   bool end_search() { return searchers_.fetch_sub(1, std::memory_order_seq_cst) == 1; }
 
-  // Behind a full fence after work was made visible: sees to it that somebody looks for it.
+  // Wakes a thread if there is no searcher. The caller has made work visible, with a full fence since.
   void notify() {
     if (searchers_.load(std::memory_order_seq_cst) == 0 && parked_count_.load(std::memory_order_seq_cst) > 0)
       wake_one();
   }
 
-  // Sleeps unless has_work() or until woken; returns as a searcher. look() is asked after each nap.
-  template <class HasWork, class Look> void sleep(ParkedThread& self, HasWork has_work, Look look) {
+  // Parks the calling thread until it is woken, or not at all if has_work(). It is a searcher again on return. As the
+  // monitor it calls check() every millisecond.
+  template <class HasWork, class Check> void park(ParkedThread& self, HasWork has_work, Check check) {
     std::unique_lock lock(mutex_);
     self.woken_ = false;
-    self.woken_from_ = kNoCore;
-    self.kept_off_ = false;
+    self.waker_core_ = kNoCore;
+    self.waker_core_excluded_ = false;
     parked_.push_back(&self);
     parked_count_.fetch_add(1, std::memory_order_seq_cst);
     lock.unlock();
     const bool work = has_work();
     lock.lock();
     if (work || closed_) unpark(self);
-    self.shall_monitor_ = true;
+    self.become_monitor_ = true;
     while (!self.woken_) {
-      if (std::exchange(self.shall_monitor_, false) && !monitor_) nap(self, lock, look);
-      self.wake_.wait(lock, [&] { return self.woken_ || self.shall_monitor_; });
+      if (std::exchange(self.become_monitor_, false) && !monitor_) monitor(self, lock, check);
+      self.wake_.wait(lock, [&] { return self.woken_ || self.become_monitor_; });
     }
     lock.unlock();
-    leave_core_of_waker(self);
+    leave_waker_core(self);
   }
 
-  // A searcher may be held up from here on: sees to it that one of the sleepers naps. The last monitor may have got up.
+  // Makes one of the parked threads the monitor if none is: from here on a searcher may be held up.
   void need_monitor() {
     std::lock_guard guard(mutex_);
     if (monitor_ || parked_.empty()) return;
-    parked_.back()->shall_monitor_ = true;
+    parked_.back()->become_monitor_ = true;
     parked_.back()->wake_.notify_one();
   }
 
@@ -75,23 +78,23 @@ class IdleWorkers {
   void close() {
     std::lock_guard guard(mutex_);
     closed_ = true;
-    while (!parked_.empty()) take_last().wake_.notify_one();
+    while (!parked_.empty()) unpark_last().wake_.notify_one();
   }
 
  private:
-  template <class Look> void nap(ParkedThread& self, std::unique_lock<std::mutex>& lock, Look look) {
+  template <class Check> void monitor(ParkedThread& self, std::unique_lock<std::mutex>& lock, Check check) {
     constexpr auto kMonitorInterval = std::chrono::milliseconds(1);
     monitor_ = &self;
     for (;;) {
       if (self.wake_.wait_for(lock, kMonitorInterval, [&] { return self.woken_; })) break;
-      const MonitorResult next = look();
+      const MonitorResult next = check();
       if (next == MonitorResult::again) continue;
       if (next == MonitorResult::unpark) unpark(self);
       break;
     }
     monitor_ = nullptr;
   }
-  // Unless somebody has woken it, which is the same.
+  // Takes the calling thread out of parked_, unless a waker has done so already.
   void unpark(ParkedThread& self) {
     if (self.woken_) return;
     std::erase(parked_, &self);
@@ -102,41 +105,41 @@ class IdleWorkers {
   void wake_one() {
     std::unique_lock lock(mutex_);
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
-    ParkedThread& sleeper = take_last();
-    sleeper.woken_from_ = this_core();
-    if (crowded_.load(std::memory_order_relaxed))
-      sleeper.kept_off_ = keep_off(sleeper.thread_, sleeper.woken_from_, sleeper.cores_);
-    // Not under the lock: if it is woken on our core it runs at once, and would find the lock taken.
+    ParkedThread& parked = unpark_last();
+    parked.waker_core_ = this_core();
+    if (exclude_waker_core_.load(std::memory_order_relaxed))
+      parked.waker_core_excluded_ = exclude_core(parked.thread_, parked.waker_core_, parked.affinity_);
+    // Not under the lock: a thread that wakes on the waker's core runs at once, and would find the lock taken.
     lock.unlock();
-    sleeper.wake_.notify_one();
+    parked.wake_.notify_one();
   }
-  // Who was woken on its waker's core goes to another one, and the next ones are kept from it beforehand: that costs the
-  // waker two system calls, which are for nothing where the system does well without.
-  void leave_core_of_waker(ParkedThread& self) {
-    if (self.kept_off_) {
-      allow(self.cores_);
-    } else if (self.woken_from_ != kNoCore && self.woken_from_ == this_core()) {
-      crowded_.store(true, std::memory_order_relaxed);
+  // A thread that wakes on its waker's core moves to another one. From then on wakers exclude their core beforehand.
+  // That costs a waker two system calls, so it is not done where the system wakes threads on other cores by itself.
+  void leave_waker_core(ParkedThread& self) {
+    if (self.waker_core_excluded_) {
+      restore_affinity(self.affinity_);
+    } else if (self.waker_core_ != kNoCore && self.waker_core_ == this_core()) {
+      exclude_waker_core_.store(true, std::memory_order_relaxed);
       change_core();
     }
   }
-  // Counted as a searcher from here on, so that the next pushes wake nobody else while it gets up.
-  ParkedThread& take_last() {
-    ParkedThread* sleeper = parked_.back();
+  // The thread counts as a searcher from here on: the next pushes wake no other one while it is on its way.
+  ParkedThread& unpark_last() {
+    ParkedThread* last = parked_.back();
     parked_.pop_back();
     parked_count_.fetch_sub(1, std::memory_order_seq_cst);
     begin_search();
-    sleeper->woken_ = true;
-    return *sleeper;
+    last->woken_ = true;
+    return *last;
   }
 
-  // Read at every push, written when a thread runs out of work.
+  // Every push reads these; a thread that runs out of work writes them.
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
-  std::atomic<bool> crowded_{false};   // a thread was woken on its waker's core
-  alignas(64) std::mutex mutex_;       // guards all below
-  std::vector<ParkedThread*> parked_;  // the last one's cache is the warmest
-  std::deque<ParkedThread> places_;
+  std::atomic<bool> exclude_waker_core_{false};  // a thread has woken on its waker's core
+  alignas(64) std::mutex mutex_;                 // guards all below
+  std::vector<ParkedThread*> parked_;            // the cache of the last one is the warmest
+  std::deque<ParkedThread> threads_;
   ParkedThread* monitor_ = nullptr;
   bool closed_ = false;
 };

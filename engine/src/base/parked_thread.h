@@ -1,4 +1,4 @@
-// What a thread that is parked waits on, see idle_workers.h.
+// What one thread parks on, see idle_workers.h.
 #pragma once
 
 #include <condition_variable>
@@ -13,13 +13,13 @@ class ParkedThread {
   std::condition_variable wake_;
   const pid_t thread_ = gettid();
   // Guarded by IdleWorkers::mutex_:
-  bool woken_ = false, shall_monitor_ = false;
-  int woken_from_ = kNoCore;  // the core of who woke it
-  bool kept_off_ = false;     // that core, until it is up; before, it had
-  cpu_set_t cores_;
+  bool woken_ = false, become_monitor_ = false;
+  int waker_core_ = kNoCore;
+  bool waker_core_excluded_ = false;  // from the thread's affinity, until it runs again; before, that was:
+  cpu_set_t affinity_;
 };
 
-// What a monitor finds when it looks.
+// What the monitor does after a check: check again, take up the work, or stop checking and stay parked.
 enum class MonitorResult { again, unpark, park };
 
 }  // namespace heddle::detail

@@ -17,7 +17,7 @@ inline void cpu_relax() {
 class SpinLock {
  public:
   void lock() noexcept {
-    // acquire: what the last holder wrote is seen.
+    // acquire: the new holder sees what the last one wrote.
     while (locked_.exchange(true, std::memory_order_acquire)) wait();
   }
   bool try_lock() noexcept { return !locked_.exchange(true, std::memory_order_acquire); }
@@ -25,7 +25,7 @@ class SpinLock {
 
  private:
   void wait() noexcept {
-    // The holder may have lost its core; after a while it needs ours.
+    // The holder may have lost its core to this thread: after a while this thread yields.
     for (int spins = 0; locked_.load(std::memory_order_relaxed); ++spins) {
       if (spins < 100) {
         cpu_relax();

@@ -1,7 +1,7 @@
 // The one order in which all pushes of an engine take effect: a queue that any thread appends to with one exchange, and
 // that one thread at a time takes from (D. Vyukov's intrusive multi-producer queue).
 //
-// push() never waits. Between its two steps the queue is cut: pop() then says that it is empty, empty() that it is not.
+// push() never waits. Between its two steps the queue is cut: pop() then returns null, while empty() is false.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ namespace heddle::detail {
 
 enum class OpKind : std::uint8_t {
   user,
-  wait,  // signals a WaitState; run by whoever makes it ready
-  drop,  // the last handle of a var is gone; likewise
-  mark,  // wait_all: what was pushed before it belongs to the epoch that ends with it
+  wait,  // signals a WaitState; the thread that makes it ready runs it at once
+  drop,  // the last handle of a var is gone; run at once too
+  mark,  // of wait_all: the ops pushed before it belong to the epoch that ends with it
 };
 
 // What can be submitted: an op, or a var of which the last handle is gone.
@@ -27,17 +27,18 @@ struct QueueNode {
 
 class SubmissionQueue {
  public:
-  // Any thread. What the calling thread pushed before, and what it saw others push, is popped first.
+  // Any thread. What the calling thread pushed before is popped first, and so is what it saw other threads push.
   void push(QueueNode* node) noexcept {
     node->next.store(nullptr, std::memory_order_relaxed);
-    // release: who pops the node sees what is in it; acquire: and whatever was pushed before it comes before it. seq_cst:
-    // the pusher then looks for sleeping workers, who look here after they say that they sleep (see IdleWorkers).
+    // release: the thread that pops the node sees what is in it. acquire: what this thread saw pushed comes before it.
+    // seq_cst: the pusher looks for parked workers next, and a worker looks here after it has joined them
+    // (IdleWorkers).
     QueueNode* before = last_.exchange(node, std::memory_order_seq_cst);
     // release: pairs with pop(), which reads the node behind this link.
     before->next.store(node, std::memory_order_release);
   }
 
-  // The thread that holds the lock. The oldest node, null if there is none or its pusher has not linked it yet.
+  // For the thread that holds the lock: the oldest node, null if there is none or its pusher has not linked it yet.
   QueueNode* pop() noexcept {
     QueueNode* first = first_;
     // acquire, here and below: pairs with the link in push().
@@ -48,11 +49,11 @@ class SubmissionQueue {
       next = first->next.load(std::memory_order_acquire);
     }
     if (!next) {
-      // The last node leaves with the stub in its place. Only if nobody has pushed meanwhile: the stub must never come to
-      // lie behind a node that has not been popped, or empty() would lie.
+      // The stub takes the place of the last node, unless another node was pushed meanwhile: if the stub came to lie
+      // behind a node that has not been popped, empty() would be true too early.
       stub_.next.store(nullptr, std::memory_order_relaxed);
       QueueNode* last = first;
-      // release: a pusher that links the stub to its node sees the stub's own link cleared.
+      // release: a pusher that links the stub to its node sees that the stub's link was cleared.
       if (!last_.compare_exchange_strong(last, &stub_, std::memory_order_seq_cst)) return nullptr;
       next = &stub_;
     }
@@ -64,8 +65,8 @@ class SubmissionQueue {
   void lock() noexcept { lock_.lock(); }
   void unlock() noexcept { lock_.unlock(); }
 
-  // The thread that holds the lock, or the child of a fork, where nobody else uses it: calls visit with each node, oldest
-  // first, until it returns false. False if it met the gap of a push that is under way: what lies behind it is not seen.
+  // For the thread that holds the lock, and for the child of a fork. Calls visit with each node, oldest first, until it
+  // returns false. The result is false if a push under way has cut the queue: nodes behind the cut were not visited.
   template <class Visit> bool for_each(Visit visit) const {
     const QueueNode* last = nullptr;
     for (const QueueNode* node = first_; node; node = node->next.load(std::memory_order_acquire)) {
@@ -79,7 +80,7 @@ class SubmissionQueue {
   bool empty() const noexcept { return last_.load(std::memory_order_seq_cst) == &stub_; }
 
  private:
-  // Three cache lines: pushers use the first, the thread that pops the second, both the stub now and then.
+  // Three cache lines: pushers use the first, the thread that pops uses the second, both use the stub now and then.
   alignas(64) std::atomic<QueueNode*> last_{&stub_};
   alignas(64) SpinLock lock_;  // guards first_
   QueueNode* first_ = &stub_;

@@ -11,10 +11,10 @@
 namespace heddle {
 namespace {
 
-// The smaller of two limits of which 0 is none.
+// The smaller of two limits; 0 means no limit.
 double tighter(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
-// "200000 100000" or "max 100000": microseconds of a period.
+// The file has "200000 100000" or "max 100000": microseconds of CPU time, in a period of so many microseconds.
 double quota_of_v2(const std::string& group) {
   double most = 0, period = 0;
   std::ifstream file(group + "/cpu.max");
@@ -28,8 +28,8 @@ double quota_of_v1(const std::string& group) {
   return most > 0 && period > 0 ? most / period : 0;
 }
 
-// A group has no more than those above it. Inside a container its own group lies at the top, while the path may be the
-// host's: then only the top is there to be read.
+// The smallest quota of the control group at `path` and of the groups above it. Inside a container the path may be the
+// host's, and not exist: the container's own group is then mounted at the top, which is read too.
 double tightest(const std::string& mount, std::string path, double (*quota_of)(const std::string&)) {
   double quota = 0;
   for (;;) {

@@ -25,7 +25,7 @@ const void* this_thread() {
   return &place;
 }
 
-// All that the checker wants of the core: the next three functions.
+// The next three functions are all that the checker uses of the core.
 
 const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_op(); }
 
@@ -37,7 +37,7 @@ const char* declared(const OpNode& op, const VarState& var) {
 }
 
 bool change_in_flight(VarState& var) {
-  if (var.core->forked()) return false;  // the lock may be held for ever
+  if (var.core->forked()) return false;  // a thread of the parent may hold the lock
   var.core->scheduler().enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer) return true;
@@ -51,10 +51,11 @@ bool change_in_flight(VarState& var) {
 
 const char* name_of(check::Touch touch) { return touch == check::Touch::read ? "read" : "write"; }
 
-[[noreturn]] void fail(const OpNode& op, const char* granted, check::Touch touch, const std::string& data) {
+[[noreturn]] void fail(const OpNode& op, const char* declaration, check::Touch touch,
+                       const std::string& data) {
   throw UndeclaredAccess("op '" + std::string(op.name) + "' pushed at " + op.where.file_name() + ":" +
                          std::to_string(op.where.line()) + " touched what it did not declare: " + data +
-                         "; declared: " + granted + "; touched: " + name_of(touch));
+                         "; declared: " + declaration + "; touched: " + name_of(touch));
 }
 
 }  // namespace
@@ -83,12 +84,12 @@ void Record::pushed() { pusher_.store(this_thread(), std::memory_order_relaxed);
 void Record::touched(const Var& var, Touch touch, const std::function<std::string()>& describe) const {
   const OpNode* op = op_of_this_thread(*var.state());
   if (op) {
-    const std::string_view granted = declared(*op, *var.state());
-    if (granted == "write" || granted == name_of(touch)) return;
+    const std::string_view declaration = declared(*op, *var.state());
+    if (declaration == "write" || declaration == name_of(touch)) return;
     const bool made_here = op == maker_ && op->sequence == maker_sequence_;
-    if (!made_here) fail(*op, granted.data(), touch, describe());
+    if (!made_here) fail(*op, declaration.data(), touch, describe());
   }
-  if (InStreamWork::here()) return;  // of which op is not known
+  if (InStreamWork::here()) return;  // the work's op is not known
   if (pusher_.load(std::memory_order_relaxed) != this_thread() || !change_in_flight(*var.state())) return;
   throw UndeclaredAccess(describe() + " was touched (" + name_of(touch) +
                          ") while an op that changes it is in flight; wait for it first");

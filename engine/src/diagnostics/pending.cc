@@ -12,12 +12,12 @@
 namespace heddle::detail {
 namespace {
 
-// Of each state so many ops are copied, those pushed first, and so many accesses of each queue. Bounds also how long a
-// lock is held.
+// How many ops of each state are copied, those pushed first, and how many accesses of each queue. This also bounds how
+// long a lock is held.
 constexpr std::size_t kMostOps = 100;
 constexpr std::size_t kMostQueued = 100;
 constexpr std::uint32_t kMostReads = 1024;
-constexpr std::size_t kMostCauses = 8;  // described of one op
+constexpr std::size_t kMostCauses = 8;  // that are described of one op
 
 std::string site_of(const OpNode& op) {
   if (op.where.line() == 0) return "";
@@ -26,12 +26,14 @@ std::string site_of(const OpNode& op) {
 
 std::string verb(bool mutates) { return mutates ? "mutates" : "reads"; }
 
-// Not every half-done asynchronous op waits for its Completion: its function may run on. Watch knows better.
+// True if the function of an asynchronous op has returned or its Completion was called, not both. Which one only Watch
+// knows.
 bool half_done(const OpNode& op) {
   return op.table && op.table->async && op.extra->parts.load(std::memory_order_relaxed) == 1;
 }
 
-// Launches of a graph that follow each other hold their vars as one op, which goes by the number of the one that runs.
+// Launches of a graph that take over each other's vars hold them as one op, whose number is changed to that of the
+// launch that runs: hence the atomic load.
 std::uint64_t number_of(const OpNode& op) {
   return std::atomic_ref(const_cast<std::uint64_t&>(op.sequence)).load(std::memory_order_relaxed);
 }
@@ -51,8 +53,8 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
   return copy;
 }
 
-// An op on the CPU runs when no stream uses its vars any more; one on a stream may be about to be issued. Looks at no
-// var of the op but the one whose writer it is: while the op ends, the others may be gone already.
+// The state of the op that mutates a var. On the CPU it runs when no stream uses its vars any more; on a stream it may
+// be about to be issued. Uses only the fences of that one var: while the op ends, its other vars may be gone already.
 PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
   if (half_done(op)) return PendingState::completing;
   const bool on_cpu = !op.extra || !op.extra->on;
@@ -106,7 +108,8 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-// The lock of the waits keeps an op that waits inside from giving up, and so from ending, while its wait is looked at.
+// The lock of the waits: while it is held, no wait inside an op is given up, so that an op whose wait is read cannot
+// end.
 Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   if (forked_) return;
   core.scheduler().visit_pending(*this);
@@ -141,7 +144,7 @@ PendingOp* Pending::see_started(const OpNode& op, PendingState state) {
   return found == ops_.end() ? nullptr : &found->second;
 }
 
-// Forgets the op pushed last of those in that state if there are too many.
+// If there are too many ops in that state, forgets the one that was pushed last.
 void Pending::bound(PendingState state) {
   if (seen_[state] <= kMostOps) return;
   const auto last =
@@ -174,7 +177,7 @@ void Pending::look_at(VarState& var) {
   }
 }
 
-// An op on the CPU that has all its vars waits for the streams that write what it reads.
+// Finds ops on the CPU that have all their vars but are kept back, because a stream still writes a var that they read.
 void Pending::find_kept_back() {
   for (auto& [sequence, op] : ops_) {
     const bool on_cpu = op.streams.empty();
@@ -184,7 +187,7 @@ void Pending::find_kept_back() {
   }
 }
 
-// Those of which the reads of var are granted: they were pushed before all that is queued there.
+// The ops that were granted a read of var: those that read it and were pushed before the first op that is queued on it.
 std::vector<PendingAccess> Pending::readers_of(const VarState* id, const PendingVar& var) const {
   std::vector<PendingAccess> readers;
   for (const auto& [sequence, op] : ops_) {
@@ -197,13 +200,14 @@ std::vector<PendingAccess> Pending::readers_of(const VarState* id, const Pending
   return readers;
 }
 
-// An access waits for the nearest mutation before it, or if it mutates for all reads since then.
+// A queued read waits for the last mutation before it. A queued mutation waits for all reads since the last mutation,
+// or for that if there are none.
 void Pending::add_causes(std::map<std::uint64_t, Causes>& causes, const VarState* id,
                          const PendingVar& var) const {
   std::vector<PendingAccess> readers = readers_of(id, var);
   const auto unnamed = var.readers - static_cast<std::int32_t>(readers.size());
   std::optional<PendingAccess> writer = var.writer;
-  bool granted = true;  // the readers
+  bool granted = true;  // whether `readers` are granted, not queued
   for (const PendingAccess& access : var.queue) {
     Causes& of = causes[access.sequence];
     if (!access.mutates || (readers.empty() && writer)) {
@@ -298,7 +302,7 @@ void Pending::draw(std::string& out, const PendingOp& op, const Causes& causes) 
            std::to_string(cause.var) + ": " + verb(cause.mutates) + ", after " + verb(cause.holder->mutates) +
            "\"];\n";
   }
-  // An op that waits inside cannot end before that wait.
+  // An op inside which a thread waits cannot end before that wait.
   if (op.inside && ops_.contains(*op.inside)) {
     out += "  op" + std::to_string(*op.inside) + " -> op" + std::to_string(op.sequence) +
            " [label=\"waits inside\"];\n";

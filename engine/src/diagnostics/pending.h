@@ -1,10 +1,10 @@
-// What is under way in an engine, copied while it runs on: which ops run, which wait, and what for.
+// A copy of the state of an engine's ops, made while the engine runs on: which ops run, which wait, and what for.
 //
-// Each op is looked at under a lock without which it cannot end: the lock of a var whose queue it is in or that it
-// mutates, of a queue of ready ops, of the submissions, or of Watch. Of its other vars only the addresses are used: an op
-// that ends gives its vars back one by one, and each may be gone then. No two ops are looked at at the same moment;
-// ops are told apart by their sequence numbers. So each line was true while it was read; of an engine that has
-// stalled, all are at once.
+// Each op is read under a lock without which it cannot end: the lock of a var whose queue it is in or that it mutates,
+// of a queue of ready ops, of the submissions, or of Watch. Only the addresses of its other vars are used: an op that
+// ends gives its vars back one by one, and each may be deleted then. Ops are read at different moments, and identified
+// by their sequence numbers. So each line of a report was true when its op was read; if the engine has stalled, all
+// lines are true at the same time.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace heddle::detail {
 
 struct EngineCore;
 
-// The later one wins where an op was seen in several.
+// If an op was seen in several states, the one that is later in this list counts.
 enum class PendingState { submitted, granted, kept_back, waiting, ready, running, completing, issued };
 
 struct PendingOp {
@@ -32,8 +32,8 @@ struct PendingOp {
   std::string streams;                  // where it was issued, or what it is kept back for
   std::optional<double> seconds;        // since it was started
   int worker = -1;                      // that started it
-  std::optional<std::uint64_t> inside;  // of a wait: the op that waits
-  std::vector<const VarState*> reads;   // and does not mutate; never dereferenced
+  std::optional<std::uint64_t> inside;  // of a wait: the op inside which a thread waits
+  std::vector<const VarState*> reads;   // vars that it reads and does not mutate; never dereferenced
 };
 
 struct PendingAccess {
@@ -57,7 +57,7 @@ class Pending {
   std::string dot() const;
   bool empty() const { return ops_.empty() && submitted_.empty(); }
 
-  // For the collecting core: op cannot end during the call. False: enough of that state were seen.
+  // For visit_pending() of the core. op cannot end during the call. False: enough ops of that state were seen.
   bool see(const OpNode& op, PendingState state);
   PendingOp* see_started(const OpNode& op, PendingState state);
 
@@ -66,7 +66,7 @@ class Pending {
   struct Cause {
     std::size_t var;
     bool mutates;
-    std::optional<PendingAccess> holder;  // none: reads that could not be named
+    std::optional<PendingAccess> holder;  // none: `unnamed` reads of ops that are not known
     std::int32_t unnamed = 0;
   };
   using Causes = std::vector<Cause>;
@@ -84,7 +84,7 @@ class Pending {
   std::size_t more() const;
 
   std::map<std::uint64_t, PendingOp> ops_;  // by sequence
-  std::vector<PendingOp> submitted_;        // not entered, so without a sequence
+  std::vector<PendingOp> submitted_;        // not entered yet, so without a sequence number
   std::map<const VarState*, PendingVar> vars_;
   std::set<const VarState*> written_by_streams_;
   std::map<PendingState, std::size_t> seen_;

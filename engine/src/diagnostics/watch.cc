@@ -101,9 +101,9 @@ std::uint64_t Watch::count_ended() {
 
 void Watch::watch() {
   StallTimer timer{StallTimer::Time(seconds_)};
-  const auto nap = std::chrono::duration<double>(std::clamp(seconds_ / 4, 0.001, 1.0));
+  const auto interval = std::chrono::duration<double>(std::clamp(seconds_ / 4, 0.001, 1.0));
   std::unique_lock lock(stop_mutex_);
-  while (!wake_.wait_for(lock, nap, [&] { return stopping_; })) {
+  while (!wake_.wait_for(lock, interval, [&] { return stopping_; })) {
     lock.unlock();
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const std::uint64_t ended = count_ended();
@@ -112,7 +112,7 @@ void Watch::watch() {
   }
 }
 
-// A report is one write: those of several engines do not mix.
+// A report is one write, so that the reports of several engines do not mix.
 void Watch::report(double seconds) {
   const Pending pending(core_);
   if (pending.empty()) return;

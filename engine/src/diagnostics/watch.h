@@ -1,4 +1,4 @@
-// HEDDLE_WATCHDOG: which ops run and since when, and a thread that reports when none of them ends.
+// HEDDLE_WATCHDOG: records which ops run and since when; a thread reports when none of them ends.
 #pragma once
 
 #include <chrono>
@@ -14,20 +14,20 @@
 
 namespace heddle::detail {
 
-// When to report: as soon as ops have been in flight for `limit` and none has ended, then each time that this has
-// lasted twice as long as at the last report.
+// Says when to report: when ops have been in flight for `limit` and none has ended, then each time when this has lasted
+// twice as long as at the last report.
 class StallTimer {
  public:
   using Time = std::chrono::duration<double>;
   explicit StallTimer(Time limit) : limit_(limit), next_(limit) {}
-  // To be asked now and then. `ended` counts the ops that have ended.
+  // Call it at intervals. `ended` counts the ops that have ended.
   bool due(Time now, std::uint64_t ended, bool in_flight);
-  Time stalled() const { return stalled_; }  // when it was asked last
+  Time stalled() const { return stalled_; }  // how long no op has ended, at the last call of due()
 
  private:
   const Time limit_;
-  Time next_;      // report when stalled for so long
-  Time since_{0};  // the last time that something moved, or nothing was in flight
+  Time next_;      // stalled time at which the next report is due
+  Time since_{0};  // the last time that an op had ended, or none was in flight
   Time stalled_{0};
   std::uint64_t ended_ = 0;
   bool asked_ = false;
@@ -35,7 +35,7 @@ class StallTimer {
 
 class Watch final : public OpObserver {
  public:
-  // start() starts the thread; the core must be constructed by then. Throws std::system_error.
+  // start() starts the thread, and throws std::system_error. The core must be constructed by then.
   Watch(EngineCore& core, double seconds);
   ~Watch() override { stop(); }
   void start();

@@ -12,17 +12,18 @@
 namespace heddle {
 namespace detail {
 
-// Finds the dependences of the ops recorded so far, in push order.
+// Records the ops of one capture, in push order, and finds their dependencies.
 struct Recorder {
-  struct Use {                           // of a var
-    std::size_t access;                  // in graph->accesses
-    std::int64_t writer = -1;            // the last one
-    std::vector<std::uint32_t> readers;  // since then
+  // Which of the ops recorded so far use a var.
+  struct Use {
+    std::size_t access;                  // of the var, in graph->accesses
+    std::int64_t writer = -1;            // the last op that mutates it; -1: none
+    std::vector<std::uint32_t> readers;  // ops that have read it since
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
   std::vector<std::vector<std::uint32_t>> next_ops;
-  std::vector<std::uint32_t> depths;  // ops on the longest way to each op
+  std::vector<std::uint32_t> depths;  // of each op: the number of ops on the longest path that ends with it
 
   void record(OpNode* op);
   void follow(std::uint32_t op, const AccessNode& access);
@@ -48,7 +49,7 @@ Recorder::Use& Recorder::use_of(const AccessNode& access) {
 void Recorder::add_edge(std::int64_t from, std::uint32_t to) {
   if (from < 0) return;
   std::vector<std::uint32_t>& next = next_ops[static_cast<std::size_t>(from)];
-  if (!next.empty() && next.back() == to) return;  // through another var
+  if (!next.empty() && next.back() == to) return;  // the two share another var
   next.push_back(to);
   ++graph->before[to];
   depths[to] = std::max(depths[to], depths[static_cast<std::size_t>(from)] + 1);
@@ -61,7 +62,7 @@ void Recorder::follow(std::uint32_t op, const AccessNode& access) {
     use.readers.push_back(op);
     return;
   }
-  if (use.readers.empty()) add_edge(use.writer, op);  // the readers come after the writer already
+  if (use.readers.empty()) add_edge(use.writer, op);  // else the readers come after the writer
   for (const std::uint32_t reader : use.readers) add_edge(reader, op);
   use.readers.clear();
   use.writer = op;
@@ -168,7 +169,7 @@ std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
 
 const void* slot_value(const SlotCell* cell) {
   if (!cell) throw InvalidArgument("a Slot of no graph; slots are made by Engine::slot in a capture");
-  // relaxed: who runs the graph's ops has set it before they start.
+  // relaxed: the thread that launches the graph sets the values before its ops start.
   const void* value = cell->value.load(std::memory_order_relaxed);
   if (!value) throw Error("a Slot has a value only inside the ops of its graph");
   return value;
@@ -176,7 +177,7 @@ const void* slot_value(const SlotCell* cell) {
 
 namespace {
 
-// The closure of the op that a launch is.
+// A launch is an op of the engine; this is its closure.
 struct Launch {
   std::shared_ptr<GraphState> graph;
   std::vector<std::shared_ptr<const void>> values;
@@ -230,7 +231,9 @@ OpNode* launch_op(GraphState& graph) {
   for (std::size_t i = 0; i < count; ++i) {
     auto* access = ::new (&op->accesses()[i]) AccessNode(graph.accesses[i]);
     access->op = op;
-    access->granted = false;  // a search may come to it through another var before this one is entered
+    // Not before this access is entered: a WaitSearch may find the op through another var before that, and would take
+    // the ops queued on this var for its followers.
+    access->granted = false;
   }
   op->table = &Launch::table;
   op->name = graph.name;

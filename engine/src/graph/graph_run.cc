@@ -22,7 +22,8 @@ bool is_async(const OpNode& op) { return op.table && op.table->async; }
 
 void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
 
-// What release_accesses() does to the vars of an op: the graph holds them all, so nobody is waiting, but error_of may be reading.
+// What release_accesses() does with the errors of an op's vars. The lock is for error_of: the launch holds all the
+// vars, so that no op waits for them.
 void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
@@ -33,7 +34,8 @@ void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failur
   }
 }
 
-// Op i has completed with that exception, or null: what it leaves behind, as EngineCore::complete() does for other ops.
+// Called when an op has completed with that exception, or null. Poisons vars or clears them, as EngineCore::complete()
+// does for other ops.
 void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   std::shared_ptr<const Failure> failure = run.graph->core->stream_ops.failure_of_reads(op);
   if (failure) {
@@ -41,7 +43,7 @@ void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   } else if (thrown) {
     failure = run.graph->core->errors.failed(op, std::move(thrown));
   }
-  // relaxed: only ops that come after this one must see it.
+  // relaxed: only ops that depend on this one must see it.
   if (failure) run.check_errors.store(true, std::memory_order_relaxed);
   leave_poison(op, failure);
 }
@@ -67,7 +69,7 @@ std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t
   return thrown;
 }
 
-// True if both of its parts have ended by now.
+// Calls the function of an asynchronous op. True if its Completion was called as well by now, so that the op has ended.
 bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   OpExtra& extra = *op.node->extra;
   extra.parts.store(2, std::memory_order_relaxed);
@@ -82,7 +84,8 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   return true;
 }
 
-bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
+// Runs op i when vars may be poisoned or ops asynchronous. False if it is asynchronous and goes on.
+bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
   if (const std::shared_ptr<const Failure> cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
@@ -95,10 +98,10 @@ bool run_carefully(GraphRun& run, std::uint32_t i, int worker) noexcept {
   return true;
 }
 
-// False if it is asynchronous and goes on.
+// Runs op i. False if it is asynchronous and goes on.
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
-    return run_carefully(run, i, worker);
+    return run_checked(run, i, worker);
   const GraphOp& op = run.graph->ops[i];
   if (std::exception_ptr thrown = call_op(run, op, run.first + i, worker)) [[unlikely]] {
     op.node->sequence = run.first + i;
@@ -107,7 +110,7 @@ inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   return true;
 }
 
-// All ops are done. Nobody may touch the graph afterwards, nor the run without a reference on it.
+// Call when all ops are done. Afterwards the graph may be gone, and so may the run without a reference on it.
 void end_launch(GraphRun& run) noexcept {
   GraphState& graph = *run.graph;
   for (const auto& slot : graph.slots) slot->value.store(nullptr, std::memory_order_relaxed);
@@ -128,7 +131,7 @@ void end_launch(GraphRun& run) noexcept {
 
 void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept;
 
-// One after the other, from op i.
+// Runs the ops one after the other, from op i on.
 void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphState& graph = *run.graph;
   const std::uint32_t end = graph.size();
@@ -144,7 +147,7 @@ void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   end_launch(run);
 }
 
-// In push order, each asynchronous op awaited: naive.
+// For the scheduler naive: runs the ops in push order and waits for each asynchronous one.
 void run_in_order(GraphRun& run) noexcept {
   for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
     const std::uint32_t before = run.left.load(std::memory_order_relaxed);
@@ -152,24 +155,24 @@ void run_in_order(GraphRun& run) noexcept {
       run.left.store(before - 1, std::memory_order_relaxed);
       continue;
     }
-    // acquire: what the op did on another thread is seen.
+    // acquire: this thread sees what the op did on another one.
     while (run.left.load(std::memory_order_acquire) == before) run.left.wait(before);
   }
   end_launch(run);
 }
 
-// Under the lock. One more thread could be of use.
+// Under the lock. True if one more thread should help: the caller has to submit a helper task.
 bool needs_helper(GraphRun& run) {
-  if (run.graph->ready.empty() || run.active + run.coming >= run.most) return false;
-  ++run.coming;
+  if (run.graph->ready.empty() || run.active_threads + run.queued_helpers >= run.max_threads) return false;
+  ++run.queued_helpers;
   return true;
 }
 
-// A ready op, or kNone and the calling thread is no longer active.
+// Takes a ready op. If there is none, returns kNone, and the calling thread is no longer active.
 std::uint32_t take(GraphRun& run) noexcept {
   std::lock_guard guard(run.lock);
   if (!run.open || run.graph->ready.empty()) {
-    --run.active;
+    --run.active_threads;
     return kNone;
   }
   std::vector<std::uint32_t>& ready = run.graph->ready;
@@ -179,24 +182,24 @@ std::uint32_t take(GraphRun& run) noexcept {
   return i;
 }
 
-// The calling thread, which was active, leaves its next op to others.
-void give_up(GraphRun& run, std::uint32_t next) noexcept {
+// The calling thread is no longer active, and leaves its next op to others.
+void leave(GraphRun& run, std::uint32_t next) noexcept {
   std::unique_lock guard(run.lock);
-  --run.active;
+  --run.active_threads;
   if (next != kNone) run.graph->ready.push_back(next);
   if (!needs_helper(run)) return;
   guard.unlock();
   submit_helper_task(run, kNone);
 }
 
-// Op i is done. Returns an op that this made ready, with `keep_one`; all others go to the list.
+// Call when op i is done. Ops that are ready now go to the list, except one that is returned if `keep_one`.
 std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexcept {
   GraphState& graph = *run.graph;
   std::uint32_t kept = kNone;
   std::unique_lock guard(run.lock, std::defer_lock);
   for (std::uint32_t at = graph.first_next[i]; at < graph.first_next[i + 1]; ++at) {
     const std::uint32_t next = graph.next_ops[at];
-    // acq_rel: whoever runs it sees what all ops before it wrote.
+    // acq_rel: the thread that runs it sees what all ops before it wrote.
     if (graph.before[next] > 1 && graph.waiting[next].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
     if (keep_one && kept == kNone) {
       kept = next;
@@ -211,7 +214,7 @@ std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexce
   return kept;
 }
 
-// An active thread runs ready ops until there are none. Returns how many of them are done.
+// Runs ready ops until there are none, on an active thread. Returns how many of them are done.
 std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
   std::uint32_t done = 0;
   std::uint32_t blocked = this_thread_blocked;
@@ -224,7 +227,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
       blocked = this_thread_blocked;
       worker = run.core->scheduler().worker_now();
       if (worker >= 0) continue;
-      give_up(run, i);  // without a slot nobody may start an op
+      leave(run, i);  // a thread without a worker slot may not start an op
       return done;
     }
   }
@@ -234,29 +237,29 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
 void run_parallel(GraphRun& run, int worker) noexcept {
   const double began = graph_clock();
   const std::uint32_t done = run_ready(run, worker);
-  if (done == 0) return;  // others may have ended it
+  if (done == 0) return;  // other threads may have ended the launch
   run.busy.fetch_add(static_cast<std::uint64_t>(graph_clock() - began), std::memory_order_relaxed);
-  // acq_rel: whoever ends the launch sees what all others did.
+  // acq_rel: the thread that ends the launch sees what all others did.
   if (run.left.fetch_sub(done, std::memory_order_acq_rel) == done) end_launch(run);
 }
 
 struct HelperTask {
   GraphRun* run;
-  std::uint32_t from;  // where to go on serial; kNone: shared
+  std::uint32_t from;  // serial: the op to go on with; parallel: kNone
 
   static void help(void* self, RunContext& context, OpNode*) {
     const HelperTask task = *static_cast<HelperTask*>(self);
     GraphRun& run = *task.run;
     if (task.from == kNone) {
       std::unique_lock guard(run.lock);
-      --run.coming;
+      --run.queued_helpers;
       if (!run.open || run.graph->ready.empty()) return;
-      ++run.active;
+      ++run.active_threads;
       const bool more = run.graph->ready.size() > 1 && needs_helper(run);
       guard.unlock();
       if (more) submit_helper_task(run, kNone);
     }
-    // What the ops push and wait for counts as the launch's doing.
+    // Pushes and waits of the ops count as made inside the launch.
     const InsideOp inside(run.core, run.op, context.worker);
     if (task.from == kNone) {
       run_parallel(run, context.worker);
@@ -287,7 +290,7 @@ void set_up_parallel(GraphRun& run) {
     graph.waiting[i].store(graph.before[i], std::memory_order_relaxed);
     if (graph.before[i] == 0) graph.ready.push_back(i);
   }
-  run.active = 1;
+  run.active_threads = 1;
 }
 
 bool any_poison(const GraphState& graph) {
@@ -333,8 +336,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
     run.random =
         std::make_unique<std::mt19937_64>(graph.core->options.seed * 0x9E3779B97F4A7C15u + run.first);
   } else {
-    run.most = graph.core->scheduler().workers();
-    run.serial = !graph.async && (graph.chain || run.most == 1 || graph.mode_tuner.serial());
+    run.max_threads = graph.core->scheduler().workers();
+    run.serial = !graph.async && (graph.chain || run.max_threads == 1 || graph.mode_tuner.serial());
     if (run.serial) return run_serial(run, 0, worker);
   }
   set_up_parallel(run);
@@ -350,26 +353,26 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphState& graph = *run.graph;
   end_op(run, *op, std::move(thrown));
   if (graph.core->options.scheduler == Scheduler::naive) {
-    retain(run);  // it may be over once the op is
-    // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+    retain(run);  // the launch may end as soon as `left` is lower
+    // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.
     run.left.fetch_sub(1, std::memory_order_seq_cst);
     run.left.notify_all();
     return release(&run);
   }
   {
-    // What is pushed here belongs to the launch.
+    // Helper tasks pushed here count as pushed inside the launch.
     const InsideOp inside(graph.core, run.op, this_thread_state.worker);
     release_next(run, static_cast<std::uint32_t>(op->sequence - run.first), false);
   }
   if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
 }
 
-// Ops below the one limit are run by one thread, above the other by all. In between the better way is taken, and the
-// other tried again, soon at first: the first launch is a cold one.
+// Short ops are run by one thread, long ones by all. In between the faster mode is taken, and the other one tried
+// again, soon at first: the first launch finds cold caches.
 bool ModeTuner::serial() {
   constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
   constexpr std::uint32_t kRarely = 64;               // launches
-  if (busy_ == kUnknown) return false;                // ops may take seconds
+  if (busy_ == kUnknown) return false;                // the first launch: ops may take seconds
   if (busy_ > kLongOp) return false;
   if (serial_ == kUnknown) return true;
   if (serial_ < kShortOp) return true;
@@ -381,7 +384,7 @@ bool ModeTuner::serial() {
   return !serial_is_better;
 }
 
-// Whatever else the machine does only makes a launch longer: a better time is believed at once, a worse one slowly.
+// Other load on the machine can only make a launch longer: so a shorter time counts at once, a longer one slowly.
 void ModeTuner::ended(bool was_serial, double wall, double busy) {
   double& known = was_serial ? serial_ : parallel_;
   known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;

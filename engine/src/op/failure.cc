@@ -15,7 +15,7 @@ std::string site(const char* name, const std::source_location& where) {
 
 ErrorReport describe_root(const FailureRoot& root) { return {root.exception, root.name, root.where, {}}; }
 
-// A program that never waits for its errors must not fill the memory with them.
+// Bounds the memory that errors take in a program that never waits for them.
 constexpr std::size_t kMostUnseen = 1000;
 
 }  // namespace
@@ -24,7 +24,7 @@ Failure::Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure>
     : root(std::move(of)), cause(std::move(because)), name(op.name), where(op.where), sequence(op.sequence) {}
 
 Failure::~Failure() {
-  // Freeing a cause may free its own cause and so on: take the chain apart one by one instead.
+  // To free a cause may free its own cause and so on, recursively. So the chain is taken apart here, one by one.
   std::shared_ptr<const Failure> next = std::move(cause);
   while (next && next.use_count() == 1) {
     std::shared_ptr<const Failure> after = std::move(const_cast<Failure&>(*next).cause);

@@ -1,4 +1,4 @@
-// Errors that travel with data: what a poisoned var holds, and the engine's list of what went wrong.
+// Errors that travel with data: what a poisoned var holds, and the engine's list of errors.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,13 @@ struct FailureRoot {
   const char* name;
   std::source_location where;
   std::uint64_t sequence;
-  std::atomic<bool> seen{false};  // somebody's wait threw it
+  std::atomic<bool> seen{false};  // a wait has thrown it
 };
 
 // One step of an error's path: the failed op itself, or an op skipped because of `cause`.
 struct Failure {
   Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure> because, const OpNode& op);
-  ~Failure();  // a path may be as long as the program: unwound without recursion
+  ~Failure();  // not recursive: a path may be as long as the program
   Failure(const Failure&) = delete;
   Failure& operator=(const Failure&) = delete;
 
@@ -40,21 +40,22 @@ struct Failure {
 
 ErrorReport describe(const Failure& failure);
 
-// Which of two errors wins: the same one in every schedule, so that it does not depend on timing or on addresses.
+// Which of two errors an op passes on: the same one in every schedule, since neither timing nor addresses count.
 bool earlier(const Failure& a, const Failure& b);
 
-// The earliest error, in push order, on what op reads, by its shortest history; null if all is well. Only while op holds its grants.
+// The error of the earliest op, in push order, that poisons a var which op reads; of one error, the shortest path. Null
+// if none. Only while op's accesses are granted.
 std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
 
-// Every error that still poisons a var, and of those that poison none and that nobody has seen the first 1,000; the rest is
-// counted. Thread-safe.
+// Keeps every error that still poisons a var. Of those that poison no var and that no wait has thrown it keeps the
+// first 1,000, and counts the rest. Thread-safe.
 class ErrorLog {
  public:
   struct Reports {
     std::vector<ErrorReport> kept;
     std::size_t more = 0;
   };
-  // `seen`: nobody else needs to hear of it.
+  // `seen`: no wait_all needs to report it.
   std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
   Reports take_reports();      // marks them seen

@@ -1,4 +1,4 @@
-// What is behind a Group.
+// The state behind a Group.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,19 @@ namespace heddle::detail {
 
 struct GroupState {
   using Clock = std::chrono::steady_clock;
-  // acquire and release: who finds the group cancelled sees what the canceller wrote before.
+  // acquire and release: a thread that finds the group cancelled sees what the canceller wrote before.
   std::atomic<bool> cancelled{false};
   std::atomic<Clock::rep> deadline{Clock::time_point::max().time_since_epoch().count()};
 
   bool overdue() const noexcept {
     const Clock::rep until = deadline.load(std::memory_order_acquire);
-    // Most groups have no deadline, and the clock costs more than the rest of the question.
+    // Most groups have no deadline, and reading the clock costs more than the rest.
     return until != Clock::time_point::max().time_since_epoch().count() &&
            Clock::now().time_since_epoch().count() >= until;
   }
-  // One report a group is enough for those who wait for nothing: true but for the first call.
+  // False at the first call, true at all others: the error log needs one report of a group, not one of each op.
   bool reported() const noexcept { return reported_.exchange(true, std::memory_order_relaxed); }
-  // The Cancelled that an op fails with that would start now; null if it may.
+  // The Cancelled with which an op fails if it would start now; null if it may start.
   std::exception_ptr cancellation() const;
 
  private:

@@ -16,8 +16,8 @@ namespace heddle::detail {
 namespace {
 
 constexpr std::size_t kChunkBytes = 64 * 1024;  // also their alignment: an op finds its chunk by its address
-constexpr std::size_t kMapped = 16;             // chunks got from the system at once
-constexpr std::size_t kOwn = 4;                 // empty chunks that a pool keeps for itself
+constexpr std::size_t kChunksPerMapping = 16;   // chunks that one mmap gets from the system
+constexpr std::size_t kMostReturns = 4;         // empty chunks that a pool keeps for itself
 
 struct Pool;
 
@@ -38,11 +38,11 @@ struct Pool {
   std::byte* at = nullptr;
   std::byte* end = nullptr;
   std::int64_t made = 0;                  // in chunk
-  std::atomic<Chunk*> returned{nullptr};  // pushed by those who free, taken whole by the owner
-  std::atomic<std::size_t> returns{0};    // about as many
+  std::atomic<Chunk*> returned{nullptr};  // empty chunks: any thread pushes one, the owner takes all
+  std::atomic<std::size_t> returns{0};    // their number, roughly
 };
 
-// Chunks that no pool has. Never destroyed: ops may end during static destruction.
+// Chunks that belong to no pool. Never destroyed: ops may end during static destruction.
 class Reserve {
  public:
   Chunk* take() {
@@ -61,7 +61,7 @@ class Reserve {
   void trim() noexcept {
     std::lock_guard guard(mutex_);
     for (Chunk* chunk : warm_) {
-      // What was there is lost, the addresses stay ours.
+      // The content is lost; the addresses stay reserved.
       madvise(chunk, kChunkBytes, MADV_DONTNEED);
       cold_.push_back(chunk);
     }
@@ -88,19 +88,19 @@ class Reserve {
  private:
   void map() {
     // One chunk more than is used, for the alignment.
-    constexpr std::size_t kBytes = (kMapped + 1) * kChunkBytes;
-    warm_.reserve(chunks_ + kMapped);
-    cold_.reserve(chunks_ + kMapped);
+    constexpr std::size_t kBytes = (kChunksPerMapping + 1) * kChunkBytes;
+    warm_.reserve(chunks_ + kChunksPerMapping);
+    cold_.reserve(chunks_ + kChunksPerMapping);
     void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     auto first = (reinterpret_cast<std::uintptr_t>(memory) + kChunkBytes - 1) & ~(kChunkBytes - 1);
-    for (std::size_t i = kMapped; i-- > 0;)
+    for (std::size_t i = kChunksPerMapping; i-- > 0;)
       cold_.push_back(reinterpret_cast<Chunk*>(first + i * kChunkBytes));
-    chunks_ += kMapped;
+    chunks_ += kChunksPerMapping;
   }
 
   ForkMutex mutex_;                  // guards all below
-  std::vector<Chunk*> warm_, cold_;  // cold: the system has its memory
+  std::vector<Chunk*> warm_, cold_;  // cold: without physical memory
   std::vector<Pool*> orphans_;       // of threads that have ended
   std::size_t chunks_ = 0;
   std::size_t resident_ = 0;  // bytes of chunks that are not cold
@@ -113,7 +113,7 @@ Reserve& reserve() {
 
 void give_back(Chunk* chunk) noexcept {
   Pool& owner = *chunk->owner;
-  if (owner.returns.load(std::memory_order_relaxed) >= kOwn) return reserve().give(chunk);
+  if (owner.returns.load(std::memory_order_relaxed) >= kMostReturns) return reserve().give(chunk);
   owner.returns.fetch_add(1, std::memory_order_relaxed);
   chunk->next = owner.returned.load(std::memory_order_relaxed);
   // release: pairs with the exchange in next_chunk(). Only whole lists are taken, so there is no ABA.
@@ -124,28 +124,28 @@ void give_back(Chunk* chunk) noexcept {
 
 // Takes `count` ops off the chunk's balance; zero means that the chunk is full and all of its ops are freed.
 void take_off(Chunk* chunk, std::int64_t count) noexcept {
-  // acq_rel: whoever makes it zero sees that all others have done with the chunk.
+  // acq_rel: the thread that makes it zero sees what all others did in the chunk.
   if (chunk->balance.fetch_sub(count, std::memory_order_acq_rel) == count) give_back(chunk);
 }
 
-// One thread's side of it. Trivially destructible, so that it can be used until the thread's very end.
-struct Mine {
+// What one thread has of the allocator. Trivially destructible, so that it can be used until the end of the thread.
+struct ThreadCache {
   Pool* pool;
-  Chunk* freeing;      // ops freed by this thread and not yet taken off its balance:
-  std::int64_t freed;  // so many
+  Chunk* freeing;      // the chunk in which this thread frees ops,
+  std::int64_t freed;  // and how many of them it has not taken off the chunk's balance yet
   bool ended;          // the thread's destructors have run
 };
-constinit thread_local Mine mine{};
+constinit thread_local ThreadCache thread_cache{};
 
 void give_pool_back() {
-  if (mine.pool) reserve().orphan_pool(std::exchange(mine.pool, nullptr));
+  if (thread_cache.pool) reserve().orphan_pool(std::exchange(thread_cache.pool, nullptr));
 }
 
 struct AtThreadEnd {
   ~AtThreadEnd() {
     op_memory_flush();
     give_pool_back();
-    mine.ended = true;
+    thread_cache.ended = true;
   }
   bool armed = false;
 };
@@ -177,27 +177,27 @@ void next_chunk(Pool& pool) {
   pool.end = reinterpret_cast<std::byte*>(chunk) + kChunkBytes;
 }
 
-// The next bytes of the pool's chunk, which has so many.
+// The next bytes of the pool's chunk, in which so many are left.
 inline void* take(Pool& pool, std::size_t bytes) {
   std::byte* memory = pool.at;
   pool.at += bytes;
   ++pool.made;
   ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
-  // The lines of the ops to come are still in the cache of who ran the last ones there.
+  // The cache lines of the next ops are still in the cache of the core that ran the last ops there.
   __builtin_prefetch(pool.at + 4 * kOpAlign, 1);
   __builtin_prefetch(pool.at + 5 * kOpAlign, 1);
   return memory;
 }
 
 [[gnu::noinline]] void* allocate_slowly(std::size_t bytes) {
-  if (!mine.pool) {
-    mine.pool = reserve().adopt_pool();
-    if (!mine.ended) arm();
+  if (!thread_cache.pool) {
+    thread_cache.pool = reserve().adopt_pool();
+    if (!thread_cache.ended) arm();
   }
-  Pool& pool = *mine.pool;
+  Pool& pool = *thread_cache.pool;
   if (static_cast<std::size_t>(pool.end - pool.at) < bytes) next_chunk(pool);
   void* memory = take(pool, bytes);
-  if (mine.ended) give_pool_back();  // nobody will do it later
+  if (thread_cache.ended) give_pool_back();  // the thread's destructor has run already
   return memory;
 }
 
@@ -206,7 +206,7 @@ inline void* take(Pool& pool, std::size_t bytes) {
 void* op_allocate(std::size_t bytes) {
   bytes = (bytes + kOpAlign - 1) & ~(kOpAlign - 1);
   if (bytes > kLargestOp) return ::operator new(bytes, std::align_val_t(kOpAlign));
-  Pool* pool = mine.pool;
+  Pool* pool = thread_cache.pool;
   if (!pool || static_cast<std::size_t>(pool->end - pool->at) < bytes) return allocate_slowly(bytes);
   return take(*pool, bytes);
 }
@@ -215,17 +215,17 @@ void op_free(void* memory, [[maybe_unused]] std::size_t bytes, bool alone) noexc
   if (alone) return ::operator delete(memory, std::align_val_t(kOpAlign));
   ASAN_POISON_MEMORY_REGION(memory, bytes);
   Chunk* chunk = chunk_of(memory);
-  if (chunk != mine.freeing) {
+  if (chunk != thread_cache.freeing) {
     op_memory_flush();
-    mine.freeing = chunk;
+    thread_cache.freeing = chunk;
   }
-  ++mine.freed;
-  if (mine.ended) op_memory_flush();
+  ++thread_cache.freed;
+  if (thread_cache.ended) op_memory_flush();
 }
 
 void op_memory_flush() noexcept {
-  if (mine.freed > 0) take_off(mine.freeing, std::exchange(mine.freed, 0));
-  mine.freeing = nullptr;
+  if (thread_cache.freed > 0) take_off(thread_cache.freeing, std::exchange(thread_cache.freed, 0));
+  thread_cache.freeing = nullptr;
 }
 
 void op_memory_trim() noexcept { reserve().trim(); }

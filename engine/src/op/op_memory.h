@@ -1,5 +1,5 @@
-// Memory for ops: a thread's ops lie one behind the other in its own chunk, so that who runs them reads memory in order
-// and no line of one thread's allocation is touched by another's. A chunk whose ops are all freed is used again.
+// Memory for ops: a thread's ops lie one behind the other in its own chunk. So a worker that runs them reads memory in
+// order, and the allocations of two threads share no cache line. A chunk whose ops are all freed is used again.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,17 @@
 namespace heddle::detail {
 
 constexpr std::size_t kOpAlign = 64;
-constexpr std::size_t kLargestOp = 8 * 1024;  // bytes; larger ones have a block of their own: alone
+constexpr std::size_t kLargestOp = 8 * 1024;  // bytes; a larger op has a block of its own: `alone`
 
 // Aligned to kOpAlign. Throws std::bad_alloc.
 void* op_allocate(std::size_t bytes);
 void op_free(void* memory, std::size_t bytes, bool alone) noexcept;  // at least its first `bytes` were used
 
-// The calling thread frees no more for a while: what it has counted for itself becomes visible to others.
+// Publishes the calling thread's count of freed ops. For when it frees no more for a while: chunks become reusable by
+// it.
 void op_memory_flush() noexcept;
 
-// Gives memory of empty chunks back to the system. For when nothing has happened for a while.
+// Gives memory of empty chunks back to the system. For when the engine has been idle for a while.
 void op_memory_trim() noexcept;
 
 // Bytes of chunks that are in use or kept for use. For tests and benchmarks.

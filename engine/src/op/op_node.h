@@ -1,4 +1,5 @@
-// An op in flight: one block of memory that holds header, access list, what only some ops need, and closure.
+// An op in flight: one block of memory that holds the header (OpNode), the access list, an OpExtra if it needs one, and
+// the closure.
 #pragma once
 
 #include <atomic>
@@ -27,31 +28,31 @@ struct PushOptions {
   std::size_t bytes = 0;
 };
 
-// What an op has that is asynchronous, a wait, on a stream, or pushed with more than its access list.
+// What only some ops have: those that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
   OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
-  std::atomic<std::uint32_t> parts{2};  // asynchronous: its function and its Completion, both have to end
+  std::atomic<std::uint32_t> parts{2};  // of an asynchronous op, not ended: its function, its Completion
   bool dropped = false;                 // its Completion was destroyed unused
   std::exception_ptr thrown;            // by the function
   std::exception_ptr reported;          // by the Completion
   std::shared_ptr<WaitState> wait;      // of OpKind::wait
   StreamLane* on = nullptr;             // the op is issued there; null: it runs on the CPU
   trace::Tick started = 0;              // for the trace: when its function was called; 0: not recorded
-  std::uint32_t lane = 0;               // and where
-  std::uint64_t numbers = 1;            // that it takes in the serial order: a launch, one for each op
+  std::uint32_t lane = 0;               // for the trace: the lane on which it was called
+  std::uint64_t numbers = 1;            // sequence numbers that it takes: a launch, one for each op
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
-  OpNode* holder =
-      nullptr;  // of such a next one: the first, whose accesses the vars know; freed with the last
+  // Of a launch that took over its vars: the first launch of the row, whose accesses the vars know. It is freed last.
+  OpNode* holder = nullptr;
   PushOptions push_options;
 };
 
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  bool prepared = false;  // the closure's place holds a PreparedState*, with one reference
+  bool prepared = false;  // in place of the closure is a PreparedState*, with one reference
   bool alone = false;     // in a block of its own, see op_memory.h
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
@@ -61,14 +62,14 @@ struct OpNode : QueueNode {
   std::source_location where;
   std::uint64_t sequence = 0;
   OpExtra* extra = nullptr;
-  std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while it is being queued
+  std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while the op is being entered
   std::uint32_t closure_at = 0;           // bytes from the start of this
 
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
-  // For the trace: the op whose end made this one ready, from then on. All its accesses are granted: the first one's link
-  // is free to say so.
+  // For the trace: the op whose end made this one ready. By then all accesses are granted, so the first one's `next` is
+  // free to hold it.
   void set_released_by(std::uint64_t by) { accesses()[0].released_by = by + 1; }
   std::uint64_t released_by() const {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
@@ -78,7 +79,7 @@ struct OpNode : QueueNode {
   std::int32_t priority() const { return extra ? extra->push_options.priority : 0; }
   std::size_t bytes() const { return extra ? extra->push_options.bytes : 0; }
   bool immediate() const { return extra && table && table->immediate; }
-  // Of no priority, nor immediate: one look for most.
+  // Without a priority, and not immediate. Most ops have no OpExtra, which one load tells.
   bool plain() const { return !extra || (extra->push_options.priority == 0 && !immediate()); }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
@@ -129,11 +130,11 @@ struct PreparedState {
   PushOptions push_options;
 };
 
-// Memory for an op with that many accesses and a closure of that many bytes after them. `extra`: with an OpExtra.
+// Memory for an op with so many accesses and a closure of so many bytes. `extra`: with an OpExtra.
 OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
 void* closure_of(OpNode* op) noexcept;
 struct Failure;
-void tell_skipped(OpNode* op, const Failure& why) noexcept;  // it is not going to run
+void tell_skipped(OpNode* op, const Failure& why) noexcept;  // calls the closure's skipped(), if it has one
 void destroy_closure(OpNode* op) noexcept;                   // or lets go of the prepared op
 void free_op(OpNode* op) noexcept;                           // after destroy_closure
 

@@ -32,11 +32,11 @@ AccessNode* pop(VarState& var) {
   return access;
 }
 
-// An op of one access waits for nothing else: no other thread counts it.
+// op.waiting counts the op's accesses that are not granted. With one access there is nothing to count.
 void grant(AccessNode& access, std::uint64_t by, ReadyList& ready) {
   access.granted = true;
   OpNode& op = *access.op;
-  // acq_rel: whoever runs the op sees all that the ops before it on every var wrote.
+  // acq_rel: the thread that runs the op sees what the ops before it wrote, on every var.
   if (op.access_count != 1 && op.waiting.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (by != trace::kNone) [[unlikely]]
     op.set_released_by(by);
@@ -97,7 +97,7 @@ bool enter(OpNode& op) {
     }
   }
   if (granted == count) return true;
-  // With one access the op may be granted, run and gone by now.
+  // With one access the op may be granted, run and freed by now.
   if (count == 1) return false;
   return op.waiting.fetch_sub(granted + 1, std::memory_order_acq_rel) == granted + 1;
 }

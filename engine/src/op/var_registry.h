@@ -1,4 +1,5 @@
-// All vars of an engine that are alive, so that describe_pending() finds what waits. Nothing on an op's way touches it.
+// All vars of an engine that are alive, in which describe_pending() finds the ops that wait. To push or run an op does
+// not touch it.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace heddle::detail {
 
 class VarRegistry {
  public:
-  void add(VarState& var);  // gives it its number: of the vars that live at the same time, each has another
+  void add(VarState& var);  // sets var.number, which no other live var of the engine has
   void remove(VarState& var) noexcept;
 
   // Calls visit with each var; none is deleted meanwhile. A var's lock may be taken inside.
@@ -26,7 +27,7 @@ class VarRegistry {
   }
 
  private:
-  // Slots rather than a list of the vars themselves: those are on lines that other threads write.
+  // Slots, not an intrusive list of the vars: vars are on cache lines that other threads write.
   struct alignas(64) Shard {
     SpinLock lock;  // guards all below
     std::vector<VarState*> vars;

@@ -1,4 +1,4 @@
-// What is behind a Var: the queue of accesses that wait for it, and the error that poisons it.
+// The state behind a Var: the queue of accesses that wait for it, and the error that poisons it.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@ struct AccessNode {
   VarState* var;
   union {
     AccessNode* next;           // in the var's queue
-    std::uint64_t released_by;  // see OpNode
+    std::uint64_t released_by;  // see OpNode::set_released_by
   };
-  bool reads;  // the op sees the old value: an error there skips it
+  bool reads;  // the op sees the old value: it is skipped if the var is poisoned
   bool mutates;
   bool granted;               // guarded by var->lock
-  bool keeps_poison = false;  // mutates, but leaves the error to be as it is: a graph's ops see to that
+  bool keeps_poison = false;  // a launch's: the graph's ops poison the var or clear it themselves
 };
 
 // Two cache lines: threads that push use the first, threads that run ops the second.
@@ -40,14 +40,14 @@ struct alignas(64) VarState : QueueNode {
   std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
   std::size_t number = 0;             // in the engine's VarRegistry
 
-  alignas(64) SpinLock lock;  // guards all below; but for the lock of a FenceSet nothing is locked inside it
-  bool dropped = false;       // no handle is left: whoever makes it idle deletes it
+  alignas(64) SpinLock lock;  // guards all below; only a FenceSet's lock is taken while it is held
+  bool dropped = false;       // no handle is left: the op that makes it idle deletes it
   std::int32_t readers_running = 0;
   const AccessNode* writer = nullptr;  // granted, and its op has not ended
   AccessNode* head = nullptr;          // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
   std::shared_ptr<const Failure> poison;
-  std::atomic<FenceSet*> fences{nullptr};  // of ops on streams: made for the first one; its own lock
+  std::atomic<FenceSet*> fences{nullptr};  // of ops on streams, made for the first one; has a lock of its own
 
   bool idle() const { return !writer && readers_running == 0 && head == nullptr; }
 };

@@ -32,7 +32,7 @@ void WaitSearch::expand(OpNode& op) {
   if (op.extra->wait) visit(op.extra->wait->resumes);
 }
 
-// Of the followers of an access that mutates all are visited up to the next one that does; of a read only that one.
+// An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone.
 void WaitSearch::step() {
   if (followers_.empty()) {
     OpNode* op = ops_.back();
@@ -41,7 +41,7 @@ void WaitSearch::step() {
   }
   const auto [access, follower] = followers_.back();
   AccessNode* next = nullptr;
-  // Another read between the same two mutations went on from here.
+  // The search has been here from another read between the same two mutations.
   const bool passed = !access->mutates && !follower->mutates && !passed_.insert(follower).second;
   if (!follower->mutates && !passed) {
     std::lock_guard guard(access->var->lock);

@@ -1,4 +1,4 @@
-// What a thread that waits for a var and the op that stands for it in the var's queue share.
+// What a thread that waits for a var shares with its wait op, which is queued on the var in its stead.
 #pragma once
 
 #include <atomic>
@@ -12,20 +12,20 @@ namespace heddle::detail {
 struct Failure;
 struct OpNode;
 
-// For a thread that waits no longer than some time.
+// Wakes a thread whose wait has a time limit.
 struct Alarm {
   std::mutex mutex;
   std::condition_variable rung;
 };
 
-// What a blocked wait() and its op share.
 struct WaitState {
   WaitState() = default;
   ~WaitState() { delete alarm.load(std::memory_order_relaxed); }
   WaitState(const WaitState&) = delete;
   WaitState& operator=(const WaitState&) = delete;
 
-  // The op that waits, if any: it cannot end before. Guarded by OpWaits::mutex once the wait op is submitted.
+  // The op inside which the thread waits, if any: it cannot end before the wait. Guarded by OpWaits::mutex once the
+  // wait op is submitted.
   OpNode* resumes = nullptr;
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};

@@ -152,16 +152,11 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
   int look_interval = 1, since_look = 1;  // between looks at the submissions, in pauses
-  const bool may_spin = self.pooled && core_.options.spin > 0;
-  const std::uint64_t spin_end =
-      may_spin ? nanoseconds() + static_cast<std::uint64_t>(core_.options.spin * 1e9) : 0;
-  for (int looks = 0; !stopping_; looks = std::min(looks + 1, kSearchLooks)) {
-    const bool spins = looks == kSearchLooks;
-    if (spins && (!may_spin || nanoseconds() >= spin_end)) break;
+  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.done_helping ||
         (self.stop_signal && self.stop_signal->load(std::memory_order_relaxed) != self.stop_signal_value))
       break;
-    const bool look_at_all = since_look >= look_interval || spins || is_exclusive(self) || one_core_;
+    const bool look_at_all = since_look >= look_interval || is_exclusive(self) || one_core_;
     if ((is_exclusive(self) ? !pool_.slot_wanted() : is_open()) && (look_at_all ? has_work() : has_ready())) {
       if (!take_slot(self)) continue;
       if (!loops_.empty()) {
@@ -184,7 +179,7 @@ OpNode* ThreadedScheduler::search(Worker& self) {
     // about to wait for and would run itself. So the interval doubles. The queues of workers are looked at each time.
     if (std::exchange(since_look, look_at_all ? 0 : since_look) >= look_interval)
       look_interval = std::min(2 * look_interval, kMostLookInterval);
-    const int pauses = spins ? kSpinPauses : std::min(looks + 1, kMostPauses);
+    const int pauses = std::min(looks + 1, kMostPauses);
     let_time_pass(pauses);
     since_look += pauses;
   }
@@ -232,16 +227,44 @@ bool ThreadedScheduler::is_after_wait_all(OpNode* op, Worker& self) {
   return self.done_helping = true;
 }
 
-// Runs op and then others until there is none; then releases the slot.
+// Looks for work for as long as EngineOptions::spin says; counts as searching meanwhile. The slot is held and the arena is not
+// left, since taking and entering them for the next op would take half a microsecond. Returns null also if another thread
+// needs the slot.
+OpNode* ThreadedScheduler::spin(Worker& self) {
+  op_memory_flush();
+  check_quiescence();
+  idle_workers_.begin_search();
+  OpNode* op = nullptr;
+  const std::uint64_t end = nanoseconds() + static_cast<std::uint64_t>(core_.options.spin * 1e9);
+  for (int failed_looks = 0; !op && !stopping_ && !yield_slot(nullptr, self);) {
+    if (has_work()) {
+      while (self.slot && join_loop(self)) {
+      }
+      op = self.slot ? find(self) : nullptr;
+      if (!op && ++failed_looks % kFailedLooks == 0) std::this_thread::yield();
+    } else if (nanoseconds() >= end) {
+      self.has_spun = true;
+      break;
+    }
+    if (!op) let_time_pass(kSpinPauses);
+  }
+  if (idle_workers_.end_search() && can_work()) wake_one();
+  return op;
+}
+
+// Runs op and then others until there is none; then releases the slot. Null: looks for a first one, see spin().
 void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
   self.ops = 0;
   self.last_tick = nanoseconds();
+  self.has_spun = false;
+  if (!op) op = spin(self);
   while (op && !is_after_wait_all(op, self)) {
     op = run(op, self);
     if (yield_slot(op, self)) break;
     while (!op && self.slot && join_loop(self)) {
     }
     if (!op && self.slot) op = find(self);
+    if (!op && self.slot && may_spin(self)) op = spin(self);
   }
   release_slot(self);
   op_memory_flush();
@@ -252,7 +275,7 @@ void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
 void ThreadedScheduler::run_until_idle(Worker& self) {
   for (;;) {
     OpNode* op = search(self);
-    if (!op) break;
+    if (!op && (!may_spin(self) || self.has_spun || !is_open() || !take_slot(self))) break;
     // Work may have come while this thread was the only one that searched; then no other was woken for it.
     if (idle_workers_.end_search() && can_work()) wake_one();
     auto run = [&] { run_from(op, self); };
@@ -295,7 +318,7 @@ MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle
 
 void ThreadedScheduler::work() {
   Worker self{.pooled = true};
-  ParkedThread& sleeper = idle_workers_.place();
+  ParkedThread& parked = idle_workers_.add_thread();
   const WorkerScope scope(this, &self);
   note_thread_end();
   idle_workers_.begin_search();
@@ -304,8 +327,8 @@ void ThreadedScheduler::work() {
     check_quiescence();
     std::uint64_t progress = 0;
     int idle = 0;
-    idle_workers_.sleep(
-        sleeper, [this] { return can_work(); }, [&] { return monitor_once(progress, idle); });
+    idle_workers_.park(
+        parked, [this] { return can_work(); }, [&] { return monitor_once(progress, idle); });
   }
 }
 

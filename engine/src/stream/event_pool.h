@@ -1,4 +1,4 @@
-// The events of one stream, used again and again: making one costs a GPU's driver more than recording it.
+// The events of one stream, for reuse: a GPU's driver takes longer to make an event than to record it.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace heddle::detail {
 
-// Thread-safe. Events stay alive as long as the pool, so that a late look at one that was given back is harmless: it
-// finds a newer generation, or an older one complete.
+// Thread-safe. Events live as long as the pool. So to poll an event that was given back is harmless: its generation is
+// a newer one, or complete.
 class EventPool {
  public:
   // Throws what make_event throws.
@@ -30,7 +30,7 @@ class EventPool {
     return all_.back().get();
   }
 
-  // The event has completed, or was never recorded.
+  // Call when the event has completed, or if it was never recorded.
   void give_back(Event* event) noexcept {
     std::lock_guard guard(mutex_);
     free_.push_back(event);

@@ -8,8 +8,8 @@
 namespace heddle::detail {
 namespace {
 
-// One fence that gets done may let another one be done, and so on for as long as the program is: the calls line up
-// instead of nesting.
+// Calls fn, or queues it if an earlier fn is running on this thread. A fence that is done may complete another one, and
+// so on without bound: calls are queued, because nested ones would overflow the stack.
 void call_in_line(std::function<void()> fn) {
   thread_local std::deque<std::function<void()>>* line = nullptr;
   if (line) {
@@ -38,10 +38,10 @@ void when_done(Fence&& fence, std::function<void()> fn) {
   fn();
 }
 
-// `held` is shared by all who bring something: the last one empties it.
+// One condition of `done` holds now. All conditions share `held`; the last one empties it.
 void FenceState::arrive(Fence& held) {
-  // acq_rel: who settles sees what all the others brought, and that they are done with `held`.
-  if (held->to_come_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
+  // acq_rel: the thread that settles sees what the others wrote, and that they no longer use `held`.
+  if (held->remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
 }
 
 void FenceState::settle(Fence self) {
@@ -50,7 +50,7 @@ void FenceState::settle(Fence self) {
     for (const Fence& read : self->reads_) {
       if (read->failure()) inherited.push_back(read->failure());
     }
-    self->reads_.clear();  // fences must not keep all their history alive
+    self->reads_.clear();  // or fences would keep all earlier ones alive
     self->failure_ = std::exchange(self->outcome_, nullptr)(std::exchange(self->own_, nullptr), inherited);
   }
   self->pool_->give_back(self->event_);

@@ -8,7 +8,7 @@ namespace heddle::detail {
 Fence FenceSet::WeakFence::pending() const {
   if (done()) return nullptr;
   Fence fence = fence_.lock();
-  // Gone since then: it was done before.
+  // If the fence is gone, it was done before that: the flag is about to be seen.
   while (!fence && !done()) cpu_relax();
   return fence;
 }
@@ -26,7 +26,7 @@ void FenceSet::add_read(const Fence& fence) {
 }
 
 void FenceSet::set_write(const Fence& fence) {
-  // The write comes after all of them, so they need not be remembered. Freed outside the lock.
+  // The write comes after all reads, so they are dropped. Freed outside the lock.
   std::vector<WeakFence> old_reads;
   Fence old_write = fence;
   std::lock_guard guard(lock_);
@@ -59,7 +59,7 @@ FailurePtr FenceSet::failure() const {
   return write_ && write_->done() ? write_->failure() : nullptr;
 }
 
-// These free no fence: their callers hold locks.
+// The next two free no fence: their callers hold locks.
 bool FenceSet::writing() const {
   std::lock_guard guard(lock_);
   return write_ && !write_->done();

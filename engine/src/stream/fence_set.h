@@ -1,5 +1,5 @@
-// What an op on a var has to come after: the fence of the last op on a stream that wrote it, and of those that have
-// read it since. Ops on the CPU leave no fence, they have run when the var is given to the next one.
+// The fences that an op on a var has to come after: that of the last op on a stream that wrote the var, and those of
+// ops that have read it since. Ops on the CPU have no fence: they have run when the var is granted to the next op.
 #pragma once
 
 #include <memory>
@@ -10,38 +10,38 @@
 
 namespace heddle::detail {
 
-// The engine calls it for ops in the order in which the var is given to them; those that read it together, from any
-// thread. Bounded by the number of streams: a later read on a stream stands for the earlier ones.
+// The engine calls it for ops in the order in which the var is granted to them; for ops that read it together, on any
+// threads at once. Its size is bounded by the number of streams: a later read on a stream replaces the earlier ones.
 class FenceSet {
  public:
-  // The op was issued, and reads the var or (and) mutates it.
+  // An op was issued: add_read if it only reads the var, set_write if it mutates it.
   void add_read(const Fence& fence);
   void set_write(const Fence& fence);
 
-  // An op on the CPU has overwritten the var, after all that collect() gave it.
+  // An op on the CPU has overwritten the var, after all fences that collect() gave it.
   void clear();
 
-  // Appends what an op with that access has to come after and what is known to have failed, if it reads that. An op
-  // that only mutates does not care how the last write ended.
+  // Appends the fences that an op with that access has to come after. If it reads, also the last write if that has
+  // failed.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
-  // How the last write ended: null if it ended well, is not done or was not on a stream.
+  // The failure of the last write: null if it did not fail, is not done or was not on a stream.
   FailurePtr failure() const;
 
-  // The last write is not done; or that, or one of the reads since.
+  // writing(): the last write is not done. busy(): that, or one of the reads since, is not done.
   bool writing() const;
   bool busy() const;
 
-  // In the child of a fork, where the lock may be held for ever and what is not done never will be. False if
-  // the outcome of the last write is not known.
+  // For the child of a fork, where the lock may never be released, and a fence that is not done never will be. False if
+  // it is not known how the last write ended.
   bool settled_in_child(FailurePtr& failure) const;
 
   std::size_t size() const;
 
  private:
-  // A fence that is not done is kept alive by what makes it done. Whoever only comes after it must not keep it longer:
-  // with it goes its failure, and one that no var holds any more is no longer reported. That the fence is gone tells nobody
-  // that its op's work is to be seen; the flag does.
+  // A fence that is not done is kept alive by what makes it done. A FenceSet must not keep it alive for longer: a
+  // failure is reported as long as a fence or a var holds it. The flag is needed, because a thread that finds the fence
+  // gone has not synchronised with the op's work; one that reads the flag has.
   class WeakFence {
    public:
     WeakFence(const Fence& fence) : fence_(fence), done_(fence->done_flag()) {}

@@ -1,4 +1,4 @@
-// The seam between the engine and GPUs: CMake takes cuda/stream.cc or no_cuda.cc to define what is declared here, and
+// The engine's interface to GPUs. CMake takes either cuda/stream.cc or no_cuda.cc, which define this function and
 // gpu_count of <heddle/device.h>.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace heddle::detail {
 
-// Throws Error if there is no such GPU, or none in this build.
+// Throws Error if there is no such GPU, or the build is without CUDA.
 std::unique_ptr<Stream> make_gpu_stream(Device device, Lane lane);
 
 }  // namespace heddle::detail

@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Complete up to a generation, with whoever wants to be told of the next one.
-class HostStream::Point {
+// Up to which generation an event is complete, and the callbacks for the next one.
+class HostStream::Completions {
  public:
   bool complete(std::uint64_t generation, std::exception_ptr* error = nullptr) const {
     std::lock_guard guard(mutex_);
@@ -47,30 +47,31 @@ class HostStream::Point {
   mutable std::mutex mutex_;  // guards all below; nothing else is locked while it is held
   std::uint64_t completed_ = 0;
   std::exception_ptr error_;
-  std::vector<Callback> callbacks_;  // for the generation that has not completed
+  std::vector<Callback> callbacks_;  // for the next generation
 };
 
-// Waits that were enqueued outlive it, as they do on a GPU: they share the point.
+// An enqueued wait may outlive its event, as on a GPU: it shares the event's Completions.
 struct HostStream::HostEvent final : Event {
   using Event::next_generation;
-  const std::shared_ptr<Point> point = std::make_shared<Point>();
+  const std::shared_ptr<Completions> completions = std::make_shared<Completions>();
 };
 
-// Rings until it is heard. Shared, because an event may ring it when its stream is gone.
-struct HostStream::Bell {
-  void ring() {
+// Wakes the stream's thread: wait() returns once after one or more calls of set(). Shared, because an event may call
+// set() when the stream is gone.
+struct HostStream::Wake {
+  void set() {
     std::lock_guard guard(mutex);
-    rings = true;
-    heard.notify_one();
+    is_set = true;
+    condition.notify_one();
   }
-  void listen() {
+  void wait() {
     std::unique_lock lock(mutex);
-    heard.wait(lock, [this] { return rings; });
-    rings = false;
+    condition.wait(lock, [this] { return is_set; });
+    is_set = false;
   }
-  std::mutex mutex;  // guards rings; nothing else is locked while it is held
-  std::condition_variable heard;
-  bool rings = false;
+  std::mutex mutex;  // guards is_set; nothing else is locked while it is held
+  std::condition_variable condition;
+  bool is_set = false;
 };
 
 namespace {
@@ -92,7 +93,7 @@ HostStream::HostStream(Device device, Lane lane, HostStreamOptions options)
     : Stream(device, lane),
       options_(checked(options)),
       random_(options.seed),
-      bell_(std::make_shared<Bell>()) {
+      wake_(std::make_shared<Wake>()) {
   if (!options_.stepped) thread_ = std::thread([this] { work(); });
 }
 
@@ -106,7 +107,7 @@ HostStream::~HostStream() {
     std::lock_guard guard(mutex_);
     closed_ = true;
   }
-  bell_->ring();
+  wake_->set();
   thread_.join();
 }
 
@@ -115,7 +116,7 @@ void HostStream::put(Item item) {
     std::lock_guard guard(mutex_);
     queue_.push_back(std::move(item));
   }
-  bell_->ring();
+  wake_->set();
 }
 
 void HostStream::enqueue(std::function<void()> fn) {
@@ -131,10 +132,10 @@ std::unique_ptr<Event> HostStream::make_event() { return std::make_unique<HostEv
 
 void HostStream::record(Event& event) {
   HostEvent& recorded = ours(event, "record");
-  if (!recorded.point->complete(recorded.generation())) {
+  if (!recorded.completions->complete(recorded.generation())) {
     throw InvalidArgument("record: the event was recorded before and has not completed since");
   }
-  put({.point = recorded.point, .generation = recorded.next_generation()});
+  put({.event = recorded.completions, .generation = recorded.next_generation()});
 }
 
 bool HostStream::can_wait_for(const Stream& other) const {
@@ -143,16 +144,16 @@ bool HostStream::can_wait_for(const Stream& other) const {
 }
 
 void HostStream::wait(Event& event, std::uint64_t generation) {
-  put({.point = ours(event, "wait").point, .generation = generation, .waits = true});
+  put({.event = ours(event, "wait").completions, .generation = generation, .waits = true});
 }
 
 bool HostStream::poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept {
-  return static_cast<HostEvent&>(event).point->complete(generation, &error);
+  return static_cast<HostEvent&>(event).completions->complete(generation, &error);
 }
 
 bool HostStream::notify(Event& event, std::uint64_t generation, const Callback& call) {
   if (!options_.calls_back) return false;
-  static_cast<HostEvent&>(event).point->on_complete(generation, call);
+  static_cast<HostEvent&>(event).completions->on_complete(generation, call);
   return true;
 }
 
@@ -169,7 +170,7 @@ HostStream::Item HostStream::take_front() {
 }
 
 bool HostStream::blocked(const Item& item) const {
-  return item.waits && !item.point->complete(item.generation);
+  return item.waits && !item.event->complete(item.generation);
 }
 
 bool HostStream::run_one() {
@@ -184,16 +185,16 @@ bool HostStream::run_one() {
       if (!failed_) failed_ = std::current_exception();
     }
   } else if (!item.waits) {
-    late_.push_back({item.point, item.generation, std::exchange(failed_, nullptr)});
+    recorded_.push_back({item.event, item.generation, std::exchange(failed_, nullptr)});
   }
   return true;
 }
 
 bool HostStream::complete_one() {
-  if (late_.empty()) return false;
-  const Late oldest = std::move(late_.front());
-  late_.pop_front();
-  oldest.point->finish(oldest.generation, oldest.error);
+  if (recorded_.empty()) return false;
+  const Recorded oldest = std::move(recorded_.front());
+  recorded_.pop_front();
+  oldest.event->finish(oldest.generation, oldest.error);
   return true;
 }
 
@@ -203,30 +204,31 @@ bool HostStream::step() {
   return run_one() || complete_one();
 }
 
-bool HostStream::idle() { return !front() && late_.empty(); }
+bool HostStream::idle() { return !front() && recorded_.empty(); }
 
-void HostStream::dawdle() {
+void HostStream::delay() {
   for (auto n = random_() % static_cast<unsigned>(options_.most_delay + 1); n > 0; --n)
     std::this_thread::yield();
 }
 
-// Until there may be something to do; false if there never will be. Whatever comes after the last look rings the bell.
-bool HostStream::sleep() {
+// Returns when there may be something to do; false if there never will be. Work that comes after the look at the queue
+// calls set().
+bool HostStream::wait_for_work() {
   Item* next = front();
   if (!next) {
     std::lock_guard guard(mutex_);
     if (queue_.empty() && closed_) return false;
-  } else if (next->waits && !std::exchange(next->rings, true)) {
-    next->point->on_complete(next->generation, [bell = bell_](const std::exception_ptr&) { bell->ring(); });
+  } else if (next->waits && !std::exchange(next->wakes, true)) {
+    next->event->on_complete(next->generation, [wake = wake_](const std::exception_ptr&) { wake->set(); });
   }
-  bell_->listen();
+  wake_->wait();
   return true;
 }
 
 void HostStream::work() {
   do {
-    dawdle();
-  } while (step() || sleep());
+    delay();
+  } while (step() || wait_for_work());
 }
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Lets one thread at a time issue ops on a stream, without making the others wait: who finds the gate taken leaves its
-// op with the thread inside, and goes on to other work.
+// Lets one thread at a time issue ops on a stream, without making the others wait: a thread that finds the gate taken
+// leaves its op to the thread inside, and goes on with other work.
 #pragma once
 
 #include <mutex>
@@ -9,13 +9,14 @@
 
 namespace heddle::detail {
 
-// Op has next_ready() and set_next_ready(), a link that is the gate's while the op is in it.
+// Op has next_ready() and set_next_ready(), a link that the gate uses while the op is in it.
 //
 //   if (gate.enter(op)) do issue(op); while ((op = gate.next()));
 //   if (gate.enter(op)) issue(op), run_again(gate.open());
 template <class Op> class IssueGate {
  public:
-  // True: the caller issues op and then what next() gives, until that is null. False: another thread will.
+  // True: the caller has to issue op, and then the ops that next() returns, until that is null. False: another thread
+  // will issue op.
   bool enter(Op* op) {
     std::lock_guard guard(lock_);
     if (!taken_) return taken_ = true;
@@ -29,7 +30,7 @@ template <class Op> class IssueGate {
     return false;
   }
 
-  // The thread inside leaves. What it gives, linked by next_ready(), has to enter anew.
+  // The thread inside leaves. The ops that it returns, linked by next_ready(), have to enter again.
   Op* open() {
     std::lock_guard guard(lock_);
     taken_ = false;

@@ -13,7 +13,8 @@ bool Issuer::can_wait_for(const std::vector<Dependency>& after) const {
   });
 }
 
-// Streams are in order, so one wait a stream is enough, and none for what was waited for before.
+// The fences for which this stream has to wait. Streams are in order: one wait for each other stream is enough, and
+// none for a fence that is older than one waited for before.
 std::vector<Fence> Issuer::newest_elsewhere(const std::vector<Dependency>& after) {
   std::vector<Fence> newest;
   for (const Dependency& dependency : after) {
@@ -41,7 +42,7 @@ std::exception_ptr Issuer::enqueue(const std::vector<Fence>& waits,
     }
   };
   attempt([&] { stream_->begin(); });
-  // All of them, whatever fails: others rely on it that this op comes after what it was said to come after.
+  // All waits are made, also after an error: later ops rely on it that this op comes after all these fences.
   for (const Fence& fence : waits) attempt([&] { fence->before(*stream_); });
   if (!error) attempt([&] { body(*stream_); });
   return error;
@@ -62,18 +63,19 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
     stream_->record(*fence->event_);
   } catch (...) {
     if (!fence->own_) fence->own_ = std::current_exception();
-    recorded = false;  // and the work has ended
+    recorded = false;  // record() has waited for the work
   }
   watch(fence, recorded);
   return fence;
 }
 
-// noexcept: the work is under way, and without memory for these few bytes nobody would ever hear of its end.
+// noexcept: the work is under way. Without memory for the callbacks the fence would never be done.
 void Issuer::watch(const Fence& fence, bool recorded) noexcept {
   fence->generation_ = fence->event_->generation();
-  const std::vector<Fence> reads = fence->reads_;  // the last of them to arrive clears the fence's
-  fence->to_come_.fetch_add(reads.size() + (recorded ? 1 : 0), std::memory_order_relaxed);
-  // A back end may keep what it has called back: the fence must not live for as long.
+  const std::vector<Fence> reads = fence->reads_;  // a copy: the last call of arrive() clears reads_
+  fence->remaining_.fetch_add(reads.size() + (recorded ? 1 : 0), std::memory_order_relaxed);
+  // A back end may keep callbacks that it has called. The fence must not live as long: they share a pointer, which
+  // arrive() clears.
   const auto held = std::make_shared<Fence>(fence);
   for (const Fence& read : reads) read->when_done([held] { FenceState::arrive(*held); });
   if (recorded) {

@@ -22,13 +22,13 @@ class Issuer {
   const Stream& stream() const { return *stream_; }
   const EventPool& events() const { return events_; }
 
-  // False if one of them is on a stream that this one cannot wait for: then the op is kept back until they are done,
-  // as one on the CPU would be.
+  // False if one of the fences is on a stream that this stream cannot wait for: then the op is kept back until all are
+  // done, as an op on the CPU is.
   bool can_wait_for(const std::vector<Dependency>& after) const;
 
-  // Calls body(stream), so that the work it enqueues runs after everything in `after`. What body throws, and what its
-  // work throws later, fails the fence. Throws only if there is no event to be had; then nothing was enqueued. One
-  // thread at a time (see IssueGate).
+  // Calls body(stream), so that the work it enqueues runs after all fences in `after`. The returned fence fails with
+  // what body throws, or its work later. Throws only if no event can be made; then no work was enqueued. One thread at
+  // a time (see IssueGate).
   Fence issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
               Outcome outcome);
 
@@ -41,7 +41,7 @@ class Issuer {
   std::unique_ptr<Stream> stream_;  // ends before its events do
   Poller* poller_;
   std::uint64_t tickets_ = 0;
-  // For every other stream, up to which of its fences this one waits already.
+  // For each other stream: the last ticket of its fences that this stream waits for already.
   std::vector<std::pair<const Stream*, std::uint64_t>> waited_;
 };
 

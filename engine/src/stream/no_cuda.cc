@@ -1,4 +1,4 @@
-// What a build without CUDA says when it is asked for a GPU.
+// Stands in for cuda/stream.cc in a build without CUDA: no GPUs, and an error that says why.
 #include <heddle/error.h>
 
 #include "stream/gpu.h"

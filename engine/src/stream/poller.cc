@@ -6,16 +6,16 @@
 namespace heddle::detail {
 namespace {
 
-// Work that has run for long may be asked about seldom: an eighth of its time, so that what is lost is an eighth too.
-// Below the shortest pause a sleep costs more than it saves.
+// Between two polls the thread pauses for an eighth of the time since an event was added or completed: a completion is
+// seen at most an eighth late. A pause shorter than the shortest one costs more than it saves.
 constexpr std::chrono::microseconds kShortestPause{20};
 constexpr std::chrono::microseconds kLongestPause{200};
 
-void add(auto& lines, auto watched) {
-  for (auto& line : lines) {
-    if (line.front().stream == watched.stream) return line.push_back(std::move(watched));
+void add(auto& queues, auto watched) {
+  for (auto& queue : queues) {
+    if (queue.front().stream == watched.stream) return queue.push_back(std::move(watched));
   }
-  lines.emplace_back().push_back(std::move(watched));
+  queues.emplace_back().push_back(std::move(watched));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void Poller::watch(Stream& stream, Event& event, std::uint64_t generation, Strea
   call(error);
 }
 
-// False if there is no thread to be had: better late than never, the caller then polls itself.
+// Starts the thread, if it does not run yet. False if the system refuses: the caller then polls itself.
 bool Poller::start() {
   std::lock_guard guard(mutex_);
   try {
@@ -60,41 +60,43 @@ bool Poller::has_thread() const {
   return thread_.joinable();
 }
 
-// Adds what is new to `lines`, after a pause if nothing is; false if there is nothing more to come.
-bool Poller::take_new(std::vector<Line>& lines, Clock::time_point& last_news) {
+// Adds newly watched events to `queues`, after a pause if there are none. False if there is nothing to poll, and
+// nothing will be added.
+bool Poller::take_new(std::vector<StreamQueue>& queues, Clock::time_point& last_news) {
   std::unique_lock lock(mutex_);
-  if (lines.empty()) {
+  if (queues.empty()) {
     news_.wait(lock, [this] { return !new_.empty() || stopping_; });
   } else if (const auto pause = (Clock::now() - last_news) / 8; pause > kShortestPause) {
     news_.wait_for(lock, std::min<Clock::duration>(pause, kLongestPause), [this] { return !new_.empty(); });
   }
   if (!new_.empty()) last_news = Clock::now();
-  for (Watched& watched : new_) add(lines, std::move(watched));
+  for (Watched& watched : new_) add(queues, std::move(watched));
   new_.clear();
-  return !lines.empty();
+  return !queues.empty();
 }
 
-// Calls back for all that has completed; true if something has.
-bool Poller::sweep(std::vector<Line>& lines) {
+// Calls back for all events that have completed. True if there was one.
+bool Poller::poll_all(std::vector<StreamQueue>& queues) {
   bool any = false;
-  for (Line& line : lines) {
+  for (StreamQueue& queue : queues) {
     std::exception_ptr error;
-    while (!line.empty() && line.front().stream->poll(*line.front().event, line.front().generation, error)) {
-      const Watched done = std::move(line.front());
-      line.pop_front();
+    while (!queue.empty() &&
+           queue.front().stream->poll(*queue.front().event, queue.front().generation, error)) {
+      const Watched done = std::move(queue.front());
+      queue.pop_front();
       done.call(std::exchange(error, nullptr));
       any = true;
     }
   }
-  std::erase_if(lines, [](const Line& line) { return line.empty(); });
+  std::erase_if(queues, [](const StreamQueue& queue) { return queue.empty(); });
   return any;
 }
 
 void Poller::work() {
-  std::vector<Line> lines;
+  std::vector<StreamQueue> queues;
   Clock::time_point last_news = Clock::now();
-  while (take_new(lines, last_news)) {
-    if (sweep(lines)) {
+  while (take_new(queues, last_news)) {
+    if (poll_all(queues)) {
       last_news = Clock::now();
     } else {
       std::this_thread::yield();

@@ -1,9 +1,9 @@
-// Tells the engine when events complete, so that no thread ever waits for a stream.
+// Calls the engine back when events complete, so that no thread ever waits for a stream.
 //
-// A stream that can call back does so. One that cannot is polled by one thread an engine, made when it is first needed
-// and asleep while there is nothing to poll. GPUs are polled although CUDA knows host callbacks (cudaLaunchHostFunc):
-// such a callback is work on the stream, which holds up the work behind it for as long as a host thread takes to wake
-// up, and it is not called at all once the GPU has failed, which would leave whoever waits waiting for ever.
+// Streams that can call back do so. Others are polled by one thread an engine, made when it is first needed and blocked
+// while there is nothing to poll. GPUs are polled although CUDA has host callbacks (cudaLaunchHostFunc): such a
+// callback is work on the stream, which delays the work behind it until a host thread has woken up, and it is not
+// called at all once the GPU has failed, so that waits would never end.
 #pragma once
 
 #include <chrono>
@@ -26,11 +26,11 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Calls back once, on any thread and with no lock held, when the event has completed; perhaps before it returns.
+  // Calls `call` once, on any thread and with no lock held, when the event has completed; perhaps before watch returns.
   // Events of one stream are watched in the order in which they were recorded. The callback must not throw.
   void watch(Stream& stream, Event& event, std::uint64_t generation, Stream::Callback call);
 
-  // Returns when all that is watched has completed, and the thread has ended. Not from a callback.
+  // Returns when all watched events have completed, and the thread has ended. Not to be called from a callback.
   void stop() noexcept;
 
   bool has_thread() const;  // for tests
@@ -42,13 +42,13 @@ class Poller {
     std::uint64_t generation;
     Stream::Callback call;
   };
-  using Line = std::deque<Watched>;  // of one stream, oldest first: they complete in this order
+  using StreamQueue = std::deque<Watched>;  // of one stream, oldest first: they complete in this order
   using Clock = std::chrono::steady_clock;
 
   bool start();
   void work();
-  bool take_new(std::vector<Line>& lines, Clock::time_point& last_news);
-  static bool sweep(std::vector<Line>& lines);
+  bool take_new(std::vector<StreamQueue>& queues, Clock::time_point& last_news);
+  static bool poll_all(std::vector<StreamQueue>& queues);
 
   mutable std::mutex mutex_;  // guards all below; nothing else is locked while it is held
   std::condition_variable news_;

@@ -1,9 +1,10 @@
-// Whether the calling thread does what an op has enqueued on a stream: it belongs to that op, but nobody can say to which.
+// Whether the calling thread does work of a stream. Such work belongs to the op that enqueued it, but which op that is,
+// is not known on the thread.
 #pragma once
 
 namespace heddle::detail {
 
-// While one lives, the calling thread does the work of a stream.
+// While an InStreamWork lives, its thread does the work of a stream.
 class InStreamWork {
  public:
   InStreamWork() noexcept;

@@ -10,7 +10,7 @@ std::string StreamLane::name() const {
          name_of(stream.lane()) + ")";
 }
 
-// Work that was issued early begins, as far as anybody can see, when what is before it on the stream is done.
+// When work begins is not known. It is taken to begin when it was issued and the work before it on the stream was done.
 void StreamLane::trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept {
   std::lock_guard guard(trace_lock_);
   const trace::Tick start = std::max(issued, last_done_);

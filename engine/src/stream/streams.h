@@ -26,12 +26,13 @@ struct StreamLane {
       : issuer(std::move(stream), poller), shared(is_shared), number(its_number) {}
   std::string name() const;  // "stream 0 (cpu(0), compute)"
 
-  // In a trace, where ops on a stream follow one another: an op that was issued at `issued` is done now.
+  // Records in the trace that an op is done now, which was issued at `issued`. Ops on a stream follow one another
+  // there.
   void trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept;
 
   Issuer issuer;
   IssueGate<OpNode> gate;
-  const bool shared;         // whoever asks for its device and lane gets it
+  const bool shared;         // Streams::shared() returns it for its device and lane
   const std::size_t number;  // in the order in which they were made
   StreamLane* next = nullptr;
 
@@ -46,17 +47,17 @@ class Streams {
   using Make = std::function<std::unique_ptr<Stream>()>;
 
   Stream& add(std::unique_ptr<Stream> stream);
-  // The one of that device and lane; made by `make` at the first call.
+  // The shared stream of that device and lane; made by `make` at the first call.
   Stream& shared(Device device, Lane lane, const Make& make);
-  // Null if the stream is not one of these.
+  // Null if the stream is not this engine's.
   StreamLane* find(const Stream& stream) const;
 
-  // For schedulers that move stepped host streams: how many there are, and one step of one of them, the first that has
-  // something to do from that number on. False if none has.
+  // For schedulers that run stepped host streams. stepped(): their number. step(): one step of the first stream, from
+  // that number on, that has something to do; false if none has.
   std::size_t stepped() const { return stepped_count_.load(std::memory_order_acquire); }
   bool step(std::size_t first);
 
-  // Everything issued is done, and nobody will issue more.
+  // Call when all issued work is done, and no more will be issued.
   void stop() noexcept;
 
  private:
@@ -64,11 +65,11 @@ class Streams {
   HostStream* stepped_at(std::size_t i) const;
 
   Poller poller_;
-  mutable std::mutex mutex_;  // guards the two below; the making of a stream may lock what it likes inside
+  mutable std::mutex mutex_;  // guards the two below; held while a stream is made, which may lock anything
   std::deque<StreamLane> lanes_;
   std::vector<HostStream*> stepped_;
   std::atomic<std::size_t> stepped_count_{0};
-  std::atomic<StreamLane*> newest_{nullptr};  // all lanes, for those who only look
+  std::atomic<StreamLane*> newest_{nullptr};  // head of the list of all lanes, for readers without the mutex
 };
 
 }  // namespace heddle::detail

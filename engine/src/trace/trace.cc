@@ -16,7 +16,8 @@ namespace {
 constinit thread_local ThreadBuffer* buffer = nullptr;
 constinit thread_local std::uint32_t lane_of_thread = 0;
 
-// Tells the writer that this thread is gone. What statics record later on this thread gets a buffer that stays.
+// Tells the writer that this thread has ended. Destructors of statics that record later on this thread use a new
+// buffer, which is never freed.
 struct AtThreadEnd {
   ~AtThreadEnd() {
     if (buffer) buffer->end_of_thread();
@@ -31,7 +32,7 @@ ThreadBuffer* make_buffer() noexcept {
   return buffer;
 }
 
-// Straight into its place: a record that is put together elsewhere and copied costs twice as much.
+// Writes the record directly into the buffer: to make it elsewhere and copy it takes twice as long.
 void append(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
   ThreadBuffer* mine = buffer ? buffer : make_buffer();
   if (!mine) return the_recorder().count_dropped();
@@ -62,8 +63,8 @@ std::string with_numbers(const std::string& path) {
                   std::to_string(std::max<std::int64_t>(0, rank_of_process())));
 }
 
-// One line to stderr if the trace is not what its reader would take it for.
-void say_what_is_missing(const TraceSummary& summary) noexcept {
+// Writes one line to stderr if the trace is not complete.
+void report_missing(const TraceSummary& summary) noexcept {
   if (summary.dropped == 0 && summary.error.empty()) return;
   std::fprintf(stderr, "heddle: trace %s: %llu of %llu records are missing: %s\n", summary.path.c_str(),
                static_cast<unsigned long long>(summary.dropped),
@@ -74,7 +75,7 @@ void say_what_is_missing(const TraceSummary& summary) noexcept {
 struct StopAtExit {
   ~StopAtExit() {
     try {
-      say_what_is_missing(stop());
+      report_missing(stop());
     } catch (const std::exception& error) {
       std::fprintf(stderr, "heddle: %s\n", error.what());
     }
@@ -114,7 +115,8 @@ void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
 }
 
 void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept {
-  // Without the time, which would cost more than all the rest. One left over from an earlier trace does no harm.
+  // Without a time: reading the clock would take longer than all the rest. So an edge may be from before this trace,
+  // which does no harm.
   append(Kind::edge, 0, {nullptr, {}, engine, to, from}, kNone, kNone);
 }
 

@@ -1,11 +1,11 @@
-// Tracing, as the engine's core sees it: each call below appends one record to a buffer of the calling thread.
+// Tracing, for the engine's core: each call below appends one record to a buffer of the calling thread.
 //
 //   const Tick start = trace::on() ? trace::now() : 0;
 //   ... the op's function runs ...
 //   if (start) last = trace::op_ran(lane, {...}, start, trace::now());
 //
-// Off, that is one relaxed load an op. On, it is two looks at the clock, or one if the end of an op is taken for the
-// start of the next, and one record of 64 bytes.
+// Off, that costs one relaxed load an op. On, it costs one record of 64 bytes and two readings of the clock, or one if
+// the end of an op is taken for the start of the next.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace heddle::trace {
 
-// What is said of an op. `name` is read when the record is written, up to stop(): a literal.
+// What a record has of an op. `name` is read when the record is written to the file, at stop() or before: a literal.
 struct TraceOp {
   const char* name;
   std::source_location where;
@@ -34,29 +34,30 @@ inline bool on() noexcept { return recording.load(std::memory_order_relaxed); }
 // A number for an engine, from 1.
 std::uint32_t next_engine() noexcept;
 
-// The lane of the calling thread, if it is no worker. On one lane slices nest or follow each other: a lane belongs to a
-// thread, not to a slot that threads hand on.
+// The lane of the calling thread, if it is not a worker. Slices on one lane must nest or follow each other, so a lane
+// belongs to a thread, not to a worker slot, which threads hand on.
 std::uint32_t this_thread_lane() noexcept;
 
 // An op whose function ran from start to end.
 void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// An asynchronous op: its function ran from start to end; and, on whatever thread, it was completed at `end`. Lane and
-// start are those of its function both times.
+// An asynchronous op. op_issued: its function ran from start to end. op_completed: it was completed at `end`, on any
+// thread; lane and start are those of its function.
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// One more op that `to` has to wait for, besides the one that releases it in the end.
+// Op `to` had to wait for op `from`, which is not the one that made it ready in the end.
 void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept;
 
-// The calling thread waited, on its own lane; `released_by` ended the wait.
+// The calling thread waited, which is shown on its own lane; op `released_by` ended the wait.
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start, Tick end) noexcept;
 
 // How many ops of the engine are ready now.
 void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept;
 
-// Starts the trace that HEDDLE_TRACE names, at the first call in this process, and ends it after what is made static
-// later than that. For the constructor of an engine. What goes wrong is said on stderr: a program runs without a trace.
+// For the constructor of an engine. At the first call in this process, starts the trace that HEDDLE_TRACE names. The
+// trace ends at exit, after the destructors of statics that were made after this call. An error is written to stderr,
+// and the program runs without a trace.
 void start_from_environment() noexcept;
 
 }  // namespace heddle::trace

@@ -10,7 +10,7 @@
 
 namespace heddle::trace {
 namespace {
-// A huge page: writing to one that is new costs a fault in 32768 records rather than in 64.
+// The size of a huge page: to write new memory then causes a page fault every 32768 records, not every 64.
 constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 }  // namespace
 
@@ -74,7 +74,7 @@ std::size_t ChunkPool::chunks() noexcept {
   return chunks_;
 }
 
-// Slab by slab: what is given back in smaller pieces comes back in small pages.
+// Whole slabs only: memory that is given back in smaller pieces comes back as small pages.
 void ChunkPool::trim() noexcept {
   std::lock_guard guard(mutex_);
   std::sort(free_.begin(), free_.end());
@@ -86,7 +86,7 @@ void ChunkPool::trim() noexcept {
   }
 }
 
-// Reached with a full chunk. The first record after a gap is the gap itself.
+// Called when the chunk is full. If records were dropped, the first record of the next chunk says so.
 Record* ThreadBuffer::place_in_next_chunk(Tick start) noexcept {
   Chunk* next = pool_.take();
   if (!next) {

@@ -1,5 +1,5 @@
-// Where records wait to be written: each thread appends to chunks of its own, one writer takes them from there.
-// No lock is taken but at the start of a chunk, and nothing is allocated but a slab of many chunks at a time.
+// The records that are not written to the file yet: each thread appends to chunks of its own, one writer takes the
+// records from there. Only at the start of a chunk a lock is taken, and memory is allocated for many chunks at a time.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,14 @@ inline constexpr std::uint32_t kChunkRecords = (kChunkBytes - 64) / sizeof(Recor
 
 struct Chunk {
   std::atomic<std::uint32_t> count{0};  // records that may be read; the thread stores, the writer loads
-  std::uint32_t taken = 0;              // of them, read; the writer's
+  std::uint32_t taken = 0;              // how many of them the writer has taken; the writer's
   std::atomic<Chunk*> next{nullptr};    // once this one is full
   alignas(64) Record records[kChunkRecords];
 };
 static_assert(sizeof(Record) == 64 && sizeof(Chunk) <= kChunkBytes);
 
-// The chunks of all threads. Memory that was used once stays for the next trace, but without pages.
+// The chunks of all threads. The addresses of a trace's memory stay reserved for the next one; its pages are given
+// back.
 class ChunkPool {
  public:
   ChunkPool() = default;
@@ -39,7 +40,7 @@ class ChunkPool {
 
  private:
   bool grow() noexcept;
-  std::atomic<bool> exhausted_{false};  // so that threads whose records are dropped do not queue at the mutex
+  std::atomic<bool> exhausted_{false};  // lets threads whose records are dropped pass by the mutex
   std::mutex mutex_;                    // guards all below; innermost
   std::vector<void*> free_;
   std::vector<void*> slabs_;
@@ -51,17 +52,18 @@ class ThreadBuffer {
  public:
   ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
 
-  // Of the thread it belongs to: a place for a record that starts at `start`, then commit(); null if it is dropped.
+  // For the thread that the buffer belongs to. place() is where to write a record that starts at `start`, or null if it
+  // is dropped; commit() appends it.
   Record* place(Tick start) noexcept {
     return used_ < kChunkRecords ? &tail_->records[used_] : place_in_next_chunk(start);
   }
   void commit() noexcept {
-    // release: who sees the count sees the record.
+    // release: the writer that sees the count sees the record.
     tail_->count.store(++used_, std::memory_order_release);
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // Of the writer. Calls use(record) for at most a chunk of records. True if there is another chunk to look at.
+  // For the writer. Calls use(record) for at most a chunk of records. True if there is another chunk.
   template <class F> bool take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);
@@ -75,7 +77,8 @@ class ThreadBuffer {
            !head_->next.load(std::memory_order_acquire);
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  Chunk* last_chunk() const { return head_; }  // to be given back once the thread has ended and all is taken
+  // The chunk to give back when the thread has ended and all records are taken.
+  Chunk* last_chunk() const { return head_; }
   std::uint64_t take_dropped() noexcept;
 
  private:
@@ -85,7 +88,7 @@ class ThreadBuffer {
   std::uint32_t used_ = 0;
   std::uint64_t dropped_in_a_row_ = 0;
   Tick dropped_since_ = 0;
-  std::atomic<std::uint64_t> dropped_{0};  // that take_dropped has not counted
+  std::atomic<std::uint64_t> dropped_{0};  // since the last take_dropped()
   Chunk* head_;
   std::atomic<bool> ended_{false};
 };

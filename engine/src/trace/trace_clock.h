@@ -8,10 +8,10 @@
 
 namespace heddle::trace {
 
-// Set before the first record: whether the processor's counter may be used.
+// Whether now() may read the processor's counter. Set before the first record.
 inline std::atomic<bool> counter_is_steady{false};
 
-// Looks at the processor.
+// Whether the processor has a counter of constant rate.
 bool find_steady_counter() noexcept;
 
 inline std::uint64_t steady_nanoseconds() noexcept {
@@ -19,7 +19,7 @@ inline std::uint64_t steady_nanoseconds() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-// Some 10 ns, where the steady clock takes 25.
+// Takes some 10 ns with the processor's counter, 25 with the steady clock.
 inline Tick now() noexcept {
 #if defined(__x86_64__)
   if (counter_is_steady.load(std::memory_order_relaxed)) return __builtin_ia32_rdtsc();
@@ -32,8 +32,8 @@ class Clock {
  public:
   Clock() : first_tick_(now()), first_nanosecond_(steady_nanoseconds()) {}
   Tick first_tick() const { return first_tick_; }
-  // Finds how long a tick is, once: from then on it is fixed. The later it is called, the better it is known; waits
-  // until two milliseconds are over.
+  // Measures the length of a tick, at the first call only. A later first call is more exact; waits until two
+  // milliseconds have passed since the constructor.
   void calibrate();
   std::uint64_t nanoseconds(Tick tick) const {  // after calibrate; 0 for ticks before the first
     return tick < first_tick_ ? 0

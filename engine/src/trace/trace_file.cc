@@ -15,7 +15,7 @@ namespace heddle::trace {
 namespace {
 
 constexpr std::size_t kWriteAt = std::size_t{256} << 10;
-constexpr std::uint64_t kReserve = 4096;  // of the file's size, for the lines at the end
+constexpr std::uint64_t kReserve = 4096;  // bytes of the file that are kept for its last lines
 
 // The length of the well-formed UTF-8 sequence at the start of text; 0 if there is none (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
@@ -66,7 +66,7 @@ std::uint64_t arrow_id(std::uint32_t engine, std::uint64_t sequence) {
 }
 
 int open_for_writing(const std::string& path) {
-  // Truncated only once it is ours: another process may be writing it.
+  // Truncated only when it is locked: another process may be writing it.
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error("trace: cannot write " + path + ": " + std::strerror(errno));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -86,11 +86,11 @@ int open_for_writing(const std::string& path) {
 }  // namespace
 
 std::int64_t rank_of_process() {
-  // in the order in which a communicator looks for it
+  // The order is that of a communicator.
   for (const char* name : {"HEDDLE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* text = std::getenv(name);
     if (!text || !*text) continue;
-    std::int32_t rank = -1;  // what is no number is no part of a file's name
+    std::int32_t rank = -1;  // if the text is not a number
     const char* end = text + std::strlen(text);
     const auto [stopped, error] = std::from_chars(text, end, rank);
     return error == std::errc() && stopped == end && rank >= 0 ? rank : -1;
@@ -171,7 +171,7 @@ void TraceFile::text(std::string_view name, std::string_view value) {
   append_json_string(out_, value);
 }
 
-// In microseconds, as the format wants it.
+// In microseconds, as the format requires.
 void TraceFile::time(std::string_view name, std::uint64_t nanoseconds) {
   number(name, nanoseconds / 1000);
   out_ += '.';
@@ -261,7 +261,8 @@ void TraceFile::op_arguments(const Record& record) {
   out_ += "}}";
 }
 
-// Arrows bind to the slice around them. All that start at one op share its number.
+// One end of an arrow, which the viewer attaches to the slice around it. All arrows that start at one op share its
+// number.
 void TraceFile::arrow(std::string_view phase, const Record& record, std::uint64_t sequence,
                       std::uint64_t nanoseconds) {
   begin_event(phase, "dep");
@@ -272,7 +273,7 @@ void TraceFile::arrow(std::string_view phase, const Record& record, std::uint64_
   out_ += '}';
 }
 
-// Those of an asynchronous op stand at its function, the only slice it has on a lane.
+// The ends of arrows at this record's op. Those of an asynchronous op are at its function, its only slice on a lane.
 void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t end) {
   const std::uint64_t last = end > start ? end - 1 : start;  // within the slice
   if (record.kind == Kind::op) arrow("s", record, record.sequence, last);
@@ -304,7 +305,7 @@ void TraceFile::add_slice(const Record& record, const Clock& clock) {
   arrows(record, start, end);
 }
 
-// For `heddle trace` alone: an event of this name means nothing to others.
+// An event for `heddle trace`; other viewers ignore its name.
 void TraceFile::add_edge(const Record& record) {
   begin_event("M", {});
   text("name", "heddle_edge");
@@ -342,7 +343,7 @@ void TraceFile::add(const Record& record, const Clock& clock) {
   if (out_.size() >= kWriteAt) flush();
   if (open() && written_ + out_.size() + kReserve > most_bytes_) {
     flush();
-    // The bracket makes the file complete as it is.
+    // The bracket makes the file valid JSON.
     out_ = "\n]\n";
     flush();
     if (open())

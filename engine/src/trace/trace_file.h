@@ -1,5 +1,5 @@
-// A trace as it lies on disk: the JSON array of the Chrome trace format. Cut off anywhere, it is still readable up to
-// there.
+// The file of a trace: the JSON array of the Chrome trace format. Viewers read a file that was cut off, up to that
+// point.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace heddle::trace {
 
-// Appends text as a JSON string, quotes included: whatever it holds, the result is valid JSON and UTF-8.
+// Appends text as a JSON string, with quotes. The result is valid JSON and UTF-8 for any text.
 void append_json_string(std::string& out, std::string_view text);
 
-// Which rank of its job the process is, by what launchers set; -1 if none did.
+// The rank of this process in its job, from the variables that launchers set; -1 if there is none.
 std::int64_t rank_of_process();
 
 // Not thread-safe. An error or a full disk ends the file, never the program.
@@ -26,7 +26,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  void begin(std::uint64_t unix_nanoseconds);  // the time of the clock's zero
+  void begin(std::uint64_t unix_nanoseconds);  // the Unix time at the clock's zero
   void add(const Record& record, const Clock& clock);
   void end(std::uint64_t records, std::uint64_t dropped);
   void flush();
@@ -59,7 +59,7 @@ class TraceFile {
   std::uint64_t written_ = 0;
   bool first_ = true;  // no event yet
   std::uint32_t last_lane_ = ~0u;
-  std::unordered_set<std::uint32_t> lanes_;  // that have a name
+  std::unordered_set<std::uint32_t> lanes_;  // whose names are written
   std::string error_;
 };
 

@@ -1,4 +1,4 @@
-// What a trace consists of while the program runs: fixed-size records, a cache line each.
+// The records of a trace in memory: of one size, a cache line each.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ enum class Kind : std::uint8_t {
   gap,        // `other` records of this thread were dropped
 };
 
-// Trivial, so that a chunk of them needs no initialising.
+// Trivial, so that a chunk of records need not be initialised.
 struct Record {
   Tick start, end;
   std::uint64_t sequence;  // of the op, within its engine
-  std::uint64_t other;     // the op that let it go, else as its kind says
-  const char* name;        // read when the record is written
+  std::uint64_t other;     // the op that made it ready, or what the kind says
+  const char* name;        // read when the record is written to the file
   const char* file;        // of the push; empty: none
   std::uint32_t line;
   std::uint32_t lane;
@@ -33,12 +33,12 @@ struct Record {
   Kind kind;
 };
 
-// Lanes: threads that are no workers have the numbers below kFirstWorkerLane.
+// Numbers of lanes: threads that are not workers have those below kFirstWorkerLane.
 inline constexpr std::uint32_t kFirstWorkerLane = 1u << 20, kLanesPerEngine = 1u << 12;
 constexpr std::uint32_t worker_lane(std::uint32_t engine, int worker) {
   return kFirstWorkerLane + engine * kLanesPerEngine + static_cast<std::uint32_t>(worker);
 }
-// Of an engine's streams; those beyond the last number share that one.
+// The lanes of an engine's streams. Streams beyond the last number share that lane.
 inline constexpr std::uint32_t kFirstStreamLane = kLanesPerEngine / 2;
 constexpr std::uint32_t stream_lane(std::uint32_t engine, std::size_t number) {
   constexpr std::uint32_t kMost = kLanesPerEngine - kFirstStreamLane - 1;

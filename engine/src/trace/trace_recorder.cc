@@ -14,8 +14,8 @@
 namespace heddle::trace {
 namespace {
 
-// Making text of a record takes longer than recording it. So that a machine without an idle core computes, not writes, this
-// has two hundredths of a core until memory is half full.
+// To write a record as text takes longer than to record it. So that writing does not slow down a machine without an
+// idle core, the writer uses two hundredths of a core until the records' memory is half full.
 constexpr auto kWriteEvery = std::chrono::milliseconds(50), kWriteFor = std::chrono::milliseconds(1);
 
 std::atomic<Recorder*> current{nullptr};
@@ -25,8 +25,8 @@ void in_child() {
   current.store(new Recorder(current.load(std::memory_order_relaxed)), std::memory_order_relaxed);
 }
 
-// Who computes comes first: on a machine without an idle core, records wait in memory for one.
-void be_modest() noexcept {
+// Other threads come first: on a machine without an idle core records stay in memory.
+void lower_priority() noexcept {
   const sched_param parameters{};
   sched_setscheduler(0, SCHED_IDLE, &parameters);
 }
@@ -62,17 +62,17 @@ ThreadBuffer* Recorder::make_buffer() noexcept {
   }
 }
 
-// Without a session, what is taken belongs to one that has ended.
+// Without a session, and before its first tick, the record is of an earlier one.
 void Recorder::use(const Record& record) {
   if (!session_ || record.start < session_->clock.first_tick()) return;
   session_->file.add(record, session_->clock);
   ++(session_->file.open() ? session_->records : session_->dropped);
 }
 
-// False if there was nothing from before `until`.
+// Takes up to a chunk of the buffer's records. False if none of them was made before `until`.
 bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
   bool any = false;
-  // A full chunk of which all was taken before says nothing about the next one.
+  // True as well if there is another chunk: of this one all records may have been taken before.
   any |= buffer.take([&](const Record& record) {
     any |= record.start <= until || record.start == kNone;
     use(record);
@@ -82,7 +82,7 @@ bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
   return any;
 }
 
-// A chunk from every thread; false if there was nothing from before `until`.
+// Takes up to a chunk of every thread's records. False if none was made before `until`.
 bool Recorder::take_round(Tick until) {
   std::vector<ThreadBuffer*> all, finished;
   {
@@ -91,7 +91,7 @@ bool Recorder::take_round(Tick until) {
   }
   bool any = false;
   for (ThreadBuffer* one : all) {
-    const bool ended = one->ended();  // before the last look at what it left
+    const bool ended = one->ended();  // read first, so that the last records are taken below
     any |= take_from(*one, until);
     if (ended && one->empty()) finished.push_back(one);
   }
@@ -108,7 +108,7 @@ void Recorder::forget(const std::vector<ThreadBuffer*>& finished) {
   });
 }
 
-// What there is from before `until`. Threads that go on recording cannot keep us here.
+// Takes all records that were made before `until`. The number of rounds is bounded, whatever threads record meanwhile.
 void Recorder::take_all(Tick until) {
   for (std::size_t rounds = pool_.chunks() + 1; rounds > 0 && take_round(until); --rounds) {
   }
@@ -119,9 +119,9 @@ bool Recorder::stopped_within_a_while() {
   return wake_.wait_for(lock, kWriteEvery, [this] { return stopping_; });
 }
 
-// One round a lock: stop(), at its own priority, writes what is left.
+// Locks for one round at a time, so that stop(), which has a higher priority, can write the rest.
 void Recorder::write_until_stopped() {
-  be_modest();
+  lower_priority();
   while (!stopped_within_a_while()) {
     const auto until = std::chrono::steady_clock::now() + kWriteFor;
     for (bool any = true; any && (pool_.is_half_full() || std::chrono::steady_clock::now() < until);) {
@@ -136,7 +136,7 @@ void Recorder::write_until_stopped() {
   }
 }
 
-// Signals are for the program's own threads.
+// The writer blocks all signals: they are for the program's own threads.
 void Recorder::start_writer() {
   sigset_t all, before;
   sigfillset(&all);

@@ -1,4 +1,4 @@
-// From the buffers of the threads to the file: a thread of low priority writes while the program runs.
+// Writes the records of all threads to the file, on a thread of low priority, while the program runs.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class Recorder {
   void flush();
   bool running() const noexcept { return running_.load(std::memory_order_relaxed); }
 
-  // For the calling thread; null if there is no memory left for records.
+  // A buffer for the calling thread; null if there is no memory left for records.
   ThreadBuffer* make_buffer() noexcept;
   void count_dropped() noexcept { dropped_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t next_lane() noexcept { return lanes_.fetch_add(1, std::memory_order_relaxed); }
@@ -51,26 +51,27 @@ class Recorder {
   void start_writer();
   void stop_writer();
 
-  std::mutex control_mutex_;  // start and stop, and writer_; outermost
+  std::mutex control_mutex_;  // guards start, stop and writer_; outermost
   std::thread writer_;
-  std::mutex write_mutex_;  // session_, and taking from buffers; control_mutex_ may be held
+  std::mutex write_mutex_;  // guards session_, and taking from buffers; control_mutex_ may be held
   std::optional<Session> session_;
-  std::mutex wake_mutex_;  // stopping_; innermost
+  std::mutex wake_mutex_;  // guards stopping_; innermost
   std::condition_variable wake_;
   bool stopping_ = false;
-  std::mutex buffers_mutex_;  // buffers_; write_mutex_ may be held
+  std::mutex buffers_mutex_;  // guards buffers_; write_mutex_ may be held
   std::vector<std::unique_ptr<ThreadBuffer>> buffers_;
   ChunkPool pool_;
   std::atomic<bool> running_{false}, from_environment_{false};
   std::atomic<std::uint32_t> lanes_{1};
   std::atomic<std::uint64_t> dropped_{0};  // by threads without a buffer
-  Recorder* const parent_;                 // before the fork: never used, but not lost either
+  Recorder* const parent_;                 // of the process before the fork: not used, kept for leak checkers
 };
 
-// This process's: the child of a fork has a new one. What the threads of its parent held is out of its reach.
+// The recorder of this process. The child of a fork gets a new one, because threads of the parent may have held the old
+// one's locks.
 Recorder& the_recorder() noexcept;
 
-// In the child of a fork, which has no trace until it starts one.
+// For the child of a fork, which has no trace until it starts one.
 void forget_thread_after_fork() noexcept;
 
 }  // namespace heddle::trace

@@ -1,4 +1,5 @@
-// What an operator's argument becomes where a parameter for the place of the call has no room: x[i], -x, out << x.
+// Argument types that carry the place of the call, for operators that have no room for a parameter `where`: x[i], -x,
+// out << x.
 #pragma once
 
 #include <cstdint>

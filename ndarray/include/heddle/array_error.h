@@ -1,4 +1,5 @@
-// Errors of arrays, and their words: the message of a refused call starts with the name of the function called and ": ".
+// Errors of arrays and their messages: the message of a refused call starts with the name of the called function and ":
+// ".
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace heddle {
 
-// Memory for an array or a kernel could not be had. what() names the op (if one runs), the dtype and shape, the bytes
-// asked for and the bytes that arrays hold. A std::bad_alloc, so that code which knows nothing of Heddle can handle it.
+// There was no memory for an array or a kernel. what() names the op (if one runs), the dtype and shape, the bytes asked
+// for and the bytes that arrays hold. A std::bad_alloc, so that code which does not know Heddle can handle it.
 class OutOfMemory : public std::bad_alloc {
  public:
   // `asker` says what the memory is for: "an array of f32 (2, 3)".
@@ -26,13 +27,13 @@ class OutOfMemory : public std::bad_alloc {
 
 namespace ndarray_detail {
 
-// Throws InvalidArgument "NAME: an array is undefined": the words of every function and member for such an array.
+// Throws InvalidArgument "NAME: an array is undefined", as every function and member does for such an array.
 [[noreturn]] void refuse_undefined(const char* name);
 
 // Throws the error again, with `name` in the place of the function that it names.
 [[noreturn]] void rename_error(const char* name, const InvalidArgument& error);
 
-// What call() returns; an InvalidArgument of the function that it calls is thrown in the name of `name`.
+// Returns call(). If that throws InvalidArgument, the message gets `name` in place of the function that it names.
 template <class Call> decltype(auto) in_name_of(const char* name, Call&& call) {
   try {
     return call();

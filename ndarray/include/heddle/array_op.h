@@ -1,4 +1,4 @@
-// Pushing an op on arrays: access lists worked out from the arrays, bodies that see plain memory.
+// Pushes ops on arrays: the access list follows from the arrays, and the op's function works on plain memory.
 #pragma once
 
 #include <initializer_list>
@@ -17,8 +17,8 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
 
 // array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
 // fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive. The op belongs
-// to the arrays' engine; throws InvalidArgument as array_access does. It names the place of the outermost library call
-// (call_site.h) or, outside of any, `where`.
+// to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost library
+// call (call_site.h) or, outside of any, `where`.
 template <class F>
 void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
                 F&& fn, Where where = Where::current()) {

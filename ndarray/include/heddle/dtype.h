@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// Their numbers travel between ranks: a new one comes last.
+// The values are sent between ranks: a new dtype comes last.
 enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8 };
 inline constexpr DType kAllDTypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u8,
                                        DType::boolean, DType::f16, DType::bf16, DType::i8};
@@ -21,8 +21,8 @@ DType dtype_from_name(const std::string&);  // throws InvalidArgument
 bool is_floating(DType dtype);
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-// NumPy's result_type of two arrays, but i32 for its i16 (of i8 and u8). bf16, which NumPy lacks, is as with JAX and
-// PyTorch: it stays beside integers and bools, and gives f32 beside f16.
+// NumPy's result_type of two arrays, but i32 for its i16 (of i8 and u8). bf16, which NumPy lacks, follows JAX and
+// PyTorch: with integers and bools it gives bf16, with f16 f32.
 DType promote(DType a, DType b);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
@@ -46,8 +46,8 @@ namespace ndarray_detail {
 [[noreturn]] void refuse_half(DType dtype);
 }
 
-// Calls fn.template operator()<T>() with the C++ type of dtype; all calls return one type. For code that computes: throws
-// InvalidArgument for f16 and bf16, which have no arithmetic of their own.
+// Calls fn.template operator()<T>() with the C++ type of dtype; fn returns the same type for all. For code that
+// computes: throws InvalidArgument for f16 and bf16, which have no arithmetic of their own.
 template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
   switch (dtype) {
     case DType::f16:
@@ -70,7 +70,7 @@ template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
   }
 }
 
-// The same for all dtypes.
+// visit_number for all dtypes, also f16 and bf16.
 template <class F> decltype(auto) visit_dtype(DType dtype, F&& fn) {
   if (dtype == DType::f16) return fn.template operator()<Float16>();
   if (dtype == DType::bf16) return fn.template operator()<BFloat16>();

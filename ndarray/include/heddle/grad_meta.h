@@ -1,4 +1,4 @@
-// The seam between arrays and autograd, which lives in operators/.
+// The interface between arrays and autograd, which is in operators/.
 #pragma once
 
 #include <heddle/shape.h>
@@ -12,13 +12,13 @@ struct Slice;
 struct GradMeta {
   virtual ~GradMeta() = default;
 
-  // Throw Error, in the name of `op`, if a tape would have to follow a change of this array in place, or of another
-  // one computed from this.
+  // Throw Error, in the name of `op`, if a change in place would have to be recorded on a tape: check_target for a
+  // change of this array, check_source for a change of another array that is computed from this one.
   virtual void check_target(const char* op) const = 0;
   virtual void check_source(const char* op) const = 0;
 
-  // Each puts `y`, just made from `x` (whose GradMeta this is) by the member `op`, on the tape unless recording is off.
-  // y has x's elements, in their order.
+  // Each function records on the tape that the member `op` has just made `y` from `x`, whose GradMeta this is, unless
+  // recording is off. record_elements: y has x's elements, in their order.
   virtual void record_elements(const char* op, NDArray& y, const NDArray& x) const = 0;
   virtual void record_permuted(const char* op, NDArray& y, const NDArray& x, const Dims& axes) const = 0;
   virtual void record_broadcast(const char* op, NDArray& y, const NDArray& x) const = 0;

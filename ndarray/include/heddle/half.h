@@ -1,5 +1,6 @@
-// The 16-bit floating-point types f16 (IEEE binary16) and bf16 (the upper half of an f32), to be stored: whoever computes
-// converts to f32 and back, once per operation. All conversions round to nearest even, keep inf and make NaNs quiet.
+// The 16-bit floating-point types f16 (IEEE binary16) and bf16 (the upper half of an f32). They are for storage: to
+// compute, convert to f32 and back, once per operation. All conversions round to nearest even, keep inf and make NaNs
+// quiet.
 #pragma once
 
 #include <bit>
@@ -12,14 +13,14 @@ namespace heddle {
 
 namespace ndarray_detail {
 
-// A floating number as an integer: truncated; beyond the range its nearest end, and 0 for NaN. To bool: whether it is
-// not 0, as NaN is.
+// Converts a floating number to an integer: truncates; gives the nearest end of the range for a number beyond it, and 0
+// for NaN. To bool: whether it is not 0, which is true for NaN.
 template <class To, class From> constexpr To saturate(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From{0};
   } else {
     constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
-    // 2^n: the largest To itself may not be a number of the floating type
+    // 2^n, because the floating type may not have the largest To itself.
     constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
     if (x != x) return To{0};
     if (x >= above) return std::numeric_limits<To>::max();
@@ -27,8 +28,8 @@ template <class To, class From> constexpr To saturate(From x) {
   }
 }
 
-// From wider to narrower types the last bit of this stands for all that was cut off, so that rounding to 16 bits later is
-// rounding once ("round to odd").
+// Rounds to odd: the last bit of the result is set if any bit was cut off. To round that to 16 bits later gives the
+// same as to round once.
 inline float odd_float(double value) {
   const auto near = static_cast<float>(value);
   const auto back = static_cast<double>(near);
@@ -64,7 +65,7 @@ struct Brain16 {
 
 }  // namespace ndarray_detail
 
-// One element: two bytes, made from a number and read as one explicitly.
+// One element of two bytes. Conversions from and to numbers are explicit.
 template <class Format> struct Half {
   std::uint16_t bits;
 
@@ -94,19 +95,20 @@ using BFloat16 = Half<ndarray_detail::Brain16>;
 template <class T>
 inline constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-// Many at a time, as fast as memory. `from` and `to` do not overlap.
+// Converts many elements, as fast as memory allows. `from` and `to` do not overlap.
 void widen(const Float16* from, float* to, std::size_t count);
 void widen(const BFloat16* from, float* to, std::size_t count);
 void narrow(const float* from, Float16* to, std::size_t count);
 void narrow(const float* from, BFloat16* to, std::size_t count);
 
-// Both formats without branches: all cases are computed and one is chosen, so that loops become vector code.
+// The conversions of both formats have no branches: all cases are computed and one is chosen, so that the compiler
+// makes vector code of loops.
 inline std::uint16_t ndarray_detail::Ieee16::narrow(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-  // The exponent's bias changes from 127 to 15; a carry out of the fraction makes the exponent one more, up to inf.
+  // The exponent's bias changes from 127 to 15. A carry out of the fraction increments the exponent, up to inf.
   const std::uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-  // The last bit of a float near 0.5 is worth what the last bit of a small f16 is: the addition rounds.
+  // The last bit of a float near 0.5 has the value of the last bit of a subnormal f16: so adding 0.5 rounds.
   const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000;
   const std::uint32_t nan = 0x7e00 | (size >> 13 & 0x3ff);
   std::uint32_t result = size < 0x38800000 ? small : normal;

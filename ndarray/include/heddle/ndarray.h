@@ -1,5 +1,5 @@
-// NDArray: an n-dimensional array whose values are computed by the engine. Every call returns at once; wait(),
-// item(), to_vector() and printing block until the values are there, and rethrow what went wrong on the way.
+// NDArray: an n-dimensional array whose values are computed by the engine. Every call returns at once; wait(), item(),
+// to_vector() and printing block until the values are computed, and rethrow an error of the ops that computed them.
 #pragma once
 
 #include <concepts>
@@ -24,9 +24,9 @@
 
 namespace heddle {
 
-// A handle: copies share storage, var and values. Handles are not thread-safe themselves, the data is. All shape
-// errors throw InvalidArgument at the call, and so does every member of an undefined array. `where` is named by ops that a
-// call pushes and by their errors.
+// A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
+// InvalidArgument at the call, and so does every member of an undefined array. Ops that a call pushes, and their
+// errors, name `where`.
 class NDArray {
  public:
   NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
@@ -50,12 +50,12 @@ class NDArray {
   bool overlaps_itself() const;  // elements share memory, or might: it cannot be written
 
   // Views: no data moves, var and storage are shared. All but detach() record a gradient where one is needed
-  // (autograd.h). view() is checked against the storage's bytes; it gives gradients to this array's elements alone, and
-  // refuses to where they share memory.
+  // (autograd.h). view() throws if the view would exceed the storage. Only this array's elements get gradients through
+  // it; it throws if a gradient is needed and those share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // along axis 0; negative from the end
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
-  // Of contiguous arrays only; one dimension may be -1.
+  // Only for contiguous arrays; one dimension may be -1.
   NDArray view_as(Shape shape, Where where = Where::current()) const;
   NDArray permuted(Dims axes, Where where = Where::current()) const;
   // Stride 0 where broadcast.
@@ -69,13 +69,13 @@ class NDArray {
   // A copy; how values are converted: docs/dtypes.md.
   NDArray astype(DType dtype, Where where = Where::current()) const;
 
-  // In place. source is broadcast and converted; overlap behaves as if copied first. No tape follows a change in
-  // place: throw Error while one records this array as computed from others (but for views of a leaf), or a source that
-  // needs a gradient.
+  // In place. source is broadcast and converted; if it overlaps this array, as if copied first. A tape does not record
+  // changes in place: throw Error, while recording, if this array was computed from others (except a view of a leaf) or
+  // if source needs a gradient.
   void assign(const NDArray& source, Where where = Where::current()) const;
   void fill(double value, Where where = Where::current()) const;
   template <std::integral T> void fill(T value, Where where = Where::current()) const {
-    // an i64 keeps digits that a double does not hold
+    // An i64 has digits that a double does not hold.
     const auto wide = static_cast<std::int64_t>(value);
     const bool exact = checked("fill").dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
@@ -89,7 +89,7 @@ class NDArray {
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 
   // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be std::byte.
-  // data<const T>() is to read, data<T>() is for ops that mutate var(): the access checker (check.h) holds ops to that.
+  // data<const T>() is to read, data<T>() is for ops that mutate var(): the access checker (check.h) checks that.
   template <class T> T* data() const {
     using Value = std::remove_const_t<T>;
     constexpr bool kBytes = std::is_same_v<Value, std::byte>;
@@ -135,7 +135,7 @@ NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f
                Where where = Where::current());
 NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 
-// Copies `values` (row-major, as many as the shape holds) in. T is the C++ type of a dtype.
+// A new array with a copy of `values` (row-major, as many as the shape holds). T is the C++ type of a dtype.
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
 template <class T> NDArray array(std::initializer_list<T> values, Device device = cpu());  // one-dimensional
 

@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-// Blocks. Writes to a temporary file beside `path` and renames it. Throws Error with the path and the system's words, and
-// InvalidArgument for bf16, which the format does not have.
+// Blocks. Writes to a temporary file beside `path` and renames it. Throws Error with the path and the system's message,
+// and InvalidArgument for bf16, which the format does not have.
 void save_npy(const std::string& path, const NDArray& array, Where where = Where::current());
 
-// Throws Error naming the file and what is wrong with it; never trusts a length in it. Fortran order is converted.
+// Throws Error naming the file and what is wrong with it; checks every length in the file. Fortran order is converted.
 NDArray load_npy(const std::string& path, Device device = cpu(), Where where = Where::current());
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Random numbers that depend on the seed and the order of calls alone: never on workers, threads or vector width.
+// Random numbers that depend only on the seed and the order of calls: never on workers, threads or vector width.
 // Counter-based: Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3").
 #pragma once
 
@@ -13,7 +13,7 @@ namespace heddle {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 // A seed and how many numbers have been drawn. Each draw of n elements takes its own range of the counter when it
-// is called, so that the ops may run in any order. Not thread-safe: one a thread, or one a purpose.
+// is called, so that the ops may run in any order. Not thread-safe: use one for each thread, or for each purpose.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}

@@ -14,24 +14,24 @@ struct Safetensors {
 };
 
 // How to save. A file with checksums (CRC-32 of each array and of the header, as metadata that loading takes out again)
-// is checked when it is loaded; other programs read it like any other, but must not write it anew with these metadata.
+// is checked when it is loaded. Other programs can read it, but must not write another file with these metadata.
 struct SafetensorsOptions {
   bool checksums = false;
 };
 
-// Blocks. The same content gives the same bytes. The arrays, all of one engine, are read at one point between ops
-// (what is not contiguous, just before), even if other threads go on pushing ops that change them. Writes a temporary
-// file beside `path`, syncs and renames it, so that a crash leaves the old file or the new one, and perhaps a temporary one,
-// which the next save to `path` removes. Throws Error with the path and the system's words, and rethrows what poisons an
-// array.
+// Blocks. The same content gives the same bytes. One op reads all arrays, which are of one engine, so that it sees no
+// change that other threads push meanwhile (arrays that are not contiguous are copied just before). Writes a temporary
+// file beside `path`, syncs and renames it: a crash leaves the old file or the new one, and perhaps a temporary one,
+// which the next save to `path` removes. Throws Error with the path and the system's message, and rethrows the error
+// that poisons an array.
 void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options = {},
                       Where where = Where::current());
 
-// Throws Error naming the file and what is wrong with it, the array that does not match its checksum among that; never
-// trusts a length in it.
+// Throws Error naming the file and what is wrong with it, such as the array that does not match its checksum. Checks
+// every length in the file.
 Safetensors load_safetensors(const std::string& path, Device device = cpu(), Where where = Where::current());
 
-// Its text alone: reads no array, makes none, and needs no engine.
+// Only the metadata of the file: reads no array and needs no engine.
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
 
 }  // namespace heddle

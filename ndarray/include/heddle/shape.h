@@ -44,7 +44,7 @@ int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last; thro
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 namespace ndarray_detail {
-// normalize_axis for an array of `shape`; throws in the name of the function `name`, and says the shape.
+// normalize_axis for an array of `shape`; the error names the function `name` and the shape.
 int axis_of(const char* name, std::int64_t axis, const Shape& shape);
 }  // namespace ndarray_detail
 

@@ -19,8 +19,8 @@ class Storage {
   // Memory is taken from the device's caching allocator at the first data(), and given back when the last
   // array and the last op that hold this storage are gone.
   Storage(Engine& engine, Device device, std::size_t bytes);
-  // On memory from elsewhere, of that device and aligned for what it is to hold: kept until it is given back with the
-  // storage. The only way to have an array on a gpu(i).
+  // Uses memory that the caller has allocated on that device, aligned for the elements, and holds the pointer as long
+  // as the storage lives. The only way to have an array on a gpu(i).
   Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -31,14 +31,14 @@ class Storage {
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
 
-  // 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker (check.h) wants to know
-  // what for, and throws UndeclaredAccess, describing the array if one is given. Throws OutOfMemory (array_error.h), and Error for
-  // memory that the CPU cannot reach.
+  // 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker (check.h) compares
+  // `touch` with that, and throws UndeclaredAccess, describing the array if one is given. Throws OutOfMemory
+  // (array_error.h), and Error for memory that the CPU cannot reach.
   std::byte* data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
-  // For ops on streams of the device, which do not follow the pointer themselves.
+  // For ops on streams of the device, which do not dereference the pointer on the CPU.
   std::byte* device_data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
 
-  // Counts the ops pushed that change this storage; autograd compares it to find saved values overwritten.
+  // The number of ops pushed so far that change this storage: by it autograd finds that saved values were overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // Blocks come in size classes, four an octave, and each class keeps a list of the blocks it got back. Cached blocks
 // and the slack behind a request are poisoned for AddressSanitizer, so that caching hides neither a use after free
-// nor an overrun; the lists stand outside the blocks because all of a block is poisoned.
+// nor an overrun. The lists are outside the blocks, because all of a block is poisoned.
 #include "arrays/cpu_allocator.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr std::size_t kLargest = std::numeric_limits<std::size_t>::max() / 4;
 struct Bin {
   std::mutex mutex;  // guards free; never held while another is taken
   std::vector<std::byte*> free;
-  std::atomic<bool> used{false};  // since the hand of evict() last came by
+  std::atomic<bool> used{false};  // since evict() last looked at it
 };
 
 std::size_t bin_of(std::size_t block_size) {
@@ -43,14 +43,14 @@ std::size_t bin_of(std::size_t block_size) {
   return octave * 4 + quarter;
 }
 
-// A limit that a file of a memory control group states; one without a limit says "max" or a number near 2^63.
+// The limit in a file of a memory control group; "max" and numbers near 2^63 mean no limit.
 std::size_t limit_in(const std::string& file) {
   std::size_t bytes = 0;
   return std::ifstream(file) >> bytes ? bytes : kLargest;
 }
 
-// The tightest limit of this process's control groups, version 2 ("0::/path") or 1 ("7:memory:/path"), and of those
-// around them. A group's path may not be visible here, as in a container whose own group is mounted as the root.
+// The smallest limit of this process's control groups, version 2 ("0::/path") or 1 ("7:memory:/path"), and of the
+// groups above them. A group's path may not exist here: a container's own group is mounted as the root.
 std::size_t control_group_limit() {
   std::size_t limit = kLargest;
   std::ifstream groups("/proc/self/cgroup");
@@ -95,7 +95,7 @@ class CpuAllocator {
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
     const std::size_t size = ndarray_detail::cpu_block_size(bytes);
     in_use_.fetch_sub(size, std::memory_order_relaxed);
-    // Counted first: a thread that takes the block at once must not count below zero.
+    // Counted before the block is in the list: a thread that takes it at once must not count below zero.
     const std::size_t cached = cached_.fetch_add(size, std::memory_order_relaxed) + size;
     if (!keep(block, size)) {
       cached_.fetch_sub(size, std::memory_order_relaxed);
@@ -121,8 +121,8 @@ class CpuAllocator {
  private:
   static std::size_t size_of_bin(std::size_t bin) { return (std::size_t{4} + bin % 4) << (bin / 4) >> 2; }
 
-  // What a program uses at one time it is likely to use again, but no more than that: a program whose arrays change
-  // their sizes would fill every size class in turn.
+  // A program is likely to use as much memory again as it has used at one time. It may cache no more than that: a
+  // program whose arrays change their sizes would fill every size class in turn.
   std::size_t cache_limit() const noexcept {
     return std::min(most_cached_, std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
   }
@@ -136,7 +136,7 @@ class CpuAllocator {
     return true;
   }
 
-  // Gives back blocks of size classes that have not been used for a round of the hand (the clock algorithm).
+  // Gives back blocks of size classes that were not used since the last round over all classes (the clock algorithm).
   void evict() noexcept {
     const std::size_t limit = cache_limit();
     for (std::size_t turns = 0; turns < 3 * bins_.size(); ++turns) {
@@ -189,7 +189,8 @@ class CpuAllocator {
     void* block = nullptr;
     const bool huge = size >= kHugePage;
     if (posix_memalign(&block, huge ? kHugePage : kAlign, size) != 0) return nullptr;
-    // Big arrays are swept through from end to end, where small pages cost most; a refusal is harmless.
+    // Kernels read large arrays from end to end, where small pages cost most. An error is ignored: small pages work
+    // too.
     if (huge) madvise(block, size / kHugePage * kHugePage, MADV_HUGEPAGE);
     return static_cast<std::byte*>(block);
   }
@@ -206,7 +207,7 @@ class CpuAllocator {
   std::atomic<std::size_t> in_use_{0}, cached_{0}, peak_{0}, hand_{0};
 };
 
-// Never destroyed: arrays in static variables give their memory back after any static would be gone.
+// Never destroyed: arrays in static variables give their memory back during static destruction.
 CpuAllocator& allocator() {
   static CpuAllocator& instance = *new CpuAllocator;
   return instance;

@@ -65,7 +65,7 @@ template <class T> NDArray array(const std::vector<T>& values, Shape shape, Devi
     throw InvalidArgument("array: " + std::to_string(values.size()) + " values for shape " +
                           shape.to_string());
   }
-  // No op knows the array yet: its memory may be written here and now.
+  // No op uses the array yet: its memory may be written here.
   std::copy(values.begin(), values.end(), result.data<T>());
   return result;
 }

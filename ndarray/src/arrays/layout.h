@@ -13,11 +13,11 @@ struct Extent {
 };
 Extent extent_of(const NDArray& array);
 
-// Whether a and b may have an element in common: same storage, crossing extents.
+// Whether a and b may have an element in common: they have the same storage, and their extents overlap.
 bool may_overlap(const NDArray& a, const NDArray& b);
 
-// Whether two elements of one array may share memory, as in a broadcast view. Sharp for slices, permutations and
-// broadcasts of contiguous arrays; of stranger strides it may say yes when the truth is no.
+// Whether two elements of one array may share memory, as in a broadcast view. Exact for slices, permutations and
+// broadcasts of contiguous arrays; for other strides it may be true although no two elements do.
 bool overlaps_itself(const Shape& shape, const Strides& strides);
 
 // Whether an array of shape `from` broadcasts to `to`: `to` is what broadcasting makes of both.

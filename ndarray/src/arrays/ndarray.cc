@@ -19,7 +19,7 @@ std::size_t checked_bytes(const Shape& shape, DType dtype) {
   return static_cast<std::size_t>(bytes);
 }
 
-// A new array beside `like`: on its engine, which need not be the current one.
+// A new array on the engine of `like`, which need not be the current one.
 NDArray new_beside(const NDArray& like, DType dtype, Device device) {
   EngineScope scope(like.engine());
   return NDArray(like.shape(), dtype, device);
@@ -88,7 +88,7 @@ bool NDArray::is_contiguous() const {
   for (int i = ndim() - 1; i >= 0; --i) {
     if (shape_[i] == 0) return true;
     if (shape_[i] != 1 && strides_[i] != expected) {
-      return size() == 0;  // an empty axis further out makes the strides meaningless
+      return size() == 0;  // strides do not matter if another axis is empty
     }
     expected *= shape_[i];
   }
@@ -182,7 +182,7 @@ template <class T> T NDArray::item(Where where) const {
 template <class T> std::vector<T> NDArray::to_vector(Where where) const {
   const CallSite site(where);
   check_dtype("to_vector", dtype_of<T>);
-  // bool values are read through a plain array: a vector<bool> has no memory to copy to
+  // Bools are read into a plain array: a vector<bool> has no memory to copy to.
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));
   ndarray_detail::read_now(*this, "to_vector", [values, source = detach()] {

@@ -5,7 +5,7 @@
 
 namespace heddle::ndarray_detail {
 
-// Undetermined values; what is wrong with the shape or device is an error of the function `name`.
+// An array of undetermined values. Errors of shape or device name the function `name`.
 inline NDArray new_array(const char* name, const Shape& shape, DType dtype, Device device) {
   return in_name_of(name, [&] { return NDArray(shape, dtype, device); });
 }

@@ -33,8 +33,8 @@ struct Widths {
   }
 };
 
-// How all floating-point elements of one array are written: chosen by the largest and the smallest of them.
-// T: float or double. Halves are floats that have other shortest digits.
+// The format of all floating-point elements of one array, which depends on the largest and the smallest of them. T is
+// float or double; halves are printed as floats with other shortest digits.
 template <class T> class FloatFormat {
  public:
   using Shortest = ndarray_detail::Decimal (*)(T x);
@@ -126,7 +126,7 @@ template <class T> class FloatFormat {
 
 std::string integer_text(std::int64_t x) { return std::to_string(x); }
 
-// How an element is read from memory, and as what: a bool may be any byte there, a half is a float.
+// Reads an element from memory: a bool as a byte, because it may be any byte there, a half as a float.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ndarray_detail::BoolByte, T>;
 template <class T> auto load(const std::byte* at) {
   const Stored<T> value = *reinterpret_cast<const Stored<T>*>(at);
@@ -164,7 +164,7 @@ template <class T> ElementText make_format(DType dtype, const std::vector<const 
   }
 }
 
-// A number by itself, as Python's str writes a NumPy scalar.
+// A single number, as Python's str writes a NumPy scalar.
 template <class T> std::string scalar_text(const std::byte* at) {
   const auto x = load<T>(at);
   if constexpr (std::is_same_v<T, bool>) {
@@ -209,7 +209,7 @@ class Printer {
  private:
   bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * kEdge; }
 
-  // Calls visit(index) for the shown indices of an axis, and gap() where others are left out.
+  // Calls visit(index) for the indices of an axis that are shown, and gap() where some are left out.
   template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
     for (std::int64_t i = 0; i < shape_[axis]; ++i) {
       if (summarised(axis) && i == kEdge) {

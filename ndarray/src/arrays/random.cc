@@ -19,7 +19,7 @@ constexpr std::int64_t kBlocksPerChunk = 8192;
 using Words = std::array<std::uint32_t, 4>;
 __extension__ using Wide = unsigned __int128;
 
-// The words of one generator, by the number of their block.
+// The random words of one generator: block n has four of them.
 struct PhiloxStream {
   std::uint64_t seed, start;
   Words operator()(std::int64_t block) const {
@@ -47,13 +47,13 @@ void draw(T* values, std::int64_t count, const PhiloxStream& stream, const Make&
   });
 }
 
-// In [0, 1), as many bits as the type holds.
+// Uniform in [0, 1), with as many bits as the type holds.
 float unit(const Words& words, std::size_t i, float) { return static_cast<float>(words[i] >> 8) * 0x1p-24f; }
 double unit(const Words& words, std::size_t i, double) {
   return static_cast<double>(word64(words, i) >> 11) * 0x1p-53;
 }
 
-// In (0, 1], so that it has a logarithm. Small numbers keep all their bits: they make the far tail.
+// Uniform in (0, 1], so that it has a logarithm. Small numbers have all their bits: they become the far tail.
 float positive_unit(const Words& words, std::size_t i, float) {
   return static_cast<float>((static_cast<double>(words[i]) + 1) * 0x1p-32);
 }
@@ -73,7 +73,7 @@ template <class T> double before(double high) {
   }
 }
 
-// Rounding may reach `high`, which is excluded: nothing is above `last`.
+// Clamped to `last`: rounding may reach `high`, which is excluded.
 template <class T>
 void draw_uniform(const NDArray& result, const PhiloxStream& stream, T low, T high, T last) {
   draw<kPerBlock<T>>(result.data<T>(), result.size(), stream, [=](const Words& words) {
@@ -100,7 +100,7 @@ template <class T> void draw_normal(const NDArray& result, const PhiloxStream& s
   });
 }
 
-// The high half of word * count: uniform over [0, count) but for a bias below count / 2^64.
+// The high half of word * count: uniform over [0, count), with a bias below count / 2^64.
 std::uint64_t below(std::uint64_t word, std::uint64_t count) {
   return static_cast<std::uint64_t>(Wide{word} * count >> 64);
 }
@@ -110,7 +110,7 @@ void draw_integers(const NDArray& result, const PhiloxStream& stream, std::int64
   draw<2>(result.data<T>(), result.size(), stream, [=](const Words& words) {
     std::array<T, 2> made;
     for (std::size_t i = 0; i < made.size(); ++i) {
-      // unsigned sums wrap: the range may be wider than an int64
+      // Unsigned, because the range may be wider than an int64.
       made[i] = static_cast<T>(
           static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + below(word64(words, i), count)));
     }

@@ -1,4 +1,4 @@
-// Reading an array's values out to the caller.
+// Reads an array's values for the caller.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace heddle::ndarray_detail {
 
-// Pushes fn as an op that reads array, and blocks until it is done; rethrows what went wrong. As fn runs inside an
-// op, other threads may go on pushing ops that overwrite the array.
+// Pushes fn as an op that reads array, and blocks until it is done; rethrows its error. Other threads may push ops that
+// overwrite the array meanwhile, since fn runs inside an op.
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
   Engine& engine = array.engine();
   const Var done = engine.new_var();

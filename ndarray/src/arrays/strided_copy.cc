@@ -1,6 +1,6 @@
-// The loops are reordered so that the target is written in memory order, dimensions that lie behind one another
-// in both operands become one, and what is left is cut into blocks of two dimensions: a row of the target and, if
-// the source runs the other way, the dimension in which the source is dense, so that a transpose works in tiles.
+// The loops are reordered so that the target is written in memory order, and dimensions that are contiguous with each
+// other in both operands are merged. The remaining loops are cut into blocks of two dimensions: a row of the target
+// and, if the source is dense in another dimension, that one. So a transpose works in tiles.
 #include "arrays/strided_copy.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace heddle::ndarray_detail {
 namespace {
 
 constexpr std::int64_t kChunk = 32 * 1024;     // elements a parallel chunk
-constexpr std::int64_t kParallel = 64 * 1024;  // fewer are not worth waking anyone
+constexpr std::int64_t kParallel = 64 * 1024;  // with fewer elements the calling thread copies alone
 constexpr std::int64_t kTile = 16;             // one cache line of f32
 
 // One loop: its length and how far a step moves in the target and in the source, in elements.
@@ -31,7 +31,7 @@ struct Block {
 
 using BlockKernel = void (*)(std::byte* target, const std::byte* source, const Block& block);
 
-// How f64, i32 and i64 become f32 on their way to a half: such that the second rounding is the only one.
+// Converts f64, i32 and i64 to f32 on the way to a half type, such that the second rounding is the only one.
 struct OddFloat {
   float value;
 };
@@ -103,7 +103,8 @@ template <class To> BlockKernel kernel_to(DType source) {
   });
 }
 
-// What a part of the copy runs: one kernel, or by way of f32 where one side is a half, which leaves few kernels to build.
+// What each part of the copy runs: one kernel, or two by way of f32 if one side is a half type, so that fewer kernels
+// are built.
 struct Kernels {
   BlockKernel first, second = nullptr;
 };
@@ -120,7 +121,7 @@ Kernels kernels_for(DType target, DType source) {
   return is_half(source) ? Kernels{from_half, direct} : Kernels{direct};
 }
 
-// The loops of one copy, outermost first, and where its first element lies after negative steps were turned round.
+// The loops of one copy, outermost first, and its first element. Loops with negative steps are reversed.
 struct LoopNest {
   std::array<Loop, kMaxDims> loops;
   int size = 0;
@@ -161,7 +162,7 @@ void LoopNest::merge() {
   size = std::min(size, kept + 1);
 }
 
-// Takes the two innermost loops out; the second is the one in which the source is densest.
+// Removes two loops, which become the block: the innermost one, and the one in which the source is densest.
 Block LoopNest::take_block() {
   Block block;
   if (size == 0) return block;

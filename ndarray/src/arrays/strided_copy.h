@@ -1,4 +1,4 @@
-// Copying between any two layouts. Inside an op, or on memory nobody else touches.
+// Copies between any two layouts. To be called inside an op, or on memory that no other thread touches.
 #pragma once
 
 #include <cstddef>

@@ -8,13 +8,13 @@
 
 namespace heddle::ndarray_detail {
 
-// How a bool is read from an array: memory nobody has written yet may hold any byte.
+// The type by which a bool is read from an array: memory that was not written yet may hold any byte.
 struct BoolByte {
   std::uint8_t bits;
 };
 
-// Floating to integer truncates; what lies beyond the range becomes its nearest end, NaN becomes 0. Integer to
-// integer keeps the low bits. To bool tests != 0.
+// Floating to integer: truncates; a value beyond the range becomes its nearest end, NaN becomes 0. Integer to integer:
+// keeps the low bits. To bool: value != 0.
 template <class To, class From> inline To convert(From x) {
   if constexpr (std::is_same_v<From, BoolByte>) {
     return static_cast<To>(x.bits != 0);

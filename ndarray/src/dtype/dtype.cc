@@ -7,7 +7,7 @@ namespace heddle {
 
 namespace {
 
-// Place in the chain bool < u8, i8 < i32 < i64.
+// The rank of a dtype in the chain bool < u8, i8 < i32 < i64.
 int rank_of(DType dtype) {
   if (dtype == DType::boolean) return 0;
   if (dtype == DType::u8 || dtype == DType::i8) return 1;
@@ -15,12 +15,12 @@ int rank_of(DType dtype) {
 }
 
 DType promote_integers(DType a, DType b) {
-  if (rank_of(a) == 1 && rank_of(b) == 1) return DType::i32;  // one has a sign, the other another bit
+  if (rank_of(a) == 1 && rank_of(b) == 1) return DType::i32;  // u8 and i8: neither holds the other's values
   return rank_of(a) < rank_of(b) ? b : a;
 }
 
 DType promote_floating(DType floating, DType integer) {
-  const bool holds = floating == DType::bf16 || rank_of(integer) <= 1;  // f32 and f16 hold no i32
+  const bool holds = floating == DType::bf16 || rank_of(integer) <= 1;  // f16 and f32 do not hold every i32
   return holds ? floating : DType::f64;
 }
 

@@ -9,7 +9,7 @@ namespace heddle::ndarray_detail {
 
 namespace {
 
-// From "d.ddde+XX" as printf and to_chars write it.
+// Parses "d.ddde+XX", as printf and to_chars write it.
 Decimal parse_scientific(const std::string& text, bool negative) {
   Decimal decimal;
   decimal.negative = negative;
@@ -42,7 +42,7 @@ template <class T> bool names(const Decimal& decimal, double size) {
   return static_cast<double>(T(value_of(decimal))) == size;
 }
 
-// One more in the last digit.
+// Adds one to the last digit.
 Decimal raised(Decimal decimal) {
   std::size_t i = decimal.digits.size();
   while (i > 0 && decimal.digits[i - 1] == '9') decimal.digits[--i] = '0';
@@ -55,8 +55,9 @@ Decimal raised(Decimal decimal) {
   return decimal;
 }
 
-// The fewest digits that name x; of two such numbers the nearer one. Below a power of two the numbers lie closer than above
-// it, so that the upper of the two around it may do where the nearer one does not. Five digits are always enough.
+// The fewest decimal digits that round to x; if two such numbers do, the nearer one. Below a power of two the
+// floating-point numbers are closer together than above it. So of the two decimals around x the upper one may round to
+// x although the lower one is nearer. Five digits are always enough.
 template <class T> Decimal shortest_half(T x) {
   const auto value = static_cast<double>(x);
   Decimal decimal;

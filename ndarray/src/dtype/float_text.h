@@ -14,7 +14,7 @@ struct Decimal {
   int point = 0;
 };
 
-// The shortest digits that name x among the numbers of its type.
+// The shortest digits that round to x in its type.
 Decimal shortest(double x);
 Decimal shortest(float x);
 Decimal shortest(Float16 x);

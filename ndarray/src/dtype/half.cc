@@ -9,7 +9,8 @@ namespace heddle {
 
 namespace {
 
-// How many elements whole vectors took; the rest is left to the loops below, which the compiler vectorises for bf16.
+// Each returns how many elements it has converted, in whole vectors. The loops below do the rest; for bf16 the compiler
+// vectorises them.
 std::size_t widen_vectors([[maybe_unused]] const Float16* from, [[maybe_unused]] float* to,
                           [[maybe_unused]] std::size_t count) {
   std::size_t i = 0;

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Temporary files are PATH.tmp-HOST-PID-COUNT, and locked while their process lives. A process id alone does not tell
-// whether a writer lives: ids are used again, and those of another container or host mean nothing here.
+// whether a writer lives: ids are reused, and those of another container or host are of other processes here.
 std::string temporary_prefix(const std::string& path) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
@@ -44,21 +44,22 @@ bool ends_like_temporary(std::string_view text) {
          is_number(text.substr(dash + 1));
 }
 
-// Removes it if it is this user's and no process holds its lock.
+// Removes the temporary file if it is this user's and no process holds its lock.
 void remove_if_abandoned(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
   struct stat opened {
   }, named{};
   const bool ours = ::fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == ::geteuid();
-  // The name may stand for another file by the time that the lock is there.
+  // When the lock is taken, the name may be that of another file.
   if (ours && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
       named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
     ::unlink(path.c_str());
   ::close(file);
 }
 
-// When directories are looked through. One with many entries is not at each save: a save pays for 64 entries. Thread-safe.
+// Says when a directory is searched for temporary files. Each save pays for 64 entries, so a directory with many
+// entries is not searched at each save. Thread-safe.
 class Scans {
  public:
   bool due(const std::string& directory) {
@@ -73,13 +74,13 @@ class Scans {
 
  private:
   struct Last {
-    std::size_t entries = 0, saves = 0;  // found then; since then
+    std::size_t entries = 0, saves = 0;  // in the directory at its last search; since then
   };
   std::mutex mutex_;  // guards last_; nothing is locked under it
   std::map<std::string, Last> last_;
 };
 
-// Those of writers of `path` on this host that were killed. What cannot be read is left.
+// Removes the temporary files of writers of `path` on this host that were killed. Files that cannot be read stay.
 void remove_abandoned(const std::string& path, const std::string& prefix) {
   const fs::path parent = fs::path(path).parent_path();
   static Scans& scans = *new Scans;  // static destructors may save too
@@ -97,7 +98,7 @@ void remove_abandoned(const std::string& path, const std::string& prefix) {
   scans.done(parent.string(), count);
 }
 
-// A new file, locked where the file system has locks; -1 with errno if there can be none.
+// Makes a new temporary file, locked if the file system has locks. -1 with errno if that fails.
 int create_temporary(const std::string& prefix, std::string& name) {
   static std::atomic<unsigned> count{0};
   while (true) {
@@ -106,7 +107,7 @@ int create_temporary(const std::string& prefix, std::string& name) {
     if (file < 0 && errno == EEXIST) continue;  // of a writer in another container
     if (file < 0) return -1;
     const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
-    // Somebody may have taken it for abandoned before it was locked.
+    // Another process may have removed it as abandoned before it was locked.
     struct stat status {};
     const bool lost = locked ? ::fstat(file, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
     if (!lost) return file;
@@ -149,7 +150,7 @@ void AtomicFile::commit() {
 void AtomicFile::durable_commit() {
   if (::fsync(file_) != 0) fail("cannot be synced");
   commit();
-  // The rename itself must reach the disk too; a file system that cannot sync a directory has no better offer.
+  // The rename must reach the disk as well. An error is ignored: some file systems cannot sync a directory.
   std::string parent = std::filesystem::path(path_).parent_path().string();
   int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;

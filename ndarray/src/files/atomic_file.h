@@ -1,4 +1,4 @@
-// Writing a file so that a crash leaves the old one or the new one, never a part.
+// Writes a file so that a crash leaves the old one or the new one, never a part.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-// Writes to a temporary file in the same directory; commit() renames it to `path`, durable_commit() makes
-// sure first that a power failure cannot take it away. Without either nothing is left behind; what a killed process has left
-// is removed by the next AtomicFile of that path on that host. Throws Error with the path and the system's words.
+// Writes to a temporary file in the same directory. commit() renames it to `path`; durable_commit() syncs it before, so
+// that it survives a power failure. Without either the temporary file is removed. The next AtomicFile of that path on
+// that host removes those of killed processes. Throws Error with the path and the system's message.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

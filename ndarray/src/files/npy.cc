@@ -93,7 +93,7 @@ Shape reversed(const Shape& shape) {
   return result;
 }
 
-// A bool is a byte 0 or 1; whatever else a file says must not get into one.
+// A bool is a byte 0 or 1: other bytes of a file must not get into one.
 void normalise_bools(std::byte* bytes, std::size_t count) {
   std::transform(bytes, bytes + count, bytes, [](std::byte b) { return std::byte{b != std::byte{0}}; });
 }
@@ -120,7 +120,7 @@ NDArray load_npy(const std::string& path, Device device, Where where) {
   InputFile file(path);
   const ndarray_detail::NpyHeader header = read_header(file);
   const Shape shape = header.fortran_order ? reversed(header.shape) : header.shape;
-  // Compared by dividing: the product of a lying header need not fit any number.
+  // Compared by division: the product of the sizes in a corrupt header may overflow.
   const auto count = static_cast<std::size_t>(element_count(shape));
   const std::size_t size = size_of(header.dtype);
   if (file.left() % size != 0 || file.left() / size != count) {
@@ -128,7 +128,7 @@ NDArray load_npy(const std::string& path, Device device, Where where) {
               " of " + name_of(header.dtype));
   }
   NDArray result(shape, header.dtype, device);
-  std::byte* data = result.data<std::byte>();  // no op knows it yet
+  std::byte* data = result.data<std::byte>();  // no op uses it yet
   file.read(data, result.storage()->bytes());
   if (header.dtype == DType::boolean) normalise_bools(data, result.storage()->bytes());
   if (!header.fortran_order) return result;

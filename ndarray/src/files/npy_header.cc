@@ -17,12 +17,12 @@ constexpr Code kCodes[] = {{DType::f32, "<f4"}, {DType::f64, "<f8"}, {DType::i32
                            {DType::i64, "<i8"}, {DType::u8, "|u1"},  {DType::boolean, "|b1"},
                            {DType::f16, "<f2"}, {DType::i8, "|i1"}};
 
-// Reads the few kinds of Python literal that stand in a header.
+// Parses the few kinds of Python literals that a header has.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  // Whether c comes next; if so, steps over it.
+  // True if c comes next, which is then consumed.
   bool accept(char c) {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
     if (at_ == text_.size() || text_[at_] != c) return false;

@@ -30,7 +30,8 @@ constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr std::uint64_t kAlign = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-// Metadata of a file with checksums: that of the header's text, with zeros in its own place, and one of each array.
+// Metadata of a file with checksums: one of the header's text, in which its own digits are zeros, and one of each
+// array.
 const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
 constexpr std::size_t kDigits = 8;
 
@@ -84,7 +85,7 @@ std::string checksum(const void* data, std::size_t bytes) {
   return digits;
 }
 
-// Where the digits of the header's own checksum stand in its text. In a name the quotes would be escaped.
+// The position of the digits of the header's checksum in its text. It is unique: in a name the quotes would be escaped.
 std::size_t checksum_place(const std::string& text) {
   const std::string before = "\"" + kHeaderChecksum + "\":\"";
   const std::size_t found = text.find(before);
@@ -143,7 +144,7 @@ std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& 
   return file;
 }
 
-// One op reads them all, and so sees every array as it is between two ops, whatever other threads push meanwhile.
+// One op reads all arrays, so that it sees them as they are between two ops, whatever other threads push meanwhile.
 std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Metadata& metadata,
                                              const Arrays& arrays, SafetensorsOptions options) {
   std::vector<NDArray> values;
@@ -165,7 +166,7 @@ struct Entry {
   std::uint64_t begin, end;
 };
 
-// Every number in a header passes here: json's own conversions would wrap negative and huge ones.
+// Converts every number of a header: json's own conversions would wrap negative and huge ones.
 std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
   if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
     fail(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
@@ -227,7 +228,7 @@ json parse_header(const std::string& path, const std::string& text) {
     if (depth == 1 && event == json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
       repeated = value.get<std::string>();
     }
-    // Nothing that the format knows nests deeper; dropping the rest bounds the memory a hostile header takes.
+    // No value of the format is nested deeper. Deeper ones are dropped, which bounds the memory for a hostile header.
     return depth <= 4;
   };
   json header;
@@ -267,7 +268,7 @@ Metadata take_checksums(const std::string& path, const std::string& text, Metada
   return checksums;
 }
 
-// The format asks that the arrays cover the data exactly, in any order.
+// The format requires that the arrays cover the data exactly, in any order.
 void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint64_t data_bytes) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -306,7 +307,7 @@ class Reader {
   const Metadata& metadata() const { return metadata_; }
   const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
 
-  // The entries must be asked for in their order.
+  // To be called for the entries in their order.
   NDArray read_array(const Entry& entry, Device device) {
     NDArray array(entry.shape, entry.dtype, device);
     std::vector<std::byte> bytes(entry.end - entry.begin);

@@ -1,6 +1,6 @@
 // Reverse-mode differentiation over a tape. An operator, or a member of NDArray that computes or views, records itself
-// when one of its inputs needs a gradient;
-// backward() walks the tape in reverse and pushes the gradient ops, the last layer's first.
+// when one of its inputs needs a gradient. backward() walks the tape in reverse and pushes the gradient ops, those of
+// the last layer first.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ bool requires_grad(const NDArray& array);  // a leaf, or computed from one
 NDArray grad(const NDArray& array);
 void clear_grad(const NDArray& array);
 
-// Lends memory for the leaf's next gradient, say where other ranks reach it: like the leaf, contiguous, a storage of its
-// own. If the operator that gives it can (make_gradient, below) it is computed there: what lies there is overwritten, and
-// an error on it stays until it is cleared or overwritten. One loan, one gradient; an undefined array takes it back, and so
-// does a backward() that reads what lies there. Throws InvalidArgument.
+// Lends memory for the leaf's next gradient, for example memory that other ranks reach: contiguous, with a storage of
+// its own, else like the leaf. An operator that uses make_gradient() computes the gradient there and overwrites the
+// memory; others ignore it. An error on the memory stays until it is cleared or overwritten. A loan is for one
+// gradient. Lending an undefined array ends it, and so does a backward() that reads the memory. Throws InvalidArgument.
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
@@ -33,7 +33,7 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false,
               Where where = Where::current());
 
-// While one lives, operators called on this thread record nothing.
+// While a NoGrad lives, operators called on its thread record nothing.
 class NoGrad {
  public:
   NoGrad();
@@ -45,23 +45,23 @@ class NoGrad {
   bool previous_;
 };
 
-// For operators: gradients of the inputs (an undefined array where none is needed) from that of the output. Runs
+// For operators: computes the gradients of the inputs (an undefined array where none is needed) from the output's. Runs
 // on the thread that calls backward(), under NoGrad.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
 
-// For operators whose Backward is running on this thread: an undetermined contiguous array for the gradient of input
-// `index`, on the device and engine of `like`: in memory lent for it that is free, or new.
+// For an operator whose Backward runs on this thread: a contiguous array of undetermined values for the gradient of
+// input `index`, on the device and engine of `like`. Its memory is what was lent for that gradient, or new.
 NDArray make_gradient(std::size_t index, const NDArray& like);
 
-// For operators with one input that each give a gradient to a part of it: adds that part into `whole`, which has the
-// input's shape and dtype, is contiguous, and holds the gradients of its other uses. Many parts share one `whole`.
+// For operators with one input that use only a part of it: adds that part's gradient into `whole`, the gradient of the
+// whole input so far, contiguous and with the input's shape and dtype. All parts of an input share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
 
-// True if an operator with these inputs has to record itself now; an undefined one needs no gradient.
+// True if an operator with these inputs has to record itself now. An undefined input needs no gradient.
 bool recording(std::initializer_list<const NDArray*> inputs);
 
 // Puts an operator on the tape: `output` was computed from `inputs`; `saved` are the arrays that `backward` captured
-// (detached), checked for changes before it runs. The place of the call is known as array_push knows it.
+// (detached), checked for changes before it runs. Errors name the outermost library call, as with array_push.
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
             Backward backward, Where where = Where::current());
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,

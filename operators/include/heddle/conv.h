@@ -13,12 +13,12 @@ struct Conv2dOptions {
   std::array<std::int64_t, 2> padding{0, 0};   // zeros on both sides
   std::array<std::int64_t, 2> dilation{1, 1};  // distance between the kernel's taps
   std::int64_t groups = 1;  // channels in and out are split into this many independent parts
-  bool relu = false;        // max(0, .) of the result, computed on the way out
+  bool relu = false;        // max(0, .) of the result, computed in the same op
 };
 
 // x (N, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined -> (N, O, OH, OW) with
 // OH = (H + 2 padding - dilation (kh - 1) - 1) / stride + 1. All of one floating dtype. Differentiable: the gradient
-// of x and that of weight and bias are two ops; one that no input needs is not run.
+// of x is one op, that of weight and bias another; an op whose gradients no input needs is not pushed.
 NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias = {},
                const Conv2dOptions& options = {}, Where where = Where::current());
 

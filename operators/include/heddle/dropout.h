@@ -1,4 +1,4 @@
-// Dropout (Srivastava et al., JMLR 2014), inverted: what is kept is scaled up while training.
+// Dropout (Srivastava et al., JMLR 2014), inverted: in training, elements that are kept are scaled up.
 #pragma once
 
 #include <heddle/ndarray.h>
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training`. The mask is
-// drawn from `generator` at the call. x floating, 0 <= p <= 1. Differentiable.
+// Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); returns x itself unless `training`.
+// The mask is drawn from `generator` at the call. x floating, 0 <= p <= 1. Differentiable.
 NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
                 Where where = Where::current());
 

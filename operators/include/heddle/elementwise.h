@@ -1,7 +1,8 @@
 // Operators on each element, with NumPy's broadcasting and promotion of dtypes.
 //
-// Comparisons give bool, and compare an array with an integer beyond its dtype by their values. Arguments that no dtype of the operator fits, shapes that do not broadcast and arrays on
-// several devices throw InvalidArgument at the call. Gradients flow to floating inputs.
+// Comparisons give bool; an integer beyond the range of an array's dtype is compared by its value. Arguments that no
+// dtype of the operator fits, shapes that do not broadcast and arrays on several devices throw InvalidArgument at the
+// call. Floating inputs get gradients.
 #pragma once
 
 #include <concepts>
@@ -48,7 +49,8 @@ class Scalar {
   enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
 };
 
-// An array or a number: the argument of operators that take either. It knows its place, for infix operators.
+// An array or a number: the argument of operators that take either. `where` is the line of the call, for infix
+// operators.
 struct Operand {
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T value, Where at = Where::current()) : scalar(value), where(at) {}
@@ -62,14 +64,15 @@ struct Operand {
   bool is_array = false;
 };
 
-// Two operands, one of them an array. divide gives f64 for integers; add and multiply of bools are or and and;
-// subtract refuses bools. power of integers wraps around; a negative integer exponent is an op error, or found at the call if a number.
+// Two operands, one of them an array. divide gives f64 for integers; add of bools is or, multiply is and; subtract
+// refuses bools. power of integers wraps around; a negative integer exponent throws at the call if it is a number, and
+// is an error of the op if it is in an array.
 NDArray add(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray subtract(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray multiply(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray power(const Operand& base, const Operand& exponent, Where where = Where::current());
-// NaN if either is; a tie gives each half of the gradient.
+// NaN if either operand is. Where they are equal, each gets half of the gradient.
 NDArray maximum(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray minimum(const Operand& a, const Operand& b, Where where = Where::current());
 

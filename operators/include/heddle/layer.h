@@ -1,4 +1,4 @@
-// What all layers are: functions on arrays with parameters of their own.
+// The base class of all layers: functions on arrays with parameters of their own.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Parameter {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Batches come first: (batch, features) or (batch, channels, height, width). Throws InvalidArgument naming the
-  // layer and the shapes. All ops of the layer name `where`.
+  // The first axis of x is the batch: (batch, features) or (batch, channels, height, width). Throws InvalidArgument
+  // naming the layer and the shapes. All ops of the layer name `where`.
   NDArray operator()(const NDArray& x, Where where = Where::current()) {
     const CallSite site(where);
     return forward(x);

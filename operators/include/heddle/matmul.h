@@ -5,13 +5,13 @@
 
 namespace heddle {
 
-// NumPy's matmul: (m, k) x (k, n) -> (m, n); a 1-d `a` is a row and a 1-d `b` a column whose axis of 1 is dropped
-// from the result; leading axes are batches and broadcast. dtypes are promoted; bool is "or" of "and"s, integers
-// wrap. Transposed views are multiplied in place, other strided ones are copied first. Differentiable.
+// NumPy's matmul: (m, k) x (k, n) -> (m, n); a 1-d `a` is a row and a 1-d `b` a column whose axis of 1 is dropped from
+// the result; leading axes are batches and broadcast. dtypes are promoted; for bool, products are "and" and sums "or";
+// integers wrap around. Transposed views are read in place, other strided views are copied first. Differentiable.
 NDArray matmul(const NDArray& a, const NDArray& b, Where where = Where::current());
 
 struct LinearOptions {
-  bool relu = false;  // max(0, .) of the result, computed on the way out
+  bool relu = false;  // max(0, .) of the result, computed in the same op
 };
 
 // x (..., in) times the transpose of weight (out, in), plus bias (out) if it is defined: (..., out). All of one

@@ -1,4 +1,4 @@
-// Optimizers: one fused op an update, which reads the gradient and mutates the weight and the optimizer's state.
+// Optimizers: an update is one op, which reads the gradient and mutates the weight and the optimizer's state.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct UpdateOptions {
   double grad_scale = 1;       // the gradient is multiplied by it first: 1 / batch for gradients of a sum
 };
 
-// Keeps the state (momenta, counts) of any number of weights, told apart by key. Not thread-safe; the updates
-// are ordered with everything else by the vars of the arrays.
+// Keeps the state (momenta, counts) of any number of weights, each under a key. Not thread-safe. Updates are ordered
+// with other ops by the vars of the arrays.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -41,9 +41,9 @@ class Optimizer {
   // count, so the state is that of the last update that worked. Clear the weights' errors as well.
   void clear_errors(Where where = Where::current());
 
-  // Replaces all state by copies of what state() once gave. Blocks for the counts. Throws InvalidArgument before
-  // anything is changed; given the weights by key, also for the state of another key, and for another shape or dtype
-  // than the weight's.
+  // Replaces all state by copies of `state`, which state() gave earlier. Blocks for the counts. Throws InvalidArgument
+  // before anything is changed; given the weights by key, also for the state of another key, and for another shape or
+  // dtype than the weight's.
   using Weights = std::map<std::int64_t, NDArray>;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
   void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,

@@ -15,8 +15,8 @@ struct Pool2dOptions {
   bool count_include_pad = true;  // avg only: padded zeros count in the divisor, as PyTorch's default
 };
 
-// x (N, C, H, W), floating -> (N, C, OH, OW) with OH = (H + 2 padding - kernel) / stride + 1. The greatest value of
-// each window; padding never wins, NaN always does. The gradient goes to the first greatest in row-major order.
+// x (N, C, H, W), floating -> (N, C, OH, OW) with OH = (H + 2 padding - kernel) / stride + 1. The maximum of each
+// window; padding does not count, and NaN if there is one. The gradient goes to the first maximum in row-major order.
 NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options = {}, Where where = Where::current());
 
 // The mean of each window. Shapes as above.

@@ -1,4 +1,4 @@
-// Operators that take axes away.
+// Operators that reduce axes.
 //
 // `axes` may be negative and in any order; none given means all of them. With keepdims the reduced axes stay, with
 // size 1. Axes out of range or given twice throw InvalidArgument at the call. Sums are made in a fixed order, f32
@@ -15,12 +15,13 @@ NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where
 // f64 for integers and bool, else x's dtype. Of nothing: NaN.
 NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// x's dtype; NaN if any is. The gradient is shared equally by all elements that are the maximum (minimum).
+// x's dtype; NaN if any element is. All elements equal to the maximum (minimum) share the gradient equally.
 // Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// The first index of the largest (smallest) element along `axis`, which goes away; i64. The first NaN counts as it.
+// The first index of the largest (smallest) element along `axis`, which is removed; i64. A NaN counts as the largest
+// (smallest).
 NDArray argmax(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray argmin(const NDArray& x, int axis = -1, Where where = Where::current());
 

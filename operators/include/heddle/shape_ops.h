@@ -1,4 +1,4 @@
-// Operators that rearrange elements. Those that only look at them differently share x's memory (a view). All record a
+// Operators that rearrange elements. Where no element moves the result is a view, which shares x's memory. All record a
 // gradient where one is needed, as NDArray's members do. Bad axes and shapes throw InvalidArgument at the call.
 #pragma once
 
@@ -29,8 +29,8 @@ NDArray slice(const NDArray& x, int axis, Slice range, Where where = Where::curr
 NDArray concat(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 NDArray stack(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 
-// The entries of x at `indices` (i32 or i64, of any shape, negative from the end) along `axis`, which the axes of
-// indices take the place of. An index out of range is an op error. Gradients of repeated indices add up.
+// The entries of x at `indices` (i32 or i64, of any shape, negative from the end) along `axis`. The axes of indices
+// replace that axis. An index out of range is an op error. Gradients of repeated indices add up.
 NDArray take(const NDArray& x, const NDArray& indices, int axis = 0, Where where = Where::current());
 
 // Shape labels.shape + (n,): 1 at each label (i32 or i64, 0 <= label < n, else an op error), 0 elsewhere.

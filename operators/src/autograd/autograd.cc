@@ -22,16 +22,17 @@ std::atomic<std::uint64_t> next_sequence{0};
 
 struct Node;
 
-// Shared by all copies of a handle. A leaf has no producer; an array that needs no gradient has none of these or
-// one with neither.
-struct Place final : GradMeta {
+// What autograd keeps of an array, shared by all copies of its handle. An array requires a gradient if it is a leaf or
+// has a producer, which is the node that computed it; no array is both.
+struct AutogradMeta final : GradMeta {
   bool leaf = false;
   bool view_of_leaf = false;
   NDArray grad;
-  NDArray memory;  // lent for the next gradient
+  NDArray lent_memory;  // for the next gradient, see lend_gradient_memory()
   std::shared_ptr<Node> producer;
 
-  // A leaf may get new values, through views of it too: what saved the old ones is found by their version.
+  // A leaf may get new values, through views of it too. A node that saved the old ones is found by the storage's
+  // version.
   void check_target(const char* op) const override { check(op, producer && !view_of_leaf); }
   void check_source(const char* op) const override { check(op, leaf || producer); }
 
@@ -52,8 +53,8 @@ struct Place final : GradMeta {
   }
 
  private:
-  static void check(const char* op, bool followed) {
-    if (!followed || !grad_mode) return;
+  static void check(const char* op, bool tracked) {
+    if (!tracked || !grad_mode) return;
     throw Error(std::string(op) +
                 ": an array requires a gradient, and the tape does not follow changes in place; make a new "
                 "array, detach() it or use NoGrad");
@@ -61,7 +62,7 @@ struct Place final : GradMeta {
 };
 
 struct Input {
-  std::shared_ptr<Place> meta;  // null: needs no gradient
+  std::shared_ptr<AutogradMeta> meta;  // null: needs no gradient
   Shape shape;
   DType dtype;
 };
@@ -71,7 +72,8 @@ struct Saved {
   std::uint64_t version;
 };
 
-// One recorded operator. Sequence numbers grow, so that inputs always come before the nodes that use them.
+// One recorded operator. Sequence numbers grow: the node that computed an array has a smaller one than those that use
+// it.
 struct Node {
   const char* name;
   Where where;  // of the operator's call
@@ -87,77 +89,82 @@ struct Node {
   ~Node();
 };
 
-// What nodes hold, to be destroyed outside their destructors.
-struct Remains {
+// What a node holds, to be destroyed outside the node's destructor.
+struct NodeContents {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
   AddGradient add;
 };
 
-// A chain of nodes would be destroyed recursively, a stack frame a node: the outermost destructor takes what the
-// inner ones leave behind instead. A plain pointer, because thread-local objects die before some arrays do.
-thread_local std::vector<Remains>* graveyard = nullptr;
+// The destructor of a node may destroy the nodes that computed its inputs, and so on: a stack frame a node. So contents
+// are not destroyed at once but put on a list, which the outermost call of release_deferred() on the thread empties. A
+// plain pointer, because thread-local objects are destroyed before some arrays are.
+thread_local std::vector<NodeContents>* deferred_releases = nullptr;
 
-void bury(Remains first) {
-  if (graveyard) {
-    graveyard->push_back(std::move(first));
+void release_deferred(NodeContents contents) {
+  if (deferred_releases) {
+    deferred_releases->push_back(std::move(contents));
     return;
   }
-  std::vector<Remains> waiting;
-  graveyard = &waiting;
-  waiting.push_back(std::move(first));
-  while (!waiting.empty()) {
-    Remains next = std::move(waiting.back());
-    waiting.pop_back();
+  std::vector<NodeContents> list;
+  deferred_releases = &list;
+  list.push_back(std::move(contents));
+  while (!list.empty()) {
+    NodeContents next = std::move(list.back());
+    list.pop_back();
   }
-  graveyard = nullptr;
+  deferred_releases = nullptr;
 }
 
-Node::~Node() { bury({std::move(inputs), std::move(saved), std::move(backward), std::move(add)}); }
+Node::~Node() {
+  release_deferred({std::move(inputs), std::move(saved), std::move(backward), std::move(add)});
+}
 
 void free_node(Node& node) {
   node.freed = true;
-  bury({std::exchange(node.inputs, {}), std::exchange(node.saved, {}), std::exchange(node.backward, nullptr),
-        std::exchange(node.add, nullptr)});
+  release_deferred({std::exchange(node.inputs, {}), std::exchange(node.saved, {}),
+                    std::exchange(node.backward, nullptr), std::exchange(node.add, nullptr)});
 }
 
 // Only record() and set_requires_grad() put arrays on the tape.
-std::shared_ptr<Place> place_of(const NDArray& array) {
-  return std::static_pointer_cast<Place>(array.grad_meta());
+std::shared_ptr<AutogradMeta> meta_of(const NDArray& array) {
+  return std::static_pointer_cast<AutogradMeta>(array.grad_meta());
 }
 
-bool needs_gradient(const Place* place) { return place && (place->leaf || place->producer); }
+bool needs_gradient(const AutogradMeta* meta) { return meta && (meta->leaf || meta->producer); }
 
 // requires_grad(); an undefined array needs none.
 bool on_tape(const NDArray& array) {
-  return needs_gradient(static_cast<const Place*>(array.grad_meta().get()));
+  return needs_gradient(static_cast<const AutogradMeta*>(array.grad_meta().get()));
 }
 
 void check_defined(const char* name, const NDArray& array) {
   if (!array.defined()) ndarray_detail::refuse_undefined(name);
 }
 
-thread_local const Node* stepping_back = nullptr;  // its Backward runs
+thread_local const Node* current_node = nullptr;  // whose Backward runs on this thread
 
-// An array for the input's gradient. Lent memory is for a leaf's first one: the next ones are added to it.
+// An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to
+// that.
 NDArray gradient_for(const Input& input, const NDArray& like) {
-  Place* leaf = input.meta && input.meta->leaf ? input.meta.get() : nullptr;
-  const bool lent = leaf && leaf->memory.defined() && !leaf->grad.defined() &&
-                    leaf->memory.device() == like.device() && &leaf->memory.engine() == &like.engine();
-  return lent ? std::exchange(leaf->memory, NDArray())
+  AutogradMeta* leaf = input.meta && input.meta->leaf ? input.meta.get() : nullptr;
+  const bool lent = leaf && leaf->lent_memory.defined() && !leaf->grad.defined() &&
+                    leaf->lent_memory.device() == like.device() &&
+                    &leaf->lent_memory.engine() == &like.engine();
+  return lent ? std::exchange(leaf->lent_memory, NDArray())
               : operators_detail::make_result(like, input.shape, input.dtype);
 }
 
-// The gradient of one node's output, as far as it has arrived.
-struct Arrival {
+// A node whose Backward has not run yet, and the gradient of its output accumulated so far.
+struct PendingNode {
   std::shared_ptr<Node> node;
   NDArray gradient;
-  bool owned = false;  // nobody else sees gradient's memory, so that more can be added in place
+  bool owned = false;  // nothing else refers to gradient's memory: more can be added in place
 };
 
 // By falling sequence number: every node comes after all nodes that use its output.
-using Walk = std::map<std::uint64_t, Arrival, std::greater<>>;
+using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
 
 void check_ready(const Node& node) {
   if (node.freed) {
@@ -172,40 +179,40 @@ void check_ready(const Node& node) {
   }
 }
 
-bool is_saved(const Walk& walk, const std::shared_ptr<Storage>& storage) {
-  for (const auto& [sequence, arrival] : walk) {
-    for (const Saved& saved : arrival.node->saved) {
+bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage) {
+  for (const auto& [sequence, pending] : nodes) {
+    for (const Saved& saved : pending.node->saved) {
       if (saved.storage == storage) return true;
     }
   }
   return false;
 }
 
-// All nodes that root was computed from. Checked before the first gradient is pushed: an error changes nothing. Memory that
-// the walk reads is no memory for its gradients.
-Walk plan(const std::shared_ptr<Node>& root, const NDArray& seed) {
-  Walk walk;
-  std::vector<Place*> lent;
-  std::vector<std::shared_ptr<Node>> unseen{root};
-  while (!unseen.empty()) {
-    const std::shared_ptr<Node> node = std::move(unseen.back());
-    unseen.pop_back();
-    if (!walk.try_emplace(node->sequence, Arrival{node, {}, false}).second) continue;
+// All nodes that root was computed from. They are checked here, before the first gradient is pushed, so that an error
+// changes nothing. Lent memory that the backward pass reads is not used for its gradients.
+PendingNodes find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed) {
+  PendingNodes nodes;
+  std::vector<AutogradMeta*> lent;
+  std::vector<std::shared_ptr<Node>> stack{root};
+  while (!stack.empty()) {
+    const std::shared_ptr<Node> node = std::move(stack.back());
+    stack.pop_back();
+    if (!nodes.try_emplace(node->sequence, PendingNode{node, {}, false}).second) continue;
     check_ready(*node);
     for (const Input& input : node->inputs) {
-      if (input.meta && input.meta->producer) unseen.push_back(input.meta->producer);
-      if (input.meta && input.meta->memory.defined()) lent.push_back(input.meta.get());
+      if (input.meta && input.meta->producer) stack.push_back(input.meta->producer);
+      if (input.meta && input.meta->lent_memory.defined()) lent.push_back(input.meta.get());
     }
   }
-  for (Place* leaf : lent) {
-    const std::shared_ptr<Storage>& storage = leaf->memory.storage();
-    if (storage == seed.storage() || is_saved(walk, storage)) leaf->memory = NDArray();
+  for (AutogradMeta* leaf : lent) {
+    const std::shared_ptr<Storage>& storage = leaf->lent_memory.storage();
+    if (storage == seed.storage() || is_saved(nodes, storage)) leaf->lent_memory = NDArray();
   }
-  return walk;
+  return nodes;
 }
 
-// A leaf keeps its gradient's memory for good and adds to it in place, so it must be the only one to see it.
-void arrive_at_leaf(Place& leaf, const NDArray& gradient, bool shared) {
+// A leaf keeps its gradient and adds later ones in place: so memory that something else refers to (`shared`) is copied.
+void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
   if (leaf.grad.defined()) {
     leaf.grad += gradient;
   } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
@@ -215,14 +222,14 @@ void arrive_at_leaf(Place& leaf, const NDArray& gradient, bool shared) {
   }
 }
 
-void arrive_at_node(Arrival& arrival, const NDArray& gradient) {
-  if (!arrival.gradient.defined()) {
-    arrival.gradient = gradient;
-  } else if (arrival.owned) {
-    arrival.gradient += gradient;
+void accumulate(PendingNode& pending, const NDArray& gradient) {
+  if (!pending.gradient.defined()) {
+    pending.gradient = gradient;
+  } else if (pending.owned) {
+    pending.gradient += gradient;
   } else {
-    arrival.gradient = arrival.gradient + gradient;
-    arrival.owned = true;
+    pending.gradient = pending.gradient + gradient;
+    pending.owned = true;
   }
 }
 
@@ -247,8 +254,8 @@ void check_gradient(const Node& node, const Input& input, const NDArray& gradien
               input.shape.to_string());
 }
 
-void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
-             const std::vector<NDArray>& gradients) {
+void accumulate_in_inputs(PendingNodes& nodes, const Node& node, const NDArray& grad_output,
+                          const std::vector<NDArray>& gradients) {
   if (gradients.size() != node.inputs.size()) {
     throw Error(std::string(node.name) + ": " + std::to_string(gradients.size()) + " gradients for " +
                 std::to_string(node.inputs.size()) + " inputs");
@@ -258,43 +265,44 @@ void pass_on(Walk& walk, const Node& node, const NDArray& grad_output,
     if (!input.meta || !gradients[i].defined()) continue;
     check_gradient(node, input, gradients[i]);
     if (input.meta->producer) {
-      arrive_at_node(walk.at(input.meta->producer->sequence), gradients[i]);
+      accumulate(nodes.at(input.meta->producer->sequence), gradients[i]);
     } else if (input.meta->leaf) {
-      arrive_at_leaf(*input.meta, gradients[i], is_shared(node, grad_output, gradients, i));
+      accumulate_in_leaf(*input.meta, gradients[i], is_shared(node, grad_output, gradients, i));
     }
   }
 }
 
-// The array to add a part of the gradient of `input` to: all parts of a walk, and all of a leaf's, go into one.
-NDArray whole_gradient(Walk& walk, const Input& input, const NDArray& like) {
+// The array to which a part of the gradient of `input` is added. There is one for all parts of a backward pass, and for
+// a leaf one for all passes.
+NDArray whole_gradient(PendingNodes& nodes, const Input& input, const NDArray& like) {
   const bool is_leaf = !input.meta->producer;
-  Arrival* arrival = is_leaf ? nullptr : &walk.at(input.meta->producer->sequence);
-  NDArray& gradient = is_leaf ? input.meta->grad : arrival->gradient;
+  PendingNode* pending = is_leaf ? nullptr : &nodes.at(input.meta->producer->sequence);
+  NDArray& gradient = is_leaf ? input.meta->grad : pending->gradient;
   if (!gradient.defined()) {
     gradient = gradient_for(input, like);
     gradient.fill(0);
-  } else if (!is_leaf && !arrival->owned) {
+  } else if (!is_leaf && !pending->owned) {
     gradient = gradient.copy();
   }
-  if (!is_leaf) arrival->owned = true;
+  if (!is_leaf) pending->owned = true;
   return gradient;
 }
 
 std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output) {
   const CallSite site = CallSite::on_behalf_of(node.where);
-  const Node* const outer = std::exchange(stepping_back, &node);
-  struct Back {
+  const Node* const outer = std::exchange(current_node, &node);
+  struct Restore {
     const Node* const outer;
-    ~Back() { stepping_back = outer; }
-  } const back{outer};
+    ~Restore() { current_node = outer; }
+  } const restore{outer};
   return node.backward(grad_output);
 }
 
-void step_back(Walk& walk, const Node& node, const NDArray& grad_output) {
-  if (!node.add) return pass_on(walk, node, grad_output, gradients_of(node, grad_output));
+void run_backward(PendingNodes& nodes, const Node& node, const NDArray& grad_output) {
+  if (!node.add) return accumulate_in_inputs(nodes, node, grad_output, gradients_of(node, grad_output));
   const Input& input = node.inputs.front();
   if (!needs_gradient(input.meta.get())) return;
-  const NDArray whole = whole_gradient(walk, input, grad_output);
+  const NDArray whole = whole_gradient(nodes, input, grad_output);
   const CallSite site = CallSite::on_behalf_of(node.where);
   node.add(grad_output, whole);
 }
@@ -324,14 +332,14 @@ void set_requires_grad(NDArray& array, bool on) {
     throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
                           "; only floating arrays have gradients");
   }
-  std::shared_ptr<Place> place = place_of(array);
-  if (place && place->producer) {
+  std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  if (meta && meta->producer) {
     if (on) return;
     throw InvalidArgument("set_requires_grad: the array was computed from others; detach() it instead");
   }
-  if (!place) place = std::make_shared<Place>();
-  place->leaf = on;
-  array.set_grad_meta(std::move(place));
+  if (!meta) meta = std::make_shared<AutogradMeta>();
+  meta->leaf = on;
+  array.set_grad_meta(std::move(meta));
 }
 
 bool requires_grad(const NDArray& array) {
@@ -341,18 +349,18 @@ bool requires_grad(const NDArray& array) {
 
 NDArray grad(const NDArray& array) {
   check_defined("grad", array);
-  return array.grad_meta() ? place_of(array)->grad : NDArray();
+  return array.grad_meta() ? meta_of(array)->grad : NDArray();
 }
 
 void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
-  if (array.grad_meta()) place_of(array)->grad = NDArray();
+  if (array.grad_meta()) meta_of(array)->grad = NDArray();
 }
 
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
   check_defined("lend_gradient_memory", leaf);
-  const std::shared_ptr<Place> place = leaf.grad_meta() ? place_of(leaf) : nullptr;
-  if (!place || !place->leaf)
+  const std::shared_ptr<AutogradMeta> meta = leaf.grad_meta() ? meta_of(leaf) : nullptr;
+  if (!meta || !meta->leaf)
     throw InvalidArgument("lend_gradient_memory: the array is no leaf; set_requires_grad comes first");
   if (memory.defined()) {
     const bool alike = memory.shape() == leaf.shape() && memory.dtype() == leaf.dtype() &&
@@ -366,13 +374,13 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
                             leaf.device().to_string());
     }
   }
-  place->memory = memory.defined() ? memory.detach() : NDArray();
+  meta->lent_memory = memory.defined() ? memory.detach() : NDArray();
 }
 
 NDArray make_gradient(std::size_t index, const NDArray& like) {
   check_defined("make_gradient", like);
-  if (!stepping_back) throw Error("make_gradient: no Backward runs on this thread");
-  return gradient_for(stepping_back->inputs.at(index), like);
+  if (!current_node) throw Error("make_gradient: no Backward runs on this thread");
+  return gradient_for(current_node->inputs.at(index), like);
 }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {
@@ -382,11 +390,11 @@ bool recording(std::initializer_list<const NDArray*> inputs) {
 namespace {
 
 bool is_view_of_leaf(const NDArray& output, const NDArray& input) {
-  const std::shared_ptr<Place> place = place_of(input);
-  return place && (place->leaf || place->view_of_leaf) && output.storage() == input.storage();
+  const std::shared_ptr<AutogradMeta> meta = meta_of(input);
+  return meta && (meta->leaf || meta->view_of_leaf) && output.storage() == input.storage();
 }
 
-// Puts a node that knows no gradient yet on the tape.
+// Puts a node on the tape. The caller sets how it computes gradients: `backward` or `add`.
 Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
                   const std::vector<NDArray>& saved, Where where) {
   check_defined("record", output);
@@ -398,11 +406,11 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
   for (const NDArray& input : inputs) {
-    node->inputs.push_back({on_tape(input) ? place_of(input) : nullptr, input.shape(), input.dtype()});
+    node->inputs.push_back({on_tape(input) ? meta_of(input) : nullptr, input.shape(), input.dtype()});
   }
   for (const NDArray& array : saved) node->saved.push_back({array.storage(), array.storage()->version()});
   Node& result = *node;
-  auto meta = std::make_shared<Place>();
+  auto meta = std::make_shared<AutogradMeta>();
   meta->producer = std::move(node);
   meta->view_of_leaf = inputs.size() == 1 && is_view_of_leaf(output, inputs.front());
   output.set_grad_meta(std::move(meta));
@@ -432,15 +440,15 @@ void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where wh
   NoGrad no_grad;
   EngineScope scope(root.engine());
   const NDArray first = checked_seed(root, seed);
-  const std::shared_ptr<Place> place = place_of(root);
-  if (!place->producer) return arrive_at_leaf(*place, first, seed.defined());
-  Walk walk = plan(place->producer, first);
-  walk.begin()->second.gradient = first;
-  while (!walk.empty()) {
-    const Arrival arrival = std::move(walk.begin()->second);
-    if (arrival.gradient.defined()) step_back(walk, *arrival.node, arrival.gradient);
-    if (!keep_tape) free_node(*arrival.node);
-    walk.erase(walk.begin());
+  const std::shared_ptr<AutogradMeta> meta = meta_of(root);
+  if (!meta->producer) return accumulate_in_leaf(*meta, first, seed.defined());
+  PendingNodes nodes = find_nodes(meta->producer, first);
+  nodes.begin()->second.gradient = first;
+  while (!nodes.empty()) {
+    const PendingNode next = std::move(nodes.begin()->second);
+    if (next.gradient.defined()) run_backward(nodes, *next.node, next.gradient);
+    if (!keep_tape) free_node(*next.node);
+    nodes.erase(nodes.begin());
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace heddle::operators_detail {
 
-// An undetermined array on the device and engine of `like`, whatever engine is this thread's current one.
+// An array of undetermined values on the device and engine of `like`, not on the thread's current engine.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
 
 // Throws InvalidArgument unless all arrays are defined and on one device and engine.
@@ -26,7 +26,8 @@ void check_arrays(const char* op, std::initializer_list<const NDArray*> arrays);
 // Throws InvalidArgument "softmax: dtype i32; wanted a floating one".
 void check_floating(const char* op, const NDArray& array);
 
-// f16 and bf16 are computed as f32 by operators that sum: `x` as f32, on the tape, if it is one of them; else x itself.
+// For operators that sum, which compute f16 and bf16 as f32: `x` cast to f32, on the tape, if it has one of these
+// dtypes; else x itself.
 NDArray wide(const NDArray& x);
 
 // broadcast_shapes; its error names the operator.
@@ -37,11 +38,11 @@ template <class Fn> Fn* kernel_for(const char* op, const NDArray& array) {
   return kernels().find<Fn>(op, array.device().kind);
 }
 
-// Gradients of weights come before those that the backward pass goes on with: where ranks add theirs, that takes place
-// while the pass goes on, and not after it.
+// The priority of the gradients of weights, above those of inputs, with which the backward pass goes on: so that ranks
+// reduce the gradients of weights during the pass, not after it.
 inline constexpr int kWeightsFirst = 1;
 
-// array_push for lists that are not known when the rule is written.
+// array_push for lists of arrays whose length is not known at compile time.
 template <class F>
 void push_op(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn,
              int priority = 0) {
@@ -51,7 +52,8 @@ void push_op(const char* name, std::span<const NDArray> reads, std::span<const N
   engine.push(std::forward<F>(fn), access, CallSite::current());
 }
 
-// The gradient of an input of `shape` that was broadcast: sums over the axes that broadcasting made or stretched.
+// The gradient of an input of `shape` that was broadcast: sums `gradient` over the axes that broadcasting made or
+// stretched.
 NDArray sum_to_shape(const NDArray& gradient, const Shape& shape);
 
 }  // namespace heddle::operators_detail

@@ -1,11 +1,11 @@
-// The gradients of what rearranges, selects or converts elements: of operators and of NDArray's members alike.
+// The gradients of operators, and of NDArray's members, that rearrange, select or convert elements.
 #pragma once
 
 #include <heddle/ndarray.h>
 
 namespace heddle::operators_detail {
 
-// Each puts `y`, just made from `x` by `op`, on the tape, if it runs and x needs a gradient.
+// Each function records on the tape that `op` has just made `y` from `x`, if recording is on and x needs a gradient.
 
 // y has x's elements in their row-major order, perhaps in another shape, floating dtype or on another device.
 void record_elements(const char* op, NDArray& y, const NDArray& x);
@@ -18,11 +18,11 @@ void record_broadcast(const char* op, NDArray& y, const NDArray& x);
 // y is x.slice(axis, range), perhaps without that axis if its size is 1.
 void record_slice(const char* op, NDArray& y, const NDArray& x, int axis, Slice range);
 
-// y is any view of x's storage. What it shows beside x's own elements is a constant. Throws Error if elements of x share
-// memory: whose gradient would it be?
+// y is any view of x's storage. Elements of y that are not elements of x count as constants. Throws Error if elements
+// of x share memory: the gradient of such an element cannot be told from the other's.
 void record_view(const char* op, NDArray& y, const NDArray& x);
 
-// whole[indices[i]] += gradient[i] along an axis; repeated indices add up. whole is contiguous. In indexing.cc.
+// whole[indices[i]] += gradient[i] along an axis; repeated indices add up. whole is contiguous. Defined in indexing.cc.
 void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis);
 
 }  // namespace heddle::operators_detail

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kTile = 256;  // columns that are searched together
 
-// Whether x takes the place of `best`: ties keep the first, the first NaN stays. Without
-// branches, for vector code.
+// True if x replaces `best`: of equal values the first stays, and so does the first NaN. Without branches, so that the
+// compiler makes vector code.
 struct Larger {
   template <class T> bool operator()(T x, T best) const { return (x > best) | ((x != x) & (best == best)); }
 };
@@ -31,7 +31,7 @@ template <class F, class T> std::int64_t best_index(const T* x, std::int64_t ste
   return at;
 }
 
-// The same for `width` neighbouring columns, row after row.
+// Searches `width` neighbouring columns together, row after row.
 template <class F, class T>
 void best_indices(const T* x, std::int64_t step, std::int64_t n, std::int64_t* at, std::int64_t width) {
   std::array<T, kTile> best;
@@ -59,7 +59,7 @@ void by_rows(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t
   });
 }
 
-// For a kept axis whose elements are neighbours in x and in y.
+// For a kept axis that is contiguous in x and in y.
 template <class F, class T>
 void by_columns(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t n, std::int64_t* y) {
   const std::int64_t inner = plan.kept.inner_size(), across = (inner + kTile - 1) / kTile;

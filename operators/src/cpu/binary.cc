@@ -70,7 +70,7 @@ struct Power {
   }
 };
 
-// A NaN on either side wins: a != a picks a, and a comparison with a NaN b is false, which picks b.
+// NaN if a or b is: a != a picks a NaN a, and a comparison with a NaN b is false, which picks b.
 struct Maximum {
   template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
 };

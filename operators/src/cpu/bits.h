@@ -1,4 +1,4 @@
-// For kernels that move elements without computing: what they are is how many bytes they have.
+// For kernels that only move elements: they need the size of the dtype, not the dtype.
 #pragma once
 
 #include <algorithm>

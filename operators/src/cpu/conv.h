@@ -1,5 +1,6 @@
-// The two ways to compute a convolution. Memory is row-major: images (N, C, H, W), weights (O, C / groups, kh, kw). A null
-// bias or bias gradient is left out; y is null unless the problem ends in a relu.
+// The two implementations of convolution: oneDNN for f32, loops for f64. Memory is row-major: images (N, C, H, W),
+// weights (O, C / groups, kh, kw). bias and bias_grad are null if there is no bias; y is null unless the problem ends
+// in a relu.
 #pragma once
 
 #include "kernels/conv_kernels.h"

@@ -9,8 +9,8 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// Calls body(input index, output index, length) for each run of output columns of one tap (kh, kw) of one plane whose
-// inputs lie inside the image; inputs are stride[1] apart, outputs one.
+// For one plane and one tap (kh, kw) of the kernel: calls body(input index, output index, length) for each run of
+// output columns whose inputs lie inside the image. Neighbouring inputs of a run are stride[1] apart.
 template <class F> void for_each_run(const ConvProblem& p, std::int64_t kh, std::int64_t kw, F&& body) {
   const std::int64_t shift = kw * p.dilation[1] - p.padding[1], step = p.stride[1];
   const std::int64_t first = shift >= 0 ? 0 : (-shift + step - 1) / step;

@@ -39,7 +39,7 @@ struct Dimensions {
   }
 
  private:
-  // oneDNN wants the sizes to come out even; rows that the stride leaves over are negative padding.
+  // oneDNN requires that the strides cover the padded image exactly: rows that are left over count as negative padding.
   static memory::dim end_padding(const ConvProblem& p, int axis) {
     return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
            p.padding[axis];
@@ -82,7 +82,7 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(con
   return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
 }
 
-// True if images of this layout are what mask_into_blocks makes.
+// True if `mask_into_blocks` makes images of this layout.
 bool is_blocked(const ConvProblem& p, const memory::desc& y) {
   return p.outputs % kChannelBlock == 0 && p.out[0] * p.out[1] >= kChannelBlock &&
          y == memory::desc(Dimensions(p).y, memory::data_type::f32, memory::format_tag::nChw16c);
@@ -164,7 +164,7 @@ template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::i
   return cache.get(problem);
 }
 
-// How many images a chunk has: about 16 chunks for the workers to share, each of 20 microseconds or more.
+// The number of images in a chunk: there are about 16 chunks, each of 20 microseconds or more.
 std::int64_t images_per_chunk(const ConvProblem& p) {
   const double flops = p.flops_per_image() * static_cast<double>(p.n);
   const auto worth = static_cast<std::uint64_t>(std::clamp(flops / 4e6, 1.0, 16.0));
@@ -180,12 +180,12 @@ template <class P> struct Chunked {
   }
   struct Size {
     std::shared_ptr<const P> plan;
-    Scratch room;
+    Scratch buffer;
     const float* weights;
     Size(std::shared_ptr<const P> p, const float* plain)
         : plan(std::move(p)),
-          room(plan->weight_in.to_bytes()),
-          weights(plan->weight_in.convert(plain, room.as<float>())) {}
+          buffer(plan->weight_in.to_bytes()),
+          weights(plan->weight_in.convert(plain, buffer.as<float>())) {}
   };
   const Size& of(std::int64_t count) const { return count == images ? *sizes[0] : *sizes[1]; }
 
@@ -198,8 +198,8 @@ template <class P> struct Chunked {
   }
 };
 
-// One chunk's gradient of the result, before the fused relu if there is one (y is not null), in the layout that the plan
-// wants.
+// One chunk of the gradient of the result, in the plan's layout. If there is a fused relu, in which case y is not null,
+// the gradient before it.
 class ChunkGradient {
  public:
   ChunkGradient(const ConvProblem& p, std::int64_t images, const Reorder& y_in, bool in_blocks,
@@ -227,7 +227,7 @@ class ChunkGradient {
   const float* data_;
 };
 
-// oneDNN's own relu would turn NaN into 0, and a net that has diverged would look healthy.
+// oneDNN's own relu is not used: it turns NaN into 0, which would hide that a net has diverged.
 void relu_in_place(float* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0.0f : y[i];
 }
@@ -243,11 +243,11 @@ void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weig
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
     const ForwardPlan& plan = *size.plan;
-    const Scratch x_room(plan.x_in.needed() ? plan.x.get_size() : 0);
-    const Scratch y_room(plan.y_out.needed() ? plan.y.get_size() : 0);
+    const Scratch x_buffer(plan.x_in.needed() ? plan.x.get_size() : 0);
+    const Scratch y_buffer(plan.y_out.needed() ? plan.y.get_size() : 0);
     float* out = y + begin * p.out_image();
-    float* blocked = plan.y_out.needed() ? y_room.as<float>() : out;
-    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_room.as<float>());
+    float* blocked = plan.y_out.needed() ? y_buffer.as<float>() : out;
+    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_buffer.as<float>());
     if (bias) {
       plan.convolution.run({in, size.weights, blocked, bias});
     } else {
@@ -270,9 +270,9 @@ void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const fl
     const std::int64_t from = begin * p.out_image();
     const ChunkGradient gradient(p, end - begin, plan.y_in, plan.in_blocks, grad + from,
                                  y ? y + from : nullptr);
-    const Scratch x_room(plan.x_out.needed() ? plan.x.get_size() : 0);
+    const Scratch x_buffer(plan.x_out.needed() ? plan.x.get_size() : 0);
     float* out = x_grad + begin * p.in_image();
-    float* blocked = plan.x_out.needed() ? x_room.as<float>() : out;
+    float* blocked = plan.x_out.needed() ? x_buffer.as<float>() : out;
     plan.convolution.run({gradient.data(), size.weights, blocked});
     if (plan.x_out.needed()) plan.x_out.run(blocked, out);
   });
@@ -286,10 +286,10 @@ void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const floa
   OneLibraryThread one;
   const auto plan = plan_for<BackwardWeightsPlan>(p, images);
   const ChunkGradient gradient(p, images, plan->y_in, plan->in_blocks, grad, y);
-  const Scratch x_room(plan->x_in.needed() ? plan->x.get_size() : 0);
-  const Scratch weight_room(plan->weight_out.needed() ? plan->weight.get_size() : 0);
-  float* blocked = plan->weight_out.needed() ? weight_room.as<float>() : weight_grad;
-  const float* in = plan->x_in.convert(x, x_room.as<float>());
+  const Scratch x_buffer(plan->x_in.needed() ? plan->x.get_size() : 0);
+  const Scratch weight_buffer(plan->weight_out.needed() ? plan->weight.get_size() : 0);
+  float* blocked = plan->weight_out.needed() ? weight_buffer.as<float>() : weight_grad;
+  const float* in = plan->x_in.convert(x, x_buffer.as<float>());
   if (bias_grad) {
     plan->convolution.run({in, gradient.data(), blocked, bias_grad});
   } else {
@@ -320,7 +320,7 @@ void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const
     if (bias_grad) std::fill_n(bias_grad, p.outputs, 0.0f);
     return;
   }
-  // a chunk has gradients of its own, so that big weights allow only few chunks
+  // Each chunk has its own copy of the weights' gradient: large weights allow few chunks only.
   constexpr std::int64_t kMostPartial = std::int64_t{1} << 24;
   const std::int64_t most = std::max<std::int64_t>(1, kMostPartial / row);
   const std::int64_t images = std::max(images_per_chunk(p), (p.n + most - 1) / most);

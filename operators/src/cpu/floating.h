@@ -5,7 +5,7 @@
 
 namespace heddle::cpu_kernels {
 
-// Calls fn.template operator()<T>() with float or double; the rule has refused every other dtype.
+// Calls fn.template operator()<T>() with float or double. The operator's rule has refused every other dtype.
 template <class F> void visit_floating(DType dtype, F&& fn) {
   if (dtype == DType::f64) {
     fn.template operator()<double>();

@@ -6,21 +6,21 @@
 
 namespace heddle::cpu_kernels {
 
-// A row-major matrix as BLAS sees it: `transposed` if memory holds its transpose; `stride` between memory's rows.
+// A row-major matrix as BLAS takes it: `transposed` if memory holds its transpose; `stride` between memory's rows.
 template <class T> struct GemmOperand {
   const T* data;
   std::int64_t stride;
   bool transposed;
 };
 
-// c (m, n; row stride ldc) = a (m, k) * b (k, n), added to what is there if `accumulate`. f32 by oneDNN, f64 by the
+// c (m, n; row stride ldc) = a (m, k) * b (k, n), added to c if `accumulate`. f32 by oneDNN, f64 by the
 // system's BLAS, integers and bool by loops. Any of m, n, k may be 0.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a, GemmOperand<float> b,
           float* c, std::int64_t ldc, bool accumulate);
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<double> a, GemmOperand<double> b,
           double* c, std::int64_t ldc, bool accumulate);
 
-// sum + a * b that wraps as NumPy's integers do, where plain signed arithmetic would be undefined.
+// sum + a * b. Integers wrap around as NumPy's do, where plain signed arithmetic would be undefined.
 template <class T> T wrapping_add_product(T sum, T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
     return sum || (a && b);

@@ -1,4 +1,4 @@
-// How one matrix product is cut into pieces for parallel_for: by its shape alone.
+// Cuts one matrix product into tiles for parallel_for. The tiles depend on its shape alone.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ struct GemmTiles {
   std::int64_t down, across;   // how many tiles
 
   GemmTiles(std::int64_t m_, std::int64_t n_, std::int64_t k_) : m(m_), n(n_), k(k_), rows(m_), columns(n_) {
-    // a tile packs its part of both matrices, so that it must be large to be worth it: at most 32 of them,
-    // none below about 30 microseconds
+    // The product of a tile first packs its part of both matrices, which pays off for large tiles only: so there are at
+    // most 32, and each takes 30 microseconds or more.
     constexpr double kLeast = 8e6;
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if (flops > kLeast) {

@@ -43,7 +43,7 @@ std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices
   return result;
 }
 
-// x seen as (outer, bound, inner) around the axis.
+// x as an array of shape (outer, bound, inner), in which `bound` is the size of the axis.
 struct Blocks {
   Blocks(const Shape& shape, int axis) : bound(shape[axis]) {
     for (int d = 0; d < axis; ++d) outer *= shape[d];

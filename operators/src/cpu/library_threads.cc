@@ -5,8 +5,8 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// Looked up by name, because which OpenMP and which BLAS are loaded was decided by whoever built oneDNN and by the
-// system's choice of BLAS; each may be absent.
+// Functions are looked up by name: which OpenMP is loaded depends on how oneDNN was built, which BLAS on the system's
+// choice, and each may be absent.
 struct Libraries {
   int (*omp_get_max_threads)() = nullptr;
   void (*omp_set_num_threads)(int) = nullptr;

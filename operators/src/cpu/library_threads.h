@@ -1,10 +1,11 @@
-// Libraries with threads of their own are held to one: an op's parallelism comes from parallel_for.
+// Restricts libraries that have threads of their own to the calling thread: an op's parallelism comes from
+// parallel_for.
 #pragma once
 
 namespace heddle::cpu_kernels {
 
-// While one lives, OpenMP (which oneDNN runs on) uses one thread for calls from this thread. OpenBLAS, whose setting
-// is the process's, is set to one thread by the first.
+// While a OneLibraryThread lives, OpenMP, on which oneDNN runs, uses one thread for calls from this thread. The first
+// one of the process sets OpenBLAS to one thread for good, because that setting is the process's.
 class OneLibraryThread {
  public:
   OneLibraryThread();

@@ -11,12 +11,12 @@
 
 namespace heddle::cpu_kernels {
 
-// At least 32 bits and unsigned: NumPy's integers wrap around, which is undefined for C++'s signed ones, and for
-// small unsigned ones too once they were promoted to int.
+// The type in which integers are computed, at least 32 bits and unsigned. NumPy's integers wrap around. That is
+// undefined for C++'s signed integers, and for small unsigned ones too, because they are promoted to int.
 template <class T>
 using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>>;
 
-// An operand as a kernel reads it: a scalar is one value that every index sees.
+// An operand as a kernel reads it: a scalar is the value at every index.
 template <class T> struct Source {
   explicit Source(const Operand& operand, const Shape& shape)
       : value(operand.is_array ? T{} : operand.scalar.as<T>()),
@@ -30,8 +30,8 @@ template <class T> struct Source {
   Strides strides;
 };
 
-// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know. Not inlined: f32 and the
-// half types share one loop.
+// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know. Not inlined, so that f32
+// and the half types share one loop.
 template <class T, class R, class F>
 [[gnu::noinline]] void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::int64_t n,
                                F f) {
@@ -43,7 +43,7 @@ template <class T, class R, class F>
   }
 }
 
-// y[i] = f(a[i], b[i]), with loops of their own where one side stands still.
+// y[i] = f(a[i], b[i]), with a loop of its own for the case that a or b is one value.
 template <class T, class R, class F>
 [[gnu::noinline]] void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R* y,
                                std::int64_t y_step, std::int64_t n, F f) {
@@ -84,7 +84,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   });
 }
 
-// The same for f16 and bf16: R is float, or bool.
+// map_unary and map_binary for f16 and bf16. R is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
   map_half(x, y,
            HalfUnary<R>([f](const float* from, R* to, std::int64_t n) { map_run(from, 1, to, 1, n, f); }));

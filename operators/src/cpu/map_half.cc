@@ -13,14 +13,15 @@ namespace {
 constexpr std::int64_t kBlock = 1024;  // elements: three blocks of f32 stay in the first-level cache
 using Block = std::array<float, kBlock>;
 
-// An operand: its memory, or one value that every index sees.
+// An operand: its memory, or the value at every index.
 template <class T> struct Reader {
   Reader(const Operand& operand, const Shape& shape)
       : fixed(operand.is_array ? 0.0f : static_cast<float>(operand.scalar.as<T>())),
         data(operand.is_array ? operand.array.data<const T>() : nullptr),
         strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
 
-  // n elements from `at` on as f32; returns whether they differ, or else only the first one is there.
+  // Writes n elements from `at` on into `into`, as f32, and returns true. False if all are the same value, written
+  // once.
   bool read(std::int64_t at, std::int64_t step, std::int64_t n, Block& into) const {
     if (!data || step == 0) {
       into[0] = data ? static_cast<float>(data[at]) : fixed;
@@ -52,7 +53,7 @@ void write(const std::array<bool, kBlock>& block, bool* to, std::int64_t step, s
   for (std::int64_t i = 0; i < n; ++i) to[i * step] = block[static_cast<std::size_t>(i)];
 }
 
-// T: the half type; R: what the loop makes.
+// T is the half type, R the type of the loop's results.
 template <class T, class R>
 void map(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<R>& run) {
   const Reader<T> left(a, y.shape()), right(b, y.shape());

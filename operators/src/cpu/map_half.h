@@ -1,5 +1,5 @@
 // Elementwise kernels on f16 and bf16: blocks are converted to f32 on the stack, the loop for f32 runs, and each result
-// is rounded once. So no kernel is built for the half types, and an operator rounds as one operation.
+// is rounded once. So no loop is built for the half types, and an operator rounds once, whatever it computes.
 #pragma once
 
 #include <functional>

@@ -57,8 +57,8 @@ void mask(const float* __restrict grad, const float* __restrict y, std::int64_t 
 
 }  // namespace
 
-// The planes of a block lie side by side: they are read from end to end, as prefetchers like it, into a cache-sized
-// room, and transposed from there.
+// Reads the planes of a block from end to end, which prefetchers follow, into a buffer that fits the cache, and
+// transposes from there.
 void mask_into_blocks(const float* grad, const float* y, std::int64_t images, std::int64_t channels,
                       std::int64_t pixels, float* blocked) {
   const std::int64_t size = kChannelBlock * pixels;
@@ -67,7 +67,7 @@ void mask_into_blocks(const float* grad, const float* y, std::int64_t images, st
   for (std::int64_t block = 0; block < images * channels / kChannelBlock; ++block) {
     mask(grad + block * size, y + block * size, size, planes);
     for (std::int64_t pixel = 0; pixel < pixels; pixel += kLanes) {
-      // the last square overlaps its neighbour, whose values come out the same again
+      // The last square overlaps the one before it, and computes the same values again.
       const std::int64_t at = std::min(pixel, pixels - kLanes);
       transpose_square(planes + at, pixels, blocked + block * size + at * kChannelBlock);
     }

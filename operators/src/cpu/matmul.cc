@@ -14,7 +14,7 @@ namespace {
 
 using namespace cpu_kernels;
 
-constexpr std::int64_t kSumColumns = 256;  // whose sums one task keeps at hand
+constexpr std::int64_t kSumColumns = 256;  // that one task sums
 
 void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray& b, const NDArray& y) {
   const GemmTiles tiles(problem.m, problem.n, problem.k);
@@ -49,7 +49,7 @@ void add_bias(GemmTiles::Tile tile, const T* __restrict bias, T* __restrict y, s
       for (std::int64_t j = 0; j < tile.columns; ++j) row[j] += bias[tile.column + j];
     }
     if (relu) {
-      // written so that NaN stays
+      // NaN stays NaN.
       for (std::int64_t j = 0; j < tile.columns; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
     }
   }
@@ -73,7 +73,8 @@ void linear_kernel(const NDArray& x, const NDArray& weight, const NDArray& bias,
   });
 }
 
-// Sums short blocks of rows in T, and those in double by halves: as fast as in T alone, and long columns lose no digits.
+// Sums short blocks of rows in T, and the blocks' sums in double, pairwise: as fast as in T alone, without its rounding
+// errors in long columns.
 template <class T>
 void column_sums(const T* g, std::int64_t rows, std::int64_t stride, std::int64_t width, double* sums) {
   constexpr std::int64_t kRows = 64;
@@ -112,7 +113,7 @@ void relu_mask_kernel(const NDArray& g, const NDArray& y, const NDArray& out) {
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      // written so that a NaN lets g through
+      // g passes where y is NaN.
       for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] <= T(0) ? T(0) : g_data[i];
     });
   });

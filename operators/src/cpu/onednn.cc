@@ -37,8 +37,8 @@ dnnl::primitive_attr caller_scratch() {
   return attributes;
 }
 
-// Memory objects cost more to make than many a primitive takes to run, so each thread keeps its own for each
-// executable and only points them elsewhere.
+// To make memory objects takes longer than some primitives run. So each thread keeps its memory objects for each
+// Executable, and sets their pointers for each run.
 struct Executable::Bound {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> arguments;
@@ -92,10 +92,10 @@ Reorder::Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
 
 void Reorder::run(const float* from, float* to) const { executable_.run({from, to}); }
 
-const float* Reorder::convert(const float* plain, float* room) const {
+const float* Reorder::convert(const float* plain, float* buffer) const {
   if (!needed_) return plain;
-  run(plain, room);
-  return room;
+  run(plain, buffer);
+  return buffer;
 }
 
 }  // namespace heddle::cpu_kernels

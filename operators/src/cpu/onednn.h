@@ -1,4 +1,4 @@
-// oneDNN behind a small face: one engine, streams and reorders that may run on any thread.
+// What the kernels use of oneDNN: one engine, a stream for each thread, and primitives that any thread may run.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ dnnl::stream& onednn_stream();
 // A description of row-major f32 memory.
 dnnl::memory::desc row_major(const dnnl::memory::dims& dims);
 
-// Attributes that leave scratch memory to the caller, which is what makes a primitive usable from several threads.
+// Attributes by which the caller gives the scratch memory: only then may several threads run one primitive at once.
 dnnl::primitive_attr caller_scratch();
 
 // A primitive with the layouts of its arguments. Immutable: run() may be called on any thread.
@@ -31,7 +31,7 @@ class Executable {
   Executable() = default;  // runs nothing
   Executable(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl::memory::desc& scratch);
 
-  // One pointer an argument, in order. oneDNN does not tell what is read from what is written by type.
+  // One pointer an argument, in order. They are const for outputs too: oneDNN has one type for both.
   void run(std::initializer_list<const float*> pointers) const;
 
  private:
@@ -52,8 +52,8 @@ class Reorder {
   std::size_t to_bytes() const { return to_.get_size(); }
   void run(const float* from, float* to) const;
 
-  // `plain` itself if the layouts are equal; else converts it into `room` (to_bytes() of it) and returns that.
-  const float* convert(const float* plain, float* room) const;
+  // `plain` itself if the layouts are equal; else converts it into `buffer`, of to_bytes() bytes, and returns that.
+  const float* convert(const float* plain, float* buffer) const;
 
  private:
   dnnl::memory::desc from_, to_;

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// Elements a chunk: large enough to hide the cost of sharing, small enough for a cache.
+// Elements a chunk: large against the cost of handing it to another worker, small enough for a cache.
 constexpr std::int64_t kGrain = 16384;
 
 template <class T>
@@ -54,7 +54,7 @@ void adam(const AdamStep& step, std::int64_t n, T* __restrict weight, T* __restr
   }
 }
 
-// Weights are f32 or f64; instantiating the rest of the dtypes would be dead weight.
+// Weights are f32 or f64: the kernels are not built for other dtypes.
 template <class F> void visit_floating(DType dtype, F&& fn) {
   if (dtype == DType::f64) {
     fn.template operator()<double>();

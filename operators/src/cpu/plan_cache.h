@@ -1,4 +1,4 @@
-// Primitives take far longer to make than to run, so each shape's is made once.
+// A cache of oneDNN's primitives by shape: one takes far longer to make than to run.
 #pragma once
 
 #include <map>
@@ -7,13 +7,14 @@
 
 namespace heddle::cpu_kernels {
 
-// Held while a plan is made; a PlanCache's mutex may be locked inside.
+// Held while a plan is made; a PlanCache's mutex may be locked meanwhile.
 inline std::mutex& plan_making() {
   static std::mutex mutex;
   return mutex;
 }
 
-// Plans by key; Plan is constructible from Key. Thread-safe; plans stay valid for as long as someone holds them.
+// Plans by key; Plan is constructible from Key. Thread-safe. A plan lives as long as a pointer to it, also when the
+// cache has dropped it.
 template <class Key, class Plan> class PlanCache {
  public:
   std::shared_ptr<const Plan> get(const Key& key) {
@@ -22,12 +23,12 @@ template <class Key, class Plan> class PlanCache {
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
     }
-    // Made outside mutex_: it takes milliseconds. One at a time, of whatever kind: the library's own cache shares what
-    // primitives are made of between threads.
+    // Outside mutex_, because to make a plan takes milliseconds. One plan at a time, in all caches together: primitives
+    // made at the same time share parts through oneDNN's own cache.
     const std::lock_guard one(plan_making());
     auto made = std::make_shared<const Plan>(key);
     const std::lock_guard lock(mutex_);
-    if (plans_.size() >= kMost) plans_.clear();  // a program whose shapes never end would keep them all
+    if (plans_.size() >= kMost) plans_.clear();  // bounds the memory of a program with ever new shapes
     return plans_.try_emplace(key, std::move(made)).first->second;
   }
 

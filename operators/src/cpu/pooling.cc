@@ -1,4 +1,4 @@
-// Pooling, a plane at a time. The common case of 2 x 2 windows side by side has loops of its own that vectorise.
+// Pooling, a plane at a time. The common case of 2 x 2 windows without overlap has loops of its own that vectorise.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +23,7 @@ using namespace cpu_kernels;
 struct Window {
   std::int64_t row, row_end, column, column_end;  // in the image
   std::int64_t top, left;                         // where the window itself begins; negative in the padding
-  std::int64_t area, padded_area;                 // places inside the image; and inside the padded image
+  std::int64_t area, padded_area;                 // elements inside the image; and inside the padded image
 
   Window(const PoolProblem& p, std::int64_t i, std::int64_t j)
       : top(i * p.stride[0] - p.padding[0]), left(j * p.stride[1] - p.padding[1]) {
@@ -62,7 +62,7 @@ bool is_two_by_two(const PoolProblem& p) {
          p.padding[1] == 0;
 }
 
-// Lanes values of T that the compiler keeps in vector registers, if the machine has some as wide.
+// A vector of Lanes values of T, in a register if the machine has one as wide.
 template <class T, int Lanes> struct Vector {
   typedef T Values __attribute__((vector_size(Lanes * sizeof(T))));
   typedef std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> Integer;
@@ -100,7 +100,7 @@ template <int Lanes, class T> void max_block(const T* top, const T* bottom, T* y
   typename V::Values best = V::template every_second<0>(top);
   typename V::Places at{};
   const auto take_greater = [&](typename V::Values value, int place) {
-    // greater, or the first NaN
+    // Greater, or the first NaN.
     const typename V::Places wins = ~(value <= best) & (best == best);
     best = wins ? value : best;
     at = wins ? typename V::Places{} + place : at;
@@ -124,8 +124,8 @@ void max_block_backward(const T* grad, const std::uint8_t* where, T* top, T* bot
   V::store_alternating(share(2), share(3), bottom);
 }
 
-// Covers [0, count) with blocks of the widest kind that fits; the last one overlaps its neighbour, which is computed
-// to the same values again. Calls body.operator()<Lanes>(begin).
+// Covers [0, count) with blocks of the largest Lanes that fits, and calls body.operator()<Lanes>(begin) for each. The
+// last block overlaps the one before it, and computes the same values again.
 template <int Lanes, class F> void for_each_block(std::int64_t count, F&& body) {
   if constexpr (Lanes > 1) {
     if (count < Lanes) {
@@ -183,7 +183,7 @@ template <class F> void for_each_plane(const PoolProblem& p, F&& body) {
   });
 }
 
-// Calls fn.operator()<T, Where>() for the dtypes of the values and of the places.
+// Calls fn.operator()<T, Where>() with the types of the values and of the maxima's positions.
 template <class F> void visit_pool(DType values, DType places, F&& fn) {
   visit_floating(values, [&]<class T>() {
     if (places == DType::u8) {
@@ -242,7 +242,7 @@ template <class F> void for_each_window(const PoolProblem& p, F&& body) {
   }
 }
 
-// In f64, where an f32 would lose the digits of large windows.
+// Sums in f64: an f32 sum of a large window would lose digits.
 template <class T> double window_sum(const PoolProblem& p, const Window& window, const T* x) {
   const auto row_sum = [&](std::int64_t row) {
     return pairwise_sum(window.column, window.column_end,
@@ -259,7 +259,7 @@ template <class T> double window_sum(const PoolProblem& p, const Window& window,
   return sum;
 }
 
-// Adds each window's share of its gradient to all its places, which are 0 at first.
+// Adds to each element of a window its share of the window's gradient. x_grad is 0 at first.
 template <class T, class Sum> void add_shares(const PoolProblem& p, const T* grad, Sum* sums) {
   for_each_window(p, [&](const Window& window, std::int64_t at, double divisor) {
     const auto share = static_cast<Sum>(static_cast<double>(grad[at]) / divisor);
@@ -291,7 +291,7 @@ void avg_pool_backward(const PoolProblem& p, const NDArray& grad, const NDArray&
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));
       if (!overlap) return add_shares(p, from, to);
-      // a place in many windows: its sum is rounded once
+      // An element may be in many windows: its sum is rounded once.
       const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
       double* sums = room.as<double>();
       std::fill_n(sums, in, 0.0);

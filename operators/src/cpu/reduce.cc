@@ -15,12 +15,12 @@ namespace heddle::cpu_kernels {
 namespace {
 
 constexpr std::int64_t kLanes = 64;       // independent partial results, for vector registers
-constexpr std::int64_t kRows = 32;        // rows joined one after the other; more of them by halves
+constexpr std::int64_t kRows = 32;        // rows joined one after the other; more rows are joined by halves
 constexpr std::int64_t kTile = 256;       // results that are summed up together
-constexpr std::int64_t kChunk = 65536;    // input elements that one partial result takes in
+constexpr std::int64_t kChunk = 65536;    // input elements of one partial result
 constexpr std::int64_t kMostChunks = 64;  // partial results of one result
 
-// What is summed up in: f64 for floats; unsigned for integers, which may wrap around.
+// The type of a sum: f64 for floats; unsigned for integers, which may wrap around.
 template <class T> using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
 
 struct Sum {
@@ -36,7 +36,7 @@ struct Mean : Sum {
   }
 };
 
-// NaN wins on either side, in two choices of a kind that becomes vector code.
+// NaN if either side is. Two conditional moves, from which the compiler makes vector code.
 struct Max {
   template <class T>
   using Partial = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;  // no vector<bool>
@@ -62,10 +62,11 @@ struct Min : Max {
   }
 };
 
-// What is added up is halved until few rows are left: rounding errors then grow with the logarithm of the length
-// (pairwise summation: Higham, SIAM J. Sci. Comput. 1993).
+// Rows are joined by halves, recursively, until few rows are left: rounding errors of sums then grow with the logarithm
+// of their length (pairwise summation: Higham, SIAM J. Sci. Comput. 1993).
 
-// The first half of more than kRows rows, a multiple of the four that are joined at once.
+// The number of rows in the first half, if there are more than kRows: a multiple of four, because four are joined at
+// once.
 std::int64_t half_of(std::int64_t rows) { return (rows / 2 + 3) / 4 * 4; }
 
 template <class F, class P> P join_four(P a, P b, P c, P d) { return F::join(F::join(a, b), F::join(c, d)); }
@@ -98,7 +99,7 @@ template <class F, class T, class P> Lanes<P> reduce_lanes(const T* x, std::int6
       for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], at(row, l));
     }
   };
-  step == 1 ? join_rows(1) : join_rows(step);  // two loops: one of them becomes vector code
+  step == 1 ? join_rows(1) : join_rows(step);  // The compiler makes vector code for a step of 1.
   return lanes;
 }
 
@@ -138,7 +139,7 @@ void join_parts(P* parts, std::int64_t number, std::int64_t stride, std::int64_t
   }
 }
 
-// How the reduced axes are cut so that one big result can be worked out by several workers. Depends on shapes alone.
+// How the reduced axes are cut into chunks, so that several workers can compute one result. Depends on shapes alone.
 struct Cuts {
   Cuts(std::int64_t count, std::int64_t smallest)
       : size(std::max(smallest, (count + kMostChunks - 1) / kMostChunks)),

@@ -1,4 +1,4 @@
-// How a reduction walks its input: axes that are kept and axes that are summed, each merged as far as they go.
+// How a reduction iterates over its input: the axes that are kept and those that are reduced, adjacent ones merged.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace heddle::cpu_kernels {
 
-// Axes of one array (a second set of steps for the result), outermost first; without those of size 1.
+// Axes of the input with their steps in input and result, outermost first; without axes of size 1.
 struct AxisGroup {
   int dims = 0;
   std::array<std::int64_t, kMaxDims> sizes{}, steps{}, result_steps{};
@@ -25,7 +25,7 @@ struct AxisGroup {
 struct ReducePlan {
   ReducePlan(const NDArray& x, const NDArray& y, const Dims& axes);
 
-  // True if the input's memory runs along a kept axis: then a row of results is summed up at a time.
+  // True if the kept axis has the smallest step in the input: then neighbouring results are computed together.
   bool by_columns() const;
 
   AxisGroup kept, reduced;

@@ -31,7 +31,7 @@ FreeBlocks& free_blocks() {
   return free;
 }
 
-// The block of this size freed last, or null. Sizes are powers of two, so that equal ones are common.
+// The block of this size freed last, or null. Sizes are rounded up to powers of two, so that blocks fit more often.
 void* take(FreeBlocks& free, std::size_t bytes) {
   for (std::size_t i = free.blocks.size(); i-- > 0;) {
     if (free.blocks[i].bytes != bytes) continue;

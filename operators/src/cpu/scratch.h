@@ -1,12 +1,12 @@
-// Memory that a kernel needs while it runs, kept by the thread for the next kernel.
+// Memory that a kernel needs while it runs. The thread keeps it for its next kernel.
 #pragma once
 
 #include <cstddef>
 
 namespace heddle::cpu_kernels {
 
-// A 64-byte aligned block of undetermined bytes. Freed blocks stay with the thread that freed them, so that
-// the next op finds memory that its core has in cache. Throws OutOfMemory.
+// A 64-byte aligned block of undetermined bytes. A freed block stays with the thread that freed it, so
+// that its next op uses memory that is in the core's cache. Throws OutOfMemory.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes);

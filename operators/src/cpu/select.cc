@@ -10,7 +10,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// A bound as T; one beyond T's range does not bind, so its nearest value does as well.
+// A bound as T. For a bound beyond T's range its nearest value gives the same result.
 template <class T> T bound_as(Scalar bound) {
   if constexpr (std::is_floating_point_v<T>) {
     return bound.as<T>();

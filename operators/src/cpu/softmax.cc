@@ -119,8 +119,8 @@ template <class F> void visit_labels(DType values, DType labels, F&& fn) {
   });
 }
 
-// Turns a row of logits into probabilities; returns -log of the label's, which for a very unlikely one is not
-// the log of its rounded probability.
+// Turns a row of logits into probabilities. Returns -log of the label's probability, computed from the logit: the
+// probability itself may have been rounded to 0.
 template <class T>
 double cross_entropy_row(const T* x, T* probabilities, std::int64_t classes, std::int64_t label) {
   const T shift = line_max(x, classes, 1);

@@ -13,7 +13,7 @@
 namespace heddle::cpu_kernels {
 
 // The iteration space of a kernel on N arrays. Axes are ordered by the last array's strides (the one written) and
-// merged where no array sees a difference, so that inner runs are as long as they can be.
+// merged where that is possible in all arrays, so that inner runs are as long as possible.
 template <std::size_t N> class StridedLoop {
  public:
   using Offsets = std::array<std::int64_t, N>;
@@ -29,7 +29,7 @@ template <std::size_t N> class StridedLoop {
     for (int d = 0; d < dims_; ++d) count_ *= sizes_[d];
   }
 
-  // Of each array along the innermost axis.
+  // The step of each array along the innermost axis.
   const Offsets& inner_steps() const { return steps_[dims_ - 1]; }
 
   // Calls body(offsets, n): n elements from `offsets` on (of each array, in elements), inner_steps() apart.
@@ -73,7 +73,7 @@ template <std::size_t N> class StridedLoop {
     dims_ = std::min(dims_, last + 1);
   }
 
-  // True if an array's memory runs along the last axis but one: rows would touch a cache line an element.
+  // True if the last axis but one is contiguous in some array, which then has each element of a row on another line.
   bool transposed() const {
     if (dims_ < 2 || sizes_[dims_ - 1] < kTile || sizes_[dims_ - 2] < kTile) return false;
     for (std::size_t k = 0; k < N; ++k) {
@@ -82,7 +82,7 @@ template <std::size_t N> class StridedLoop {
     return false;
   }
 
-  // The last two axes in squares, whose cache lines are used up before they are dropped. Chunks are strips of rows.
+  // Iterates over the last two axes in square tiles, whose cache lines stay in the cache. Chunks are strips of rows.
   template <class Body> void run_tiles(const Body& body) const {
     const std::int64_t rows = sizes_[dims_ - 2], columns = sizes_[dims_ - 1];
     const std::int64_t strips = (rows + kTile - 1) / kTile;
@@ -107,7 +107,7 @@ template <std::size_t N> class StridedLoop {
     }
   }
 
-  // Of the index-th element of axes 0 .. last.
+  // The offsets of the index-th element of axes 0 .. last.
   Offsets offsets_of(std::int64_t index, int last) const {
     Offsets offsets{};
     for (int d = last; d >= 0; index /= sizes_[d--]) shift(offsets, steps_[d], index % sizes_[d]);

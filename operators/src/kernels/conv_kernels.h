@@ -25,8 +25,8 @@ struct ConvProblem {
   }
 };
 
-// Arrays are contiguous and of one floating dtype. bias and bias_grad are undefined if !problem.bias; y, the result
-// of the forward pass, is only read (and may be undefined unless) problem.relu.
+// Arrays are contiguous and of one floating dtype. bias and bias_grad are undefined if !problem.bias. y is
+// the result of the forward pass; the backward kernels read it if problem.relu, else it may be undefined.
 using ConvForwardKernel = void(const ConvProblem& problem, const NDArray& x, const NDArray& weight,
                                const NDArray& bias, const NDArray& y);
 using ConvBackwardDataKernel = void(const ConvProblem& problem, const NDArray& grad, const NDArray& y,

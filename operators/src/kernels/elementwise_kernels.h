@@ -5,13 +5,13 @@
 
 namespace heddle {
 
-// x has y's dtype, but for logical_not, whose y is bool.
+// x has y's dtype, except for logical_not, whose y is bool.
 using UnaryKernel = void(const NDArray& x, const NDArray& y);
 
-// a and b have one dtype (a scalar takes the other's), y has it too, but for comparisons, whose y is bool.
+// a and b have one dtype (a scalar takes the other's). y has it too, except for comparisons, whose y is bool.
 using BinaryKernel = void(const Operand& a, const Operand& b, const NDArray& y);
 
-// x and y have one dtype; bounds beyond it do not bind.
+// x and y have one dtype; a bound beyond its range has no effect.
 using ClipKernel = void(const NDArray& x, Scalar low, Scalar high, const NDArray& y);
 
 // condition is bool; a and b have y's dtype.

@@ -5,14 +5,14 @@
 
 namespace heddle {
 
-// x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. take.
+// x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. For take.
 using TakeKernel = void(const NDArray& x, const NDArray& indices, const NDArray& y, int axis);
 
 // The gradient of take: each entry of gradient (contiguous) is added to x (contiguous) at its index, in the order
-// of the indices. take_gradient.
+// of the indices. For take_gradient.
 using TakeGradientKernel = void(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis);
 
-// y is contiguous: labels' shape and one axis more. one_hot.
+// y is contiguous: labels' shape and one axis more. For one_hot.
 using OneHotKernel = void(const NDArray& labels, const NDArray& y);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// The seam between operators and devices: which function computes an operator on which kind of device.
+// Which function computes an operator on which kind of device.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The CUDA side of the link seam in a build without CUDA: no kernels, so that every lookup for cuda says so.
+// Stands in for cuda/register.cu in a build without CUDA: no kernels, so that every lookup for cuda throws.
 #include "kernels/kernel_table.h"
 
 namespace heddle {

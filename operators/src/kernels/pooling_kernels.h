@@ -15,8 +15,8 @@ struct PoolProblem {
   bool count_include_pad;
 };
 
-// Arrays are contiguous. `where` is the place of each winner in its window, row * kernel width + column: u8 if the
-// window has at most 256 places, else i32. It may be undefined in the forward pass if nobody will want a gradient.
+// Arrays are contiguous. `where` is the position of each maximum in its window, row * kernel width + column: u8 if the
+// window has at most 256 elements, else i32. It may be undefined in the forward pass if no gradient is needed.
 using MaxPoolKernel = void(const PoolProblem& problem, const NDArray& x, const NDArray& y,
                            const NDArray& where);
 using MaxPoolBackwardKernel = void(const PoolProblem& problem, const NDArray& grad, const NDArray& where,

@@ -5,10 +5,10 @@
 
 namespace heddle {
 
-// y is contiguous, of x's shape with size 1 at `axes` (rising, not negative). sum, mean, max, min.
+// y is contiguous, of x's shape with size 1 at `axes` (rising, not negative). For sum, mean, max, min.
 using ReduceKernel = void(const NDArray& x, const NDArray& y, const Dims& axes);
 
-// y is contiguous, i64, of x's shape with size 1 at `axis`. argmax, argmin.
+// y is contiguous, i64, of x's shape with size 1 at `axis`. For argmax, argmin.
 using ArgReduceKernel = void(const NDArray& x, const NDArray& y, int axis);
 
 }  // namespace heddle

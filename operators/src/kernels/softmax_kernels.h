@@ -18,7 +18,7 @@ using SoftmaxKernel = void(const SoftmaxProblem& problem, const NDArray& x, cons
 using SoftmaxBackwardKernel = void(const SoftmaxProblem& problem, const NDArray& grad, const NDArray& y,
                                    const NDArray& x_grad);
 
-// probabilities = softmax of each row; loss, a scalar, the mean of -log of the labels'.
+// probabilities = softmax of each row; loss = the mean of -log(probability of the row's label), a scalar.
 using CrossEntropyKernel = void(const NDArray& logits, const NDArray& labels, const NDArray& probabilities,
                                 const NDArray& loss);
 using CrossEntropyBackwardKernel = void(const NDArray& grad, const NDArray& probabilities,

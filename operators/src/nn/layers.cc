@@ -19,7 +19,7 @@ void check_positive(const char* layer, const char* what, std::int64_t value) {
                         std::to_string(value));
 }
 
-// `wanted` speaks of the input: "(batch, 784)".
+// `wanted` is the input's shape in words: "(batch, 784)".
 [[noreturn]] void bad_input(const Layer& layer, const NDArray& x, const std::string& wanted) {
   throw InvalidArgument(layer.to_string() + ": the input is " + name_of(x.dtype()) + " " +
                         x.shape().to_string() + ", wanted is " + wanted);

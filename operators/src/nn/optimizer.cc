@@ -28,7 +28,7 @@ void check_range(const std::string& optimizer, const std::string& name, double v
                         ", not " + std::to_string(value));
 }
 
-// What an update mutates it reads as well. fn gets the number of updates, this one included.
+// Pushes an update: it reads the arrays that it mutates, too. fn gets the number of updates, this one included.
 template <class F>
 void push_update_op(const char* name, const NDArray& grad, std::vector<NDArray> mutated,
                     const NDArray& updates, F&& fn) {

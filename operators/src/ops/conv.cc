@@ -80,7 +80,7 @@ ConvProblem problem_of(const NDArray& x, const NDArray& weight, const NDArray& b
   return problem;
 }
 
-// The arrays a convolution works on, contiguous and detached.
+// The arrays of a convolution, contiguous and detached.
 struct Inputs {
   NDArray x, weight, bias;
 };
@@ -96,7 +96,7 @@ NDArray forward(const ConvProblem& problem, const Inputs& in) {
   return y;
 }
 
-// y is defined if the forward pass ended in a relu.
+// The gradient of x. y is defined if the forward pass ended in a relu.
 NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDArray& y, const Inputs& in) {
   const NDArray x_grad = make_result(in.x, in.x.shape(), in.x.dtype());
   auto* kernel = kernel_for<ConvBackwardDataKernel>("conv2d_backward_data", grad);
@@ -108,7 +108,7 @@ NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDA
   return x_grad;
 }
 
-// The gradients of weight and, if there is one, bias.
+// The gradients of weight and, if there is one, of bias.
 std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
                                       const Inputs& in) {
   const NDArray weight_grad = make_gradient(1, in.x);

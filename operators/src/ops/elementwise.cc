@@ -29,7 +29,7 @@ NDArray binary(const char* op, Family family, const Operand& a, const Operand& b
   return y;
 }
 
-// Every integer lies below an integer above an int64, as below infinity; but some are rounded up to it in f64.
+// A scalar above every int64 is compared as infinity: in f64 some integers of the array would be rounded up to it.
 Operand comparable(const Operand& operand, const Operand& other) {
   const bool huge = !operand.is_array && operand.scalar.is_huge();
   if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
@@ -41,7 +41,8 @@ NDArray compare(const char* op, const Operand& a, const Operand& b) {
   return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
 }
 
-// greater(a, b) is less(b, a), whose errors would name the wrong function and the wrong order.
+// greater(a, b) computes less(b, a). The checks come first, so that errors name greater() and the operands in their
+// order.
 NDArray compare_swapped(const char* op, const char* kernel, const Operand& a, const Operand& b) {
   binary_dtypes(op, Family::comparison, comparable(a, b), comparable(b, a));
   binary_shape(op, a, b);
@@ -87,7 +88,7 @@ NDArray& update(const char* name, const char* op, Family family, NDArray& x, con
     x.assign(push_binary(op, x, b, dtypes));
     return x;
   }
-  // A shifted view of x would be read after parts of it were overwritten.
+  // b is copied if it is a shifted view of x: parts of it would be overwritten before they are read.
   const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
   push_binary_into(op, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
   return x;

@@ -52,7 +52,7 @@ DType unary_dtype(const char* op, Family family, DType x) {
 Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Operand& b) {
   check_operands(op, a, b);
   const auto beside = [=](const NDArray& array, Scalar scalar) {
-    // a comparison with a number beyond the array's dtype has an answer, found in one that holds both
+    // A comparison with a number beyond the array's dtype is computed in a dtype that holds both.
     const bool widen = family == Family::comparison && scalar.is_integral() && !fits(scalar, array.dtype());
     return widen ? DType::i64 : weak_dtype(op, array.dtype(), scalar);
   };

@@ -5,12 +5,12 @@
 
 namespace heddle::operators_detail {
 
-// What an operator makes of its operands' common dtype.
+// How an operator's dtypes follow from the common dtype of its operands.
 enum class Family {
-  arithmetic,  // keeps it
-  no_bool,     // keeps it, refuses bool
-  floating,    // computes in f64 unless it is floating
-  comparison,  // gives bool
+  arithmetic,  // the result has it
+  no_bool,     // the result has it; bool is refused
+  floating,    // the result has it if it is floating, else f64
+  comparison,  // the result is bool
 };
 
 struct Dtypes {
@@ -24,7 +24,7 @@ DType unary_dtype(const char* op, Family family, DType x);
 // The dtype of an array beside a scalar. Throws InvalidArgument for an integer that does not fit.
 DType weak_dtype(const char* op, DType array, Scalar scalar);
 
-// The operand outside the tape, as `dtype`, broadcast to `shape`.
+// The operand detached, as `dtype`, broadcast to `shape`.
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
 
 // The result shape of two operands. Throws InvalidArgument for two scalars.

@@ -33,7 +33,7 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
   }
 }
 
-// The gradient of input `index`, (m, n) = a * b, each of two axes and perhaps the transpose of what is in memory.
+// The gradient of input `index`: (m, n) = a * b, in which a and b have two axes and may be transposed.
 NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b,
                 int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];

@@ -77,8 +77,8 @@ Shape with_matrix(Shape batch, std::int64_t rows, std::int64_t columns) {
   return batch;
 }
 
-// y (result..., m, n), contiguous, becomes the products of a's and b's matrices, those that belong to one batch of `result`
-// summed.
+// Sets y (result..., m, n), contiguous, to the products of a's and b's matrices. Products that belong to one batch of
+// `result` are summed.
 void multiply(const char* name, const Stack& a, const Stack& b, const Shape& result, const NDArray& y) {
   const Shape full = broadcast_shapes(broadcast_shapes(a.batch(), b.batch()), result);
   const auto in_a = batch_offsets(full, a.batch(), a.array.strides());
@@ -87,7 +87,7 @@ void multiply(const char* name, const Stack& a, const Stack& b, const Shape& res
   const std::size_t results = static_cast<std::size_t>(element_count(result));
   MatmulProblem problem{a.rows, b.columns, a.columns, a.operand, b.operand, {}, 1};
   if (in_a.empty() && results > 0) {
-    y.fill(0);  // sums of nothing
+    y.fill(0);  // sums of no products
     return;
   }
   if (results > 0) problem.terms = static_cast<std::int64_t>(in_a.size() / results);
@@ -112,7 +112,7 @@ struct Like {
   DType dtype;
 };
 
-// Of input `index`: what multiply computes, as the input is.
+// The gradient of input `index`: the product, converted to the input's shape and dtype.
 NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Stack& b, const Shape& result) {
   const DType dtype = a.array.dtype();
   const NDArray y =

@@ -15,7 +15,7 @@ using namespace operators_detail;
 
 namespace {
 
-// Which axes go: rising, each once.
+// The axes that are reduced: rising, each once.
 Dims checked_axes(const char* op, const NDArray& x, const Dims& axes) {
   std::array<bool, kMaxDims> reduced{};
   for (std::int64_t given : axes) {
@@ -50,7 +50,7 @@ Shape without(const Shape& shape, const Dims& axes) {
   return rest;
 }
 
-// y has size 1 at `axes`.
+// Pushes the reduction. y has size 1 at `axes`.
 NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType result) {
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), axes), result);
   auto* kernel = kernel_for<ReduceKernel>(op, x);
@@ -62,7 +62,7 @@ NDArray finished(const NDArray& kept, const NDArray& x, const Dims& axes, bool k
   return keepdims ? kept : kept.view_as(without(x.shape(), axes));
 }
 
-// The gradient of a reduction's result, seen as an array of the input's shape.
+// The gradient of a reduction's result, broadcast to the input's shape.
 NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
   return gradient.contiguous().view_as(with_ones(shape, axes)).broadcast_view(shape);
 }

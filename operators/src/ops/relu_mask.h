@@ -1,4 +1,4 @@
-// The gradient through a relu that was computed inside another operator.
+// The gradient through a relu that is part of another operator.
 #pragma once
 
 #include <heddle/ndarray.h>

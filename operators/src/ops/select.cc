@@ -46,7 +46,7 @@ NDArray push_where(const NDArray& condition, const Operand& a, const Operand& b,
   return y;
 }
 
-// The gradient of where's operand: that of y where the operand was chosen, summed to its shape.
+// The gradient of an operand of where(): the gradient of y where the operand was chosen, summed to the operand's shape.
 NDArray chosen_part(const NDArray& condition, const Operand& a, const Operand& b, const Shape& shape,
                     DType dtype) {
   const NDArray gradient = sum_to_shape(where(condition, a, b), shape);

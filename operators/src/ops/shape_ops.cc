@@ -18,13 +18,14 @@ NDArray in_shape(const char* op, const NDArray& x, const Shape& shape) {
   return ndarray_detail::in_name_of(op, [&] { return x.contiguous().view_as(shape); });
 }
 
-// y, made from x, with x's elements in their order.
+// Records y, which has x's elements in their order.
 NDArray recorded(const char* op, NDArray y, const NDArray& x) {
   record_elements(op, y, x);
   return y;
 }
 
-// Throws InvalidArgument unless `axis` can be that of a new dimension of an array of `shape`; counts it from the front.
+// The axis of a new dimension of an array of `shape`, counted from the front. Throws InvalidArgument if it is out of
+// range.
 int new_axis(const char* op, std::int64_t axis, const Shape& shape) {
   const int ndim = shape.size();
   if (ndim == kMaxDims) {
@@ -47,12 +48,12 @@ Shape without_axes(const Shape& shape, const std::array<bool, kMaxDims>& dropped
   return rest;
 }
 
-// Any view of x that drops or adds axes of size 1 keeps the other strides.
+// A view of x without these axes, which have size 1. The other axes keep their strides.
 NDArray squeezed(const NDArray& x, const std::array<bool, kMaxDims>& dropped) {
   return x.detach().view(without_axes(x.shape(), dropped), without_axes(x.strides(), dropped), x.offset());
 }
 
-// Checks that shapes agree off the axis, and gives the result's.
+// The shape of the result. Throws InvalidArgument unless the shapes agree except along the axis.
 Shape joined_shape(const std::vector<NDArray>& arrays, int axis) {
   Shape shape = arrays.front().shape();
   std::int64_t length = 0;

@@ -1,8 +1,8 @@
-// Streams and events of CUDA: every function is the call of its name, and what has to be said of its errors.
+// Streams and events of CUDA. Comments are about errors; otherwise each function makes the CUDA call of its name.
 //
 // After a kernel has failed, CUDA answers every call on that GPU with the same error until the process ends. So all ops
-// fail that were not known to be done, and those that come after them: no wrong value is ever taken for a right one,
-// but which op was the culprit is not known. CUDA_LAUNCH_BLOCKING=1 finds it.
+// that were not known to be done fail, and all later ones. No wrong value is taken for a right one, but it is not known
+// which op has failed first: CUDA_LAUNCH_BLOCKING=1 finds it.
 #include <cuda_runtime_api.h>
 #include <deque>
 #include <mutex>
@@ -25,7 +25,8 @@ void check(cudaError_t status, const char* call, Device device) {
   if (status != cudaSuccess) throw error_of(status, call, device);
 }
 
-// What happens on the host between two recordings: functions that CUDA calls in their turn, and the first error.
+// The host functions that were enqueued between two recordings, which CUDA calls in stream order, and their first
+// error.
 class Section {
  public:
   void fail(std::exception_ptr error) {
@@ -58,7 +59,7 @@ class Section {
 
   mutable std::mutex mutex_;  // guards error_; nothing else is locked while it is held
   std::exception_ptr error_;
-  std::deque<Call> calls_;  // a deque, for they must not move
+  std::deque<Call> calls_;  // a deque: their addresses must not change
 };
 
 class CudaEvent final : public Event {
@@ -69,7 +70,8 @@ class CudaEvent final : public Event {
   ~CudaEvent() override { cudaEventDestroy(event_); }
   cudaEvent_t handle() const { return event_; }
 
-  // Keeps what ran before the recording before, until that recording is replaced: then it has all been called.
+  // Keeps the section that this recording ends until the next recording of the event: by then its functions were
+  // called.
   void recorded(std::unique_ptr<Section> section) {
     section_ = std::move(section);
     next_generation();
@@ -105,7 +107,7 @@ class CudaStream final : public Stream {
 
   void begin() override {
     check(cudaSetDevice(device().index), "cudaSetDevice", device());
-    cudaGetLastError();  // of whatever this thread did before: it is not this op's
+    cudaGetLastError();  // drops an error of an earlier call on this thread, which is not this op's
   }
 
   std::unique_ptr<Event> make_event() override {
@@ -114,7 +116,7 @@ class CudaStream final : public Stream {
   }
 
   void record(Event& event) override {
-    // A kernel that could not be launched says so here and nowhere else.
+    // cudaGetLastError is the only call that reports a kernel which could not be launched.
     if (const cudaError_t launch = cudaGetLastError(); launch != cudaSuccess) {
       section_->fail(std::make_exception_ptr(error_of(launch, "a launch", device())));
     }
@@ -133,8 +135,9 @@ class CudaStream final : public Stream {
   }
 
   void wait(Event& event, std::uint64_t generation) override {
-    // Were it recorded anew just now, this would wait for longer than it has to, but for nothing that could wait for
-    // this: all that the event stands for is enqueued already.
+    // If the event is recorded again before the next call, this stream waits for longer than necessary. It cannot
+    // deadlock: all work that the event stands for is enqueued already, so none of it waits for this stream's next
+    // work.
     if (generation < event.generation()) return;
     const cudaEvent_t handle = static_cast<CudaEvent&>(event).handle();
     if (const cudaError_t status = cudaStreamWaitEvent(stream_, handle, 0); status != cudaSuccess) {
@@ -147,7 +150,7 @@ class CudaStream final : public Stream {
     if (generation < event.generation()) return true;
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
-    if (status != cudaSuccess) cudaGetLastError();  // not to be found by whoever asks next on this thread
+    if (status != cudaSuccess) cudaGetLastError();  // or the next call on this thread would report it
     if (status == cudaErrorNotReady) return false;
     error = asked.error();
     if (!error && status != cudaSuccess) {
@@ -159,8 +162,8 @@ class CudaStream final : public Stream {
  private:
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Section> section_;  // since the last recording
-  std::vector<std::unique_ptr<Section>>
-      lost_;  // after an error nobody says whether their functions are still called
+  // Sections that could not be recorded: after that error CUDA may or may not call their functions.
+  std::vector<std::unique_ptr<Section>> lost_;
 };
 
 }  // namespace
@@ -170,7 +173,7 @@ int gpu_count() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) return count;
   cudaGetLastError();
-  int driver = 0;  // 0 where there is none, which is a machine without a GPU
+  int driver = 0;  // stays 0 without a driver: then the machine has no GPU
   const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && no_driver)) return 0;
   throw Error(std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status));
