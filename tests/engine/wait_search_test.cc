@@ -146,7 +146,7 @@ TEST_CASE("a launch that is being entered holds no var that it is not queued on 
   std::unique_lock lock(second.state()->lock);
   std::thread launching([&] {
     graph.launch();
-    blocked.engine.core().enter_submitted();
+    blocked.engine.core().scheduler().enter_submitted();
   });
   detail::OpNode* launch = nullptr;
   while (!launch) {
@@ -184,7 +184,7 @@ TEST_CASE("a search finds what is queued behind a launch that took over its vars
   const detail::OpNode* const first = running;
   graph.launch();
   engine.push([] {}, {.mutate = {var}});
-  engine.core().enter_submitted();
+  engine.core().scheduler().enter_submitted();
   may_end = 1;
   await_launch(2);
   const bool took_over = running.load()->extra->holder == first;
