@@ -114,7 +114,7 @@ NetworkCost agreed_tuning(Rendezvous& rendezvous, const std::string& file) {
     try {
       mine = tuning_to_text(file.empty() ? NetworkCost{} : tuning_from_file(file));
     } catch (const InvalidArgument& error) {
-      mine = kBad + "HEDDLE_COMM_TUNING: " + error.message();
+      mine = kBad + std::string("HEDDLE_COMM_TUNING: ") + error.message();
     }
   }
   const std::string text = rendezvous.all_gather(mine)[0];

@@ -81,7 +81,7 @@ class ThreadedScheduler final : public OpScheduler {
   void work();
   void run_until_idle(Worker& self);
   void run_from(OpNode* op, Worker& self);
-  bool may_spin(const Worker& self) const { return self.pooled && core_.options.spin > 0; }
+  bool may_spin(const Worker& self) const { return self.pooled && core_.options.spin > 0 && !stopping_; }
   OpNode* spin(Worker& self);
   bool yield_slot(OpNode* op, Worker& self);
   bool is_after_wait_all(OpNode* op, Worker& self);
