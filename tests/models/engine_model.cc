@@ -62,11 +62,14 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   void end() {}
 };
 
+constexpr double kShortSpin = 1e-6;  // over after some looks at the clock, in any schedule
+
 // Each user adds to what they share and reads it into something of his own, which he waits for.
-template <int Workers> struct SharedVar : Program<SharedVar<Workers>, 2, Workers> {
+template <int Workers, bool Spins = false> struct SharedVar : Program<SharedVar<Workers, Spins>, 2, Workers> {
   Var shared, own[2];
   Plain<int> sum, seen[2];
 
+  void set(heddle::EngineOptions& options) { options.spin = Spins ? kShortSpin : 0; }
   void begin() {
     shared = this->engine->new_var();
     for (Var& var : own) var = this->engine->new_var();
@@ -192,15 +195,17 @@ struct Bounded : Program<Bounded, 2, 1> {
 };
 
 // An op waits for another while there is one worker: a spare thread runs it, and gives the slot back.
-struct NestedWait : Program<NestedWait, 1, 1, 1> {
+template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
   Var inner, outer;
   Plain<int> value, result;
 
+  void set(heddle::EngineOptions& options) { options.spin = Spins ? kShortSpin : 0; }
   void user(int) {
+    Engine* const engine = &*this->engine;
     inner = engine->new_var();
     outer = engine->new_var();
     engine->push(
-        [this] {
+        [this, engine] {
           engine->push([this] { value.set(1); }, {.mutate = {inner}});
           engine->wait(inner);
           result.set(value.get() + 1);
@@ -444,6 +449,7 @@ int main(int argc, char** argv) {
   return model::run_models(argc, argv,
                            {random_program<SharedVar<1>>("shared var, 1 worker"),
                             random_program<SharedVar<2>>("shared var, 2 workers"),
+                            random_program<SharedVar<2, true>>("shared var, 2 workers that spin"),
                             random_program<WaitAll<1, 2>>("wait_all"),
                             random_program<WaitAll<2, 1>>("wait_all by two"),
                             random_program<WaitAll<2, 2>>("wait_all by two, twice"),
@@ -451,7 +457,8 @@ int main(int argc, char** argv) {
                             random_program<Async>("asynchronous"),
                             random_program<PriorityQueue>("another priority"),
                             random_program<Bounded>("room for one op"),
-                            random_program<NestedWait>("wait inside an op"),
+                            random_program<NestedWait<false>>("wait inside an op"),
+                            random_program<NestedWait<true>>("wait inside an op, workers that spin"),
                             random_program<ShortOps>("short ops"),
                             random_program<Loop>("parallel loop"),
                             random_program<Poison>("poison"),
