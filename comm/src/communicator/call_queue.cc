@@ -25,7 +25,7 @@ void CallQueue::check_open(const Lock&) const {
   if (closed_) throw CommError("the communicator is being destroyed");
 }
 
-bool CallQueue::push(const std::shared_ptr<Call>& call, bool captured) {
+bool CallQueue::add(const std::shared_ptr<Call>& call, bool captured) {
   const Lock lock(mutex_);
   check_open(lock);
   captured_ |= captured;
@@ -59,7 +59,7 @@ void CallQueue::cancel(const std::shared_ptr<Call>& call, bool enqueued) {
 
 bool CallQueue::mark_ready(const std::shared_ptr<Call>& call, bool in_push) {
   const Lock lock(mutex_);
-  call->started = true;
+  call->op_has_run = true;
   call->ready = !stopped_;
   if (call->abandoned) fail_input(*call, "the thread that made the call could not wait for it");
   if (stopped_) return false;
@@ -84,7 +84,7 @@ void CallQueue::replace_skipped(const std::shared_ptr<Call>& call, const std::st
 
 void CallQueue::abandon(Call& call) {
   Lock lock(mutex_);
-  call.abandoned = !call.started;
+  call.abandoned = !call.op_has_run;
   ++waiting_;
   call_ended_.wait(lock, [&] { return !call.ready; });
   --waiting_;

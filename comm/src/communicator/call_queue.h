@@ -38,7 +38,7 @@ class CallQueue {
 
   // Counts a call that is about to be pushed; a captured one is counted at each launch. True if it is now enqueued; if
   // not, an op has to enqueue it. Throws when closed.
-  bool push(const std::shared_ptr<Call>& call, bool captured);
+  bool add(const std::shared_ptr<Call>& call, bool captured);
   // Called in the op that enqueues the call. `launched`: the op is part of a graph, so that each launch is a call.
   void enqueue(const std::shared_ptr<Call>& call, bool launched);
   // The call's op could not be pushed. `enqueued`: the call is in the queue, or an op that enqueues it was pushed.

@@ -46,7 +46,7 @@ struct EnqueueCall {
 
 // The op of a call. It only marks the call as ready; it is immediate because the other ranks wait for the call, which
 // must not wait for a worker of this one.
-struct StartCall {
+struct MarkCallReady {
   static constexpr bool immediate = true;
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
@@ -123,9 +123,9 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
 void CommState::push(const std::shared_ptr<Call>& call, std::source_location where) {
   Access access = access_of(call->what, call->in, call->out, call->result);
   access.read.add(var_);
-  StartCall start{shared_from_this(), call};
+  MarkCallReady mark_ready{shared_from_this(), call};
   const bool captured = is_capturing();
-  bool enqueued = queue_.push(call, captured);
+  bool enqueued = queue_.add(call, captured);
   try {
     if (!enqueued) {
       engine_->push(EnqueueCall{shared_from_this(), call, captured},
@@ -133,7 +133,7 @@ void CommState::push(const std::shared_ptr<Call>& call, std::source_location whe
       enqueued = true;
     }
     being_pushed = call.get();
-    engine_->push_async(std::move(start), access, where);
+    engine_->push_async(std::move(mark_ready), access, where);
     being_pushed = nullptr;
   } catch (...) {
     being_pushed = nullptr;

@@ -51,7 +51,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
  private:
   CommState(Engine& engine, std::unique_ptr<Backend> backend, const BackendOptions& options);
   friend struct EnqueueCall;
-  friend struct StartCall;
+  friend struct MarkCallReady;
   friend struct DeviceOp;
   // What a call's op reads and mutates, without the communicator's var. `result` is mutated if there is no `out`.
   static Access access_of(const Collective& what, const NDArray& in, const NDArray& out, const Var& result);

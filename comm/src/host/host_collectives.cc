@@ -107,12 +107,8 @@ void HostCollectives::remote_failure(const Collective& call) {
 
 void HostCollectives::run(const Collective& call) {
   const std::size_t bytes = bytes_in(call, rank_, ranks_);
-  const bool small = reduces(call.record.kind) ? sum_size(call) * (call.record.kind == Kind::reduce_scatter
-                                                                       ? static_cast<std::size_t>(ranks_)
-                                                                       : 1) <=
-                                                     kSmall
-                                               : sum_size(call) <= kSmall;
-  if (small) {
+  const bool scatters = call.record.kind == Kind::reduce_scatter;
+  if (sum_size(call) * (scatters ? static_cast<std::size_t>(ranks_) : 1) <= kSmall) {
     arrive(call, call.in, bytes);
     await_arrivals(call);
     return small_call(call);
@@ -124,8 +120,9 @@ void HostCollectives::run(const Collective& call) {
   }
   const std::size_t out_bytes =
       call.record.kind == Kind::reduce && rank_ != call.record.root ? 0 : sum_size(call);
-  const std::uint64_t where[2] = {peer_memory_.publish(call.in, bytes),
-                                  out_bytes ? peer_memory_.publish(call.out, out_bytes) : 1};
+  constexpr std::uint64_t kNotNeeded = 1;
+  const std::uint64_t where[2] = {peer_memory_.shared_address(call.in, bytes),
+                                  out_bytes ? peer_memory_.shared_address(call.out, out_bytes) : kNotNeeded};
   try {
     arrive(call, reinterpret_cast<const std::byte*>(where), sizeof where);
     await_arrivals(call);
@@ -177,7 +174,6 @@ void HostCollectives::reduce_small(const Collective& call) {
 // ranks is a power of two, its subtree is the tree of a job with these ranks alone.
 void HostCollectives::combine_tree(std::byte* to, std::vector<const std::byte*>& parts, std::size_t count,
                                    Combine combine, std::size_t element) {
-  (void)element;
   if (ranks_ == 1) return copy_bytes(to, parts[0], count * element);
   if (ranks_ == 2) return combine(to, parts[0], parts[1], count);
   const auto tree = [&](auto&& self, std::size_t begin, std::size_t size, std::byte* result,

@@ -20,10 +20,10 @@ namespace heddle::comm_detail {
 class PeerMemory {
  public:
   virtual ~PeerMemory() = default;
-  // The memory that `rank` has published as `address`, as this process has mapped it.
+  // The memory whose shared_address() on `rank` is `address`, as this process has mapped it.
   virtual std::byte* find(int rank, std::uint64_t address, std::size_t bytes) const = 0;
   // The address under which the other ranks find this rank's memory; 0 if it is not shared.
-  virtual std::uint64_t publish(const std::byte* data, std::size_t bytes) const = 0;
+  virtual std::uint64_t shared_address(const std::byte* data, std::size_t bytes) const = 0;
 };
 
 // One thread at a time.

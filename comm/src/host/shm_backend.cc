@@ -97,7 +97,7 @@ class ProcessMemory final : public HostMemory, public std::enable_shared_from_th
     return base + offset;
   }
 
-  std::uint64_t publish(const std::byte* data, std::size_t bytes) const override {
+  std::uint64_t shared_address(const std::byte* data, std::size_t bytes) const override {
     const auto begin = reinterpret_cast<std::uintptr_t>(heap_->base()),
                at = reinterpret_cast<std::uintptr_t>(data);
     if (at < begin || at - begin > kHeap || bytes > kHeap - (at - begin)) return 0;

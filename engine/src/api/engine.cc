@@ -363,8 +363,8 @@ void Engine::wait(const Var& var) {
   OpNode* op = wait_op(core_, var);
   op->extra->wait = state;
   core_->scheduler().wait(op);
-  // Taken out of state, which the thread that ended the wait may still hold: an error that only it knew would look as if it
-  // poisoned a var.
+  // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
+  // reference for one that poisons a var.
   if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
 }
 

@@ -72,8 +72,8 @@ class OpScheduler {
 
   // Called by EngineCore::run() and what follows it.
   // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees it.
-  // Lets go of `failure` before op counts as completed: an error that only this thread still holds must not look as if it
-  // poisoned a var.
+  // Resets `failure` before op counts as completed: ErrorLog takes an error with a second reference for one that poisons a
+  // var.
   virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept;
   // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }

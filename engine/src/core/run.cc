@@ -40,7 +40,7 @@ std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
 }
 
 bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
-  if (stream_ops.streams() && !stream_ops.may_run_on_cpu(op, worker)) [[unlikely]]
+  if (stream_ops.streams() && stream_ops.take_over(op, worker)) [[unlikely]]
     return false;
   if (observer_) [[unlikely]]
     observer_->started(*op, worker);

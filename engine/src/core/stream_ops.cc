@@ -109,17 +109,17 @@ bool StreamOps::is_lost(const OpNode& op) const {
   return failure_of_reads(op) || (op.group() && op.group()->cancellation());
 }
 
-bool StreamOps::may_run_on_cpu(OpNode* op, int worker) noexcept {
+bool StreamOps::take_over(OpNode* op, int worker) noexcept {
   if (op->extra && op->extra->on) {
     issue_in_turn(op, worker);
-    return false;
+    return true;
   }
   if (std::vector<Dependency> after = fences_before(*op); !all_done(after)) {
     keep_back(op, std::move(after));
-    return false;
+    return true;
   }
   absorb_fences(*op);
-  return true;
+  return false;
 }
 
 void StreamOps::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
@@ -208,7 +208,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
       complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
     });
   }
-  after.clear();  // a failure with any holder counts as seen by a var: this thread must not be its last one
+  after.clear();  // ErrorLog takes an error with a second reference for one that poisons a var
   if (start) [[unlikely]] {
     trace::TraceOp what = traced(*op, core_.trace_number);
     what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream

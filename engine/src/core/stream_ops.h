@@ -30,9 +30,9 @@ class StreamOps {
   Streams* streams() const { return streams_.load(std::memory_order_acquire); }
   Streams& need_streams();
 
-  // A ready op: false if it is for a stream, or has to wait until work on streams is done. The rest of its way is then
-  // taken care of here: it is issued, or given to OpScheduler::resume() later.
-  [[gnu::cold]] bool may_run_on_cpu(OpNode* op, int worker) noexcept;
+  // Called with a ready op. True if the op is for a stream, and has been issued or queued there; or if it has to wait until
+  // work on streams is done, and OpScheduler::resume() is called then. False: the op may run on the CPU now.
+  [[gnu::cold]] bool take_over(OpNode* op, int worker) noexcept;
   // What op reads has failed, on the CPU or on a stream. Null if it has not. Only while op holds its vars.
   FailurePtr failure_of_reads(const OpNode& op) const;
   // The names of the streams whose work an op waits for that was kept back, separated by commas.

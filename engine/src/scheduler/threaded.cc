@@ -131,6 +131,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
     }
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
+      // The op after this one is likely to lie behind it, four cache lines on.
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
@@ -208,7 +209,7 @@ void ThreadedScheduler::schedule(ReadyList& ready) {
   wake_one();
 }
 
-// release: pairs with quiescent(). A plain addition: nobody else writes it.
+// release: pairs with counts_match(). A plain addition, since only the holder of the slot writes it.
 static void count_completed(WorkerSlot& slot, std::uint8_t epoch) noexcept {
   std::atomic<std::uint64_t>& ended = slot.ended[epoch];
   ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);

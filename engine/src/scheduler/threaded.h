@@ -52,7 +52,7 @@ class ThreadedScheduler final : public OpScheduler {
   template <class> friend class WorkerScopeOf;
   // The calling thread's Worker, null if it runs no op of this engine or has no slot.
   Worker* this_worker() const {
-    Worker* worker = worker_context.core == this ? worker_context.worker : nullptr;
+    Worker* worker = worker_context.scheduler == this ? worker_context.worker : nullptr;
     return worker && worker->slot ? worker : nullptr;
   }
 
@@ -98,7 +98,7 @@ class ThreadedScheduler final : public OpScheduler {
   bool is_exclusive(const Worker& self) const {
     return exclusive_worker_.load(std::memory_order_relaxed) == &self;
   }
-  std::uint64_t ended_here() const;
+  std::uint64_t ended_on_slots() const;
   bool has_work() const;
   bool has_ready() const;
   bool is_open() const;

@@ -288,7 +288,7 @@ void ThreadedScheduler::run_until_idle(Worker& self) {
 }
 
 // Ops that have ended on threads with a slot.
-std::uint64_t ThreadedScheduler::ended_here() const {
+std::uint64_t ThreadedScheduler::ended_on_slots() const {
   std::uint64_t count = 0;
   for (const WorkerSlot& slot : slots_) {
     for (const auto& ended : slot.ended) count += ended.load(std::memory_order_relaxed);
@@ -297,7 +297,7 @@ std::uint64_t ThreadedScheduler::ended_here() const {
 }
 
 MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle) {
-  const std::uint64_t now = ended_here();
+  const std::uint64_t now = ended_on_slots();
   if (std::exchange(progress, now) != now) {
     idle = 0;
     return MonitorResult::again;

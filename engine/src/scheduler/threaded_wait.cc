@@ -41,7 +41,7 @@ bool is_over_within(WaitState& state, std::chrono::microseconds time) {
 }  // namespace
 
 void ThreadedScheduler::begin_blocking() {
-  Worker* self = worker_context.core == this ? worker_context.worker : nullptr;
+  Worker* self = worker_context.scheduler == this ? worker_context.worker : nullptr;
   if (!self || self->blocked) return;
   end_exclusive(*self);
   if (self->pooled) pool_.thread_blocks();
@@ -53,10 +53,10 @@ void ThreadedScheduler::begin_blocking() {
 }
 
 void ThreadedScheduler::end_blocking() noexcept {
-  Worker* self = worker_context.core == this ? worker_context.worker : nullptr;
+  Worker* self = worker_context.scheduler == this ? worker_context.worker : nullptr;
   if (!self || !std::exchange(self->blocked, false)) return;
   if (self->pooled) pool_.thread_resumes();
-  self->slot = pool_.await_slot([this] { return ended_here(); });
+  self->slot = pool_.await_slot([this] { return ended_on_slots(); });
   if (can_work()) wake_one();
 }
 

@@ -35,25 +35,25 @@ struct Worker {
   std::uint32_t stop_signal_value = 0;
 };
 
-// What a thread is doing for which engine.
-template <class Core> struct WorkerContext {
-  const Core* core = nullptr;
+// What a thread is doing for which engine. Scheduler: ThreadedScheduler.
+template <class Scheduler> struct WorkerContext {
+  const Scheduler* scheduler = nullptr;
   Worker* worker = nullptr;
   ReadyList* starting = nullptr;  // immediate ops that it is about to start
 };
 
 // While one lives, the calling thread is that worker of that engine.
-template <class Core> class WorkerScopeOf {
+template <class Scheduler> class WorkerScopeOf {
  public:
-  WorkerScopeOf(const Core* core, Worker* self) : outer_(Core::worker_context) {
-    Core::worker_context = {core, self, Core::worker_context.starting};
+  WorkerScopeOf(const Scheduler* scheduler, Worker* self) : outer_(Scheduler::worker_context) {
+    Scheduler::worker_context = {scheduler, self, Scheduler::worker_context.starting};
   }
-  ~WorkerScopeOf() { Core::worker_context = outer_; }
+  ~WorkerScopeOf() { Scheduler::worker_context = outer_; }
   WorkerScopeOf(const WorkerScopeOf&) = delete;
   WorkerScopeOf& operator=(const WorkerScopeOf&) = delete;
 
  private:
-  const WorkerContext<Core> outer_;
+  const WorkerContext<Scheduler> outer_;
 };
 
 }  // namespace heddle::detail

@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
-#include "tls_ends.h"
+#include "net/tls_ends.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

@@ -6,10 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "bootstrap/rendezvous.h"
+#include "net/tls_ends.h"
 #include "tcp/mesh.h"
 #include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
-#include "tls_ends.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;

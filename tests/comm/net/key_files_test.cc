@@ -10,7 +10,7 @@
 #include <heddle/comm_error.h>
 
 #include "message_of.h"
-#include "tls_ends.h"
+#include "net/tls_ends.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;
