@@ -15,9 +15,8 @@ struct Call {
   std::optional<Completion> completion{};  // of the call's op, once the op has run
   // Guarded by CallQueue's mutex:
   std::shared_ptr<Call> replacement{};  // enqueued instead of this call, whose op was skipped before
-  bool ready = false;
-  , so that its arrays are computed;
-  false again once the call has run bool op_has_run = false;
+  bool ready = false;                   // its arrays are computed; false again once the call has run
+  bool op_has_run = false;
   bool cancelled = false;  // its op could not be pushed
   bool abandoned = false;  // the caller has taken its memory back before the op ran
 };
