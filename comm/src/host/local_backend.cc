@@ -33,7 +33,7 @@ class ThreadMemory final : public HostMemory {
   std::byte* find(int, std::uint64_t address, std::size_t) const override {
     return reinterpret_cast<std::byte*>(address);
   }
-  std::uint64_t publish(const std::byte* data, std::size_t) const override {
+  std::uint64_t shared_address(const std::byte* data, std::size_t) const override {
     return reinterpret_cast<std::uint64_t>(data);
   }
 
