@@ -51,7 +51,7 @@ struct RankBlocks {
 
 struct Unreachable : comm_detail::PeerMemory {
   std::byte* find(int, std::uint64_t, std::size_t) const override { return nullptr; }
-  std::uint64_t publish(const std::byte*, std::size_t) const override { return 0; }
+  std::uint64_t shared_address(const std::byte*, std::size_t) const override { return 0; }
 };
 
 }  // namespace
