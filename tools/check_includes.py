@@ -56,7 +56,7 @@ LAYERS = {
         "device": ["bootstrap", "core", "tcp"],
         "communicator": ["net", "bootstrap", "core", "device"],
         "compression": ["core", "communicator"],
-        "doctor": ["net", "bootstrap", "core", "tcp", "device"],
+        "doctor": ["net", "bootstrap", "core", "tcp", "device", "communicator"],
     },
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers

@@ -112,6 +112,9 @@ void agree(Communicator& ranks, const std::string& call, const std::string& subj
   std::string text;
   try {
     text = kHas + mine();
+  } catch (const InvalidArgument& error) {
+    refusal = std::current_exception();
+    text = kRefuses + error.message();
   } catch (const std::exception& error) {
     refusal = std::current_exception();
     text = kRefuses + std::string(error.what());

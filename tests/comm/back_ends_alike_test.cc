@@ -270,3 +270,24 @@ TEST_CASE("an abort has the same text on all back ends") {
   REQUIRE(texts.size() == 1);
   CHECK(texts.begin()->starts_with("rank 1 aborted: enough (abort at tests/comm/back_ends_alike_test.cc:"));
 }
+
+TEST_CASE("a buffer of a dtype that is none is refused, and memory that nobody has is an OutOfMemory") {
+  for (const std::string& backend : kBackEnds) {
+    CAPTURE(backend);
+    for (const std::exception_ptr& outcome : try_on(backend, 2, {}, [](Communicator& comm) {
+           float x = 1;
+           CHECK_THROWS_WITH_AS(comm.all_reduce(&x, 1, static_cast<DType>(77)),
+                                "Communicator::all_reduce: dtype is the number 77, which is none",
+                                InvalidArgument);
+         })) {
+      CHECK(text_of(outcome) == "");
+    }
+  }
+  const auto comm = Communicator::create_local(1)[0];
+  const auto use = [&] {
+    NDArray array = comm->shared_array({std::int64_t{1} << 45});
+    array.fill(1);
+    array.wait();
+  };
+  CHECK_THROWS_AS(use(), OutOfMemory);
+}

@@ -210,7 +210,8 @@ TEST_CASE("naive: ranks that are threads of one engine are refused, and told wha
   Engine engine({.scheduler = Scheduler::naive});
   CHECK_THROWS_WITH_AS(
       Communicator::create_local(2, {.engine = &engine}),
-      doctest::Contains("the engine's scheduler is naive, which runs each op inside its push"),
+      doctest::Contains(
+          "the ranks share an engine whose scheduler is naive, which runs each op inside its push"),
       InvalidArgument);
   for (const std::string backend : {"shm", "tcp"}) {
     const Outcomes outcomes = try_job(backend, 2, {.engine = &engine}, [](Communicator&) {});
@@ -220,6 +221,54 @@ TEST_CASE("naive: ranks that are threads of one engine are refused, and told wha
             std::string::npos);
     }
   }
+}
+
+TEST_CASE("ranks that are threads of one bounded engine are refused") {
+  for (const EngineOptions& options : {EngineOptions{.max_ops = 3}, EngineOptions{.max_bytes = 1 << 20}}) {
+    Engine engine(options);
+    CHECK_THROWS_WITH_AS(Communicator::create_local(2, {.engine = &engine}),
+                         doctest::Contains("the ranks share an engine that bounds its ops"), InvalidArgument);
+    CHECK(Communicator::create_local(1, {.engine = &engine}).size() == 1);
+    for (const std::exception_ptr& outcome : try_job("shm", 2, {.engine = &engine}, [](Communicator&) {})) {
+      CHECK(kind_of(outcome) == "InvalidArgument");
+      CHECK(text_of(outcome).find("ranks 0 and 1 share an engine that bounds its ops") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a blocking call inside an op that a call before it needs is refused") {
+  for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
+    for (const bool splits : {false, true}) {
+      Engine engine({.scheduler = scheduler, .workers = 1});
+      const EngineScope scope(engine);
+      const auto comm = Communicator::create_local(1, {.engine = &engine})[0];
+      NDArray a = floats(2);
+      const auto call = [&] {
+        float x = 1;
+        splits ? static_cast<void>(comm->split(0, 0)) : comm->all_reduce(&x, 1, DType::f32);
+      };
+      Gate gate(engine);
+      gate.hold(a);
+      engine.push([&] { CHECK_THROWS_AS(call(), WouldDeadlock); }, {.mutate = {a.var()}});
+      comm->all_reduce(a);
+      gate.open();
+      a.wait();
+      CHECK_NOTHROW(call());
+    }
+  }
+}
+
+TEST_CASE("blocking calls inside ops of ranks that share a worker") {
+  Engine engine({.workers = 1});
+  const auto ranks = Communicator::create_local(2, {.engine = &engine});
+  const Var own[2] = {engine.new_var(), engine.new_var()};
+  float sums[2] = {1, 2};
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    engine.push([&, rank] { ranks[rank]->all_reduce(&sums[rank], 1, DType::f32); }, {.mutate = {own[rank]}});
+  }
+  for (const Var& var : own) engine.wait(var);
+  CHECK(sums[0] == 3);
+  CHECK(sums[1] == 3);
 }
 
 TEST_CASE("naive: ranks with an engine each do all that others do") {

@@ -9,6 +9,7 @@
 
 #include <heddle/engine.h>
 #include <heddle/graph.h>
+#include <heddle/parallel.h>
 #include <heddle/stream_ops.h>
 
 #include "schedulers.h"
@@ -322,6 +323,27 @@ TEST_CASE("workers that look for work without end") {
     }
     engine.wait_all();
     CHECK(sum == 2000);
+  }
+}
+
+TEST_CASE("a loop whose chunks wait, beside workers that spin") {
+  for (int workers : {2, 4}) {
+    Engine engine({.workers = workers, .spin = 0.001});
+    const Var v = engine.new_var();
+    std::atomic<int> sum{0};
+    for (int round = 0; round < 200; ++round) {
+      engine.push(
+          [&] {
+            parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+              const Var inner = engine.new_var();
+              engine.push([&] { ++sum; }, {.mutate = {inner}});
+              engine.wait(inner);
+            });
+          },
+          {.mutate = {v}});
+      engine.wait(v);
+    }
+    CHECK(sum == 800);
   }
 }
 

@@ -234,6 +234,12 @@ TEST_CASE("a bad argument is refused with the line of the call") {
   const NDArray x = leaf({2, 3});
   Sequential twice{Dense(3, 2), Dense(3, 2)};
   Engine& engine = current_engine();
+  check_refusal([&] { zeros({-1}); });
+  check_refusal([&] { ones({-1}); });
+  check_refusal([&] { full({-1}, 2); });
+  check_refusal([&] { zeros_like(NDArray()); });
+  check_refusal([&] { x.item<float>(); });
+  check_refusal([&] { NDArray().contiguous(); });
   check_refusal([&] { reshape(x, {4}); });
   check_refusal([&] { stack({x}, 7); });  // an operator made of others
   check_refusal([&] { x + ones({4}); });

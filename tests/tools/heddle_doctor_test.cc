@@ -31,9 +31,9 @@ TEST_CASE("without a launcher there is a job of one, and everything is looked at
   CHECK(outcome.status == 0);
   CHECK_FALSE(holds(outcome.out, "PROBLEM"));
   CHECK(holds(outcome.out, "rank 0 of 1, because no launcher's variables are set"));
-  for (const char* subject :
-       {"host name", "interface", "tcp", "security", "ports", "congestion", "shared memory", "death of peers",
-        "/dev/shm", "memlock", "cores", "NUMA", "MPI", "Slurm", "ssh", "CUDA", "NCCL"}) {
+  for (const char* subject : {"host name", "interface", "tcp", "security", "ports", "HEDDLE_COMM", "engine",
+                              "congestion", "shared memory", "death of peers", "/dev/shm", "memlock", "cores",
+                              "NUMA", "MPI", "Slurm", "ssh", "CUDA", "NCCL"}) {
     CAPTURE(subject);
     CHECK(holds(outcome.out, " " + std::string(subject) + " "));
   }
@@ -56,6 +56,11 @@ TEST_CASE("what would stop a job is a problem, and the exit code 1") {
       {"HEDDLE_RANK=3 HEDDLE_SIZE=2", "HEDDLE_RANK: got '3', want a number from 0 to 1"},
       {"HEDDLE_COMM_INTERFACE=nothing0", "'nothing0'"},
       {"HEDDLE_COMM_PORTS=9-8", "'9-8'"},
+      {"HEDDLE_COMM_BACKEND=carrier", "there is no communication backend 'carrier'"},
+      {"HEDDLE_COMM_TIMEOUT=-1", "HEDDLE_COMM_TIMEOUT is '-1'"},
+      {"HEDDLE_COMM_TUNING=/no/such/file", "/no/such/file: cannot be read"},
+      {"HEDDLE_WORKERS=-1", "HEDDLE_WORKERS: got '-1'"},
+      {"HEDDLE_SCHEDULER=slow", "HEDDLE_SCHEDULER: got 'slow'"},
       {"HEDDLE_RANK=0 HEDDLE_SIZE=2 HEDDLE_RENDEZVOUS=tcp:a:5", "HEDDLE_COMM_INSECURE=1"},
   };
   for (const auto& [variables, wanted] : cases) {

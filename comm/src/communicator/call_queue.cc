@@ -9,6 +9,8 @@
 namespace heddle::comm_detail {
 namespace {
 
+constexpr const char* kAbandoned = "the thread that made the call could not wait for it";
+
 // The call still takes part, so that the other ranks hear why there are no data instead of waiting for them.
 void fail_input(Call& call, const std::string& why) {
   call.what.record.failed = 1;
@@ -61,7 +63,7 @@ bool CallQueue::mark_ready(const std::shared_ptr<Call>& call, bool in_push) {
   const Lock lock(mutex_);
   call->op_has_run = true;
   call->ready = !stopped_;
-  if (call->abandoned) fail_input(*call, "the thread that made the call could not wait for it");
+  if (call->abandoned) fail_input(*call, kAbandoned);
   if (stopped_) return false;
   // Whoever has just pushed the call may be about to wait for it, and then runs it.
   in_push ? notify_unless_polling(lock) : notify_if_work(lock);
@@ -86,8 +88,21 @@ void CallQueue::abandon(Call& call) {
   Lock lock(mutex_);
   call.abandoned = !call.op_has_run;
   ++waiting_;
-  call_ended_.wait(lock, [&] { return !call.ready; });
+  while (call.ready) {
+    if (!running_ && !is_in_next_run(call)) {
+      fail_input(call, kAbandoned);
+      break;
+    }
+    call_ended_.wait(lock);
+  }
   --waiting_;
+}
+
+// The ranks have agreed to run it together with the calls before it, which are ready on all of them.
+bool CallQueue::is_in_next_run(const Call& call) const {
+  if (run_as_one_ < 2) return false;
+  const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(std::min(run_as_one_, calls_.size()));
+  return std::any_of(calls_.begin(), end, [&](const auto& next) { return next.get() == &call; });
 }
 
 bool CallQueue::begin_direct_call() {

@@ -48,8 +48,8 @@ class CallQueue {
   bool mark_ready(const std::shared_ptr<Call>& call, bool in_push);
   // The call's op was skipped: a call that tells the other ranks `why` there are no data takes its place.
   void replace_skipped(const std::shared_ptr<Call>& call, const std::string& why);
-  // The caller takes the call's memory back: if the call's op has run, this waits for the call; if not, the call fails
-  // when it runs and uses no memory.
+  // The caller takes the call's memory back. The call still takes part, but fails and uses no memory; a call that is
+  // running, or about to, is waited for instead.
   void abandon(Call& call);
 
   // A call that runs on the calling thread, without an op and without a place. False, and no call is begun, if calls
@@ -95,6 +95,7 @@ class CallQueue {
  private:
   void check_open(const Lock&) const;
   bool all_ended(const Lock&) const { return ended_ == pushed_ && !running_; }
+  bool is_in_next_run(const Call& call) const;
   void notify_ended(const Lock& lock);
   void notify_if_work(const Lock& lock);
   void notify_unless_polling(const Lock& lock);

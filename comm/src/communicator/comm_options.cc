@@ -110,12 +110,14 @@ namespace {
 
 constexpr const char* kAnyEngine = "any";
 
-// kAnyEngine if the engine can run several ranks, else a text that identifies the engine and its process.
+// kAnyEngine if the engine can run several ranks; else a word that identifies the engine and its process, a space, and
+// why_not_shared().
 std::string single_engine(const Engine& engine) {
-  if (!runs_one_thread(engine)) return kAnyEngine;
+  const std::string why = why_not_shared(engine);
+  if (why.empty()) return kAnyEngine;
   static const std::uint64_t process = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
   std::ostringstream text;
-  text << process << "/" << getpid() << "/" << &engine;
+  text << process << "/" << getpid() << "/" << &engine << " " << why;
   return text.str();
 }
 
@@ -146,13 +148,30 @@ void check_engines(const std::vector<std::string>& engines) {
     const auto [same, first] = ranks.emplace(engines[rank], rank);
     if (first || engines[rank] == kAnyEngine) continue;
     throw InvalidArgument("Communicator::create: ranks " + std::to_string(same->second) + " and " +
-                          std::to_string(rank) + " share an engine whose scheduler is naive, " + kOneThread);
+                          std::to_string(rank) + " share an engine" +
+                          engines[rank].substr(engines[rank].find(' ')));
   }
 }
 
 }  // namespace
 
-bool runs_one_thread(const Engine& engine) { return engine.options().scheduler == Scheduler::naive; }
+std::string why_not_shared(const Engine& engine) {
+  const EngineOptions options = engine.options();
+  if (options.scheduler == Scheduler::naive) {
+    return "whose scheduler is naive, which runs each op inside its push, one after the other, so that ranks "
+           "on threads "
+           "of one engine would wait for each other for ever; want the scheduler threaded or fuzz, or ranks "
+           "that are "
+           "processes";
+  }
+  if (options.max_ops != 0 || options.max_bytes != 0) {
+    return "that bounds its ops (max_ops, max_bytes), so that the calls of one rank can take all the room "
+           "that another "
+           "rank's call needs to be pushed, and both wait for ever; want an engine for each rank, or one "
+           "without bounds";
+  }
+  return "";
+}
 
 void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine) {
   const std::vector<Setting> settings = settings_of(options);
@@ -169,17 +188,22 @@ void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, co
   check_engines(line_of_all(all, settings.size()));
 }
 
+void check_backend_name(const std::string& name) {
+  for (const char* known : {"auto", "local", "shm", "tcp", "mpi", "nccl"}) {
+    if (name == known) return;
+  }
+  throw InvalidArgument("there is no communication backend '" + name +
+                        "'; there is auto, shm, tcp, mpi, nccl");
+}
+
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options) {
+  check_backend_name(name);
   if (name == "local") return make_local_backend(rendezvous, options);
   if (name == "shm") return make_shm_backend(rendezvous, options);
   if (name == "tcp") return make_tcp_backend(rendezvous, options);
   if (name == "mpi") return make_mpi_backend(rendezvous, options);
   if (name == "nccl") return make_nccl_backend(rendezvous, options);
-  if (name != "auto") {
-    throw InvalidArgument("there is no communication backend '" + name +
-                          "'; there is auto, shm, tcp, mpi, nccl");
-  }
   try {
     return make_shm_backend(rendezvous, options);
   } catch (const CommError&) {  // thrown on all ranks, or on none

@@ -11,16 +11,14 @@ namespace heddle::comm_detail {
 // All throw InvalidArgument naming the variable.
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
+void check_backend_name(const std::string& name);  // throws InvalidArgument if there is none of that name
 
 // Collective. Throws CommMismatch on all ranks if they have different back ends, algorithms or values of reproducible.
 // Throws InvalidArgument on all ranks if some share an engine that cannot run several.
 void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine);
 
-// Whether the engine runs one op after the other (scheduler naive), so that two of its ranks would wait for ever.
-bool runs_one_thread(const Engine& engine);
-inline constexpr const char* kOneThread =
-    "which runs each op inside its push, one after the other, so that ranks on threads of one engine would "
-    "wait for each other for ever; want the scheduler threaded or fuzz, or ranks that are processes";
+// Why ranks on threads of this engine would wait for each other for ever, and what to do; empty if they would not.
+std::string why_not_shared(const Engine& engine);
 
 // "auto": shm if all ranks share a host, else tcp. Throws InvalidArgument for an unknown name.
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/check.h>
 #include <heddle/graph.h>
 
 #include "communicator/call_tags.h"
@@ -154,18 +155,22 @@ void CommState::run_directly(Collective& what) {
   runner_.run(what);
 }
 
-// Behind other calls it is pushed and waited for, so that this thread does what the engine has to do for those.
+// Behind other calls it is pushed and waited for, so that this thread does what the engine has to do for those. So it is
+// inside an op, whose worker slot others may need meanwhile. The engine knows nothing of the order of calls, and would not see
+// that a call before this one waits for the op: so the op waits for all these calls, which it does see.
 void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
   if (is_capturing())
     throw Error("a collective that blocks, while this thread captures a graph: do it outside the capture");
   CallTags::apply(&var_, what.record);
-  if (queue_.begin_direct_call()) return run_directly(what);
+  const bool inside_op = check::running_op() != nullptr;
+  if (!inside_op && queue_.begin_direct_call()) return run_directly(what);
   auto call = std::make_shared<Call>();
   call->what = what;
   call->result = engine_->new_var();
   push(call, where);
   try {
+    if (inside_op) wait_for_calls(where);
     engine_->wait(call->result);
   } catch (...) {
     queue_.abandon(*call);
@@ -173,10 +178,14 @@ void CommState::run_now(Collective& what, std::source_location where) {
   }
 }
 
-void CommState::wait(std::source_location where) {
-  check_process();
+void CommState::wait_for_calls(std::source_location where) {
   engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"}, where);
   engine_->wait(var_);
+}
+
+void CommState::wait(std::source_location where) {
+  check_process();
+  wait_for_calls(where);
   engine_->wait(outcome_);
 }
 

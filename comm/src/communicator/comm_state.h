@@ -57,6 +57,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   static Access access_of(const Collective& what, const NDArray& in, const NDArray& out, const Var& result);
   void push(const std::shared_ptr<Call>& call, std::source_location where);
   void run_directly(Collective& what);
+  void wait_for_calls(std::source_location where);  // those so far; throws WouldDeadlock
   void wait_in_close(std::chrono::steady_clock::time_point deadline);
   void end_calls_by(std::chrono::steady_clock::time_point deadline);
 

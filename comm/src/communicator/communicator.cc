@@ -189,10 +189,8 @@ std::vector<std::shared_ptr<Communicator>> Communicator::create_local(int size, 
     throw InvalidArgument("Communicator::create_local: size is " + std::to_string(size) + "; want 1 to " +
                           std::to_string(comm_detail::kMaxLocalRanks));
   }
-  if (size > 1 && comm_detail::runs_one_thread(engine_of(options))) {
-    throw InvalidArgument(std::string("Communicator::create_local: the engine's scheduler is naive, ") +
-                          comm_detail::kOneThread);
-  }
+  if (const std::string why = comm_detail::why_not_shared(engine_of(options)); size > 1 && !why.empty())
+    throw InvalidArgument("Communicator::create_local: the ranks share an engine " + why);
   std::vector<std::shared_ptr<Communicator>> ranks;
   for (auto& backend : comm_detail::make_local_backends(size, comm_detail::backend_options(options))) {
     ranks.push_back(
@@ -326,8 +324,12 @@ void Communicator::barrier(Where where) {
 void Communicator::wait(Where where) { state().wait(CallSite::current(where)); }
 
 void Communicator::all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op, Where where) {
+  const CallSite site(where);
   comm_detail::CommState& mine = state();
   if (!data && count) refuse(Kind::all_reduce, "data is null");
+  if (dtype > DType::i8)
+    refuse(Kind::all_reduce,
+           "dtype is the number " + std::to_string(static_cast<int>(dtype)) + ", which is none");
   comm_detail::combine_of(op, dtype);
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / size_of(dtype))
     refuse(Kind::all_reduce, std::to_string(count) + " elements are more than memory can hold");
@@ -347,7 +349,14 @@ NDArray Communicator::shared_array(Shape shape, DType dtype) {
   EngineScope scope(engine());
   const NDArray ordinary(shape, dtype);  // checks the arguments; memory is allocated at its first use only
   const std::size_t bytes = ordinary.storage()->bytes();
-  std::shared_ptr<std::byte> memory = mine.backend().allocate_shared(bytes);
+  std::shared_ptr<std::byte> memory;
+  try {
+    memory = mine.backend().allocate_shared(bytes);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("Communicator::shared_array of shape " + shape.to_string(), bytes);
+  }
   if (!memory) return ordinary;
   return {std::make_shared<Storage>(engine(), cpu(), bytes, std::move(memory)), shape, dtype};
 }
@@ -386,6 +395,7 @@ std::shared_ptr<Communicator> Communicator::shrink(Where where) {
 }
 
 std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::milliseconds timeout, Where where) {
+  const CallSite site(where);
   state();
   if (!origin_) {
     throw InvalidArgument(

@@ -101,7 +101,8 @@ template <class T, class Op> constexpr Combine combine_as() {
 }  // namespace
 
 Combine combine_of(ReduceOp op, DType dtype) {
-  if (op == ReduceOp::avg && dtype == DType::boolean) throw InvalidArgument("there is no avg of bools");
+  if (op == ReduceOp::avg && dtype == DType::boolean)
+    throw InvalidArgument("Communicator: there is no avg of bools");
   return visit_dtype(dtype, [&]<class T>() -> Combine {
     switch (op) {
       case ReduceOp::sum:

@@ -200,8 +200,8 @@ void StreamCalls::check_left_ranks(const CallRecord& call) {
   if (left_since_ == Clock::time_point{}) left_since_ = now;
   if (!of_all && now - left_since_ < timeout_) return;
   control_.fault_state().fail({Failure::Type::lost, left_rank,
-                               name(left_rank) + " left the communicator, while " + name(control_.rank()) +
-                                   " waits for it in " + call.to_string()});
+                               name(left_rank) + " left the communicator while " + name(control_.rank()) +
+                                   " waited for it in " + call.to_string()});
 }
 
 }  // namespace heddle::comm_detail

@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -7,10 +8,13 @@
 
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
+#include <heddle/communicator.h>
+#include <heddle/cost_model.h>
 #include <heddle/doctor.h>
 #include <heddle/launch_environment.h>
 
 #include "bootstrap/security.h"
+#include "communicator/comm_options.h"
 #include "doctor/doctor_checks.h"
 #include "net/environment.h"
 #include "net/interfaces.h"
@@ -155,6 +159,25 @@ void examine_ports(Findings& findings) {
   }
 }
 
+// Variables that other findings do not name: each is read as a program would read it.
+void examine_settings(Findings& findings) {
+  const auto check = [&](const char* subject, const std::function<void()>& read) {
+    try {
+      read();
+      findings.push_back({Level::ok, subject, "the variables that are set have values that programs accept"});
+    } catch (const Error& error) {
+      findings.push_back({Level::problem, subject, error.what()});
+    }
+  };
+  check("HEDDLE_COMM", [] {
+    const CommOptions options;
+    check_backend_name(backend_name(options));
+    (void)backend_options(options);
+    if (const std::string file = variable("HEDDLE_COMM_TUNING"); !file.empty()) (void)tuning_from_file(file);
+  });
+  check("engine", [] { (void)EngineOptions::from_environment(); });
+}
+
 void examine_congestion(Findings& findings) {
   std::ifstream allowed("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
   std::ifstream used("/proc/sys/net/ipv4/tcp_congestion_control");
@@ -175,6 +198,7 @@ void examine_network(Findings& findings) {
   examine_addresses(findings, job);
   examine_security(findings, job);
   examine_ports(findings);
+  examine_settings(findings);
   examine_congestion(findings);
 }
 

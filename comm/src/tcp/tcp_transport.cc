@@ -288,8 +288,8 @@ class TcpTransport final : public MeshTransport {
 
   Failure left_failure(int rank) const {
     return {Failure::Type::lost, rank,
-            comm_detail::name(rank) + " left the communicator, while " + comm_detail::name(rank_) +
-                " waits for it in " + call_.to_string()};
+            comm_detail::name(rank) + " left the communicator while " + comm_detail::name(rank_) +
+                " waited for it in " + call_.to_string()};
   }
 
   // The data connection has ended. The control thread learns whether the rank has left or is lost.

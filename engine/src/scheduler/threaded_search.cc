@@ -238,7 +238,11 @@ OpNode* ThreadedScheduler::spin(Worker& self) {
   const std::uint64_t end = nanoseconds() + static_cast<std::uint64_t>(core_.options.spin * 1e9);
   for (int failed_looks = 0; !op && !stopping_ && !yield_slot(nullptr, self);) {
     if (has_work()) {
-      while (self.slot && join_loop(self)) {
+      if (!loops_.empty()) {
+        if (idle_workers_.end_search() && can_work()) wake_one();  // a chunk may take long, or wait
+        while (self.slot && join_loop(self)) {
+        }
+        idle_workers_.begin_search();
       }
       op = self.slot ? find(self) : nullptr;
       if (!op && ++failed_looks % kFailedLooks == 0) std::this_thread::yield();

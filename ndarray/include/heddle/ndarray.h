@@ -124,6 +124,7 @@ NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device 
 template <std::integral T>
 NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu(),
              Where where = Where::current()) {
+  const CallSite site(where);
   NDArray result = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
   result.fill(value, where);
   return result;

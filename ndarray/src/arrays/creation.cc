@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <heddle/array_op.h>
+#include <heddle/call_site.h>
 #include <heddle/parallel.h>
 
 #include "arrays/new_array.h"
@@ -10,20 +11,24 @@
 namespace heddle {
 
 NDArray full(Shape shape, double value, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   NDArray result = ndarray_detail::new_array("full", shape, dtype, device);
   result.fill(value, where);
   return result;
 }
 
 NDArray zeros(Shape shape, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   return ndarray_detail::in_name_of("zeros", [&] { return full(shape, 0, dtype, device, where); });
 }
 
 NDArray ones(Shape shape, DType dtype, Device device, Where where) {
+  const CallSite site(where);
   return ndarray_detail::in_name_of("ones", [&] { return full(shape, 1, dtype, device, where); });
 }
 
 NDArray zeros_like(const NDArray& other, Where where) {
+  const CallSite site(where);
   if (!other.defined()) ndarray_detail::refuse_undefined("zeros_like");
   EngineScope scope(other.engine());
   return zeros(other.shape(), other.dtype(), other.device(), where);

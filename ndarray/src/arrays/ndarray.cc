@@ -124,6 +124,7 @@ NDArray NDArray::copy_to(Device device, Where where) const {
 }
 
 NDArray NDArray::contiguous(Where where) const {
+  const CallSite site(where);
   check_defined(*this, "contiguous");
   return is_contiguous() ? *this : copy(where);
 }
@@ -172,6 +173,7 @@ void NDArray::check_dtype(const char* member, DType wanted) const {
 }
 
 template <class T> T NDArray::item(Where where) const {
+  const CallSite site(where);
   check_dtype("item", dtype_of<T>);
   if (size() != 1) {
     throw InvalidArgument("item: wants an array with one element, not of shape " + shape_.to_string());

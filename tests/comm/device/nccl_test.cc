@@ -332,7 +332,7 @@ TEST_CASE("nccl: who leaves is lost to those who call it again, and to nobody el
   });
   CHECK(kind_of(outcomes[2]) == "nothing");
   for (const std::size_t rank : {0, 1})
-    CHECK(names(outcomes[rank], "PeerLost", "rank 2 left the communicator, while rank "));
+    CHECK(names(outcomes[rank], "PeerLost", "rank 2 left the communicator while rank "));
 }
 
 TEST_CASE("nccl: split and shrink keep the device of each rank") {
