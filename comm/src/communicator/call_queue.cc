@@ -65,7 +65,7 @@ bool CallQueue::mark_ready(const std::shared_ptr<Call>& call, bool in_push) {
   call->ready = !stopped_;
   if (call->abandoned) fail_input(*call, kAbandoned);
   if (stopped_) return false;
-  // Whoever has just pushed the call may be about to wait for it, and then runs it.
+  // A thread that has just pushed the call may be about to wait for it, and then runs it itself.
   in_push ? notify_unless_polling(lock) : notify_if_work(lock);
   return true;
 }

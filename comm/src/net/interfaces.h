@@ -23,7 +23,7 @@ std::vector<Interface> interfaces();
 // IPv4 before IPv6. Throws InvalidArgument for a name that does not exist or is down, naming those that do.
 std::string choose_address(const std::string& wanted_name, bool one_host);
 
-// The same for a given list, without reading the environment.
+// As choose_address() above, but chooses from `all` and does not read the environment.
 std::string choose_address(const std::string& wanted_name, bool one_host, const std::vector<Interface>& all);
 
 bool is_loopback_address(const std::string& address);  // numeric: 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104

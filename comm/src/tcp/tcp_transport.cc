@@ -198,7 +198,7 @@ class TcpTransport final : public MeshTransport {
           same ? different_lengths(sender, bytes, receiver, wanted) : different_calls(sender, receiver)});
   }
 
-  // Of fused calls that do not match: announces each of them, so that the error names the one that differs.
+  // Called when fused calls do not match. Announces each of them, so that the error names the one that differs.
   void await_call_comparison() {
     control_thread_->announce_calls(members_);
     await_control_thread(kMaxAnnounceDelay, [] { return false; });

@@ -26,7 +26,7 @@ class Group {
   // group.
   void cancel() noexcept;
 
-  // As cancel(), from `deadline` on. A later call replaces the deadline; time_point::max() removes it.
+  // The group counts as cancelled from `deadline` on. A later call replaces the deadline; time_point::max() removes it.
   void set_deadline(std::chrono::steady_clock::time_point deadline) noexcept;
 
   // True if the group was cancelled or its deadline has passed.

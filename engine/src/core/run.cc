@@ -152,9 +152,9 @@ void drop(OpNode* op) noexcept {
 
 namespace {
 
-// Of two launches of a graph that follow each other, the second one takes over the vars of the first. The vars keep the
-// accesses of the first one, which is freed when the last launch releases them; its sequence becomes that of the second, so
-// that Pending shows which launch holds the vars.
+// Gives the vars of a graph's launch to the next launch of that graph. The vars keep the accesses of the first launch of
+// the row, which is freed when the last one releases them. Its sequence becomes that of the next launch, so that Pending
+// shows which launch holds the vars.
 void hand_over(OpNode& from, OpNode& to) noexcept {
   OpNode* holder = from.extra->holder ? from.extra->holder : &from;
   std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);

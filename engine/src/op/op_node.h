@@ -44,7 +44,7 @@ struct OpExtra {
   GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;          // of a launch
   OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
-  // Of a launch that took over its vars: the first launch of the row, whose accesses the vars know. It is freed last.
+  // Of a launch that took over vars (hand_over() in run.cc): the first launch that had them. It is freed last.
   OpNode* holder = nullptr;
   PushOptions push_options;
 };

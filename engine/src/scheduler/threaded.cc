@@ -266,7 +266,7 @@ OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
   if (++self.ops % kTick == 0) tick(self);
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
-    // Behind the ops in the queue: an endless chain, each op of which makes the next one ready, would starve them.
+    // The new ops go behind those in the queue: an endless chain of ops that make each other ready would starve these.
     self.slot->queue.push_back(ready);
     wake_one();
     return nullptr;

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// There was no memory for an array or a kernel. what() names the op (if one runs), the dtype and shape, the bytes asked
+// Thrown if memory for an array or a kernel is missing. what() names the op (if one runs), dtype and shape, the bytes asked
 // for and the bytes that arrays hold. A std::bad_alloc, so that code which does not know Heddle can handle it.
 class OutOfMemory : public std::bad_alloc {
  public:

@@ -14,6 +14,7 @@
 #include "algorithms/message_collectives.h"
 #include "protocol_seeds.h"
 #include "simulation.h"
+#include "socketless_connection.h"
 #include "tcp/call_watch.h"
 #include "tcp/message.h"
 
@@ -102,7 +103,7 @@ class Net {
   std::deque<Wire> wires;
 };
 
-class SimulatedConnection final : public Connection {
+class SimulatedConnection final : public test::SocketlessConnection {
  public:
   SimulatedConnection(Net& net, int rank, int other) : net_(net), rank_(rank), other_(other) {}
 
@@ -137,11 +138,6 @@ class SimulatedConnection final : public Connection {
     net_.wake(other_);
     return {Step::Outcome::moved, bytes};
   }
-
-  std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
-  const Socket& socket() const override { throw std::logic_error("there is no socket"); }
-  void finish_sending() override {}
-  bool all_delivered() override { return true; }
 
  private:
   std::size_t some(std::size_t most) {

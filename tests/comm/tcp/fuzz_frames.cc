@@ -25,6 +25,7 @@
 #include "bootstrap/rendezvous_wire.h"
 #include "bootstrap/survivors.h"
 #include "communicator/pair_rendezvous.h"
+#include "socketless_connection.h"
 #include "tcp/message.h"
 #include "tcp/neighbours.h"
 
@@ -88,7 +89,7 @@ void control(const std::string& input) {
 
 // --- messages
 
-class Bytes final : public Connection {
+class Bytes final : public test::SocketlessConnection {
  public:
   explicit Bytes(std::string bytes) : bytes_(std::move(bytes)) {}
   Step send(std::span<const std::byte>, std::span<const std::byte>) override { return {}; }
@@ -101,10 +102,6 @@ class Bytes final : public Connection {
     at_ += bytes;
     return {Step::Outcome::moved, bytes};
   }
-  std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
-  const Socket& socket() const override { throw std::logic_error("there is no socket"); }
-  void finish_sending() override {}
-  bool all_delivered() override { return true; }
 
  private:
   const std::string bytes_;

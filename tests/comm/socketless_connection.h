@@ -1,0 +1,19 @@
+// The base of connections in tests that have no socket: nothing is polled, and what is sent counts as delivered.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+
+#include "net/connection.h"
+
+namespace heddle::test {
+
+class SocketlessConnection : public comm_detail::Connection {
+ public:
+  std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
+  const comm_detail::Socket& socket() const override { throw std::logic_error("there is no socket"); }
+  void finish_sending() override {}
+  bool all_delivered() override { return true; }
+};
+
+}  // namespace heddle::test
