@@ -158,17 +158,14 @@ void check_engines(const std::vector<std::string>& engines) {
 std::string why_not_shared(const Engine& engine) {
   const EngineOptions options = engine.options();
   if (options.scheduler == Scheduler::naive) {
-    return "whose scheduler is naive, which runs each op inside its push, one after the other, so that ranks "
-           "on threads "
-           "of one engine would wait for each other for ever; want the scheduler threaded or fuzz, or ranks "
-           "that are "
-           "processes";
+    return "whose scheduler is naive, which runs each op inside its push, one after the other, so "
+           "that ranks on threads of one engine would wait for each other for ever; want the "
+           "scheduler threaded or fuzz, or ranks that are processes";
   }
   if (options.max_ops != 0 || options.max_bytes != 0) {
-    return "that bounds its ops (max_ops, max_bytes), so that the calls of one rank can take all the room "
-           "that another "
-           "rank's call needs to be pushed, and both wait for ever; want an engine for each rank, or one "
-           "without bounds";
+    return "that bounds its ops (max_ops, max_bytes), so that the calls of one rank can take all the"
+           " room that another rank's call needs to be pushed, and both wait for ever; want an "
+           "engine for each rank, or one without bounds";
   }
   return "";
 }

@@ -17,7 +17,6 @@ class OpBudget {
  public:
   OpBudget(EngineCore& core, const EngineOptions& options);
 
-  bool bounded() const { return budget_ != nullptr; }
   // For one op that holds so many bytes. Blocks until there is room, unless the calling thread is in an op, of any engine,
   // or in the work of one: the end of that op might be what makes room. Throws Error if the engine is shut down meanwhile.
   void acquire(std::size_t bytes) {
