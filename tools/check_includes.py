@@ -58,7 +58,18 @@ LAYERS = {
         "compression": ["core", "communicator"],
         "doctor": ["net", "bootstrap", "core", "tcp", "device", "communicator"],
     },
+    "kvstore": {
+        "transport": [],
+        "wire": [],
+        "stores": [],
+        "server": ["transport", "wire"],
+        "client": ["transport", "wire", "stores"],
+        "training": ["stores"],
+        "api": ["stores", "client"],
+    },
 }
+# A folder of private headers that another module is built on too: connections between processes.
+LENT = {("kvstore", "net"): "comm"}
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
 SHARED = "tools/command_line"  # whose headers every program may include
 SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
@@ -156,6 +167,9 @@ class Tree:
         own = [self.root / module / "src"] if module in MODULES else [self.root / module, self.root / SHARED]
         if module == "tests":
             own = [self.root / "tests" / parts[1], self.root / "tests" / "support", self.root / parts[1] / "src"]
+        user = parts[1] if module == "tests" else module
+        if lender := LENT.get((user, name.split("/")[0])):
+            own.append(self.root / lender / "src")
         found = [folder / name for folder in [file.parent, *own] if (folder / name).is_file()]
         if not found:
             self.say(file, number, f'"{name}" is no private header of {module}')
@@ -174,6 +188,8 @@ class Tree:
         def layer_of(path):
             return (path.relative_to(source).parts[:-1] or (".",))[0] if source in path.parents else "outside src"
 
+        if source not in target.parents:
+            return  # lent by another module
         own, other = layer_of(file.resolve()), layer_of(target)
         known = LAYERS[module]
         if own not in known:

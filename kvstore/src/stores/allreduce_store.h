@@ -16,7 +16,7 @@
 #include <heddle/communicator.h>
 #include <heddle/compression.h>
 
-#include "local_store.h"
+#include "stores/local_store.h"
 
 namespace heddle {
 

@@ -1,11 +1,11 @@
-#include "allreduce_store.h"
+#include "stores/allreduce_store.h"
 
 #include <algorithm>
 #include <limits>
 
 #include <heddle/call_tag.h>
 
-#include "agreement.h"
+#include "stores/agreement.h"
 
 namespace heddle {
 namespace {

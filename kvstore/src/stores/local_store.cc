@@ -1,4 +1,4 @@
-#include "local_store.h"
+#include "stores/local_store.h"
 
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>

@@ -1,4 +1,4 @@
-#include "agreement.h"
+#include "stores/agreement.h"
 
 #include <algorithm>
 #include <charconv>

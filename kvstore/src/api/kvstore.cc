@@ -1,8 +1,8 @@
 #include <heddle/communicator.h>
 #include <heddle/kvstore.h>
 
-#include "allreduce_store.h"
-#include "local_store.h"
+#include "stores/allreduce_store.h"
+#include "stores/local_store.h"
 
 namespace heddle {
 

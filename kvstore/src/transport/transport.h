@@ -1,0 +1,82 @@
+// The transport between workers, servers and the scheduler of a key-value store: messages between processes, intact and
+// in order, over authenticated connections. Two implementations keep the same promise: ZeroMQ and connections of our own.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heddle::kv_detail {
+
+// The other end of one connection. A number is never used again: who connects anew is a new peer.
+using Peer = std::uint64_t;
+
+// Bytes that stay as they are as long as `owner` lives. They are sent from where they lie.
+struct Payload {
+  std::shared_ptr<const void> owner{};
+  std::span<const std::byte> bytes{};
+};
+
+struct Message {
+  std::vector<std::byte> head;  // see wire/; at most TransportOptions::max_head bytes
+  Payload payload{};            // at most TransportOptions::max_payload bytes
+  int priority = 0;  // of the messages that wait for a connection, one of a larger number is sent first
+};
+
+// What the owner of a transport does with events. All are called inside Transport::poll, on its thread, and may call
+// send, connect and close. An exception from received() or memory_for() closes the connection; its text is logged by
+// the owner in disconnected().
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  // The peer is authenticated, by the key with this fingerprint, or by being a process of the same user ("").
+  virtual void connected(Peer peer, const std::string& key) = 0;
+  // Of each peer of connect() and of connected() once, last: also if it could not be reached. close() has no such event.
+  virtual void disconnected(Peer peer, const std::string& why) = 0;
+  // Where to put the payload of a message whose head has come; at least `bytes` bytes that stay until received() or
+  // disconnected(). Empty: the transport has memory of its own, which is valid in received() only.
+  virtual std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) = 0;
+  // A message whose checksums are right.
+  virtual void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) = 0;
+};
+
+// One thread at a time, but for wake().
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Accepts connections at "HOST:PORT" (port 0: any; see comm's choose_address for HOST). Returns the address with the
+  // port. Throws CommError.
+  virtual std::string listen(const std::string& address) = 0;
+  // Begins to connect; connected() or disconnected() follows. What is sent before connected() waits for it.
+  virtual Peer connect(const std::string& address) = 0;
+  // Enqueues. Messages of one priority arrive in this order. Ignored for a peer that is gone.
+  virtual void send(Peer peer, Message message) = 0;
+  // Bytes that have been enqueued for the peer and not been handed to the system.
+  virtual std::size_t queued(Peer peer) const = 0;
+  // Forgets the peer at once; no event follows.
+  virtual void close(Peer peer) = 0;
+  // Moves what can be moved and calls the receiver; waits for `timeout` at most until there is something to do.
+  virtual void poll(std::chrono::microseconds timeout) = 0;
+  // Ends a poll() that waits, or the next one. Any thread.
+  virtual void wake() noexcept = 0;
+};
+
+struct TransportOptions {
+  std::string kind = "net";              // "net": shared memory between processes of one host, else TCP. "zmq"
+  bool shared_memory = true;             // of "net": also between processes of one host TCP if false
+  std::string keys{};                    // directory; empty: comm_keys_directory()
+  bool encrypt_loopback = false;         // connections that are not on loopback are always encrypted
+  std::size_t max_head = 64 << 10;       // bytes; a peer that announces more is disconnected, as with the next
+  std::size_t max_payload = 4 << 20;     // bytes
+  std::size_t max_connections = 10'000;  // what comes beyond it is closed at once
+  std::chrono::milliseconds handshake_timeout{5000};  // a connection that is not authenticated by then is closed
+};
+
+// Throws InvalidArgument for a kind that there is not, and CommError if encryption is needed and there is no key.
+std::unique_ptr<Transport> make_transport(const TransportOptions& options, Receiver& receiver);
+
+}  // namespace heddle::kv_detail
