@@ -1,6 +1,7 @@
 #include <heddle/communicator.h>
 #include <heddle/kvstore.h>
 
+#include "client/dist_store.h"
 #include "stores/allreduce_store.h"
 #include "stores/local_store.h"
 
@@ -9,7 +10,7 @@ namespace heddle {
 namespace {
 
 [[noreturn]] void no_such_type(const std::string& type) {
-  throw InvalidArgument("KVStore::create: there is no type '" + type + "'; there are local, allreduce");
+  throw InvalidArgument("KVStore::create: there is no type '" + type + "'; there are local, allreduce, dist_sync, dist_async and dist_ssp:N");
 }
 
 }  // namespace
@@ -17,6 +18,8 @@ namespace {
 std::unique_ptr<KVStore> KVStore::create(const std::string& type, Where where) {
   if (type == "local") return std::make_unique<LocalStore>();
   if (type == "allreduce") return create(type, Communicator::create(), {}, where);
+  const CallSite site(where);
+  if (is_dist_type(type)) return make_dist_store(type);
   no_such_type(type);
 }
 

@@ -1,0 +1,309 @@
+#include "client/dist_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <heddle/array_op.h>
+
+#include "stores/local_store.h"
+#include "wire/state_blob.h"
+#include "wire/update_rule.h"
+
+namespace heddle {
+namespace {
+
+using kv_detail::Call;
+using kv_detail::Client;
+using kv_detail::Kind;
+using kv_detail::Reply;
+using kv_detail::Request;
+
+// From here on a value is split over all servers.
+constexpr std::size_t kSplitBytes = 1 << 20;
+constexpr std::chrono::milliseconds kLeaveLimit{5000};
+
+// Completes an op when all servers have answered. On the client's thread only, once the calls are made.
+struct Answers {
+  Completion done;
+  std::size_t left;
+  std::exception_ptr error{};
+  void one(std::exception_ptr failed) {
+    if (failed && !error) error = std::move(failed);
+    if (--left > 0) return;
+    error ? done.fail(std::move(error)) : done.done();
+  }
+};
+
+std::uint64_t hash_of(const std::string& text) {  // FNV-1a
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ull;
+  return hash;
+}
+
+std::string who_says(const char* call, KVStore::Key key) {
+  return "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
+}
+
+std::string describe(const NDArray& array) {
+  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
+}
+
+std::span<const std::byte> bytes_of(const NDArray& array) {
+  return {array.data<const std::byte>(), static_cast<std::size_t>(array.size()) * size_of(array.dtype())};
+}
+
+}  // namespace
+
+DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options)
+    : type_(std::move(type)),
+      engine_(current_engine()),
+      client_(std::make_shared<Client>(options)),
+      order_(engine_.new_var()) {
+  call_all({.kind = Kind::clear_errors});  // answered once the server has let this worker in
+}
+
+DistStore::~DistStore() {
+  try {
+    wait_for_ops();
+  } catch (const std::exception&) {
+    return;  // inside an op that ops of this store need: the last of them closes the connections
+  }
+  client_->leave(kLeaveLimit);
+}
+
+void DistStore::wait_for_ops() const {
+  engine_.push([] {}, {.mutate = {order_}, .name = "kvstore_wait"}, CallSite::current());
+  engine_.wait(order_);
+}
+
+void DistStore::call_all(const Request& request) const {
+  std::exception_ptr error;
+  for (std::size_t server = 0; server < client_->servers(); ++server) {
+    try {
+      client_->call(server, {.request = request});
+    } catch (const StoreError&) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+const DistStore::Entries& DistStore::checked(const char* call, Key key,
+                                             std::span<const NDArray> arrays) const {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
+  const Entry& entry = *found->second;
+  if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
+  for (const NDArray& array : arrays) {
+    if (!array.defined() || array.shape() != entry.shape || array.dtype() != entry.dtype) {
+      throw InvalidArgument(who_says(call, key) + "got " + describe(array) + ", stored is " +
+                            name_of(entry.dtype) + (" " + entry.shape.to_string()));
+    }
+    check_engine(call, key, array, engine_);
+  }
+  return found->second;
+}
+
+std::vector<DistStore::Part> DistStore::place(const std::string& name, std::size_t bytes, DType dtype) const {
+  const std::size_t servers = client_->servers();
+  if (bytes < kSplitBytes || servers == 1) return {{.server = hash_of(name) % servers, .bytes = bytes}};
+  std::vector<Part> parts;
+  const std::size_t elements = bytes / size_of(dtype);
+  for (std::size_t server = 0; server < servers; ++server) {
+    const std::size_t begin = elements * server / servers, end = elements * (server + 1) / servers;
+    parts.push_back(
+        {.server = server, .offset = begin * size_of(dtype), .bytes = (end - begin) * size_of(dtype)});
+  }
+  return parts;
+}
+
+void DistStore::do_init(Key key, const NDArray& value) {
+  if (!value.defined()) throw InvalidArgument(who_says("init", key) + "the value is undefined");
+  if (entries_.contains(key)) throw InvalidArgument(who_says("init", key) + "the key exists already");
+  check_engine("init", key, value, engine_);
+  auto entry = std::make_shared<Entry>();
+  entry->name = std::to_string(key);
+  entry->shape = value.shape();
+  entry->dtype = value.dtype();
+  // The first layers, which come first, are needed first.
+  entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
+  entry->var = engine_.new_var();
+  entry->parts = place(entry->name, entry->bytes(), entry->dtype);
+  entries_[key] = entry;
+  Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
+  push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
+}
+
+// An op that sends the parts of a value, or, of another rank than 0, an init or an overwrite without one.
+void DistStore::push_value(const char* name, const Entries& entry, const NDArray& value, Request request) {
+  const NDArray flat = value.contiguous();
+  const bool sends = request.kind == Kind::push && !request.overwrite ? true : request.has_value;
+  request.priority = entry->priority;
+  request.dtype = entry->dtype;
+  Access access = array_access(name, {&flat, 1}, {});
+  access.read.add(order_);
+  access.mutate.add(entry->var);
+  access.name = name;
+  engine_.push_async(
+      [client = client_, entry, flat, request, sends](RunContext&, Completion completion) mutable {
+        auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
+        const auto owner = std::make_shared<const NDArray>(std::move(flat));
+        for (Part& part : entry->parts) {
+          Call call{.request = request};
+          call.request.key = part.number;
+          call.request.clock = part.clock + 1;
+          call.request.bytes = part.bytes;
+          if (sends) call.payload = {owner, bytes_of(*owner).subspan(part.offset, part.bytes)};
+          call.done = [answers, entry, &part, kind = request.kind](const Reply& reply, std::exception_ptr error) {
+            if (!error && kind == Kind::init) part.number = reply.key, part.clock = reply.clock;
+            if (!error && kind == Kind::push) ++part.clock;
+            answers->one(std::move(error));
+          };
+          client->submit(part.server, std::move(call));
+        }
+      },
+      access, CallSite::current());
+}
+
+void DistStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+  const Entries& entry = checked("push", key, values);
+  if (optimizer_) optimizer_->check(key, NDArray(entry->shape, entry->dtype), options);
+  Request request{.kind = Kind::push,
+                  .lr = options.lr.value_or(std::numeric_limits<double>::quiet_NaN()),
+                  .scale = options.grad_scale};
+  push_value("kvstore_push", entry, push_sum(values, cpu()), request);
+}
+
+void DistStore::do_assign(Key key, const NDArray& value) {
+  const Entries& entry = checked("assign", key, {&value, 1});
+  Request request{.kind = Kind::push,
+                  .overwrite = true,
+                  .has_value = rank() == 0,
+                  .lr = std::numeric_limits<double>::quiet_NaN()};
+  push_value("kvstore_assign", entry, value.detach().copy_to(cpu()), request);
+}
+
+void DistStore::do_pull(Key key, std::span<const NDArray> out) {
+  const Entries& entry = checked("pull", key, out);
+  for (const NDArray& target : out) {
+    const bool direct = target.device().kind == DeviceKind::cpu && target.is_contiguous();
+    const NDArray memory = direct ? target.detach() : NDArray(entry->shape, entry->dtype);
+    Access access = array_access("kvstore_pull", {}, {&memory, 1});
+    access.read.add(order_);
+    access.read.add(entry->var);
+    access.name = "kvstore_pull";
+    engine_.push_async(
+        [client = client_, entry, memory](RunContext&, Completion completion) {
+          auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
+          const auto owner = std::make_shared<NDArray>(memory);
+          auto* const begin = owner->data<std::byte>();
+          for (const Part& part : entry->parts) {
+            Call call{.request = {.kind = Kind::pull, .key = part.number, .clock = part.clock}};
+            call.request.priority = entry->priority;
+            call.into = {begin + part.offset, part.bytes};
+            call.owner = owner;
+            call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
+            client->submit(part.server, std::move(call));
+          }
+        },
+        access, CallSite::current());
+    if (!direct) target.assign(memory);
+  }
+}
+
+void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
+  const std::string text = kv_detail::update_rule_text(name, params);
+  wait_for_ops();
+  call_all({.kind = Kind::set_optimizer, .text = text});
+  const kv_detail::UpdateRule rule = kv_detail::parse_update_rule(text);
+  optimizer_ = rule.kind == kv_detail::UpdateRule::Kind::optimizer ? create_optimizer(name, params) : nullptr;
+}
+
+void DistStore::do_barrier() {
+  engine_.push_async(
+      [client = client_](RunContext&, Completion completion) {
+        auto answers = std::make_shared<Answers>(Answers{std::move(completion), 1});
+        Call call{.request = {.kind = Kind::barrier}};
+        call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
+        client->submit(0, std::move(call));
+      },
+      {.mutate = {order_}, .name = "kvstore_barrier"}, CallSite::current());
+}
+
+void DistStore::do_clear_errors() {
+  engine_.clear_error(order_, CallSite::current());
+  for (const auto& [key, entry] : entries_) engine_.clear_error(entry->var, CallSite::current());
+  wait_for_ops();
+  call_all({.kind = Kind::clear_errors});
+}
+
+// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part.
+std::map<std::string, NDArray> DistStore::state_of(const Entry& entry) const {
+  std::map<std::string, NDArray> all;
+  std::map<std::string, std::size_t> filled;
+  for (const Part& part : entry.parts) {
+    std::vector<std::byte> bytes;
+    Call call{.request = {.kind = Kind::get_state, .key = part.number, .clock = part.clock}};
+    call.collect = &bytes;
+    client_->call(part.server, std::move(call));
+    for (const auto& [name, array] : kv_detail::decode_state(bytes)) {
+      const auto size = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
+      const bool whole = size == part.bytes && entry.dtype == array.dtype() && name != "updates";
+      NDArray& target = all[name];
+      if (!target.defined()) {
+        target = NDArray(whole ? entry.shape : Shape(array.shape()), array.dtype());
+        target.fill(0);
+        target.wait();
+      }
+      if (!whole && part.offset > 0) continue;
+      array.wait();
+      if (size > 0) std::memcpy(target.data<std::byte>() + (whole ? part.offset : 0), array.data<const std::byte>(), size);
+    }
+  }
+  return all;
+}
+
+std::map<std::string, NDArray> DistStore::optimizer_state() const {
+  const EngineScope scope(engine_);
+  wait_for_ops();
+  std::map<std::string, NDArray> all;
+  for (const auto& [key, entry] : entries_) {
+    for (auto& [name, array] : state_of(*entry)) all[std::to_string(key) + "." + name] = std::move(array);
+  }
+  return all;
+}
+
+void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  if (!optimizer_ && !state.empty()) throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
+  std::map<std::int64_t, NDArray> weights;
+  for (const auto& [key, entry] : entries_) weights[key] = NDArray(entry->shape, entry->dtype);
+  if (optimizer_) {
+    const EngineScope scope(engine_);
+    create_optimizer(optimizer_->name(), optimizer_->params())->set_state(state, weights);  // a check
+  }
+  wait_for_ops();
+  for (const auto& [key, entry] : entries_) {
+    if (rank() != 0) break;
+    for (const Part& part : entry->parts) {
+      kv_detail::StateArrays arrays;
+      const std::string prefix = std::to_string(key) + ".";
+      for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix); ++found) {
+        NDArray flat = found->second.contiguous().view_as({found->second.size()});
+        const auto element = static_cast<std::int64_t>(size_of(flat.dtype()));
+        if (found->first != prefix + "updates")
+          flat = flat.slice(0, {static_cast<std::int64_t>(part.offset) / element,
+                                static_cast<std::int64_t>(part.offset + part.bytes) / element});
+        arrays[found->first.substr(prefix.size())] = flat;
+      }
+      const auto bytes = std::make_shared<const std::vector<std::byte>>(kv_detail::encode_state(arrays));
+      Call call{.request = {.kind = Kind::set_state, .key = part.number}};
+      call.payload = {bytes, *bytes};
+      client_->call(part.server, std::move(call));
+    }
+  }
+  client_->call(0, {.request = {.kind = Kind::barrier}});
+}
+
+}  // namespace heddle

@@ -1,0 +1,432 @@
+#include "server/job.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/state_blob.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+// The state of an optimizer: a few arrays like the value, and counts.
+constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
+
+bool is_last(const Request& request, std::size_t payload) {
+  return request.offset + payload == request.bytes;
+}
+
+std::string text_of(const Hello& hello) {
+  return hello.consistency + ", " + std::to_string(hello.workers) + " workers, " +
+         std::to_string(hello.servers) + " servers";
+}
+
+}  // namespace
+
+Job::Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters& counters,
+         std::vector<Outgoing>& out, Clock::time_point now)
+    : name_(hello.job),
+      consistency_text_(hello.consistency),
+      consistency_(parse_consistency(hello.consistency)),
+      servers_(hello.servers),
+      limits_(limits),
+      server_used_(used),
+      counters_(counters),
+      out_(out),
+      workers_(hello.workers),
+      required_(hello.workers, true) {
+  for (std::uint32_t rank = 0; rank < hello.workers; ++rank) {
+    workers_[rank].stats.job = name_;
+    workers_[rank].stats.rank = static_cast<int>(rank);
+    workers_[rank].last_seen = now;
+  }
+}
+
+Job::~Job() { server_used_ -= used_; }
+
+std::string Job::refusal(const Hello& hello) const {
+  if (hello.consistency != consistency_text_ || hello.workers != workers_.size() || hello.servers != servers_) {
+    return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' has " + text_of(hello) +
+           "; the job has " + consistency_text_ + ", " + std::to_string(workers_.size()) + " workers, " +
+           std::to_string(servers_) + " servers";
+  }
+  if (is_connected(hello))
+    return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' is connected already";
+  return {};
+}
+
+// By another process.
+bool Job::is_connected(const Hello& hello) const {
+  if (hello.rank >= workers_.size()) return false;
+  const Worker& worker = workers_[hello.rank];
+  return worker.peer != 0 && worker.incarnation != hello.incarnation;
+}
+
+Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
+  Worker& worker = workers_[hello.rank];
+  const Peer before = std::exchange(worker.peer, peer);
+  const bool another = worker.greeted && worker.incarnation != hello.incarnation;
+  if (another) {
+    worker.rejoined = true;
+    worker.collective_done = 0;
+    collective_.erase(hello.rank);
+  }
+  worker.incarnation = hello.incarnation;
+  worker.greeted = true;
+  worker.left = false;
+  worker.last_seen = now;
+  worker.stats.connected = true;
+  for (const auto& key : keys_) {
+    if (another || worker.dropped) key->rejoin(hello.rank, required_);
+    std::erase_if(key->waiting(), [&](const WaitingRequest& one) { return one.rank == hello.rank; });
+  }
+  worker.dropped = false;
+  required_[hello.rank] = true;
+  return before;
+}
+
+void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
+  Worker& worker = workers_[rank];
+  worker.peer = 0;
+  worker.last_seen = now;
+  worker.stats.connected = false;
+  worker.state.clear();
+}
+
+void Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
+  bool changed = false;
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    Worker& worker = workers_[rank];
+    if (worker.peer != 0 || worker.left || worker.dropped) continue;
+    if (!worker.greeted && is_anybody_here()) continue;
+    if (now - worker.last_seen < worker_timeout) continue;
+    worker.dropped = changed = true;
+    required_[rank] = false;
+  }
+  if (changed) after_change_of_workers();
+}
+
+bool Job::is_over() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+    return worker.left || worker.dropped;
+  });
+}
+
+bool Job::is_anybody_here() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.peer != 0; });
+}
+
+void Job::leave(std::uint32_t rank) {
+  workers_[rank].left = true;
+  required_[rank] = false;
+  after_change_of_workers();
+}
+
+// Those that are left may have waited for those that are not.
+void Job::after_change_of_workers() {
+  for (const auto& key : keys_) {
+    counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, required_));
+    answer_waiting(*key);
+  }
+  complete_collective();
+}
+
+StoredKey& Job::key_of(const Request& request) {
+  if (request.key >= keys_.size()) throw MalformedMessage("there is no key " + std::to_string(request.key));
+  return *keys_[request.key];
+}
+
+bool Job::has_room(std::uint64_t bytes, std::string& why) const {
+  const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
+    if (limit == 0 || used + bytes <= limit) return true;
+    why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
+          std::to_string(used) + " of " + std::to_string(limit) + " bytes are in use";
+    return false;
+  };
+  return check("server", server_used_, limits_.server) && check("job", used_, limits_.job);
+}
+
+void Job::use(std::int64_t bytes) {
+  used_ += static_cast<std::uint64_t>(bytes);
+  server_used_ += static_cast<std::uint64_t>(bytes);
+}
+
+// The first worker that names a key makes it.
+StoredKey& Job::key_for_init(const Request& request) {
+  const auto [entry, made] = numbers_.try_emplace(request.text, static_cast<std::uint32_t>(keys_.size()));
+  if (made) {
+    if (request.text.size() > kMaxKeyText || request.bytes % size_of(request.dtype) != 0) {
+      numbers_.erase(entry);
+      throw MalformedMessage("a key of " + std::to_string(request.text.size()) + " letters, with " +
+                             std::to_string(request.bytes) + " bytes");
+    }
+    keys_.push_back(
+        std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
+  }
+  return *keys_[entry->second];
+}
+
+std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request, std::size_t bytes) {
+  if (request.kind == Kind::set_state) {
+    StoredKey& key = key_of(request);
+    std::vector<std::byte>& state = workers_[rank].state;
+    if (request.bytes > kMostStates * key.bytes() + kStateHeads)
+      throw MalformedMessage("a state of " + std::to_string(request.bytes) + " bytes");
+    if (request.offset == 0) state.assign(request.bytes, std::byte{0});
+    if (state.size() != request.bytes) return {};
+    return std::span(state).subspan(request.offset, bytes);
+  }
+  if (request.kind != Kind::init && request.kind != Kind::push)
+    throw MalformedMessage("a payload where none belongs");
+  StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
+  if (request.offset == 0 && !begin_push(rank, request, key)) return {};
+  if (!key.is_incoming(rank)) return {};  // what was refused at the first piece
+  if (request.bytes != key.bytes()) throw MalformedMessage("pieces of different values");
+  return {key.incoming(rank, request.offset), bytes};
+}
+
+// False: the value is not wanted, and the worker has been told why if it does not know.
+bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key) {
+  if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
+    fail(rank, request,
+         "key " + key.name() + ": worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) +
+             " bytes of " + name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
+             name_of(key.dtype()));
+    return false;
+  }
+  if (request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank)) return false;
+  std::string why;
+  if (!key.failure().empty()) {
+    why = key.failure();
+  } else if (has_room(key.bytes(), why)) {
+    if (!key.is_incoming(rank)) use(static_cast<std::int64_t>(key.bytes()));
+    key.begin_incoming(rank);
+    return true;
+  } else {
+    ++counters_.refused;
+    why = "key " + key.name() + ": " + why;
+  }
+  fail(rank, request, why);
+  return false;
+}
+
+void Job::received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now) {
+  Worker& worker = workers_[rank];
+  worker.last_seen = now;
+  worker.stats.bytes_received += payload;
+  switch (request.kind) {
+    case Kind::init:
+      return init(rank, request, payload);
+    case Kind::push:
+      return push(rank, request, payload);
+    case Kind::pull:
+    case Kind::get_state:
+      return pull(rank, request);
+    case Kind::set_state:
+      return set_state(rank, request, payload);
+    case Kind::set_optimizer:
+    case Kind::barrier:
+      return collective(rank, request);
+    case Kind::clear_errors:
+      for (const auto& key : keys_) key->clear_failure();
+      return done(rank, request);
+    case Kind::leave:
+      done(rank, request);
+      return leave(rank);
+    default:
+      throw MalformedMessage("a request that is none");
+  }
+}
+
+void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) {
+  StoredKey& key = key_for_init(request);
+  if (request.has_value && !key.has_value()) {
+    if (request.bytes == 0 && !begin_push(rank, request, key)) return;
+    if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    key.set_value(key.take_incoming(rank));
+    answer_waiting(key);
+  } else if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
+    if (payload == 0) begin_push(rank, request, key);  // which says what differs
+    return;
+  } else if (request.has_value && !is_last(request, payload)) {
+    return;
+  }
+  Request mine = request;
+  mine.key = numbers_.at(request.text);
+  if (!answer(key, {rank, mine})) key.waiting().push_back({rank, std::move(mine)});
+}
+
+void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) {
+  StoredKey& key = key_of(request);
+  if (request.clock <= key.clock(rank)) {
+    if (!is_last(request, payload)) return;
+    ++counters_.duplicates;
+    return done(rank, request);
+  }
+  if (request.clock != key.clock(rank) + 1) throw MalformedMessage("a push before the one before it");
+  Push push{.overwrite = request.overwrite, .lr = request.lr, .scale = request.scale};
+  if (!request.overwrite || request.has_value) {
+    if (request.bytes == 0 && !begin_push(rank, request, key)) return;
+    if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    push.value = key.take_incoming(rank);
+  }
+  ++counters_.pushes;
+  ++workers_[rank].stats.pushes;
+  const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
+  const bool has_value = push.value.defined();
+  key.push(rank, std::move(push), consistency_, rule_, required_);
+  counters_.rounds += key.rounds() - rounds;
+  use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
+      static_cast<std::int64_t>(state + waiting + (has_value ? key.bytes() : 0)));
+  workers_[rank].stats.clock = std::max(workers_[rank].stats.clock, static_cast<std::int64_t>(request.clock));
+  done(rank, request);
+  answer_waiting(key);
+}
+
+void Job::pull(std::uint32_t rank, const Request& request) {
+  StoredKey& key = key_of(request);
+  if (!answer(key, {rank, request})) key.waiting().push_back({rank, request});
+}
+
+void Job::answer_waiting(StoredKey& key) {
+  if (key.waiting().empty()) return;
+  std::vector<WaitingRequest> waiting = std::exchange(key.waiting(), {});
+  std::erase_if(waiting, [&](const WaitingRequest& one) { return answer(key, one); });
+  key.waiting() = std::move(waiting);
+}
+
+bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
+  const auto& [rank, request] = waiting;
+  if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
+  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, required_);
+  if (!lead) return false;
+  if (request.kind == Kind::init) {
+    Reply reply{.kind = Kind::done, .key = request.key, .number = request.number, .clock = key.clock(rank)};
+    out_.push_back({workers_[rank].peer, std::move(reply)});
+  } else if (request.kind == Kind::get_state) {
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_state(key.state()));
+    send_value(waiting, key.rounds(), bytes, *bytes);
+  } else {
+    ++counters_.pulls;
+    ++workers_[rank].stats.pulls;
+    counters_.worst_staleness = std::max(counters_.worst_staleness, *lead);
+    send_value(waiting, key.rounds(), key.value(), {key.value()->data<const std::byte>(), key.bytes()});
+  }
+  return true;
+}
+
+void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
+                     const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes) {
+  workers_[waiting.rank].stats.bytes_sent += bytes.size();
+  std::size_t offset = 0;
+  do {
+    const std::size_t piece = std::min(kPieceBytes, bytes.size() - offset);
+    Reply reply{.kind = Kind::value,
+                .number = waiting.request.number,
+                .clock = clock,
+                .offset = offset,
+                .bytes = bytes.size()};
+    out_.push_back({workers_[waiting.rank].peer, std::move(reply), {owner, bytes.subspan(offset, piece)},
+                    waiting.request.priority});
+    offset += piece;
+  } while (offset < bytes.size());
+}
+
+void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payload) {
+  std::vector<std::byte>& state = workers_[rank].state;
+  if (!is_last(request, payload) || state.size() != request.bytes) return;
+  StoredKey& key = key_of(request);
+  const std::uint64_t before = key.state_bytes();
+  try {
+    key.set_state(rule_, decode_state(std::exchange(state, {})));
+  } catch (const InvalidArgument& error) {
+    return fail(rank, request, "key " + key.name() + ": " + error.what());
+  }
+  use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
+  done(rank, request);
+}
+
+// A call that all workers make. Who asks again, since its connection was lost, gets the old answer.
+void Job::collective(std::uint32_t rank, const Request& request) {
+  Worker& worker = workers_[rank];
+  if (request.number <= worker.collective_done) {
+    if (worker.collective_failure.empty()) return done(rank, request);
+    return fail(rank, request, worker.collective_failure);
+  }
+  // A worker that has taken the place of another one comes to a job that has its optimizer.
+  if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
+    const std::string mine = update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    if (mine == request.text) return done(rank, request);
+    return fail(rank, request, "the job has the optimizer " + mine + ", this worker " + request.text);
+  }
+  collective_[rank] = request;
+  complete_collective();
+}
+
+void Job::complete_collective() {
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (required_[rank] && !collective_.contains(rank)) return;
+  }
+  if (collective_.empty()) return;
+  const std::string failure = perform_collective();
+  for (const auto& [rank, request] : std::exchange(collective_, {})) {
+    workers_[rank].collective_done = request.number;
+    workers_[rank].collective_failure = failure;
+    failure.empty() ? done(rank, request) : fail(rank, request, failure);
+  }
+}
+
+std::string Job::perform_collective() {
+  const auto& [first, wanted] = *collective_.begin();
+  const auto text = [](const Request& request) {
+    return request.kind == Kind::barrier ? std::string("barrier") : "set_optimizer " + request.text;
+  };
+  for (const auto& [rank, request] : collective_) {
+    if (request.kind == wanted.kind && request.text == wanted.text) continue;
+    return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
+           ", worker " + std::to_string(rank) + " " + text(request);
+  }
+  if (wanted.kind == Kind::barrier) return {};
+  try {
+    rule_ = parse_update_rule(wanted.text);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  for (const auto& key : keys_) {
+    use(-static_cast<std::int64_t>(key->state_bytes()));
+    key->reset_optimizer();
+  }
+  return {};
+}
+
+void Job::done(std::uint32_t rank, const Request& request) {
+  out_.push_back({workers_[rank].peer, {.kind = Kind::done, .key = request.key, .number = request.number}});
+}
+
+void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {
+  Reply reply{.kind = Kind::failed, .number = request.number};
+  reply.text = why.substr(0, kMaxText);
+  out_.push_back({workers_[rank].peer, std::move(reply)});
+}
+
+void Job::add_to(ServerStats& stats, Clock::time_point now) const {
+  ++stats.jobs;
+  stats.keys += keys_.size();
+  for (const auto& key : keys_) {
+    stats.value_bytes += key->has_value() ? key->bytes() : 0;
+    stats.state_bytes += key->state_bytes();
+    stats.waiting_bytes += key->waiting_bytes();
+  }
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].greeted) continue;
+    WorkerStats worker = workers_[rank].stats;
+    worker.silent = std::chrono::duration<double>(now - workers_[rank].last_seen).count();
+    for (const auto& key : keys_) {
+      worker.pulls_waiting += static_cast<std::uint64_t>(
+          std::count_if(key->waiting().begin(), key->waiting().end(),
+                        [&](const WaitingRequest& one) { return one.rank == rank; }));
+    }
+    stats.workers.push_back(std::move(worker));
+  }
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,119 @@
+// A job on a server: its workers, its keys, and the requests of its workers.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <heddle/server.h>
+
+#include "server/stored_key.h"
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+using Clock = std::chrono::steady_clock;
+
+// A reply that the owner sends.
+struct Outgoing {
+  Peer peer;
+  Reply reply;
+  Payload payload{};
+  int priority = 0;
+};
+
+// Counts of a server, over all jobs.
+struct Counters {
+  std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0, worst_staleness = 0;
+};
+
+// Bytes of values, optimizer state and pushes that wait; 0: no limit.
+struct MemoryLimits {
+  std::uint64_t server = 0, job = 0;
+};
+
+class Job {
+ public:
+  struct Worker {
+    Peer peer = 0;  // 0: not connected
+    std::uint64_t incarnation = 0;
+    bool greeted = false;   // it has been here
+    bool left = false;      // it has said so
+    bool dropped = false;   // gone for too long: nobody waits for it
+    bool rejoined = false;  // another process of the same rank was here before
+    Clock::time_point last_seen{};
+    // The latest call that all workers make, for a worker that asks again.
+    std::uint64_t collective_done = 0;
+    std::string collective_failure{};
+    std::vector<std::byte> state{};  // of a set_state that comes in pieces
+    WorkerStats stats{};
+  };
+
+  // `used`: the bytes of all jobs of the server, which this job keeps up to date.
+  Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters& counters,
+      std::vector<Outgoing>& out, Clock::time_point now);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::vector<Worker>& workers() const { return workers_; }
+  // Why a worker that says this cannot take part; empty: it can.
+  std::string refusal(const Hello& hello) const;
+  bool is_connected(const Hello& hello) const;
+  // The worker's former peer, which is to be closed; 0: none.
+  Peer join(const Hello& hello, Peer peer, Clock::time_point now);
+  void disconnected(std::uint32_t rank, Clock::time_point now);
+  // Drops workers that have been gone for so long; those that have not come yet, only if nobody is left.
+  void drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
+  bool is_over() const;  // all workers have left or were dropped
+
+  // Where the payload goes; empty: nowhere. Both throw MalformedMessage.
+  std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
+  void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
+
+  void add_to(ServerStats& stats, Clock::time_point now) const;
+
+ private:
+  void init(std::uint32_t rank, const Request& request, std::size_t payload);
+  void push(std::uint32_t rank, const Request& request, std::size_t payload);
+  void pull(std::uint32_t rank, const Request& request);
+  void set_state(std::uint32_t rank, const Request& request, std::size_t payload);
+  void collective(std::uint32_t rank, const Request& request);
+  void complete_collective();
+  std::string perform_collective();
+  void leave(std::uint32_t rank);
+  bool is_anybody_here() const;
+  void after_change_of_workers();
+  void answer_waiting(StoredKey& key);
+  bool answer(StoredKey& key, const WaitingRequest& waiting);
+  void send_value(const WaitingRequest& waiting, std::uint64_t clock, const std::shared_ptr<const void>& owner,
+                  std::span<const std::byte> bytes);
+  void done(std::uint32_t rank, const Request& request);
+  void fail(std::uint32_t rank, const Request& request, const std::string& why);
+  StoredKey& key_of(const Request& request);
+  StoredKey& key_for_init(const Request& request);
+  bool begin_push(std::uint32_t rank, const Request& request, StoredKey& key);
+  bool has_room(std::uint64_t bytes, std::string& why) const;
+  void use(std::int64_t bytes);
+
+  const std::string name_, consistency_text_;
+  const Consistency consistency_;
+  const std::uint32_t servers_;
+  const MemoryLimits limits_;
+  std::uint64_t& server_used_;
+  std::uint64_t used_ = 0;
+  Counters& counters_;
+  std::vector<Outgoing>& out_;
+  std::vector<Worker> workers_;
+  Required required_;
+  UpdateRule rule_;
+  std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::map<std::uint32_t, Request> collective_;  // by rank: who has come
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,151 @@
+#include <heddle/server.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include <heddle/engine.h>
+
+#include "server/server_core.h"
+
+namespace heddle {
+namespace {
+
+using kv_detail::Clock;
+using kv_detail::Peer;
+
+constexpr std::chrono::milliseconds kTick{500};
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+kv_detail::TransportOptions transport_options(const ServerOptions& options) {
+  kv_detail::TransportOptions result;
+  result.kind = options.transport;
+  result.keys = options.keys;
+  result.max_connections = static_cast<std::size_t>(options.max_connections);
+  return result;
+}
+
+ServerOptions checked(ServerOptions options) {
+  const auto refuse = [](const std::string& why) { throw InvalidArgument("Server: " + why); };
+  if (options.servers < 1) refuse("servers is " + std::to_string(options.servers));
+  if (options.number < 0 || options.number >= options.servers)
+    refuse("number " + std::to_string(options.number) + " of " + std::to_string(options.servers));
+  if (options.max_connections < 1) refuse("max_connections is " + std::to_string(options.max_connections));
+  if (options.worker_timeout.count() <= 0) refuse("worker_timeout is not positive");
+  return options;
+}
+
+}  // namespace
+
+// Updates run on the server's thread: the engine is a naive one.
+struct Server::Impl final : kv_detail::Receiver {
+  explicit Impl(ServerOptions given)
+      : options(checked(std::move(given))),
+        core(options, random_number()),
+        transport(kv_detail::make_transport(transport_options(options), *this)),
+        address(transport->listen(options.listen)),
+        begun(Clock::now()) {}
+
+  void connected(Peer peer, const std::string& key) override { core.connected(peer, key); }
+  void disconnected(Peer peer, const std::string& why) override { core.disconnected(peer, why, Clock::now()); }
+  std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override {
+    return core.memory_for(peer, head, bytes);
+  }
+  void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
+    core.received(peer, head, payload.size(), Clock::now());
+    send_all();  // the first reply need not wait for the messages that have come behind it
+  }
+
+  void send_all() {
+    kv_detail::Outbox outbox = core.take_outbox();
+    for (auto& [peer, head] : outbox.greetings) transport->send(peer, {std::move(head)});
+    for (kv_detail::Outgoing& one : outbox.replies)
+      transport->send(one.peer, {encode(one.reply), std::move(one.payload), one.priority});
+    for (const Peer peer : outbox.closed) transport->close(peer);
+    if (!options.log) return;
+    for (const ServerEvent& event : outbox.events) options.log(event);
+  }
+
+  void answer_stats() {
+    std::lock_guard guard(mutex);
+    if (!stats_wanted) return;
+    stats = core.stats(Clock::now());
+    stats.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
+    stats_wanted = false;
+    answered.notify_all();
+  }
+
+  const ServerOptions options;
+  Engine engine{{.scheduler = Scheduler::naive}};
+  kv_detail::ServerCore core;
+  std::unique_ptr<kv_detail::Transport> transport;
+  const std::string address;
+  const Clock::time_point begun;
+  std::atomic<bool> stopping{false}, draining{false};
+  std::mutex mutex;  // guards what follows
+  std::condition_variable answered;
+  bool running = false, stats_wanted = false;
+  ServerStats stats;
+};
+
+Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Server::~Server() = default;
+
+const std::string& Server::address() const { return impl_->address; }
+
+void Server::run() {
+  Impl& mine = *impl_;
+  const EngineScope scope(mine.engine);
+  {
+    std::lock_guard guard(mine.mutex);
+    mine.running = true;
+  }
+  Clock::time_point next_tick = Clock::now();
+  while (!mine.stopping.load()) {
+    if (mine.draining.load()) mine.core.drain();
+    if (Clock::now() >= next_tick) {
+      mine.core.tick(Clock::now());
+      next_tick = Clock::now() + kTick;
+    }
+    mine.send_all();
+    mine.answer_stats();
+    if (mine.core.is_drained()) break;
+    mine.transport->poll(kTick);
+  }
+  mine.send_all();
+  std::lock_guard guard(mine.mutex);
+  mine.running = false;
+  mine.answered.notify_all();
+}
+
+void Server::drain() noexcept {
+  impl_->draining.store(true);
+  impl_->transport->wake();
+}
+
+void Server::stop() noexcept {
+  impl_->stopping.store(true);
+  impl_->transport->wake();
+}
+
+ServerStats Server::stats() const {
+  Impl& mine = *impl_;
+  std::unique_lock lock(mine.mutex);
+  if (!mine.running) {
+    ServerStats stats = mine.core.stats(Clock::now());
+    stats.uptime = std::chrono::duration<double>(Clock::now() - mine.begun).count();
+    return stats;
+  }
+  mine.stats_wanted = true;
+  mine.transport->wake();
+  mine.answered.wait(lock, [&] { return !mine.stats_wanted || !mine.running; });
+  return mine.stats;
+}
+
+}  // namespace heddle

@@ -1,0 +1,159 @@
+#include "server/server_core.h"
+
+#include <utility>
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::uint32_t kMostWorkers = 1 << 16;
+
+std::string duration_text(Clock::duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
+}
+
+}  // namespace
+
+ServerCore::ServerCore(const ServerOptions& options, std::uint64_t incarnation)
+    : options_(options), incarnation_(incarnation) {}
+
+void ServerCore::log(ServerEvent::Level level, const char* name,
+                     std::vector<std::pair<std::string, std::string>> fields) {
+  outbox_.events.push_back({level, name, std::move(fields)});
+}
+
+void ServerCore::connected(Peer peer, const std::string& key) { sessions_[peer].key = key; }
+
+void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end()) return;
+  const Session session = found->second;
+  sessions_.erase(found);
+  if (!session.job) return;
+  const Job::Worker& worker = session.job->workers()[session.rank];
+  if (worker.peer != peer) return;  // the worker has another connection by now
+  const bool left = worker.left;
+  session.job->disconnected(session.rank, now);
+  if (left) {
+    log(ServerEvent::Level::info, "worker_left",
+        {{"job", session.job->name()}, {"worker", std::to_string(session.rank)}});
+  } else {
+    log(ServerEvent::Level::warning, "worker_lost",
+        {{"job", session.job->name()}, {"worker", std::to_string(session.rank)}, {"why", why}});
+  }
+  tick(now);
+}
+
+std::string ServerCore::refusal(const Hello& hello) const {
+  if (hello.oldest > kProtocol || hello.newest < kOldestProtocol) {
+    return "the worker speaks versions " + std::to_string(hello.oldest) + " to " +
+           std::to_string(hello.newest) + " of the protocol, this server " + std::to_string(kOldestProtocol) +
+           " to " + std::to_string(kProtocol);
+  }
+  if (hello.server != static_cast<std::uint32_t>(options_.number) ||
+      hello.servers != static_cast<std::uint32_t>(options_.servers)) {
+    return "the worker takes this server for number " + std::to_string(hello.server) + " of " +
+           std::to_string(hello.servers) + "; it is number " + std::to_string(options_.number) + " of " +
+           std::to_string(options_.servers);
+  }
+  if (hello.workers == 0 || hello.workers > kMostWorkers || hello.rank >= hello.workers)
+    return "worker " + std::to_string(hello.rank) + " of " + std::to_string(hello.workers);
+  try {
+    parse_consistency(hello.consistency);
+  } catch (const InvalidArgument& error) {
+    return error.message();
+  }
+  const auto job = jobs_.find(hello.job);
+  if (job != jobs_.end()) return job->second->refusal(hello);
+  return draining_ ? "the server is draining: it takes no new jobs" : "";
+}
+
+void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
+  if (session.job) throw MalformedMessage("a second hello");
+  const std::vector<std::pair<std::string, std::string>> who = {
+      {"job", hello.job}, {"worker", std::to_string(hello.rank)}, {"key", session.key}};
+  if (const std::string why = refusal(hello); !why.empty()) {
+    const auto known = jobs_.find(hello.job);
+    // A former process of this rank may only seem to be there.
+    const bool later = known != jobs_.end() && known->second->is_connected(hello);
+    Reply reply{.kind = Kind::failed, .clock = later};
+    reply.text = why;
+    outbox_.greetings.emplace_back(peer, encode(reply));
+    auto fields = who;
+    fields.emplace_back("why", why);
+    return log(ServerEvent::Level::warning, "worker_refused", std::move(fields));
+  }
+  auto& job = jobs_[hello.job];
+  if (!job) {
+    job = std::make_unique<Job>(hello, MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
+                                counters_, outbox_.replies, now);
+    log(ServerEvent::Level::info, "job_begun",
+        {{"job", hello.job},
+         {"workers", std::to_string(hello.workers)},
+         {"consistency", hello.consistency}});
+  }
+  session.job = job.get();
+  session.rank = hello.rank;
+  if (const Peer before = job->join(hello, peer, now); before != 0 && before != peer) {
+    sessions_.erase(before);
+    outbox_.closed.push_back(before);
+  }
+  outbox_.greetings.emplace_back(peer, encode(Welcome{.incarnation = incarnation_}));
+  log(ServerEvent::Level::info, "worker_joined", who);
+}
+
+std::span<std::byte> ServerCore::memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) {
+  const Session& session = sessions_.at(peer);
+  const FromWorker message = decode_from_worker(head, bytes);
+  const auto* request = std::get_if<Request>(&message);
+  if (!session.job || !request) throw MalformedMessage("a payload before a hello");
+  return session.job->memory_for(session.rank, *request, bytes);
+}
+
+void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_t payload,
+                          Clock::time_point now) {
+  Session& session = sessions_.at(peer);
+  const FromWorker message = decode_from_worker(head, payload);
+  if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
+  if (!session.job) throw MalformedMessage("a request before a hello");
+  session.job->received(session.rank, std::get<Request>(message), payload, now);
+}
+
+void ServerCore::tick(Clock::time_point now) {
+  for (auto entry = jobs_.begin(); entry != jobs_.end();) {
+    Job& job = *entry->second;
+    std::vector<bool> before;
+    for (const Job::Worker& worker : job.workers()) before.push_back(worker.dropped);
+    job.drop_silent(now, options_.worker_timeout);
+    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+      if (before[rank] || !job.workers()[rank].dropped) continue;
+      log(ServerEvent::Level::warning, "worker_dropped",
+          {{"job", job.name()},
+           {"worker", std::to_string(rank)},
+           {"after", duration_text(now - job.workers()[rank].last_seen)}});
+    }
+    if (!job.is_over()) {
+      ++entry;
+      continue;
+    }
+    log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
+    for (auto& [peer, session] : sessions_) {
+      if (session.job == &job) session.job = nullptr;
+    }
+    entry = jobs_.erase(entry);
+  }
+}
+
+ServerStats ServerCore::stats(Clock::time_point now) const {
+  ServerStats stats;
+  stats.draining = draining_;
+  stats.pushes = counters_.pushes;
+  stats.pulls = counters_.pulls;
+  stats.duplicates = counters_.duplicates;
+  stats.refused = counters_.refused;
+  stats.rounds = counters_.rounds;
+  stats.worst_staleness = static_cast<std::int64_t>(counters_.worst_staleness);
+  for (const auto& [name, job] : jobs_) job->add_to(stats, now);
+  return stats;
+}
+
+}  // namespace heddle::kv_detail

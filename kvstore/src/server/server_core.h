@@ -1,0 +1,65 @@
+// What a server does with messages, without threads, clocks and connections: it is given what has come and the time, and
+// says what to send. So a test can run it in any order and at any speed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <heddle/server.h>
+
+#include "server/job.h"
+#include "transport/transport.h"
+#include "wire/messages.h"
+
+namespace heddle::kv_detail {
+
+// What there is to do for the owner, in this order.
+struct Outbox {
+  std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes, and refusals
+  std::vector<Outgoing> replies;
+  std::vector<Peer> closed;
+  std::vector<ServerEvent> events;
+};
+
+class ServerCore {
+ public:
+  ServerCore(const ServerOptions& options, std::uint64_t incarnation);
+
+  void connected(Peer peer, const std::string& key);
+  void disconnected(Peer peer, const std::string& why, Clock::time_point now);
+  // As in Receiver. Both throw MalformedMessage.
+  std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
+  void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
+  // Drops workers that are gone, and jobs that are over. To be called every second or so.
+  void tick(Clock::time_point now);
+  void drain() { draining_ = true; }
+  bool is_drained() const { return draining_ && jobs_.empty(); }
+
+  Outbox take_outbox() { return std::exchange(outbox_, {}); }
+  ServerStats stats(Clock::time_point now) const;
+
+ private:
+  struct Session {
+    std::string key;
+    Job* job = nullptr;  // null: it has not said hello
+    std::uint32_t rank = 0;
+  };
+  void greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now);
+  std::string refusal(const Hello& hello) const;
+  void log(ServerEvent::Level level, const char* name,
+           std::vector<std::pair<std::string, std::string>> fields);
+
+  const ServerOptions options_;
+  const std::uint64_t incarnation_;
+  bool draining_ = false;
+  Counters counters_;
+  std::uint64_t used_ = 0;  // bytes, of all jobs
+  Outbox outbox_;
+  std::map<std::string, std::unique_ptr<Job>> jobs_;
+  std::unordered_map<Peer, Session> sessions_;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,202 @@
+#include "server/stored_key.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <heddle/ops.h>
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one key
+
+UpdateOptions options_of(const Push& push) {
+  UpdateOptions options{.grad_scale = push.scale};
+  if (!std::isnan(push.lr)) options.lr = push.lr;
+  return options;
+}
+
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+std::string describe(const Push& push) {
+  if (push.overwrite) return "an assignment";
+  return "lr " + (std::isnan(push.lr) ? "of the optimizer" : std::to_string(push.lr)) + ", scale " +
+         std::to_string(push.scale);
+}
+
+}  // namespace
+
+StoredKey::StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::size_t workers)
+    : name_(std::move(name)),
+      dtype_(dtype),
+      bytes_(bytes),
+      clocks_(workers),
+      missed_(workers),
+      pushes_(workers),
+      incoming_(workers) {}
+
+void StoredKey::set_value(NDArray value) { value_ = std::make_shared<const NDArray>(std::move(value)); }
+
+std::uint64_t StoredKey::waiting_bytes() const {
+  std::uint64_t count = 0;
+  for (const auto& of_rank : pushes_) {
+    for (const Push& push : of_rank) count += push.value.defined() ? bytes_ : 0;
+  }
+  for (const Incoming& one : incoming_) count += one.memory.defined() ? bytes_ : 0;
+  return count;
+}
+
+void StoredKey::begin_incoming(std::uint32_t rank) { incoming_[rank] = {NDArray({size()}, dtype_), 0}; }
+
+std::byte* StoredKey::incoming(std::uint32_t rank, std::uint64_t offset) {
+  Incoming& mine = incoming_[rank];
+  if (offset == mine.filled) return mine.memory.data<std::byte>() + offset;
+  throw MalformedMessage("key " + name_ + ": a piece at " + std::to_string(offset) + ", where one at " +
+                         std::to_string(mine.filled) + " should follow");
+}
+
+bool StoredKey::arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes) {
+  incoming_[rank].filled = offset + bytes;
+  return incoming_[rank].filled == bytes_;
+}
+
+NDArray StoredKey::take_incoming(std::uint32_t rank) { return std::exchange(incoming_[rank], {}).memory; }
+
+void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
+                     const Required& required) {
+  ++clocks_[rank];
+  if (consistency.mode == Consistency::Mode::sync) {
+    pushes_[rank].push_back(std::move(push));
+    complete_rounds(rule, required);
+  } else if (!push.overwrite || push.value.defined()) {
+    apply(rule, {&push});
+  }
+}
+
+int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required) {
+  int completed = 0;
+  while (value_) {
+    std::vector<const Push*> round;
+    std::vector<std::uint32_t> ranks;
+    for (std::uint32_t rank = 0; rank < pushes_.size(); ++rank) {
+      if (pushes_[rank].empty() && required[rank]) return completed;
+      if (pushes_[rank].empty()) continue;
+      round.push_back(&pushes_[rank].front());
+      ranks.push_back(rank);
+    }
+    if (round.empty()) return completed;
+    const auto other = std::find_if(round.begin(), round.end(), [&](const Push* push) {
+      return push->overwrite != round[0]->overwrite || !same(push->lr, round[0]->lr) ||
+             !same(push->scale, round[0]->scale);
+    });
+    if (other == round.end()) {
+      apply(rule, round);
+    } else {
+      failure_ = "key " + name_ + ", round " + std::to_string(rounds_ + 1) + ": worker " +
+                 std::to_string(ranks[0]) + " pushed with " + describe(*round[0]) + ", worker " +
+                 std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
+                 describe(**other) + "; the round changed nothing";
+    }
+    for (const std::uint32_t rank : ranks) pushes_[rank].pop_front();
+    ++rounds_;
+    ++completed;
+  }
+  return completed;
+}
+
+// The sum is that of the values in the order of the ranks, whatever the order they came in.
+void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
+  try {
+    const NDArray* sum = nullptr;
+    for (const Push* push : pushes) {
+      if (!push->value.defined()) continue;
+      if (sum && !push->overwrite) {
+        NDArray total = *sum;
+        total += push->value;
+      } else if (!sum) {
+        sum = &push->value;
+      }
+    }
+    if (sum) update(rule, *sum, *pushes[0]);
+  } catch (const std::exception& error) {
+    failure_ = "key " + name_ + ": " + error.what();
+  }
+}
+
+void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
+  if (push.overwrite || rule.kind == UpdateRule::Kind::replace) {
+    set_value(sum);
+  } else if (rule.kind == UpdateRule::Kind::add) {
+    NDArray value = to_change();
+    value += push.scale == 1 ? sum : sum * push.scale;
+  } else {
+    const bool first = !optimizer_;
+    if (first) optimizer_ = create_optimizer(rule.name, rule.params);
+    optimizer_->update(kOnly, to_change(), sum, options_of(push));
+    if (first) count_state();
+  }
+  value_->wait();
+}
+
+// In place, unless a reply that has not been sent yet needs the old value.
+NDArray& StoredKey::to_change() {
+  if (value_.use_count() > 1) set_value(value_->copy());
+  return const_cast<NDArray&>(*value_);
+}
+
+std::optional<std::uint64_t> StoredKey::lead(std::uint32_t rank, std::uint64_t clock,
+                                             const Consistency& consistency, const Required& required) const {
+  if (!value_) return std::nullopt;
+  if (consistency.mode == Consistency::Mode::sync) {
+    if (clocks_[rank] - pushes_[rank].size() >= clock) return 0;
+    return std::nullopt;
+  }
+  const std::uint64_t mine = clock + missed_[rank];
+  std::uint64_t least = mine;
+  for (std::uint32_t other = 0; other < clocks_.size(); ++other) {
+    if (required[other]) least = std::min(least, progress(other));
+  }
+  if (consistency.mode == Consistency::Mode::ssp && mine - least > consistency.slack) return std::nullopt;
+  return mine - least;
+}
+
+void StoredKey::rejoin(std::uint32_t rank, const Required& required) {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (std::uint32_t other = 0; other < clocks_.size(); ++other) {
+    if (other != rank && required[other]) least = std::min(least, progress(other));
+  }
+  if (least != ~std::uint64_t{0} && least > progress(rank)) missed_[rank] += least - progress(rank);
+}
+
+std::map<std::string, NDArray> StoredKey::state() const {
+  std::map<std::string, NDArray> all;
+  if (!optimizer_) return all;
+  for (const auto& [name, value] : optimizer_->state()) all[name.substr(name.find('.') + 1)] = value;
+  return all;
+}
+
+void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state) {
+  std::unique_ptr<Optimizer> made;
+  if (rule.kind == UpdateRule::Kind::optimizer && !state.empty()) {
+    made = create_optimizer(rule.name, rule.params);
+    std::map<std::string, NDArray> named;
+    for (const auto& [name, value] : state) named[std::to_string(kOnly) + "." + name] = value;
+    made->set_state(named, {{kOnly, *value_}});
+  }
+  optimizer_ = std::move(made);
+  count_state();
+}
+
+void StoredKey::reset_optimizer() {
+  optimizer_ = nullptr;
+  count_state();
+}
+
+void StoredKey::count_state() {
+  state_bytes_ = 0;
+  for (const auto& [name, value] : state())
+    state_bytes_ += static_cast<std::uint64_t>(value.size()) * size_of(value.dtype());
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,106 @@
+// One key of a job on a server: its value, what workers have pushed, and the pulls that wait.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/ndarray.h>
+#include <heddle/optimizer.h>
+
+#include "wire/consistency.h"
+#include "wire/messages.h"
+#include "wire/update_rule.h"
+
+namespace heddle::kv_detail {
+
+// A push that has come completely.
+struct Push {
+  NDArray value{};  // undefined: an overwrite of another rank than 0, whose value does not count
+  bool overwrite = false;
+  double lr = 0, scale = 1;
+};
+
+// An init, a pull or a get_state that cannot be answered yet.
+struct WaitingRequest {
+  std::uint32_t rank;
+  Request request;
+};
+
+// Which workers of the job a round or a clock waits for: neither dropped nor gone. By rank.
+using Required = std::vector<bool>;
+
+class StoredKey {
+ public:
+  StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::size_t workers);
+
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(bytes_ / size_of(dtype_)); }
+  bool has_value() const { return value_ != nullptr; }
+  // A version of the value; it stays as it is as long as somebody holds it.
+  const std::shared_ptr<const NDArray>& value() const { return value_; }
+  void set_value(NDArray value);
+  std::uint64_t rounds() const { return rounds_; }
+  std::uint64_t clock(std::uint32_t rank) const { return clocks_[rank]; }
+  std::uint64_t waiting_bytes() const;
+  // An error of an update, which pushes and pulls get until clear_errors; empty: none.
+  const std::string& failure() const { return failure_; }
+  void clear_failure() { failure_.clear(); }
+
+  // A value that this worker sends in pieces: begun with memory for all of them, at which they arrive in order.
+  void begin_incoming(std::uint32_t rank);
+  bool is_incoming(std::uint32_t rank) const { return incoming_[rank].memory.defined(); }
+  std::byte* incoming(std::uint32_t rank, std::uint64_t offset);  // throws MalformedMessage
+  // The piece is there. True: it was the last one.
+  bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
+  NDArray take_incoming(std::uint32_t rank);
+
+  void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
+            const Required& required);
+  // Completes the rounds of which all required workers have pushed. Returns how many.
+  int complete_rounds(const UpdateRule& rule, const Required& required);
+  // Nothing: it has to wait. Else by how many clocks the worker is ahead of the slowest required one.
+  std::optional<std::uint64_t> lead(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
+                                    const Required& required) const;
+  std::vector<WaitingRequest>& waiting() { return waiting_; }
+  // A worker that was dropped is back: nobody waits for the pushes that it has missed.
+  void rejoin(std::uint32_t rank, const Required& required);
+
+  std::map<std::string, NDArray> state() const;  // of the optimizer: "velocity" and so on
+  void set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state);
+  void reset_optimizer();
+  std::uint64_t state_bytes() const { return state_bytes_; }
+
+ private:
+  struct Incoming {
+    NDArray memory{};
+    std::uint64_t filled = 0;
+  };
+  void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
+  void update(const UpdateRule& rule, const NDArray& sum, const Push& push);
+  NDArray& to_change();
+  void count_state();
+  std::uint64_t progress(std::uint32_t rank) const { return clocks_[rank] + missed_[rank]; }
+
+  std::string name_;
+  DType dtype_;
+  std::uint64_t bytes_;
+  std::shared_ptr<const NDArray> value_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::uint64_t state_bytes_ = 0;
+  std::uint64_t rounds_ = 0;
+  std::vector<std::uint64_t> clocks_;  // by rank: pushes that have come
+  std::vector<std::uint64_t> missed_;  // by rank: pushes that nobody waits for
+  std::vector<std::deque<Push>> pushes_;  // sync: by rank, those of later rounds
+  std::vector<Incoming> incoming_;        // by rank
+  std::vector<WaitingRequest> waiting_;
+  std::string failure_;
+};
+
+}  // namespace heddle::kv_detail

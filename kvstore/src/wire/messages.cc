@@ -1,0 +1,171 @@
+#include "wire/messages.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::size_t kMaxName = 256;
+
+void check_piece(std::uint64_t offset, std::uint64_t bytes, std::size_t payload) {
+  if (offset <= bytes && payload <= bytes - offset) return;
+  throw MalformedMessage("a piece of " + std::to_string(payload) + " bytes at " + std::to_string(offset) +
+                         " of a value of " + std::to_string(bytes));
+}
+
+void check_no_payload(std::size_t payload) {
+  if (payload > 0) throw MalformedMessage("a payload of " + std::to_string(payload) + " bytes");
+}
+
+bool flag(Reader& reader) {
+  const auto value = reader.get<std::uint8_t>();
+  if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
+  return value == 1;
+}
+
+DType dtype(Reader& reader) {
+  const auto value = reader.get<std::uint8_t>();
+  if (value > static_cast<std::uint8_t>(DType::i8))
+    throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
+  return static_cast<DType>(value);
+}
+
+Hello hello_from(Reader& reader) {
+  Hello hello;
+  hello.oldest = reader.get<std::uint16_t>();
+  hello.newest = reader.get<std::uint16_t>();
+  hello.job = reader.get_text(kMaxName);
+  hello.consistency = reader.get_text(kMaxName);
+  hello.rank = reader.get<std::uint32_t>();
+  hello.workers = reader.get<std::uint32_t>();
+  hello.server = reader.get<std::uint32_t>();
+  hello.servers = reader.get<std::uint32_t>();
+  hello.incarnation = reader.get<std::uint64_t>();
+  // What follows belongs to later versions, which say so in `newest`.
+  if (hello.newest <= kProtocol) reader.end();
+  return hello;
+}
+
+Request request_from(Kind kind, Reader& reader) {
+  Request request;
+  request.kind = kind;
+  request.overwrite = flag(reader);
+  request.has_value = flag(reader);
+  request.dtype = dtype(reader);
+  request.key = reader.get<std::uint32_t>();
+  request.number = reader.get<std::uint64_t>();
+  request.clock = reader.get<std::uint64_t>();
+  request.offset = reader.get<std::uint64_t>();
+  request.bytes = reader.get<std::uint64_t>();
+  request.lr = reader.get<double>();
+  request.scale = reader.get<double>();
+  request.priority = reader.get<std::int32_t>();
+  request.text = reader.get_text(kMaxText);
+  reader.end();
+  return request;
+}
+
+Reply reply_from(Kind kind, Reader& reader) {
+  Reply reply;
+  reply.kind = kind;
+  reply.key = reader.get<std::uint32_t>();
+  reply.number = reader.get<std::uint64_t>();
+  reply.clock = reader.get<std::uint64_t>();
+  reply.offset = reader.get<std::uint64_t>();
+  reply.bytes = reader.get<std::uint64_t>();
+  reply.text = reader.get_text(kMaxText);
+  reader.end();
+  return reply;
+}
+
+bool is_request(Kind kind) { return kind >= Kind::init && kind <= Kind::leave; }
+bool is_reply(Kind kind) { return kind >= Kind::done && kind <= Kind::failed; }
+
+[[noreturn]] void refuse(Kind kind) {
+  throw MalformedMessage("a message of the kind " + std::to_string(static_cast<int>(kind)));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Hello& hello) {
+  Writer writer;
+  writer.put(Kind::hello);
+  writer.put(hello.oldest);
+  writer.put(hello.newest);
+  writer.put(hello.job);
+  writer.put(hello.consistency);
+  writer.put(hello.rank);
+  writer.put(hello.workers);
+  writer.put(hello.server);
+  writer.put(hello.servers);
+  writer.put(hello.incarnation);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Welcome& welcome) {
+  Writer writer;
+  writer.put(Kind::welcome);
+  writer.put(welcome.protocol);
+  writer.put(welcome.incarnation);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Request& request) {
+  Writer writer;
+  writer.put(request.kind);
+  writer.put(request.overwrite);
+  writer.put(request.has_value);
+  writer.put(static_cast<std::uint8_t>(request.dtype));
+  writer.put(request.key);
+  writer.put(request.number);
+  writer.put(request.clock);
+  writer.put(request.offset);
+  writer.put(request.bytes);
+  writer.put(request.lr);
+  writer.put(request.scale);
+  writer.put(request.priority);
+  writer.put(request.text);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Reply& reply) {
+  Writer writer;
+  writer.put(reply.kind);
+  writer.put(reply.key);
+  writer.put(reply.number);
+  writer.put(reply.clock);
+  writer.put(reply.offset);
+  writer.put(reply.bytes);
+  writer.put(reply.text);
+  return writer.take();
+}
+
+FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t payload) {
+  Reader reader(head);
+  const auto kind = reader.get<Kind>();
+  if (kind == Kind::hello) {
+    check_no_payload(payload);
+    return hello_from(reader);
+  }
+  if (!is_request(kind)) refuse(kind);
+  Request request = request_from(kind, reader);
+  check_piece(request.offset, request.bytes, payload);
+  return request;
+}
+
+FromServer decode_from_server(std::span<const std::byte> head, std::size_t payload) {
+  Reader reader(head);
+  const auto kind = reader.get<Kind>();
+  if (kind == Kind::welcome) {
+    check_no_payload(payload);
+    Welcome welcome;
+    welcome.protocol = reader.get<std::uint16_t>();
+    welcome.incarnation = reader.get<std::uint64_t>();
+    reader.end();
+    return welcome;
+  }
+  if (!is_reply(kind)) refuse(kind);
+  Reply reply = reply_from(kind, reader);
+  check_piece(reply.offset, reply.bytes, payload);
+  return reply;
+}
+
+}  // namespace heddle::kv_detail

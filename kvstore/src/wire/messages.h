@@ -1,0 +1,98 @@
+// The messages between workers and servers of a key-value store: the heads, whose payloads are the bytes of values.
+//
+// A worker says hello, and the server answers with welcome or failed. From then on each request of the worker has a number,
+// and one reply at least with that number: done, failed, or a value in pieces. A worker that has lost its connection says
+// hello again and repeats the requests that have no reply yet, in their old order. No request does harm when it is
+// repeated: a push counts the pushes of its key, so the server knows one that it has had.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <heddle/dtype.h>
+
+#include "wire/bytes.h"
+
+namespace heddle::kv_detail {
+
+// A server understands this version and the one before.
+constexpr std::uint16_t kProtocol = 1, kOldestProtocol = 1;
+
+constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
+constexpr std::size_t kPieceBytes = 1 << 20;  // of a value, in one message: a more urgent one waits for no more
+
+enum class Kind : std::uint8_t {
+  hello = 1,
+  welcome,
+  init,           // of a key; rank 0's has the value. done: the server's number of the key
+  push,           // adds to a key, or overwrites it. done: the server has it
+  pull,           // value: once enough pushes of the other workers have come
+  set_optimizer,  // done: all workers have asked for it
+  barrier,        // done: all workers have come
+  get_state,      // value: the optimizer's state of a key, see server/state_blob.h
+  set_state,
+  clear_errors,
+  leave,  // no more requests of this worker
+  done,
+  value,
+  failed
+};
+
+struct Hello {
+  std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
+  std::string job;          // a name; its workers, and no others, share keys
+  std::string consistency;  // "sync", "async", "ssp:3"
+  std::uint32_t rank = 0, workers = 1;
+  std::uint32_t server = 0, servers = 1;  // which one the worker takes this server for
+  std::uint64_t incarnation = 0;          // of the worker's process: a random number
+};
+
+struct Welcome {
+  std::uint16_t protocol = kProtocol;
+  std::uint64_t incarnation = 0;  // of the server's state: another number means that the state is lost
+};
+
+// A request of a worker. Which fields a kind uses is written beside them; the others are 0.
+struct Request {
+  Kind kind = Kind::push;
+  bool overwrite = false;   // push: the value replaces what is stored
+  bool has_value = false;   // init, push that overwrites: of rank 0
+  DType dtype = DType::f32;  // init, push
+  std::uint32_t key = 0;    // all that are about a key, but init: the server's number of it
+  std::uint64_t number = 0;
+  std::uint64_t clock = 0;                // push: 1 for the worker's first of the key. pull: its pushes so far
+  std::uint64_t offset = 0;               // of the payload in all bytes of the value
+  std::uint64_t bytes = 0;                // of the whole value on this server
+  double lr = 0, scale = 1;               // push; lr NaN: the optimizer's own
+  std::int32_t priority = 0;              // of the value in a reply
+  std::string text{};                     // init: the key. set_optimizer: name and parameters
+};
+
+struct Reply {
+  Kind kind = Kind::done;  // done, value or failed
+  std::uint32_t key = 0;   // init
+  std::uint64_t number = 0;
+  // init: the pushes that the server has had from this worker. value: rounds that are in it. failed, to a hello: 1 if it is
+  // worth another try.
+  std::uint64_t clock = 0;
+  std::uint64_t offset = 0, bytes = 0;  // value: as in Request
+  std::string text{};                   // failed
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Request& request);
+std::vector<std::byte> encode(const Reply& reply);
+
+// What a worker may send, and a server. All throw MalformedMessage. Payloads are checked too: `payload` bytes at `offset` lie
+// within `bytes`.
+using FromWorker = std::variant<Hello, Request>;
+FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t payload);
+using FromServer = std::variant<Welcome, Reply>;
+FromServer decode_from_server(std::span<const std::byte> head, std::size_t payload);
+
+}  // namespace heddle::kv_detail
