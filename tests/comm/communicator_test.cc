@@ -77,7 +77,7 @@ std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks,
   return result;
 }
 
-const std::size_t kSizes[] = {0, 1, 7, 1000, 5000, 300'007};
+const std::size_t kSizes[] = {0, 1, 7, 1000, 5000, kSanitized ? 70'001u : 300'007u};
 
 template <class T> NDArray array_of(const std::vector<T>& values) {
   return array(values, {static_cast<std::int64_t>(values.size())});
@@ -154,6 +154,7 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
   for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
     const bool automatic = std::string(algorithm) == "auto";
     for (int ranks : {1, 2, 3, 4, 5, 7, 8}) {
+      if (kSanitized && (ranks == 4 || ranks == 7)) continue;
       CAPTURE(std::string(algorithm));
       CAPTURE(ranks);
       run_local(ranks, {.algorithm = algorithm}, [&](Communicator& comm) {

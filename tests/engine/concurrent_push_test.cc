@@ -61,7 +61,8 @@ void push_many(Engine& engine, const std::vector<Var>& vars, std::vector<Pushed>
 
 TEST_CASE("eight pushing threads: the result is that of the reported serial order") {
   constexpr int kThreads = 8;
-  const auto per_thread = static_cast<std::size_t>(test::argument("pushes", 100000));
+  const auto per_thread =
+      static_cast<std::size_t>(test::argument("pushes", test::kSanitized ? 20000 : 100000));
   for (int workers : {1, 2, 4}) {
     CAPTURE(workers);
     Engine engine({.workers = workers});

@@ -271,6 +271,18 @@ TEST_CASE("an error that wait_all has thrown and that poisons nothing is not thr
   });
 }
 
+TEST_CASE("an error whose var has been dropped is not thrown again, whichever thread drops the var") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2, .spin = 1e-3});
+  for (int round = 0; round < 3000; ++round) {
+    Var poisoned = engine.new_var();
+    engine.push([] { throw std::runtime_error("no"); }, {.mutate = {poisoned}});
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+    poisoned = Var();
+    CHECK_NOTHROW(engine.wait_all());
+  }
+}
+
 namespace {
 
 // An op that somebody else waits for too.

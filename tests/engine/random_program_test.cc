@@ -13,6 +13,8 @@ using namespace heddle::test;
 
 namespace {
 
+constexpr int kPrograms = kSanitized ? 12 : 100;
+
 Program without_streams(Program program) {
   program.streams = 0;
   return program;
@@ -22,7 +24,7 @@ Program without_streams(Program program) {
 
 // --programs=10000 --ops=10000 is the long run.
 TEST_CASE("random programs give the naive engine's result on every scheduler") {
-  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const auto programs = argument("programs", kPrograms);
   const int ops = static_cast<int>(argument("ops", 10000));
   for (long long seed = 0; seed < programs; ++seed) {
     CAPTURE(seed);
@@ -71,7 +73,7 @@ TEST_CASE("programs over two vars, where nearly all ops conflict") {
 }
 
 TEST_CASE("random programs with ops on streams give the naive engine's result on every scheduler") {
-  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const auto programs = argument("programs", kPrograms);
   const int ops = static_cast<int>(argument("stream-ops", 1000));
   for (long long i = 0; i < programs; ++i) {
     CAPTURE(i);
@@ -105,7 +107,7 @@ TEST_CASE(
     "random programs of ops on streams, priorities, groups, bounds and graphs give the naive engine's "
     "result") {
   const auto first = argument("from-program", 0);
-  const auto programs = argument("programs", HEDDLE_TEST_PROGRAMS);
+  const auto programs = argument("programs", kPrograms);
   const int ops = static_cast<int>(argument("wish-ops", 300));
   int cancelled = 0, failed = 0, clean = 0;
   for (long long i = first; i < first + programs; ++i) {

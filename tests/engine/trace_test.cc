@@ -315,19 +315,25 @@ TEST_CASE("names of any bytes give valid JSON") {
 }
 
 TEST_CASE("traces start and stop while ops run") {
-  std::atomic<bool> done{false};
+  constexpr int kTurns = 5, kOpsOfTurn = 3000;
+  std::atomic<int> turns{0};
   std::vector<std::thread> threads;
   for (std::uint32_t engine = 1; engine <= 3; ++engine) {
-    threads.emplace_back([engine, &done] {
-      for (std::uint64_t i = 0; !done.load(std::memory_order_relaxed); ++i) {
-        const Tick begin = on() ? now() : 0;
-        for (int step = 0; step < 20'000; ++step) asm volatile("");
-        if (begin) op_ran(worker_lane(engine, 0), {"op", {}, engine, i, kNone}, begin, now());
+    threads.emplace_back([engine, &turns] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        turns.wait(turn);
+        for (std::uint64_t i = 0; i < kOpsOfTurn; ++i) {
+          const Tick begin = on() ? now() : 0;
+          for (int step = 0; step < 20'000; ++step) asm volatile("");
+          if (begin) op_ran(worker_lane(engine, 0), {"op", {}, engine, i, kNone}, begin, now());
+        }
       }
     });
   }
-  for (int turn = 0; turn < 5; ++turn) {
+  for (int turn = 0; turn < kTurns; ++turn) {
     const Path path("turns.json");
+    turns = turn + 1;
+    turns.notify_all();
     start(path, {.memory = std::size_t{1} << 20});
     flush();
     record("mine", 9, static_cast<std::uint64_t>(turn));
@@ -342,7 +348,6 @@ TEST_CASE("traces start and stop while ops run") {
     CHECK(mine.size() <= 1);
     for (const Json& op : mine) CHECK(op["args"]["seq"] == turn);
   }
-  done = true;
   for (std::thread& thread : threads) thread.join();
 }
 

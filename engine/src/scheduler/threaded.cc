@@ -116,6 +116,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   }
   QueueNode* others = nullptr;  // ready, of other kinds or priorities: handled outside the lock
   int announced = 0;
+  int drops[2] = {};  // by epoch
   bool marked = false;
   int count = 0;
   for (; count < kEnterBatch; ++count) {
@@ -146,6 +147,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
+    drops[epoch_] += kind == OpKind::drop;
     if (kind == OpKind::user && static_cast<OpNode*>(node)->plain()) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
@@ -153,19 +155,28 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       others = node;
     }
   }
+  for (int epoch : {0, 1})
+    if (drops[epoch] > 0) dropping_[epoch].fetch_add(drops[epoch], std::memory_order_relaxed);
   submissions_.unlock();
-  while (others) {
-    QueueNode* next = others->next.load(std::memory_order_relaxed);
-    if (others->kind == OpKind::user) {
-      made_ready(static_cast<OpNode*>(others), ready);
-    } else {
-      core_.run_internal(others, ready);
-    }
-    others = next;
-  }
+  release_entered(others, ready);
   if (announced > 0) priority_queue_.entered(announced);
-  if (marked) check_quiescence();
+  for (int epoch : {0, 1})
+    if (drops[epoch] > 0) dropping_[epoch].fetch_sub(drops[epoch], std::memory_order_release);
+  if (marked || drops[0] + drops[1] > 0) check_quiescence();
   return count;
+}
+
+// Ready submissions that are more than a plain op.
+void ThreadedScheduler::release_entered(QueueNode* nodes, ReadyList& ready) {
+  while (nodes) {
+    QueueNode* next = nodes->next.load(std::memory_order_relaxed);
+    if (nodes->kind == OpKind::user) {
+      made_ready(static_cast<OpNode*>(nodes), ready);
+    } else {
+      core_.run_internal(nodes, ready);
+    }
+    nodes = next;
+  }
 }
 
 // One of a priority other than 0, or immediate.

@@ -65,6 +65,7 @@ class ThreadedScheduler final : public OpScheduler {
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);
   int enter_batch(ReadyList& ready, bool patient = false);
+  void release_entered(QueueNode* nodes, ReadyList& ready);
   void schedule(ReadyList& ready);
   OpNode* run(OpNode* op, Worker& self);
   void tick(Worker& self);
@@ -140,6 +141,7 @@ class ThreadedScheduler final : public OpScheduler {
   std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
   std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
   std::atomic<int> quiescence_waiters_{0};
+  std::atomic<int> dropping_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
   std::atomic<std::uint32_t> quiescence_signal_{0};
   ThreadPool pool_;  // last: its threads use all of the above
 };

@@ -184,13 +184,14 @@ bool ThreadedScheduler::counts_match(std::uint8_t epoch) {
   return pushed + entered_[epoch] == ended;
 }
 
-// The epoch is over, since its mark was entered, and none of its ops is in flight.
+// The epoch is over, since its mark was entered, none of its ops is in flight, and no var that was dropped in it holds its
+// error any longer.
 bool ThreadedScheduler::quiescent(std::uint8_t epoch) {
   {
     std::lock_guard guard(submissions_);
     if (epoch_ == epoch) return false;
   }
-  return counts_match(epoch);
+  return dropping_[epoch].load(std::memory_order_acquire) == 0 && counts_match(epoch);
 }
 
 void ThreadedScheduler::check_quiescence() {
