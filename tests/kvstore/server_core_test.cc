@@ -1,21 +1,16 @@
-// A server's core among workers that lose their connections at any moment, in one thread and in an order that follows from
-// a seed: no push is lost, none counts twice, and nobody is further ahead than the consistency allows.
-#include <cstring>
-#include <deque>
+// What a server's core answers, case by case.
+#include <cmath>
 #include <limits>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include <heddle/engine.h>
+#include <heddle/ops.h>
+#include <heddle/optimizer.h>
 
-#include "arguments.h"
-#include "server/server_core.h"
+#include "core_host.h"
+#include "wire/state_blob.h"
 #include "wire/update_rule.h"
 
 using namespace heddle;
@@ -24,284 +19,301 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using Floats = std::vector<float>;
+constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 
-struct Packet {
-  Bytes head, payload;
-};
+Request init_of(bool has_value, std::size_t bytes, std::string key = "w") {
+  return {.kind = Kind::init, .has_value = has_value, .bytes = bytes, .text = std::move(key)};
+}
+Request push_of(std::uint64_t clock, double lr = kNoRate) {
+  return {.kind = Kind::push, .clock = clock, .lr = lr};
+}
+Request pull_of(std::uint64_t clock) { return {.kind = Kind::pull, .clock = clock}; }
+Request optimizer_of(const std::string& text) { return {.kind = Kind::set_optimizer, .text = text}; }
 
-template <class T> Bytes bytes_of(const std::vector<T>& values) {
-  Bytes bytes(values.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+Floats floats_in(const std::pair<Reply, Bytes>& answer) {
+  CHECK(answer.first.text == "");
+  REQUIRE(answer.first.kind == Kind::value);
+  return values_in<float>(answer.second);
+}
+std::string failure_in(const std::pair<Reply, Bytes>& answer) {
+  CHECK(answer.first.kind == Kind::failed);
+  return answer.first.text;
+}
+bool has(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  CAPTURE(part);
+  return text.find(part) != std::string::npos;
 }
 
-template <class T> std::vector<T> values_in(const Bytes& bytes) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-// A server and its connections. Time passes when a test says so.
-class Host {
- public:
-  explicit Host(ServerOptions options = {}) : core(with_log(std::move(options)), 42) {}
-
-  Peer connect() {
-    core.connected(++last_peer_, "");
-    return last_peer_;
-  }
-  void receive(Peer peer, const Packet& packet) {
-    std::size_t size = packet.payload.size();
-    if (size > 0) {
-      const std::span<std::byte> memory = core.memory_for(peer, packet.head, size);
-      if (!memory.empty()) std::memcpy(memory.data(), packet.payload.data(), size);
-    }
-    core.received(peer, packet.head, size, now);
-    deliver();
-  }
-  void disconnect(Peer peer) {
-    core.disconnected(peer, "cut", now);
-    to_worker.erase(peer);
-    deliver();
-  }
-  void tick(Clock::duration time) {
-    now += time;
-    core.tick(now);
-    deliver();
-  }
-  std::vector<std::string> events;
-  std::map<Peer, std::deque<Packet>> to_worker;
-  Clock::time_point now{};
-  Engine engine{{.scheduler = Scheduler::naive}};
-  EngineScope scope{engine};
-  ServerCore core;
-
- private:
-  static ServerOptions with_log(ServerOptions options) { return options; }
-  void deliver() {
-    Outbox outbox = core.take_outbox();
-    for (auto& [peer, head] : outbox.greetings) to_worker[peer].push_back({std::move(head), {}});
-    for (const Outgoing& one : outbox.replies)
-      to_worker[one.peer].push_back({encode(one.reply), {one.payload.bytes.begin(), one.payload.bytes.end()}});
-    for (const ServerEvent& event : outbox.events) events.push_back(event.name);
-  }
-  Peer last_peer_ = 0;
-};
-
-// A worker's connection to the server, which repeats what has no reply when it was cut.
-class Link {
- public:
-  Link(Host& host, Hello hello) : host_(host), hello_(std::move(hello)) { connect(); }
-
-  std::uint64_t send(Request request, Bytes payload = {}) {
-    request.number = ++last_number_;
-    if (!payload.empty()) request.bytes = payload.size();
-    unanswered_[request.number] = {encode(request), payload};
-    if (welcome_) to_server_.push_back(unanswered_[request.number]);
-    return request.number;
-  }
-  // The next message to the server.
-  void step() {
-    if (to_server_.empty()) return;
-    const Packet packet = std::move(to_server_.front());
-    to_server_.pop_front();
-    host_.receive(peer_, packet);
-  }
-  // The next message from the server. Its answers are in `replies`.
-  void hear() {
-    auto& queue = host_.to_worker[peer_];
-    if (queue.empty()) return;
-    const Packet packet = std::move(queue.front());
-    queue.pop_front();
-    const FromServer message = decode_from_server(packet.head, packet.payload.size());
-    if (std::holds_alternative<Welcome>(message)) {
-      welcome_ = true;
-      for (const auto& [number, one] : unanswered_) to_server_.push_back(one);
-      return;
-    }
-    const auto& reply = std::get<Reply>(message);
-    if (reply.number == 0) {
-      refusal = reply.text;
-      return;
-    }
-    if (!unanswered_.contains(reply.number)) return;
-    Bytes& value = values_[reply.number];
-    CHECK(reply.offset == value.size());
-    value.insert(value.end(), packet.payload.begin(), packet.payload.end());
-    if (reply.kind == Kind::value && value.size() < reply.bytes) return;
-    replies[reply.number] = {reply, std::move(value)};
-    values_.erase(reply.number);
-    unanswered_.erase(reply.number);
-  }
-  void cut() {
-    host_.disconnect(peer_);
-    to_server_.clear();
-    values_.clear();
-    connect();
-  }
-  void die() { host_.disconnect(peer_); }
-  bool has_reply(std::uint64_t number) const { return replies.contains(number); }
-  std::pair<Reply, Bytes> take(std::uint64_t number) {
-    REQUIRE(replies.contains(number));
-    auto result = std::move(replies[number]);
-    replies.erase(number);
-    return result;
-  }
-  // For tests without chance: all that there is to do.
-  void settle() {
-    for (int i = 0; i < 100; ++i) step(), hear();
-  }
-  std::pair<Reply, Bytes> ask(Request request, Bytes payload = {}) {
-    const std::uint64_t number = send(std::move(request), std::move(payload));
+// Two workers of a job with one key of two elements, both 0.
+struct Two {
+  explicit Two(const std::string& consistency, const ServerOptions& options = {})
+      : host(options), a(host, hello_of(0, 2, consistency)), b(host, hello_of(1, 2, consistency)) {
+    const std::uint64_t first = a.send(init_of(true, 8), bytes_of(Floats{0, 0})),
+                        second = b.send(init_of(false, 8));
     settle();
-    return take(number);
+    CHECK(a.take(first).first.kind == Kind::done);
+    CHECK(b.take(second).first.kind == Kind::done);
   }
-  std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
-  std::string refusal;
-
- private:
-  void connect() {
-    peer_ = host_.connect();
-    welcome_ = false;
-    to_server_.push_back({encode(hello_), {}});
+  void settle() {
+    for (int i = 0; i < 3; ++i) a.settle(), b.settle();
   }
-  Host& host_;
-  Hello hello_;
-  Peer peer_ = 0;
-  bool welcome_ = false;
-  std::uint64_t last_number_ = 0;
-  std::deque<Packet> to_server_;
-  std::map<std::uint64_t, Packet> unanswered_;
-  std::map<std::uint64_t, Bytes> values_;
-};
-
-Hello hello_of(std::uint32_t rank, std::uint32_t workers, std::string consistency) {
-  return {.job = "job", .consistency = std::move(consistency), .rank = rank, .workers = workers,
-          .incarnation = 1000 + rank};
-}
-
-// Adds rank + 1 to `keys` keys, `rounds` times, and pulls each after each push.
-class Adder {
- public:
-  Adder(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency, int keys, int rounds)
-      : link(host, hello_of(rank, workers, consistency)), rank_(rank), rounds_(rounds), keys_(static_cast<std::size_t>(keys)) {
-    waiting_ = link.send({.kind = Kind::set_optimizer, .text = "add"});
+  void set_optimizer(const std::string& text) {
+    const std::uint64_t first = a.send(optimizer_of(text)), second = b.send(optimizer_of(text));
+    settle();
+    CHECK(a.take(first).first.kind == Kind::done);
+    CHECK(b.take(second).first.kind == Kind::done);
   }
-  bool over() const { return over_; }
-  // What it can do now.
-  void go_on() {
-    if (over_ || (waiting_ != 0 && !link.has_reply(waiting_))) return;
-    if (waiting_ != 0) {
-      CHECK(link.take(std::exchange(waiting_, 0)).first.kind == Kind::done);
-      for (std::size_t i = 0; i < keys_.size(); ++i) {
-        const bool first = rank_ == 0;
-        keys_[i].number = link.send({.kind = Kind::init, .has_value = first, .dtype = DType::i64, .bytes = kBytes,
-                                     .text = "key" + std::to_string(i)},
-                                    first ? bytes_of(std::vector<std::int64_t>(kElements)) : Bytes());
-      }
-    }
-    over_ = true;
-    for (Key& key : keys_) {
-      if (key.number != 0 && link.has_reply(key.number)) next(key);
-      over_ = over_ && key.round > rounds_;
-    }
-  }
-  std::vector<std::vector<std::int64_t>> seen;  // what each pull gave, in order
-  Link link;
-
- private:
-  static constexpr std::size_t kElements = 5, kBytes = kElements * sizeof(std::int64_t);
-  struct Key {
-    std::uint64_t number = 0;  // of the request that is on its way
-    Kind last = Kind::init;
-    std::uint32_t key = 0;
-    int round = 0;
-  };
-  void next(Key& key) {
-    auto [reply, value] = link.take(std::exchange(key.number, 0));
-    if (key.last == Kind::init) key.key = reply.key;
-    if (key.last == Kind::pull) {
-      const auto values = values_in<std::int64_t>(value);
-      REQUIRE(values.size() == kElements);
-      for (const std::int64_t one : values) CHECK(one == values[0]);
-      seen.push_back({static_cast<std::int64_t>(key.key), key.round, values[0]});
-    }
-    if (key.last != Kind::push) {
-      if (++key.round > rounds_) return;
-      key.last = Kind::push;
-      key.number = link.send({.kind = Kind::push, .dtype = DType::i64, .key = key.key,
-                              .clock = static_cast<std::uint64_t>(key.round),
-                              .lr = std::numeric_limits<double>::quiet_NaN()},
-                             bytes_of(std::vector<std::int64_t>(kElements, rank_ + 1)));
-    } else {
-      CHECK(reply.kind == Kind::done);
-      key.last = Kind::pull;
-      key.number = link.send(
-          {.kind = Kind::pull, .key = key.key, .clock = static_cast<std::uint64_t>(key.round)});
-    }
-  }
-  std::uint32_t rank_;
-  int rounds_;
-  std::uint64_t waiting_ = 0;
-  bool over_ = false;
-  std::vector<Key> keys_;
-};
-
-void run_program(std::uint64_t seed, const std::string& consistency, std::uint64_t slack) {
-  CAPTURE(seed);
-  CAPTURE(consistency);
-  std::mt19937_64 random(seed);
-  const int workers = 1 + static_cast<int>(random() % 4), keys = 1 + static_cast<int>(random() % 3),
-            rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 40;  // of 1000 steps
   Host host;
-  std::vector<std::unique_ptr<Adder>> adders;
-  for (int rank = 0; rank < workers; ++rank)
-    adders.push_back(std::make_unique<Adder>(host, static_cast<std::uint32_t>(rank),
-                                             static_cast<std::uint32_t>(workers), consistency, keys, rounds));
-  const auto all_over = [&] {
-    return std::all_of(adders.begin(), adders.end(), [](const auto& one) { return one->over(); });
-  };
-  for (int step = 0; !all_over(); ++step) {
-    REQUIRE(step < 100'000);
-    Adder& one = *adders[random() % adders.size()];
-    const auto what = random() % 1000;
-    if (what < cuts) {
-      one.link.cut();
-    } else if (what < 400) {
-      one.link.step();
-    } else if (what < 700) {
-      one.link.hear();
-    } else {
-      one.go_on();
-    }
-  }
-  const std::int64_t a_round = workers * (workers + 1) / 2;
-  for (const auto& adder : adders) {
-    for (const auto& seen : adder->seen) {
-      if (consistency == "sync") CHECK(seen[2] == seen[1] * a_round);
-      CHECK(seen[2] <= rounds * a_round);
-    }
-  }
-  const ServerStats stats = host.core.stats(host.now);
-  CHECK(stats.pushes == static_cast<std::uint64_t>(workers * keys * rounds));
-  if (consistency.starts_with("ssp")) CHECK(stats.worst_staleness <= static_cast<std::int64_t>(slack));
-  for (std::uint32_t key = 0; key < static_cast<std::uint32_t>(keys); ++key) {
-    auto [reply, value] = adders[0]->link.ask({.kind = Kind::pull, .key = key, .clock = static_cast<std::uint64_t>(rounds)});
-    REQUIRE(reply.kind == Kind::value);
-    CHECK(values_in<std::int64_t>(value)[0] == rounds * a_round);
-  }
-}
+  Link a, b;
+};
 
 }  // namespace
 
-TEST_CASE("server core: no push is lost or counts twice, wherever connections are cut") {
-  const auto programs = test::argument("programs", test::kSanitized ? 60 : 500);
-  for (long long seed = 0; seed < programs; ++seed) {
-    run_program(static_cast<std::uint64_t>(seed), "sync", 0);
-    run_program(static_cast<std::uint64_t>(seed), "async", 0);
-    run_program(static_cast<std::uint64_t>(seed), "ssp:0", 0);
-    run_program(static_cast<std::uint64_t>(seed), "ssp:2", 2);
+TEST_CASE("server core: a round ends when all workers have pushed, and a pull waits for it") {
+  Two two("sync");
+  CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 2})).first.kind == Kind::done);
+  const std::uint64_t pull = two.a.send(pull_of(1));
+  two.settle();
+  CHECK(!two.a.has_reply(pull));
+  CHECK(floats_in(two.b.ask(pull_of(0))) == Floats{0, 0});
+  two.b.ask(push_of(1), bytes_of(Floats{10, 20}));
+  two.settle();
+  CHECK(floats_in(two.a.take(pull)) == Floats{11, 22});
+}
+
+TEST_CASE(
+    "server core: workers with different learning rates in a round are named, and clear_errors goes on") {
+  Two two("sync");
+  two.set_optimizer("sgd lr=0.5");
+  two.a.ask(push_of(1, 0.5), bytes_of(Floats{1, 1}));
+  two.b.ask(push_of(1, 0.25), bytes_of(Floats{1, 1}));
+  const std::string why = failure_in(two.a.ask(pull_of(1)));
+  CHECK(has(why, "key w, round 1: worker 0 pushed with lr 0.5"));
+  CHECK(has(why, "worker 1 with lr 0.25"));
+  CHECK(failure_in(two.b.ask(push_of(2, 0.5), bytes_of(Floats{1, 1}))) == why);
+  CHECK(two.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
+  CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{0, 0});
+  two.a.ask(push_of(2, 0.5), bytes_of(Floats{1, 1}));
+  two.b.ask(push_of(2, 0.5), bytes_of(Floats{1, 1}));
+  CHECK(floats_in(two.a.ask(pull_of(2))) == Floats{-1, -1});
+}
+
+TEST_CASE("server core: an optimizer of the server gives what it gives in one process") {
+  for (const std::string text : {"sgd lr=0.5 momentum=0.9", "adam lr=0.1", "adamw lr=0.1 weight_decay=0.1"}) {
+    CAPTURE(text);
+    Two two("sync");
+    two.set_optimizer(text);
+    const UpdateRule rule = parse_update_rule(text);
+    const auto oracle = create_optimizer(rule.name, rule.params);
+    NDArray weight = zeros({2});
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      const float x = static_cast<float>(step);
+      two.b.ask(push_of(step, 0.25), bytes_of(Floats{x, 0.1f}));
+      two.a.ask(push_of(step, 0.25), bytes_of(Floats{2 * x, 0.7f}));
+      NDArray sum = array<float>({2 * x, 0.7f});
+      sum += array<float>({x, 0.1f});
+      oracle->update(0, weight, sum, {.lr = 0.25});
+      CHECK(floats_in(two.a.ask(pull_of(step))) == weight.to_vector<float>());
+    }
+    // The state, and what a store goes on with it.
+    const auto [reply, blob] = two.a.ask({.kind = Kind::get_state, .clock = 3});
+    const StateArrays state = decode_state(blob);
+    CHECK(state.at("updates").item<std::int64_t>() == 3);
+    CHECK(state.size() == oracle->state().size());
+    two.set_optimizer(text);
+    CHECK(decode_state(two.a.ask({.kind = Kind::get_state, .clock = 3}).second).empty());
+    CHECK(two.a.ask({.kind = Kind::set_state}, blob).first.kind == Kind::done);
+    CHECK(two.a.ask({.kind = Kind::get_state, .clock = 3}).second == blob);
   }
+}
+
+TEST_CASE("server core: workers that want different optimizers are told who wants which") {
+  Two two("async");
+  const std::uint64_t a = two.a.send(optimizer_of("sgd lr=0.5")), b = two.b.send(optimizer_of("sgd lr=0.25"));
+  two.settle();
+  const std::string why = failure_in(two.a.take(a));
+  CHECK(has(why, "worker 0 has called set_optimizer sgd lr=0.5, worker 1 set_optimizer sgd lr=0.25"));
+  CHECK(failure_in(two.b.take(b)) == why);
+  const std::uint64_t c = two.a.send(optimizer_of("nonsense")), d = two.b.send(optimizer_of("nonsense"));
+  two.settle();
+  CHECK(has(failure_in(two.a.take(c)), "there is no optimizer 'nonsense'"));
+  CHECK(failure_in(two.b.take(d)) != "");
+}
+
+TEST_CASE("server core: a value that is being sent stays as it was") {
+  Two two("async");
+  two.set_optimizer("add");
+  const std::uint64_t number = two.a.send(pull_of(0));
+  // By hand: the payload is looked at after the next push, as a slow connection would.
+  two.a.settle();
+  two.a.take(number);
+  Host& host = two.host;
+  host.core.received(1, encode(Request{.kind = Kind::pull, .number = 99}), 0, host.now);
+  const Outbox held = host.core.take_outbox();
+  REQUIRE(held.replies.size() == 1);
+  two.b.ask(push_of(1), bytes_of(Floats{5, 6}));
+  const std::span<const std::byte> old = held.replies[0].payload.bytes;
+  CHECK(values_in<float>({old.begin(), old.end()}) == Floats{0, 0});
+  CHECK(floats_in(two.a.ask(pull_of(0))) == Floats{5, 6});
+}
+
+TEST_CASE("server core: a worker that is gone too long is left out, and comes back") {
+  for (const bool same_process : {true, false}) {
+    CAPTURE(same_process);
+    Two two("sync", {.worker_timeout = 10s});
+    two.set_optimizer("add");
+    two.b.die();
+    two.a.ask(push_of(1), bytes_of(Floats{1, 1}));
+    const std::uint64_t pull = two.a.send(pull_of(1));
+    two.host.tick(9s);
+    two.a.settle();
+    CHECK(!two.a.has_reply(pull));
+    two.host.tick(2s);
+    two.a.settle();
+    CHECK(floats_in(two.a.take(pull)) == Floats{1, 1});
+    CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_dropped") == 1);
+    Hello hello = hello_of(1, 2, "sync");
+    if (!same_process) hello.incarnation = 77;
+    Link again(two.host, hello);
+    const auto [reply, value] = again.ask(init_of(false, 8));
+    REQUIRE(reply.kind == Kind::done);
+    if (!same_process) CHECK(again.ask(optimizer_of("add")).first.kind == Kind::done);
+    CHECK(floats_in(again.ask(pull_of(reply.clock))) == Floats{1, 1});
+    two.a.ask(push_of(2), bytes_of(Floats{1, 1}));
+    const std::uint64_t second = two.a.send(pull_of(2));
+    two.a.settle();
+    CHECK(!two.a.has_reply(second));
+    again.ask(push_of(reply.clock + 1), bytes_of(Floats{2, 2}));
+    two.a.settle();
+    CHECK(floats_in(two.a.take(second)) == Floats{4, 4});
+  }
+}
+
+TEST_CASE("server core: with bounded staleness nobody waits for a worker that has been away") {
+  Two two("ssp:1", {.worker_timeout = 10s});
+  two.set_optimizer("add");
+  two.b.die();
+  for (std::uint64_t step = 1; step <= 5; ++step) two.a.ask(push_of(step), bytes_of(Floats{1, 1}));
+  const std::uint64_t ahead = two.a.send(pull_of(5));
+  two.a.settle();
+  CHECK(!two.a.has_reply(ahead));
+  two.host.tick(11s);
+  two.a.settle();
+  CHECK(floats_in(two.a.take(ahead)) == Floats{5, 5});
+  Hello hello = hello_of(1, 2, "ssp:1");
+  hello.incarnation = 77;
+  Link again(two.host, hello);
+  CHECK(again.ask(init_of(false, 8)).first.clock == 0);
+  CHECK(floats_in(two.a.ask(pull_of(5))) == Floats{5, 5});
+  two.a.ask(push_of(6), bytes_of(Floats{1, 1}));
+  CHECK(floats_in(two.a.ask(pull_of(6))) == Floats{6, 6});
+  two.a.ask(push_of(7), bytes_of(Floats{1, 1}));
+  const std::uint64_t waits = two.a.send(pull_of(7));
+  two.a.settle();
+  CHECK(!two.a.has_reply(waits));
+  again.ask(push_of(1), bytes_of(Floats{1, 1}));
+  two.a.settle();
+  CHECK(floats_in(two.a.take(waits)) == Floats{8, 8});
+}
+
+TEST_CASE("server core: what would exceed a memory limit is refused, and the rest goes on") {
+  Two two("sync", {.memory_limit = 100});
+  const auto big = two.a.ask(init_of(true, 400, "big"), Bytes(400));
+  CHECK(has(failure_in(big),
+            "key big: 400 bytes more would exceed the memory limit of the server: 8 of 100 bytes"));
+  CHECK(two.a.ask(init_of(true, 80, "fits"), Bytes(80)).first.kind == Kind::done);
+  two.a.ask(push_of(1), bytes_of(Floats{1, 2}));
+  CHECK(has(failure_in(two.b.ask(push_of(1), bytes_of(Floats{1, 2}))), "96 of 100 bytes are in use"));
+  CHECK(two.host.core.stats(two.host.now).refused == 2);
+}
+
+TEST_CASE("server core: who does not fit the job, the server or the protocol is refused with a reason") {
+  Two two("sync");
+  const auto refusal = [&](const Hello& hello) {
+    Link link(two.host, hello);
+    link.settle();
+    return link.refusal;
+  };
+  Hello hello = hello_of(1, 2, "sync");
+  hello.incarnation = 5;
+  CHECK(has(refusal(hello), "worker 1 of job 'job' is connected already"));
+  CHECK(has(refusal(hello_of(1, 3, "sync")), "has sync, 3 workers, 1 servers; the job has sync, 2 workers"));
+  CHECK(has(refusal(hello_of(1, 2, "async")), "has async, 2 workers"));
+  CHECK(has(refusal(hello_of(1, 2, "often")), "'often' is no consistency"));
+  hello = hello_of(7, 2, "sync");
+  CHECK(has(refusal(hello), "worker 7 of 2"));
+  hello = hello_of(0, 2, "sync");
+  hello.oldest = hello.newest = kProtocol + 1;
+  CHECK(has(refusal(hello), "the worker speaks versions 2 to 2 of the protocol, this server 1 to 1"));
+  hello = hello_of(0, 2, "sync");
+  hello.servers = 3;
+  CHECK(has(refusal(hello), "number 0 of 3; it is number 0 of 1"));
+  two.host.core.drain();
+  hello = hello_of(0, 2, "sync");
+  hello.job = "another";
+  CHECK(has(refusal(hello), "draining"));
+}
+
+TEST_CASE(
+    "server core: another shape or dtype is named, values come in pieces of any length, and disorder is "
+    "refused") {
+  Two two("sync");
+  CHECK(has(failure_in(two.b.ask(init_of(false, 12))), "worker 1 has 12 bytes of f32, the key 8 of f32"));
+  Request wrong = push_of(1);
+  wrong.dtype = DType::i32;
+  CHECK(has(failure_in(two.a.ask(wrong, Bytes(8))), "8 bytes of i32, the key 8 of f32"));
+  const auto piece = [&](std::uint64_t offset, std::size_t bytes) {
+    Request request = push_of(1);
+    request.number = 50, request.offset = offset, request.bytes = 8;
+    two.host.receive(1, {encode(request), Bytes(bytes, std::byte{1})});
+  };
+  piece(0, 3);
+  CHECK_THROWS_AS(piece(4, 4), MalformedMessage);
+  piece(3, 5);
+  CHECK_THROWS_AS(piece(3, 6), MalformedMessage);
+  CHECK_THROWS_AS(two.host.receive(1, {encode(push_of(3)), {}}), MalformedMessage);
+  Request unknown = pull_of(0);
+  unknown.key = 8;
+  CHECK_THROWS_AS(two.host.receive(1, {encode(unknown), {}}), MalformedMessage);
+  const Peer stranger = two.host.connect();
+  CHECK_THROWS_AS(two.host.receive(stranger, {encode(pull_of(0)), {}}), MalformedMessage);
+}
+
+TEST_CASE("server core: a job ends when its workers have left, and its memory is free") {
+  Two two("sync");
+  two.host.core.drain();
+  CHECK(!two.host.core.is_drained());
+  CHECK(two.host.core.stats(two.host.now).value_bytes == 8);
+  two.a.ask({.kind = Kind::leave});
+  two.b.ask({.kind = Kind::leave});
+  two.host.tick(1s);
+  CHECK(two.host.core.is_drained());
+  CHECK(two.host.core.stats(two.host.now).keys == 0);
+}
+
+TEST_CASE("messages: hostile bytes are refused or are what they say") {
+  std::vector<Bytes> heads = {encode(hello_of(1, 2, "sync")), encode(push_of(3)), encode(Welcome{}),
+                              encode(Reply{})};
+  std::uint64_t random = 1;
+  const auto next = [&random] { return random = random * 6364136223846793005ull + 1442695040888963407ull; };
+  int refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes head = heads[next() >> 62];
+    if (next() >> 63) head.resize((next() >> 33) % (head.size() + 9));
+    for (auto n = (next() >> 33) % 4; n > 0 && !head.empty(); --n)
+      head[(next() >> 33) % head.size()] = static_cast<std::byte>(next() >> 56);
+    try {
+      decode_from_worker(head, 4);
+    } catch (const MalformedMessage&) {
+      ++refused;
+    }
+    try {
+      decode_from_server(head, 4);
+    } catch (const MalformedMessage&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 20'000);
 }

@@ -1,0 +1,110 @@
+#include "core_host.h"
+
+#include <doctest/doctest.h>
+
+namespace heddle::kv_detail {
+
+void Host::receive(Peer peer, const Packet& packet) {
+  const std::size_t size = packet.payload.size();
+  if (size > 0) {
+    const std::span<std::byte> memory = core.memory_for(peer, packet.head, size);
+    if (!memory.empty()) std::memcpy(memory.data(), packet.payload.data(), size);
+  }
+  core.received(peer, packet.head, size, now);
+  deliver();
+}
+
+void Host::disconnect(Peer peer) {
+  core.disconnected(peer, "cut", now);
+  to_worker.erase(peer);
+  deliver();
+}
+
+void Host::tick(Clock::duration time) {
+  now += time;
+  core.tick(now);
+  deliver();
+}
+
+void Host::deliver() {
+  Outbox outbox = core.take_outbox();
+  for (auto& [peer, head] : outbox.greetings) to_worker[peer].push_back({std::move(head), {}});
+  for (const Outgoing& one : outbox.replies)
+    to_worker[one.peer].push_back({encode(one.reply), {one.payload.bytes.begin(), one.payload.bytes.end()}});
+  for (const ServerEvent& event : outbox.events) events.push_back(event.name);
+}
+
+Link::Link(Host& host, Hello hello) : host_(host), hello_(std::move(hello)) { connect(); }
+
+std::uint64_t Link::send(Request request, Bytes payload) {
+  request.number = ++last_number_;
+  if (!payload.empty()) request.bytes = payload.size();
+  unanswered_[request.number] = {encode(request), std::move(payload)};
+  if (welcome_) to_server_.push_back(unanswered_[request.number]);
+  return request.number;
+}
+
+void Link::step() {
+  if (to_server_.empty()) return;
+  const Packet packet = std::move(to_server_.front());
+  to_server_.pop_front();
+  host_.receive(peer_, packet);
+}
+
+void Link::hear() {
+  auto& queue = host_.to_worker[peer_];
+  if (queue.empty()) return;
+  const Packet packet = std::move(queue.front());
+  queue.pop_front();
+  const FromServer message = decode_from_server(packet.head, packet.payload.size());
+  if (std::holds_alternative<Welcome>(message)) {
+    welcome_ = true;
+    for (const auto& [number, one] : unanswered_) to_server_.push_back(one);
+    return;
+  }
+  const auto& reply = std::get<Reply>(message);
+  if (reply.number == 0) {
+    refusal = reply.text;
+    return;
+  }
+  if (!unanswered_.contains(reply.number)) return;
+  Bytes& value = values_[reply.number];
+  CHECK(reply.offset == value.size());
+  value.insert(value.end(), packet.payload.begin(), packet.payload.end());
+  if (reply.kind == Kind::value && value.size() < reply.bytes) return;
+  replies[reply.number] = {reply, std::move(value)};
+  values_.erase(reply.number);
+  unanswered_.erase(reply.number);
+}
+
+void Link::cut() {
+  host_.disconnect(peer_);
+  to_server_.clear();
+  values_.clear();
+  connect();
+}
+
+std::pair<Reply, Bytes> Link::take(std::uint64_t number) {
+  REQUIRE(replies.contains(number));
+  auto result = std::move(replies[number]);
+  replies.erase(number);
+  return result;
+}
+
+void Link::settle() {
+  for (int i = 0; i < 100; ++i) step(), hear();
+}
+
+std::pair<Reply, Bytes> Link::ask(Request request, Bytes payload) {
+  const std::uint64_t number = send(std::move(request), std::move(payload));
+  settle();
+  return take(number);
+}
+
+void Link::connect() {
+  peer_ = host_.connect();
+  welcome_ = false;
+  to_server_.push_back({encode(hello_), {}});
+}
+
+}  // namespace heddle::kv_detail
