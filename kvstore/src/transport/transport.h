@@ -66,14 +66,15 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string kind = "net";              // "net": shared memory between processes of one host, else TCP. "zmq"
-  bool shared_memory = true;             // of "net": also between processes of one host TCP if false
-  std::string keys{};                    // directory; empty: comm_keys_directory()
-  bool encrypt_loopback = false;         // connections that are not on loopback are always encrypted
-  std::size_t max_head = 64 << 10;       // bytes; a peer that announces more is disconnected, as with the next
-  std::size_t max_payload = 4 << 20;     // bytes
+  std::string kind = "net";           // "net": shared memory between processes of one host, else TCP. "zmq"
+  bool shared_memory = true;          // of "net": also between processes of one host TCP if false
+  std::string keys{};                 // directory; empty: comm_keys_directory()
+  bool encrypt_loopback = false;      // connections that are not on loopback are always encrypted
+  std::size_t max_head = 64 << 10;    // bytes; a peer that announces more is disconnected, as with the next
+  std::size_t max_payload = 4 << 20;  // bytes
   std::size_t max_connections = 10'000;  // what comes beyond it is closed at once
-  std::chrono::milliseconds handshake_timeout{5000};  // a connection that is not authenticated by then is closed
+  std::chrono::milliseconds handshake_timeout{
+      5000};  // a connection that is not authenticated by then is closed
 };
 
 // Throws InvalidArgument for a kind that there is not, and CommError if encryption is needed and there is no key.

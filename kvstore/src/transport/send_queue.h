@@ -1,0 +1,34 @@
+// The messages that wait for a connection, by priority.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+// Of the largest priority the oldest first.
+class SendQueue {
+ public:
+  bool empty() const { return by_priority_.empty(); }
+  std::size_t bytes() const { return bytes_; }  // of heads and payloads
+  void push(Message message);
+  const Message& front() const { return by_priority_.begin()->second.front(); }
+  Message pop();
+
+ private:
+  std::map<int, std::deque<Message>, std::greater<>> by_priority_;  // no deque is empty
+  std::size_t bytes_ = 0;
+};
+
+inline std::size_t bytes_of(const Message& message) {
+  return message.head.size() + message.payload.bytes.size();
+}
+
+// Throws InvalidArgument for a message that is longer than the options allow.
+void check_size(const Message& message, const TransportOptions& options);
+
+}  // namespace heddle::kv_detail

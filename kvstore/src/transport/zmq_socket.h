@@ -1,0 +1,77 @@
+// Owners of ZeroMQ's sockets and messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include <zmq.h>
+
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+// Owns one part of a message.
+class ZmqPart {
+ public:
+  ZmqPart() { zmq_msg_init(&message_); }
+  explicit ZmqPart(std::span<const std::byte> bytes);  // a copy
+  // Without a copy: the owner is released when ZeroMQ has sent the bytes, on ZeroMQ's thread.
+  explicit ZmqPart(Payload payload);
+  ~ZmqPart() { zmq_msg_close(&message_); }
+  ZmqPart(ZmqPart&& other) noexcept : ZmqPart() { zmq_msg_move(&message_, &other.message_); }
+  ZmqPart& operator=(ZmqPart&&) = delete;
+
+  zmq_msg_t* get() { return &message_; }
+  std::span<std::byte> bytes();
+  std::string text();
+
+ private:
+  zmq_msg_t message_;
+};
+
+using ZmqContext = std::shared_ptr<void>;
+ZmqContext new_zmq_context();  // throws CommError
+
+// One thread at a time. Calls that fail for another reason than the named ones throw CommError.
+class ZmqSocket {
+ public:
+  ZmqSocket(ZmqContext context, int type);
+  void* get() const { return socket_.get(); }
+  void set(int option, int value);
+  void set(int option, const std::string& value);
+  int fd() const;       // readable when state() may have changed since it was asked for
+  short state() const;  // ZMQ_POLLIN, ZMQ_POLLOUT
+  // All parts, or none (nothing sent): the other side is slow (EAGAIN) or gone (EHOSTUNREACH), as `errno` says.
+  bool send(std::vector<ZmqPart>& parts);
+  bool send(const std::string& part, int flags);  // one part; the same
+  // All parts of the next message; nullopt: there is none.
+  std::optional<std::vector<ZmqPart>> receive();
+
+ private:
+  ZmqContext context_;  // outlives the socket
+  std::unique_ptr<void, int (*)(void*)> socket_;
+};
+
+// What happens to the connections of a socket.
+class ZmqMonitor {
+ public:
+  struct Event {
+    int what = 0;   // ZMQ_EVENT_...
+    int value = 0;  // a file descriptor or errno
+  };
+  ZmqMonitor(const ZmqContext& context, ZmqSocket& watched);
+  std::optional<Event> next();
+  int fd() const { return socket_.fd(); }
+  short state() const { return socket_.state(); }
+
+ private:
+  ZmqSocket socket_;
+};
+
+[[noreturn]] void throw_zmq_error(const std::string& what);
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,509 @@
+// A server has one ROUTER socket, and a DEALER socket for each connect(). A message has three parts: the preamble, the head
+// and the payload. What has one part is control: a hello from each side, first, or a goodbye with its reason.
+//
+// A ROUTER cannot close one of its connections. A peer that is closed is told goodbye, and whatever else it sends is
+// dropped. ZeroMQ bounds each part of a message, not their number: a peer whose user or key has been accepted could fill the
+// memory of this process with a message of many parts.
+#include "transport/zmq_transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <poll.h>
+#include <set>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include <heddle/comm_error.h>
+
+#include "net/interfaces.h"
+#include "transport/address.h"
+#include "transport/frame.h"
+#include "transport/send_queue.h"
+#include "transport/zmq_socket.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+using comm_detail::Socket;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kHello = "heddle-kv 1";
+constexpr const char* kGoodbye = "goodbye ";
+constexpr const char* kLocalKind = "zmq";
+// Messages that ZeroMQ takes for a connection before it has sent them: priorities count among those that it has not taken.
+constexpr int kHighWater = 8;
+constexpr int kLinger = 500;  // ms that a connection that ends has to send what ZeroMQ has taken
+constexpr int kMessagesOfATurn = 256;
+// A send that ZeroMQ refuses is tried again after this, as its signals are not told apart.
+constexpr std::chrono::milliseconds kRetry{1};
+constexpr const char* kEnded = "the other side has closed the connection";
+
+// A connection of connect().
+struct Dealer {
+  ZmqSocket socket;
+  ZmqMonitor monitor;
+  Dealer(const ZmqContext& context) : socket(context, ZMQ_DEALER), monitor(context, socket) {}
+};
+
+struct PeerState {
+  std::unique_ptr<Dealer> dealer{};  // null: the peer has connected to the router, or cannot be connected to
+  std::string identity{};            // of the peer at the router; empty: it is a peer of connect()
+  int fd = -1;                       // of its connection at the router
+  bool greeted = false;              // its hello has come
+  Clock::time_point deadline{};      // for that
+  SendQueue queue{};
+};
+
+class ZmqTransport final : public Transport {
+ public:
+  ZmqTransport(const TransportOptions& options, Receiver& receiver)
+      : options_(options), receiver_(receiver), context_(new_zmq_context()) {}
+  ~ZmqTransport() override;
+
+  std::string listen(const std::string& address) override;
+  Peer connect(const std::string& address) override;
+  void send(Peer peer, Message message) override;
+  std::size_t queued(Peer peer) const override;
+  void close(Peer peer) override;
+  void poll(std::chrono::microseconds timeout) override;
+  void wake() noexcept override { wake_.signal(); }
+
+ private:
+  using Parts = std::vector<ZmqPart>;
+
+  void open_router();
+  void prepare(ZmqSocket& socket) const;
+  bool turn();
+  bool report_failures();
+  void read_router_events();
+  bool read_router();
+  bool read_dealer(Peer peer);
+  void read_dealer_events(Peer peer, Dealer& dealer);
+  void refuse_plain_sockets();
+  void check_deadlines();
+
+  void from_router(Parts parts);
+  void accept(const std::string& identity, int fd, ZmqPart& part);
+  void handle(Peer peer, std::span<ZmqPart> parts);
+  void handle_control(Peer peer, PeerState& state, const std::string& text);
+  void handle_message(Peer peer, std::span<ZmqPart> parts);
+  void greeted(Peer peer, PeerState& state);
+
+  bool begin_message(Peer peer, PeerState& state);
+  bool flush(Peer peer, PeerState& state);
+  bool flush_all();
+  bool say(PeerState& state, const std::string& text);
+  void say_goodbyes();
+  void fail(Peer peer, const std::string& why);
+  void forget(Peer peer, const std::string& why);
+  void sleep(std::chrono::microseconds timeout);
+  bool something_to_read() const;
+  PeerState* find(Peer peer);
+
+  const TransportOptions options_;
+  Receiver& receiver_;
+  const ZmqContext context_;
+  comm_detail::EventFd wake_;
+  std::unique_ptr<ZmqSocket> router_;
+  std::unique_ptr<ZmqMonitor> router_monitor_;
+  std::vector<Socket> reserved_ports_;  // of listen() on loopback, where ZeroMQ listens at a unix socket
+  std::map<Peer, PeerState> peers_;
+  std::map<std::string, Peer> by_identity_;
+  std::set<int> open_fds_;                // of the router's connections
+  std::map<int, Peer> by_fd_;             // of those that have said hello
+  std::map<Peer, std::string> failures_;  // to report; messages that have come before them come first
+  std::deque<std::pair<std::string, std::string>> goodbyes_;  // identity and reason
+  Peer last_peer_ = 0;
+  bool blocked_ = false;  // ZeroMQ has refused a message
+  bool unread_ = false;   // this turn has not read everything
+};
+
+ZmqTransport::~ZmqTransport() {
+  for (auto& [peer, state] : peers_) {
+    const bool waits = state.dealer && !state.greeted;
+    const int none = 0;
+    if (waits) zmq_setsockopt(state.dealer->socket.get(), ZMQ_LINGER, &none, sizeof none);
+  }
+}
+
+PeerState* ZmqTransport::find(Peer peer) {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+void ZmqTransport::prepare(ZmqSocket& socket) const {
+  const std::size_t largest = std::max({options_.max_head, options_.max_payload, std::size_t{1024}});
+  const auto longest = static_cast<std::int64_t>(largest);
+  if (zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &longest, sizeof longest) != 0)
+    throw_zmq_error("the largest message of ZeroMQ");
+  socket.set(ZMQ_SNDHWM, kHighWater);
+  socket.set(ZMQ_RCVHWM, kHighWater);
+  socket.set(ZMQ_LINGER, kLinger);
+  socket.set(ZMQ_RECONNECT_IVL, -1);  // who connects anew is a new peer
+  socket.set(ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
+}
+
+void ZmqTransport::open_router() {
+  router_ = std::make_unique<ZmqSocket>(context_, ZMQ_ROUTER);
+  prepare(*router_);
+  router_->set(ZMQ_ROUTER_MANDATORY, 1);
+  const uid_t user = geteuid();
+  if (zmq_setsockopt(router_->get(), ZMQ_IPC_FILTER_UID, &user, sizeof user) != 0)
+    throw_zmq_error("ZeroMQ cannot refuse other users");
+  router_monitor_ = std::make_unique<ZmqMonitor>(context_, *router_);
+}
+
+// On loopback ZeroMQ listens at a unix socket, which proves the user of the other side; address.h has the reasons.
+std::string ZmqTransport::listen(const std::string& text) {
+  Address address = address_to_listen_at(text);
+  if (!comm_detail::is_loopback_address(address.host) || options_.encrypt_loopback) {
+    throw CommError("the transport zmq does not encrypt yet: it listens on loopback only, not at " +
+                    address.text() + "; use the transport net");
+  }
+  if (!router_) open_router();
+  Socket reserved = comm_detail::listen_on(address.host, {address.port, address.port}, SOMAXCONN);
+  address.port = comm_detail::port_of(reserved);
+  const std::string name = "ipc://@" + local_name(kLocalKind, address);
+  if (zmq_bind(router_->get(), name.c_str()) != 0)
+    throw_zmq_error("cannot listen at " + address.text() + " (" + name + ")");
+  reserved_ports_.push_back(std::move(reserved));
+  return address.text();
+}
+
+Peer ZmqTransport::connect(const std::string& text) {
+  const Peer peer = ++last_peer_;
+  parse_address(text);
+  PeerState& state = peers_[peer];
+  state.deadline = Clock::now() + options_.handshake_timeout;
+  try {
+    const Address address = address_to_connect_to(text);
+    if (!comm_detail::is_loopback_address(address.host) || options_.encrypt_loopback)
+      throw CommError("the transport zmq does not encrypt yet, and " + address.text() +
+                      " is not on loopback; use the transport net");
+    state.dealer = std::make_unique<Dealer>(context_);
+    prepare(state.dealer->socket);
+    const std::string name = "ipc://@" + local_name(kLocalKind, address);
+    if (zmq_connect(state.dealer->socket.get(), name.c_str()) != 0)
+      throw_zmq_error("cannot connect to " + address.text());
+    say(state, kHello);
+  } catch (const CommError& error) {
+    fail(peer, error.what());
+  }
+  return peer;
+}
+
+void ZmqTransport::send(Peer peer, Message message) {
+  check_size(message, options_);
+  if (PeerState* state = find(peer)) state->queue.push(std::move(message));
+}
+
+std::size_t ZmqTransport::queued(Peer peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? 0 : found->second.queue.bytes();
+}
+
+void ZmqTransport::close(Peer peer) { forget(peer, kEnded); }
+
+// The peer of a router is told why, as its connection stays.
+void ZmqTransport::forget(Peer peer, const std::string& why) {
+  failures_.erase(peer);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  PeerState& state = found->second;
+  if (!state.identity.empty()) {
+    by_identity_.erase(state.identity);
+    by_fd_.erase(state.fd);
+    if (open_fds_.contains(state.fd)) goodbyes_.emplace_back(state.identity, why);
+  } else if (state.dealer && !state.greeted) {
+    state.dealer->socket.set(ZMQ_LINGER, 0);
+  }
+  peers_.erase(found);
+}
+
+// Reported by the next turn that has read everything: fail() is called in the middle of things.
+void ZmqTransport::fail(Peer peer, const std::string& why) { failures_.try_emplace(peer, why); }
+
+bool ZmqTransport::report_failures() {
+  if (failures_.empty() || unread_) return false;
+  for (auto [peer, why] : std::exchange(failures_, {})) {
+    const PeerState* state = find(peer);
+    if (!state) continue;                                          // closed by the owner meanwhile
+    const bool known = state->identity.empty() || state->greeted;  // to the receiver
+    forget(peer, why);
+    if (known) receiver_.disconnected(peer, why);
+  }
+  return true;
+}
+
+void ZmqTransport::poll(std::chrono::microseconds timeout) {
+  if (turn()) return;
+  sleep(timeout);
+  turn();
+}
+
+bool ZmqTransport::turn() {
+  refuse_plain_sockets();
+  check_deadlines();
+  bool moved = false;
+  unread_ = false;
+  if (router_) {
+    read_router_events();
+    moved = read_router();
+  }
+  std::vector<Peer> dealers;
+  for (const auto& [peer, state] : peers_) {
+    if (state.dealer) dealers.push_back(peer);
+  }
+  for (const Peer peer : dealers) moved = read_dealer(peer) || moved;
+  say_goodbyes();
+  moved = flush_all() || moved;
+  return report_failures() || moved;
+}
+
+// A descriptor is used again for a later connection. Its events come in order, and before the messages of the connection
+// that they announce, as one thread of ZeroMQ's writes both.
+void ZmqTransport::read_router_events() {
+  while (const auto event = router_monitor_->next()) {
+    if (event->what == ZMQ_EVENT_ACCEPTED) open_fds_.insert(event->value);
+    if (event->what != ZMQ_EVENT_DISCONNECTED && event->what != ZMQ_EVENT_CLOSED) continue;
+    open_fds_.erase(event->value);
+    if (const auto found = by_fd_.find(event->value); found != by_fd_.end()) {
+      fail(found->second, kEnded);
+      by_fd_.erase(found);
+    }
+  }
+}
+
+bool ZmqTransport::read_router() {
+  for (int i = 0; i < kMessagesOfATurn; ++i) {
+    auto parts = router_->receive();
+    if (!parts) return i > 0;
+    from_router(std::move(*parts));
+  }
+  return unread_ = true;
+}
+
+void ZmqTransport::from_router(Parts parts) {
+  const std::string identity = parts.front().text();
+  if (parts.size() < 2) return;
+  if (const auto found = by_identity_.find(identity); found != by_identity_.end())
+    return handle(found->second, std::span(parts).subspan(1));
+  const char* fd = zmq_msg_gets(parts[1].get(), "__fd");
+  if (parts.size() == 2 && fd) accept(identity, std::atoi(fd), parts[1]);
+}
+
+void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
+  read_router_events();
+  if (!open_fds_.contains(fd) || part.text() != kHello) return;
+  if (by_identity_.size() >= options_.max_connections)
+    return void(goodbyes_.emplace_back(identity, "it has too many connections"));
+  if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kEnded);
+  const Peer peer = ++last_peer_;
+  PeerState& state = peers_[peer];
+  state.identity = identity;
+  state.fd = fd;
+  by_identity_[identity] = by_fd_[fd] = peer;
+  say(state, kHello);
+  greeted(peer, state);
+}
+
+void ZmqTransport::greeted(Peer peer, PeerState& state) {
+  state.greeted = true;
+  try {
+    receiver_.connected(peer, "");
+  } catch (const std::exception& error) {
+    fail(peer, error.what());
+  }
+}
+
+bool ZmqTransport::read_dealer(Peer peer) {
+  for (int i = 0; i < kMessagesOfATurn; ++i) {
+    PeerState* state = find(peer);
+    if (!state) return true;
+    if (i == 0) read_dealer_events(peer, *state->dealer);
+    auto parts = state->dealer->socket.receive();
+    if (!parts) return i > 0;
+    handle(peer, *parts);
+  }
+  return unread_ = true;
+}
+
+void ZmqTransport::read_dealer_events(Peer peer, Dealer& dealer) {
+  while (const auto event = dealer.monitor.next()) {
+    const bool greeted = find(peer)->greeted;
+    switch (event->what) {
+      case ZMQ_EVENT_CONNECTED:
+        if (!is_same_user(event->value)) fail(peer, "another user's process listens there");
+        break;
+      case ZMQ_EVENT_CLOSED:
+      case ZMQ_EVENT_CONNECT_RETRIED:
+        fail(peer, "nobody listens there");
+        break;
+      case ZMQ_EVENT_DISCONNECTED:
+      case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+      case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+        fail(peer, greeted ? kEnded : "the other side has refused the connection");
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void ZmqTransport::handle(Peer peer, std::span<ZmqPart> parts) {
+  PeerState* state = find(peer);
+  if (!state) return;
+  if (parts.size() == 1) return handle_control(peer, *state, parts[0].text());
+  if (!state->greeted) return fail(peer, "the other side does not begin with a hello");
+  try {
+    handle_message(peer, parts);
+  } catch (const std::exception& error) {
+    // What it has sent behind that is not read.
+    const std::string why = error.what();
+    if (!find(peer)) return;
+    forget(peer, "it has refused a message: " + why);
+    receiver_.disconnected(peer, why);
+  }
+}
+
+void ZmqTransport::handle_control(Peer peer, PeerState& state, const std::string& text) {
+  if (state.dealer && !state.greeted && text == kHello) return greeted(peer, state);
+  if (text.starts_with(kGoodbye)) return fail(peer, text.substr(std::strlen(kGoodbye)));
+  fail(peer, "a broken message: it has no head");
+}
+
+void ZmqTransport::handle_message(Peer peer, std::span<ZmqPart> parts) {
+  if (parts.size() != 3 || parts[0].bytes().size() != kPreambleBytes)
+    throw CommError("a broken message: it does not begin as one");
+  const auto wire = std::span<const std::byte>(parts[0].bytes()).first<kPreambleBytes>();
+  const Preamble preamble = decode(wire, {options_.max_head, options_.max_payload});
+  const auto head = parts[1].bytes();
+  auto payload = parts[2].bytes();
+  check_head(preamble, head);
+  check_payload(preamble, payload);
+  if (!payload.empty()) {
+    const auto memory = receiver_.memory_for(peer, head, payload.size());
+    if (!find(peer)) return;
+    if (!memory.empty()) {
+      if (memory.size() < payload.size()) throw CommError("there is too little memory for the payload");
+      std::memcpy(memory.data(), payload.data(), payload.size());
+      payload = memory.first(payload.size());
+    }
+  }
+  receiver_.received(peer, head, payload);
+}
+
+// False: ZeroMQ takes nothing now.
+bool ZmqTransport::say(PeerState& state, const std::string& text) {
+  Parts parts;
+  if (!state.dealer) parts.emplace_back(std::as_bytes(std::span(state.identity)));
+  parts.emplace_back(std::as_bytes(std::span(text)));
+  return (state.dealer ? state.dealer->socket : *router_).send(parts);
+}
+
+void ZmqTransport::say_goodbyes() {
+  for (std::size_t left = goodbyes_.size(); left > 0; --left) {
+    auto [identity, why] = std::move(goodbyes_.front());
+    goodbyes_.pop_front();
+    PeerState state;
+    state.identity = identity;
+    if (!say(state, kGoodbye + why) && errno == EAGAIN) goodbyes_.emplace_back(identity, why);
+  }
+}
+
+bool ZmqTransport::flush_all() {
+  blocked_ = !goodbyes_.empty();
+  bool moved = false;
+  for (auto& [peer, state] : peers_) {
+    if (state.greeted && !state.queue.empty()) moved = flush(peer, state) || moved;
+  }
+  return moved;
+}
+
+// Whether ZeroMQ takes a message for the peer now. A router has taken the first part, the name of the peer, then.
+bool ZmqTransport::begin_message(Peer peer, PeerState& state) {
+  if (state.dealer) {
+    if ((state.dealer->socket.state() & ZMQ_POLLOUT) != 0) return true;
+    return blocked_ = true, false;
+  }
+  if (router_->send(state.identity, ZMQ_SNDMORE)) return true;
+  if (errno == EHOSTUNREACH)
+    fail(peer, kEnded);
+  else
+    blocked_ = true;
+  return false;
+}
+
+bool ZmqTransport::flush(Peer peer, PeerState& state) {
+  bool moved = false;
+  while (!state.queue.empty() && begin_message(peer, state)) {
+    const Message message = state.queue.pop();
+    const WirePreamble wire = encode(preamble_of(message.head, message.payload.bytes));
+    Parts parts;
+    parts.emplace_back(std::span<const std::byte>(wire));
+    parts.emplace_back(std::span<const std::byte>(message.head));
+    parts.emplace_back(message.payload);
+    if (!(state.dealer ? state.dealer->socket : *router_).send(parts)) fail(peer, kEnded);
+    moved = true;
+  }
+  return moved;
+}
+
+// Who speaks TCP to a port of loopback is not of this transport.
+void ZmqTransport::refuse_plain_sockets() {
+  for (const Socket& reserved : reserved_ports_) {
+    while (const Socket stranger = comm_detail::accept_from(reserved)) continue;
+  }
+}
+
+void ZmqTransport::check_deadlines() {
+  const auto now = Clock::now();
+  for (const auto& [peer, state] : peers_) {
+    if (!state.greeted && state.deadline <= now) fail(peer, "the other side has not answered in time");
+  }
+}
+
+bool ZmqTransport::something_to_read() const {
+  const auto readable = [](const auto& socket) { return (socket.state() & ZMQ_POLLIN) != 0; };
+  if (router_ && (readable(*router_) || readable(*router_monitor_))) return true;
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& one) {
+    const auto& dealer = one.second.dealer;
+    return dealer && (readable(dealer->socket) || readable(dealer->monitor));
+  });
+}
+
+void ZmqTransport::sleep(std::chrono::microseconds timeout) {
+  if (!failures_.empty() || something_to_read()) return;
+  auto until = Clock::now() + timeout;
+  std::vector<pollfd> polled{{wake_.fd(), POLLIN, 0}};
+  for (const Socket& reserved : reserved_ports_) polled.push_back({reserved.fd(), POLLIN, 0});
+  if (router_) {
+    polled.push_back({router_->fd(), POLLIN, 0});
+    polled.push_back({router_monitor_->fd(), POLLIN, 0});
+  }
+  for (const auto& [peer, state] : peers_) {
+    if (state.dealer) {
+      polled.push_back({state.dealer->socket.fd(), POLLIN, 0});
+      polled.push_back({state.dealer->monitor.fd(), POLLIN, 0});
+    }
+    if (!state.greeted) until = std::min(until, state.deadline);
+  }
+  if (blocked_) until = std::min(until, Clock::now() + kRetry);
+  const auto left = std::chrono::nanoseconds(std::max(until - Clock::now(), Clock::duration::zero())).count();
+  const timespec wait{left / 1'000'000'000, left % 1'000'000'000};
+  ::ppoll(polled.data(), polled.size(), &wait, nullptr);
+  if ((polled.front().revents & POLLIN) != 0) wake_.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_zmq_transport(const TransportOptions& options, Receiver& receiver) {
+  return std::make_unique<ZmqTransport>(options, receiver);
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,265 @@
+// Stores whose values are on servers: workers as threads, servers in this process, real connections.
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+#include <heddle/ops.h>
+#include <heddle/server.h>
+#include <heddle/trainer.h>
+
+#include "client/dist_store.h"
+
+using namespace heddle;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A server on a thread of its own.
+class Running {
+ public:
+  explicit Running(ServerOptions options) : server(std::move(options)), thread_([this] { server.run(); }) {}
+  ~Running() {
+    server.stop();
+    thread_.join();
+  }
+  Server server;
+
+ private:
+  std::thread thread_;
+};
+
+struct Job {
+  int workers = 2, servers = 1;
+  std::string type = "dist_sync";
+  std::string transport = "zmq";
+  std::chrono::milliseconds timeout{20s};
+};
+
+// Runs `body` for each worker, on a thread with an engine of its own.
+void run_workers(const Job& job, const std::vector<std::unique_ptr<Running>>& servers,
+                 const std::function<void(KVStore&)>& body) {
+  std::vector<std::string> addresses;
+  for (const auto& one : servers) addresses.push_back(one->server.address());
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.workers));
+  for (int rank = 0; rank < job.workers; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Engine engine({.workers = 2});
+        const EngineScope scope(engine);
+        kv_detail::ClientOptions options{.servers = addresses, .consistency = job.type.substr(5), .rank = rank,
+                                         .workers = job.workers, .timeout = job.timeout};
+        options.transport.kind = job.transport;
+        DistStore store(job.type, options);
+        body(store);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+std::vector<std::unique_ptr<Running>> start_servers(const Job& job) {
+  std::vector<std::unique_ptr<Running>> servers;
+  for (int number = 0; number < job.servers; ++number)
+    servers.push_back(std::make_unique<Running>(
+        ServerOptions{.transport = job.transport, .number = number, .servers = job.servers}));
+  return servers;
+}
+
+void run_job(const Job& job, const std::function<void(KVStore&)>& body) {
+  run_workers(job, start_servers(job), body);
+}
+
+}  // namespace
+
+TEST_CASE("dist store: sums of all workers, for values of all sizes and dtypes, small and split over servers") {
+  for (const int servers : {1, 3}) {
+    CAPTURE(servers);
+    run_job({.workers = 3, .servers = servers}, [](KVStore& store) {
+      store.set_optimizer("add");
+      const std::vector<Shape> shapes = {{}, {0}, {1}, {7, 3}, {1000}, {1200, 301}};
+      const std::vector<DType> dtypes = {DType::f32, DType::f64, DType::i32, DType::i64, DType::bf16, DType::u8};
+      KVStore::Key key = 0;
+      std::vector<NDArray> out;
+      for (const Shape& shape : shapes) {
+        for (const DType dtype : dtypes) {
+          store.init(key, full(shape, store.rank() == 0 ? 1 : 7, dtype));
+          for (int round = 0; round < 3; ++round) store.push(key, full(shape, store.rank() + 1, dtype));
+          out.emplace_back(shape, dtype);
+          store.pull(key++, out.back());
+        }
+      }
+      for (const NDArray& one : out) {
+        const auto values = one.astype(DType::f64).to_vector<double>();
+        CHECK(std::count(values.begin(), values.end(), 1 + 3 * 6) == one.size());
+      }
+    });
+  }
+}
+
+TEST_CASE("dist store: a worker's pull sees its own push, with every consistency") {
+  for (const std::string type : {"dist_sync", "dist_async", "dist_ssp:1"}) {
+    CAPTURE(type);
+    run_job({.workers = 2, .servers = 2, .type = type}, [&](KVStore& store) {
+      CHECK(store.type() == type);
+      store.set_optimizer("add");
+      store.init(3, zeros({10}));
+      NDArray out({10});
+      for (int step = 1; step <= 20; ++step) {
+        store.push_pull(3, {{ones({10})}}, {{out}});
+        const float seen = out.to_vector<float>()[9];
+        if (type == "dist_sync") CHECK(seen == 2.0f * static_cast<float>(step));
+        if (type == "dist_ssp:1") CHECK(seen >= 2.0f * static_cast<float>(step) - 1);
+        CHECK(seen >= static_cast<float>(step));
+      }
+      store.barrier();
+      store.pull(3, out);
+      CHECK(out.to_vector<float>()[0] == 40);
+    });
+  }
+}
+
+TEST_CASE("dist store: a trainer learns what it learns in one process") {
+  const auto weights = [](std::shared_ptr<KVStore> store, int rank, int workers) {
+    NDArray weight = zeros({4}), bias = zeros({1});
+    set_requires_grad(weight), set_requires_grad(bias);
+    Trainer trainer({{"weight", weight}, {"bias", bias}},
+                    {.optimizer = "sgd", .params = {{"lr", 0.125}, {"momentum", 0.5}}, .store = std::move(store)});
+    for (int step = 0; step < 10; ++step) {
+      NDArray loss;
+      for (int sample = rank; sample < 2; sample += workers) {
+        const NDArray x = full({4}, sample + 1);
+        const NDArray error = sum(x * weight) + bias - 3.0 * (sample + 1);
+        const NDArray one = sum(error * error * 0.0625);
+        loss = loss.defined() ? loss + one : one;
+      }
+      backward(loss);
+      trainer.step(0.5);
+    }
+    auto all = weight.to_vector<float>();
+    all.push_back(bias.to_vector<float>()[0]);
+    const auto state = trainer.state();
+    for (const float v : state.at("optimizer.0.velocity").to_vector<float>()) all.push_back(v);
+    all.push_back(static_cast<float>(state.at("optimizer.1.updates").item<std::int64_t>()));
+    return all;
+  };
+  const auto expected = weights(KVStore::create("local"), 0, 1);
+  run_job({.workers = 2, .servers = 2}, [&](KVStore& store) {
+    const std::shared_ptr<KVStore> shared(&store, [](KVStore*) {});
+    const auto got = weights(shared, store.rank(), store.workers());
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  });
+}
+
+TEST_CASE("dist store: the optimizer's state goes from one job to the next") {
+  std::map<std::string, std::vector<float>> saved;
+  std::map<std::string, Shape> shapes;
+  const Job job{.workers = 2, .servers = 2};
+  const auto train = [](KVStore& store, int steps) {
+    for (int step = 0; step < steps; ++step)
+      for (KVStore::Key key : {0, 1}) store.push(key, full(key == 0 ? Shape{3} : Shape{700, 500}, 0.5));
+  };
+  const auto begin = [](KVStore& store) {
+    store.init(0, zeros({3}));
+    store.init(1, zeros({700, 500}));
+    store.set_optimizer("adam", {{"lr", 0.1}});
+  };
+  run_job(job, [&](KVStore& store) {
+    begin(store);
+    train(store, 3);
+    const auto state = store.optimizer_state();
+    CHECK(state.size() == 6);
+    CHECK(state.at("1.mean").shape() == Shape{700, 500});
+    CHECK(state.at("0.updates").item<std::int64_t>() == 3);
+    NDArray out({700, 500});
+    store.pull(1, out);
+    if (store.rank() == 0) {
+      saved["value"] = out.to_vector<float>();
+      for (const std::string name : {"1.mean", "1.variance"}) saved[name] = state.at(name).to_vector<float>();
+    }
+    store.barrier();
+    train(store, 1);
+    store.pull(1, out);
+    if (store.rank() == 0) saved["next"] = out.to_vector<float>();
+  });
+  run_job(job, [&](KVStore& store) {
+    begin(store);
+    std::map<std::string, NDArray> state;
+    for (const std::string name : {"1.mean", "1.variance"}) state[name] = array(saved.at(name), {700, 500});
+    for (const std::string name : {"0.mean", "0.variance"}) state[name] = zeros({3});
+    for (const std::string name : {"0.updates", "1.updates"}) state[name] = array<std::int64_t>({3});
+    store.set_optimizer_state(state);
+    store.assign(1, array(saved.at("value"), {700, 500}));
+    train(store, 1);
+    NDArray out({700, 500});
+    store.pull(1, out);
+    CHECK(out.to_vector<float>() == saved.at("next"));
+    CHECK(store.optimizer_state().at("1.updates").item<std::int64_t>() == 4);
+  });
+}
+
+TEST_CASE("dist store: workers whose learning rates differ get an error that names them, and go on") {
+  run_job({.workers = 2}, [](KVStore& store) {
+    store.init(0, zeros({3}));
+    store.set_optimizer("sgd", {{"lr", 1}});
+    NDArray out({3});
+    store.push(0, ones({3}), {.lr = store.rank() == 0 ? 0.5 : 0.25});
+    store.pull(0, out);
+    CHECK_THROWS_WITH_AS(out.wait(), doctest::Contains("worker 1 with lr 0.25"), StoreError);
+    store.barrier();
+    store.clear_errors();
+    current_engine().clear_error(out.var());
+    store.barrier();
+    store.push(0, ones({3}), {.lr = 0.5});
+    store.pull(0, out);
+    CHECK(out.to_vector<float>() == std::vector<float>(3, -1));
+  });
+}
+
+TEST_CASE("dist store: misuse throws at the call") {
+  run_job({.workers = 1}, [](KVStore& store) {
+    store.init(5, zeros({3}));
+    CHECK_THROWS_WITH_AS(store.init(5, zeros({3})), doctest::Contains("key 5: the key exists already"), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store.push(6, zeros({3})), doctest::Contains("key 6: the key is unknown"), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store.push(5, zeros({4})), doctest::Contains("got f32 (4), stored is f32 (3)"), InvalidArgument);
+    CHECK_THROWS_WITH_AS(store.pull(5, zeros({3}, DType::f64)), doctest::Contains("got f64"), InvalidArgument);
+    CHECK_THROWS_AS(store.set_optimizer("nonsense"), InvalidArgument);
+    CHECK_THROWS_AS(store.init(7, NDArray()), InvalidArgument);
+    Engine other;
+    const EngineScope scope(other);
+    CHECK_THROWS_WITH_AS(store.push(5, zeros({3})), doctest::Contains("another engine"), InvalidArgument);
+  });
+}
+
+TEST_CASE("dist store: a server that is not there is named within the timeout") {
+  Server gone({.transport = "zmq"});
+  kv_detail::ClientOptions options{.servers = {gone.address()}, .timeout = 300ms};
+  options.transport.kind = "zmq";
+  CHECK_THROWS_WITH_AS(DistStore("dist_sync", options), doctest::Contains("server 0 (127.0.0.1:"), StoreError);
+}
+
+TEST_CASE("dist store: a server that ends fails what needs it, and nothing hangs") {
+  Job job{.workers = 1, .timeout = 500ms};
+  auto servers = start_servers(job);
+  run_workers(job, servers, [&](KVStore& store) {
+    store.init(0, zeros({3}));
+    NDArray out({3});
+    store.pull(0, out);
+    out.wait();
+    servers[0]->server.stop();
+    store.push(0, ones({3}));
+    store.pull(0, out);
+    CHECK_THROWS_AS(out.wait(), StoreError);
+  });
+}
