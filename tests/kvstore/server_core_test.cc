@@ -191,6 +191,20 @@ TEST_CASE("server core: a worker that is gone too long is left out, and comes ba
   }
 }
 
+TEST_CASE("server core: a worker that is silent too long is left out though it is connected") {
+  Two two("sync", {.worker_timeout = 10s});
+  two.set_optimizer("add");
+  two.host.tick(6s);
+  two.a.ask(push_of(1), bytes_of(Floats{1, 1}));
+  two.host.tick(6s);
+  CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{1, 1});
+  two.host.tick(6s);
+  CHECK(two.a.ask({.kind = Kind::ping}).first.kind == Kind::done);
+  two.host.tick(6s);
+  CHECK(two.a.ask({.kind = Kind::ping}).first.kind == Kind::done);
+  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_dropped") == 1);
+}
+
 TEST_CASE("server core: with bounded staleness nobody waits for a worker that has been away") {
   Two two("ssp:1", {.worker_timeout = 10s});
   two.set_optimizer("add");
@@ -199,7 +213,9 @@ TEST_CASE("server core: with bounded staleness nobody waits for a worker that ha
   const std::uint64_t ahead = two.a.send(pull_of(5));
   two.a.settle();
   CHECK(!two.a.has_reply(ahead));
-  two.host.tick(11s);
+  two.host.tick(6s);
+  two.a.ask({.kind = Kind::ping});
+  two.host.tick(6s);
   two.a.settle();
   CHECK(floats_in(two.a.take(ahead)) == Floats{5, 5});
   Hello hello = hello_of(1, 2, "ssp:1");

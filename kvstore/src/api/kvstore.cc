@@ -10,7 +10,8 @@ namespace heddle {
 namespace {
 
 [[noreturn]] void no_such_type(const std::string& type) {
-  throw InvalidArgument("KVStore::create: there is no type '" + type + "'; there are local, allreduce, dist_sync, dist_async and dist_ssp:N");
+  throw InvalidArgument("KVStore::create: there is no type '" + type +
+                        "'; there are local, allreduce, dist_sync, dist_async and dist_ssp:N");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{200}, kLongestPause{1000};
+constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
@@ -105,16 +105,31 @@ void Client::take_submitted() {
 void Client::connect_where_needed(Clock::time_point now) {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
+    if (link.state == State::greeted) ping(link, now);
     if (link.state == State::greeted || link.state == State::failed) continue;
     if (now - link.lost_since > options_.timeout) {
-      fail(link, "it has been unreachable for " + seconds_text(now - link.lost_since) + ": " + link.why +
-                     ". Is it running? A store goes on when all of its servers are there again; start the job "
-                     "anew, from its last checkpoint");
+      fail(link,
+           "it has been unreachable for " + seconds_text(now - link.lost_since) + ": " + link.why +
+               ". Is it running? A store goes on when all of its servers are there again; start the job "
+               "anew, from its last checkpoint");
     } else if (link.state == State::waiting && now >= link.next_try) {
       link.state = State::connecting;
       link.peer = transport_->connect(link.address);
       by_peer_[link.peer] = i;
     }
+  }
+}
+
+// A server that is stopped, or whose host is lost, keeps its connections.
+void Client::ping(Link& link, Clock::time_point now) {
+  const auto interval = std::min<std::chrono::milliseconds>(kPing, options_.timeout / 4);
+  if (now - link.last_heard > options_.timeout) {
+    transport_->close(link.peer);
+    lost(link, "it has not answered for " + seconds_text(now - link.last_heard));
+    link.lost_since = link.last_heard;
+  } else if (now - link.last_ping >= interval) {
+    link.last_ping = now;
+    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = link.next_number++})});
   }
 }
 
@@ -155,7 +170,8 @@ void Client::lost(Link& link, const std::string& why) {
 }
 
 void Client::fail(Link& link, const std::string& why) {
-  const std::string failure = "server " + std::to_string(&link - links_.data()) + " (" + link.address + "): " + why;
+  const std::string failure =
+      "server " + std::to_string(&link - links_.data()) + " (" + link.address + "): " + why;
   if (link.peer != 0) {
     by_peer_.erase(link.peer);
     transport_->close(link.peer);
@@ -168,9 +184,11 @@ void Client::fail(Link& link, const std::string& why) {
 
 void Client::greeted(Link& link, const Welcome& welcome) {
   if (link.incarnation != 0 && link.incarnation != welcome.incarnation)
-    return fail(link, "it has been started anew, without what it held; start the job anew, from its last checkpoint");
+    return fail(
+        link, "it has been started anew, without what it held; start the job anew, from its last checkpoint");
   link.incarnation = welcome.incarnation;
   link.state = State::greeted;
+  link.last_heard = link.last_ping = Clock::now();
   for (const auto& [number, call] : link.calls) send(link, number, call);
 }
 
@@ -219,6 +237,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   Link* link = link_of(peer);
   if (!link) return;
   const FromServer message = decode_from_server(head, payload.size());
+  link->last_heard = Clock::now();
   if (const auto* welcome = std::get_if<Welcome>(&message)) return greeted(*link, *welcome);
   const auto& reply = std::get<Reply>(message);
   if (reply.number == 0) return refused(*link, reply);

@@ -33,10 +33,10 @@ struct ClientOptions {
 
 // One request, and what becomes of the reply.
 struct Call {
-  Request request{};           // the client sets its number
-  Payload payload{};           // the whole value: the client sends it in pieces
-  std::span<std::byte> into{};  // where the value of the reply goes, all of it
-  std::shared_ptr<void> owner{};  // keeps `into`
+  Request request{};                          // the client sets its number
+  Payload payload{};                          // the whole value: the client sends it in pieces
+  std::span<std::byte> into{};                // where the value of the reply goes, all of it
+  std::shared_ptr<void> owner{};              // keeps `into`
   std::vector<std::byte>* collect = nullptr;  // instead of `into`, for a value of unknown length
   // Called once, on the client's thread: with the last reply, or with the error. Must not throw.
   std::function<void(const Reply&, std::exception_ptr)> done{};
@@ -62,9 +62,9 @@ class Client final : Receiver {
     std::string address;
     State state = State::waiting;
     Peer peer = 0;
-    std::uint64_t incarnation = 0;         // of the server's state; 0: not known yet
-    Clock::time_point lost_since{}, next_try{};
-    std::chrono::milliseconds pause{10};   // between attempts to connect
+    std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
+    Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
+    std::chrono::milliseconds pause{10};  // between attempts to connect
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
     std::map<std::uint64_t, Call> calls{};  // without a reply yet, by number
@@ -77,6 +77,7 @@ class Client final : Receiver {
   void loop();
   void take_submitted();
   void connect_where_needed(Clock::time_point now);
+  void ping(Link& link, Clock::time_point now);
   void greeted(Link& link, const Welcome& welcome);
   void refused(Link& link, const Reply& reply);
   void lost(Link& link, const std::string& why);

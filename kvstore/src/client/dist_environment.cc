@@ -38,9 +38,10 @@ std::unique_ptr<KVStore> make_dist_store(const std::string& type) {
   kv_detail::parse_consistency(options.consistency);
   options.servers = servers_in(variable("HEDDLE_SERVERS"));
   if (options.servers.empty()) {
-    throw InvalidArgument("KVStore::create: a " + type +
-                          " store needs servers: HEDDLE_SERVERS=HOST:PORT,... names them, and `heddle launch --servers` "
-                          "starts them");
+    throw InvalidArgument(
+        "KVStore::create: a " + type +
+        " store needs servers: HEDDLE_SERVERS=HOST:PORT,... names them, and `heddle launch --servers` "
+        "starts them");
   }
   const LaunchEnvironment job = LaunchEnvironment::from_environment();
   options.rank = job.rank;

@@ -93,7 +93,8 @@ void DistStore::call_all(const Request& request) const {
 const DistStore::Entries& DistStore::checked(const char* call, Key key,
                                              std::span<const NDArray> arrays) const {
   const auto found = entries_.find(key);
-  if (found == entries_.end()) throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
+  if (found == entries_.end())
+    throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
   const Entry& entry = *found->second;
   if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
   for (const NDArray& array : arrays) {
@@ -153,10 +154,11 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
         for (Part& part : entry->parts) {
           Call call{.request = request};
           call.request.key = part.number;
-          call.request.clock = part.clock + 1;
+          if (request.kind == Kind::push) call.request.clock = part.clock + 1;
           call.request.bytes = part.bytes;
           if (sends) call.payload = {owner, bytes_of(*owner).subspan(part.offset, part.bytes)};
-          call.done = [answers, entry, &part, kind = request.kind](const Reply& reply, std::exception_ptr error) {
+          call.done = [answers, entry, &part, kind = request.kind](const Reply& reply,
+                                                                   std::exception_ptr error) {
             if (!error && kind == Kind::init) part.number = reply.key, part.clock = reply.clock;
             if (!error && kind == Kind::push) ++part.clock;
             answers->one(std::move(error));
@@ -259,7 +261,9 @@ std::map<std::string, NDArray> DistStore::state_of(const Entry& entry) const {
       }
       if (!whole && part.offset > 0) continue;
       array.wait();
-      if (size > 0) std::memcpy(target.data<std::byte>() + (whole ? part.offset : 0), array.data<const std::byte>(), size);
+      if (size > 0)
+        std::memcpy(target.data<std::byte>() + (whole ? part.offset : 0), array.data<const std::byte>(),
+                    size);
     }
   }
   return all;
@@ -276,7 +280,8 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
 }
 
 void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
-  if (!optimizer_ && !state.empty()) throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
+  if (!optimizer_ && !state.empty())
+    throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
   std::map<std::int64_t, NDArray> weights;
   for (const auto& [key, entry] : entries_) weights[key] = NDArray(entry->shape, entry->dtype);
   if (optimizer_) {
@@ -289,7 +294,8 @@ void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& sta
     for (const Part& part : entry->parts) {
       kv_detail::StateArrays arrays;
       const std::string prefix = std::to_string(key) + ".";
-      for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix); ++found) {
+      for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
+           ++found) {
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
         const auto element = static_cast<std::int64_t>(size_of(flat.dtype()));
         if (found->first != prefix + "updates")

@@ -30,8 +30,9 @@ class DistStore final : public KVStore {
   struct Part {
     std::size_t server = 0;
     std::size_t offset = 0, bytes = 0;
-    std::uint32_t number = 0;  // of the key on that server. This and `clock`: used by ops on the key's var only
-    std::uint64_t clock = 0;   // pushes that the server has acknowledged
+    std::uint32_t number =
+        0;  // of the key on that server. This and `clock`: used by ops on the key's var only
+    std::uint64_t clock = 0;  // pushes that the server has acknowledged
   };
   struct Entry {
     std::string name;

@@ -44,7 +44,8 @@ Job::Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters&
 Job::~Job() { server_used_ -= used_; }
 
 std::string Job::refusal(const Hello& hello) const {
-  if (hello.consistency != consistency_text_ || hello.workers != workers_.size() || hello.servers != servers_) {
+  if (hello.consistency != consistency_text_ || hello.workers != workers_.size() ||
+      hello.servers != servers_) {
     return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' has " + text_of(hello) +
            "; the job has " + consistency_text_ + ", " + std::to_string(workers_.size()) + " workers, " +
            std::to_string(servers_) + " servers";
@@ -92,23 +93,25 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.state.clear();
 }
 
-void Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
+std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
   bool changed = false;
+  std::vector<Peer> silent;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
-    if (worker.peer != 0 || worker.left || worker.dropped) continue;
+    if (worker.left || worker.dropped || now - worker.last_seen < worker_timeout) continue;
     if (!worker.greeted && is_anybody_here()) continue;
-    if (now - worker.last_seen < worker_timeout) continue;
+    if (worker.peer != 0) silent.push_back(std::exchange(worker.peer, 0));
+    worker.stats.connected = false;
     worker.dropped = changed = true;
     required_[rank] = false;
   }
   if (changed) after_change_of_workers();
+  return silent;
 }
 
 bool Job::is_over() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
-    return worker.left || worker.dropped;
-  });
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.left || worker.dropped; });
 }
 
 bool Job::is_anybody_here() const {
@@ -159,8 +162,7 @@ StoredKey& Job::key_for_init(const Request& request) {
       throw MalformedMessage("a key of " + std::to_string(request.text.size()) + " letters, with " +
                              std::to_string(request.bytes) + " bytes");
     }
-    keys_.push_back(
-        std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
+    keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
   }
   return *keys_[entry->second];
 }
@@ -228,6 +230,8 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return collective(rank, request);
     case Kind::clear_errors:
       for (const auto& key : keys_) key->clear_failure();
+      return done(rank, request);
+    case Kind::ping:
       return done(rank, request);
     case Kind::leave:
       done(rank, request);
@@ -297,12 +301,15 @@ void Job::answer_waiting(StoredKey& key) {
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   const auto& [rank, request] = waiting;
   if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
-  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, required_);
-  if (!lead) return false;
   if (request.kind == Kind::init) {
+    if (!key.has_value()) return false;
     Reply reply{.kind = Kind::done, .key = request.key, .number = request.number, .clock = key.clock(rank)};
     out_.push_back({workers_[rank].peer, std::move(reply)});
-  } else if (request.kind == Kind::get_state) {
+    return true;
+  }
+  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, required_);
+  if (!lead) return false;
+  if (request.kind == Kind::get_state) {
     const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_state(key.state()));
     send_value(waiting, key.rounds(), bytes, *bytes);
   } else {
@@ -325,7 +332,9 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
                 .clock = clock,
                 .offset = offset,
                 .bytes = bytes.size()};
-    out_.push_back({workers_[waiting.rank].peer, std::move(reply), {owner, bytes.subspan(offset, piece)},
+    out_.push_back({workers_[waiting.rank].peer,
+                    std::move(reply),
+                    {owner, bytes.subspan(offset, piece)},
                     waiting.request.priority});
     offset += piece;
   } while (offset < bytes.size());
@@ -354,7 +363,8 @@ void Job::collective(std::uint32_t rank, const Request& request) {
   }
   // A worker that has taken the place of another one comes to a job that has its optimizer.
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
-    const std::string mine = update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    const std::string mine =
+        update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
     if (mine == request.text) return done(rank, request);
     return fail(rank, request, "the job has the optimizer " + mine + ", this worker " + request.text);
   }

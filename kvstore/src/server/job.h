@@ -67,8 +67,9 @@ class Job {
   // The worker's former peer, which is to be closed; 0: none.
   Peer join(const Hello& hello, Peer peer, Clock::time_point now);
   void disconnected(std::uint32_t rank, Clock::time_point now);
-  // Drops workers that have been gone for so long; those that have not come yet, only if nobody is left.
-  void drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
+  // Drops workers that have been gone or silent for so long; those that have not come yet, only if nobody is left.
+  // Returns the connections of those that are silent, which are to be closed.
+  std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
   bool is_over() const;  // all workers have left or were dropped
 
   // Where the payload goes; empty: nowhere. Both throw MalformedMessage.
@@ -90,8 +91,8 @@ class Job {
   void after_change_of_workers();
   void answer_waiting(StoredKey& key);
   bool answer(StoredKey& key, const WaitingRequest& waiting);
-  void send_value(const WaitingRequest& waiting, std::uint64_t clock, const std::shared_ptr<const void>& owner,
-                  std::span<const std::byte> bytes);
+  void send_value(const WaitingRequest& waiting, std::uint64_t clock,
+                  const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes);
   void done(std::uint32_t rank, const Request& request);
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);

@@ -1,5 +1,3 @@
-#include <heddle/server.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -7,6 +5,7 @@
 #include <random>
 
 #include <heddle/engine.h>
+#include <heddle/server.h>
 
 #include "server/server_core.h"
 
@@ -53,7 +52,9 @@ struct Server::Impl final : kv_detail::Receiver {
         begun(Clock::now()) {}
 
   void connected(Peer peer, const std::string& key) override { core.connected(peer, key); }
-  void disconnected(Peer peer, const std::string& why) override { core.disconnected(peer, why, Clock::now()); }
+  void disconnected(Peer peer, const std::string& why) override {
+    core.disconnected(peer, why, Clock::now());
+  }
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override {
     return core.memory_for(peer, head, bytes);
   }
@@ -119,6 +120,8 @@ void Server::run() {
     mine.transport->poll(kTick);
   }
   mine.send_all();
+  mine.transport->poll(std::chrono::microseconds(0));  // the last replies
+  for (const Peer peer : mine.core.peers()) mine.transport->close(peer);
   std::lock_guard guard(mine.mutex);
   mine.running = false;
   mine.answered.notify_all();

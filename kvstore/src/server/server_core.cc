@@ -87,9 +87,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     job = std::make_unique<Job>(hello, MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
                                 counters_, outbox_.replies, now);
     log(ServerEvent::Level::info, "job_begun",
-        {{"job", hello.job},
-         {"workers", std::to_string(hello.workers)},
-         {"consistency", hello.consistency}});
+        {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
   }
   session.job = job.get();
   session.rank = hello.rank;
@@ -123,7 +121,10 @@ void ServerCore::tick(Clock::time_point now) {
     Job& job = *entry->second;
     std::vector<bool> before;
     for (const Job::Worker& worker : job.workers()) before.push_back(worker.dropped);
-    job.drop_silent(now, options_.worker_timeout);
+    for (const Peer peer : job.drop_silent(now, options_.worker_timeout)) {
+      sessions_.erase(peer);
+      outbox_.closed.push_back(peer);
+    }
     for (std::size_t rank = 0; rank < before.size(); ++rank) {
       if (before[rank] || !job.workers()[rank].dropped) continue;
       log(ServerEvent::Level::warning, "worker_dropped",
@@ -141,6 +142,12 @@ void ServerCore::tick(Clock::time_point now) {
     }
     entry = jobs_.erase(entry);
   }
+}
+
+std::vector<Peer> ServerCore::peers() const {
+  std::vector<Peer> all;
+  for (const auto& [peer, session] : sessions_) all.push_back(peer);
+  return all;
 }
 
 ServerStats ServerCore::stats(Clock::time_point now) const {

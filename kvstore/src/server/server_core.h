@@ -35,6 +35,7 @@ class ServerCore {
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
   // Drops workers that are gone, and jobs that are over. To be called every second or so.
   void tick(Clock::time_point now);
+  std::vector<Peer> peers() const;
   void drain() { draining_ = true; }
   bool is_drained() const { return draining_ && jobs_.empty(); }
 

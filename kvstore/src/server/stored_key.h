@@ -95,8 +95,8 @@ class StoredKey {
   std::unique_ptr<Optimizer> optimizer_;
   std::uint64_t state_bytes_ = 0;
   std::uint64_t rounds_ = 0;
-  std::vector<std::uint64_t> clocks_;  // by rank: pushes that have come
-  std::vector<std::uint64_t> missed_;  // by rank: pushes that nobody waits for
+  std::vector<std::uint64_t> clocks_;     // by rank: pushes that have come
+  std::vector<std::uint64_t> missed_;     // by rank: pushes that nobody waits for
   std::vector<std::deque<Push>> pushes_;  // sync: by rank, those of later rounds
   std::vector<Incoming> incoming_;        // by rank
   std::vector<WaitingRequest> waiting_;

@@ -23,7 +23,8 @@ namespace heddle::kv_detail {
 constexpr std::uint16_t kProtocol = 1, kOldestProtocol = 1;
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
-constexpr std::size_t kPieceBytes = 1 << 20;  // of a value, in one message: a more urgent one waits for no more
+constexpr std::size_t kPieceBytes = 1
+                                    << 20;  // of a value, in one message: a more urgent one waits for no more
 
 enum class Kind : std::uint8_t {
   hello = 1,
@@ -36,6 +37,7 @@ enum class Kind : std::uint8_t {
   get_state,      // value: the optimizer's state of a key, see server/state_blob.h
   set_state,
   clear_errors,
+  ping,   // done: the server is at work. A worker sends it every second or so, whatever else it waits for
   leave,  // no more requests of this worker
   done,
   value,
@@ -59,17 +61,17 @@ struct Welcome {
 // A request of a worker. Which fields a kind uses is written beside them; the others are 0.
 struct Request {
   Kind kind = Kind::push;
-  bool overwrite = false;   // push: the value replaces what is stored
-  bool has_value = false;   // init, push that overwrites: of rank 0
+  bool overwrite = false;    // push: the value replaces what is stored
+  bool has_value = false;    // init, push that overwrites: of rank 0
   DType dtype = DType::f32;  // init, push
-  std::uint32_t key = 0;    // all that are about a key, but init: the server's number of it
+  std::uint32_t key = 0;     // all that are about a key, but init: the server's number of it
   std::uint64_t number = 0;
-  std::uint64_t clock = 0;                // push: 1 for the worker's first of the key. pull: its pushes so far
-  std::uint64_t offset = 0;               // of the payload in all bytes of the value
-  std::uint64_t bytes = 0;                // of the whole value on this server
-  double lr = 0, scale = 1;               // push; lr NaN: the optimizer's own
-  std::int32_t priority = 0;              // of the value in a reply
-  std::string text{};                     // init: the key. set_optimizer: name and parameters
+  std::uint64_t clock = 0;    // push: 1 for the worker's first of the key. pull: its pushes so far
+  std::uint64_t offset = 0;   // of the payload in all bytes of the value
+  std::uint64_t bytes = 0;    // of the whole value on this server
+  double lr = 0, scale = 1;   // push; lr NaN: the optimizer's own
+  std::int32_t priority = 0;  // of the value in a reply
+  std::string text{};         // init: the key. set_optimizer: name and parameters
 };
 
 struct Reply {

@@ -44,7 +44,8 @@ StateArrays decode_state(std::span<const std::byte> bytes) {
   StateArrays arrays;
   while (reader.left() > 0) {
     const std::string name = reader.get_text(kMaxName);
-    if (!arrays.emplace(name, array_from(reader)).second) throw MalformedMessage("'" + name + "' comes twice");
+    if (!arrays.emplace(name, array_from(reader)).second)
+      throw MalformedMessage("'" + name + "' comes twice");
   }
   return arrays;
 }

@@ -44,7 +44,8 @@ UpdateRule parse_update_rule(const std::string& text) {
     rule.params[word.substr(0, equals)] = number_in(word, equals + 1);
   }
   rule.kind = rule.name == kAdd ? UpdateRule::Kind::add : UpdateRule::Kind::optimizer;
-  if (rule.kind == UpdateRule::Kind::optimizer) rule.params = create_optimizer(rule.name, rule.params)->params();
+  if (rule.kind == UpdateRule::Kind::optimizer)
+    rule.params = create_optimizer(rule.name, rule.params)->params();
   return rule;
 }
 
