@@ -34,6 +34,8 @@ class Connection {
   virtual const Socket& socket() const = 0;
   // Why the two sides cannot communicate, such as a key that is not accepted, once it is closed; empty: no such reason.
   virtual std::string handshake_error() const { return {}; }
+  // The fingerprint of the key that the peer has proven to have; empty: it has proven none.
+  virtual std::string peer_key() const { return {}; }
 
   // Ends the stream to the peer, which receives everything that was sent before.
   virtual void finish_sending() = 0;

@@ -123,6 +123,7 @@ class TlsConnection final : public Connection {
   std::optional<pollfd> before_sleep(bool to_send, bool to_receive) override;
   const Socket& socket() const override { return socket_; }
   std::string handshake_error() const override { return handshake_error_; }
+  std::string peer_key() const override { return established() ? shown_key_ : ""; }
   void finish_sending() override;
   bool all_delivered() override;
 

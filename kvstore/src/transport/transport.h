@@ -15,7 +15,8 @@ namespace heddle::kv_detail {
 // The other end of one connection. A number is never used again: who connects anew is a new peer.
 using Peer = std::uint64_t;
 
-// Bytes that stay as they are as long as `owner` lives. They are sent from where they lie.
+// Bytes that stay as they are as long as `owner` lives. They are sent from where they lie. The owner may be released on
+// another thread.
 struct Payload {
   std::shared_ptr<const void> owner{};
   std::span<const std::byte> bytes{};
@@ -37,8 +38,9 @@ class Receiver {
   virtual void connected(Peer peer, const std::string& key) = 0;
   // Of each peer of connect() and of connected() once, last: also if it could not be reached. close() has no such event.
   virtual void disconnected(Peer peer, const std::string& why) = 0;
-  // Where to put the payload of a message whose head has come; at least `bytes` bytes that stay until received() or
-  // disconnected(). Empty: the transport has memory of its own, which is valid in received() only.
+  // Where to put the payload of a message whose head has come; at least `bytes` bytes, one or more, that stay until
+  // received(), disconnected() or close(). Empty: the transport has memory of its own, without any alignment, which is
+  // valid in received() only.
   virtual std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) = 0;
   // A message whose checksums are right.
   virtual void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) = 0;
@@ -51,9 +53,11 @@ class Transport {
   // Accepts connections at "HOST:PORT" (port 0: any; see comm's choose_address for HOST). Returns the address with the
   // port. Throws CommError.
   virtual std::string listen(const std::string& address) = 0;
-  // Begins to connect; connected() or disconnected() follows. What is sent before connected() waits for it.
+  // Begins to connect; connected() or disconnected() follows. What is sent before connected() waits for it. May wait for a
+  // name server. Throws InvalidArgument for anything but HOST:PORT.
   virtual Peer connect(const std::string& address) = 0;
-  // Enqueues. Messages of one priority arrive in this order. Ignored for a peer that is gone.
+  // Enqueues; poll() sends. Messages of one priority arrive in this order. Ignored for a peer that is gone. Throws
+  // InvalidArgument for a message that is longer than the options allow.
   virtual void send(Peer peer, Message message) = 0;
   // Bytes that have been enqueued for the peer and not been handed to the system.
   virtual std::size_t queued(Peer peer) const = 0;
@@ -66,15 +70,16 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string kind = "net";           // "net": shared memory between processes of one host, else TCP. "zmq"
-  bool shared_memory = true;          // of "net": also between processes of one host TCP if false
-  std::string keys{};                 // directory; empty: comm_keys_directory()
-  bool encrypt_loopback = false;      // connections that are not on loopback are always encrypted
-  std::size_t max_head = 64 << 10;    // bytes; a peer that announces more is disconnected, as with the next
-  std::size_t max_payload = 4 << 20;  // bytes
-  std::size_t max_connections = 10'000;  // what comes beyond it is closed at once
-  std::chrono::milliseconds handshake_timeout{
-      5000};  // a connection that is not authenticated by then is closed
+  std::string kind = "net";   // "net": shared memory between processes of one host, else TCP with TLS. "zmq"
+  bool shared_memory = true;  // of "net", between processes of one host; if false, unix sockets
+  std::chrono::microseconds spin{50};  // of "net": how long poll() looks for more messages before it sleeps
+  std::string keys{};                  // directory; empty: comm_keys_directory()
+  bool encrypt_loopback = false;       // what leaves the host is always encrypted
+  std::size_t max_head = 64 << 10;     // bytes; a peer that announces more is disconnected, as with the next
+  std::size_t max_payload = 4 << 20;   // bytes
+  std::size_t max_connections = 10'000;  // that are accepted; what comes beyond it is closed at once
+  // After which a connection that is not authenticated is closed.
+  std::chrono::milliseconds handshake_timeout{5000};
 };
 
 // Throws InvalidArgument for a kind that there is not, and CommError if encryption is needed and there is no key.

@@ -30,12 +30,12 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 // A connected pair goes on: a message and its answer.
 void check_alive(Pair& pair) {
-  const std::size_t before = pair.client.recorder.received().size();
-  const std::size_t at_server = pair.server.recorder.received().size();
+  const std::size_t before = pair.client.recorder.count(Seen::What::received);
+  const std::size_t at_server = pair.server.recorder.count(Seen::What::received);
   pair.client->send(pair.at_client, message_from("are you there", pattern(100'000, 1)));
-  pair.pump_until([&] { return pair.server.recorder.received().size() == at_server + 1; });
+  pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) == at_server + 1; });
   pair.server->send(pair.at_server, message_from("I am"));
-  pair.pump_until([&] { return pair.client.recorder.received().size() == before + 1; });
+  pair.pump_until([&] { return pair.client.recorder.count(Seen::What::received) == before + 1; });
   CHECK(pair.client.recorder.received().back().text == "I am");
   CHECK((pair.server.recorder.received().back().payload == pattern(100'000, 1)));
 }
@@ -46,10 +46,11 @@ struct Another {
   End end;
   Peer at_client = 0, at_server = 0;
   Another(Pair& with, const TransportOptions& options) : pair(with), end(options) {
-    const std::size_t before = pair.server.recorder.connected().size();
+    const std::size_t before = pair.server.recorder.count(Seen::What::connected);
     at_client = end->connect(pair.address);
     pump([&] {
-      return pair.server.recorder.connected().size() > before && !end.recorder.connected().empty();
+      return pair.server.recorder.count(Seen::What::connected) > before &&
+             end.recorder.count(Seen::What::connected) > 0;
     });
     at_server = pair.server.recorder.connected().back().peer;
   }
@@ -97,7 +98,7 @@ TEST_CASE("a peer that goes is reported once, after its last message") {
     pair.client->send(pair.at_client, message_from("the last word", pattern(100'000, 1)));
     pump({&pair.client}, [&] { return pair.client->queued(pair.at_client) == 0; });
     pair.client.transport.reset();
-    pump({&pair.server}, [&] { return !pair.server.recorder.disconnected().empty(); });
+    pump({&pair.server}, [&] { return pair.server.recorder.count(Seen::What::disconnected) > 0; });
     REQUIRE(pair.server.recorder.seen.size() == 3);
     CHECK(pair.server.recorder.seen[1].text == "the last word");
     CHECK(pair.server.recorder.seen[2].peer == pair.at_server);
@@ -110,9 +111,9 @@ TEST_CASE("a server that goes is reported to its clients") {
   on_every_transport([](const TransportOptions& options) {
     Pair pair(options);
     pair.server.transport.reset();
-    pump({&pair.client}, [&] { return !pair.client.recorder.disconnected().empty(); });
+    pump({&pair.client}, [&] { return pair.client.recorder.count(Seen::What::disconnected) > 0; });
     CHECK(pair.client.recorder.disconnected().front().peer == pair.at_client);
-    CHECK(pair.client.recorder.disconnected().size() == 1);
+    CHECK(pair.client.recorder.count(Seen::What::disconnected) == 1);
   });
 }
 
@@ -120,14 +121,14 @@ TEST_CASE("what is sent to a peer that is gone is ignored") {
   on_every_transport([](const TransportOptions& options) {
     Pair pair(options);
     pair.client.transport.reset();
-    pump({&pair.server}, [&] { return !pair.server.recorder.disconnected().empty(); });
+    pump({&pair.server}, [&] { return pair.server.recorder.count(Seen::What::disconnected) > 0; });
     pair.server->send(pair.at_server, message_from("hello?"));
     CHECK(pair.server->queued(pair.at_server) == 0);
     pair.server->send(4711, message_from("hello?"));
     CHECK(pair.server->queued(4711) == 0);
     pair.server->close(4711);
     pair.server->poll(0us);
-    CHECK(pair.server.recorder.disconnected().size() == 1);
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 1);
   });
 }
 
@@ -141,7 +142,7 @@ TEST_CASE("messages that wait are dropped with their peer") {
     CHECK(pair.server->queued(pair.at_server) > 0);
     pair.client.transport.reset();
     pump({&pair.server},
-         [&] { return !pair.server.recorder.disconnected().empty() && owner.use_count() == 1; });
+         [&] { return pair.server.recorder.count(Seen::What::disconnected) > 0 && owner.use_count() == 1; });
     CHECK(pair.server->queued(pair.at_server) == 0);
   });
 }
@@ -155,11 +156,11 @@ TEST_CASE("close() is no event here, and one there") {
       End& closes = by_server ? pair.server : pair.client;
       End& other = by_server ? pair.client : pair.server;
       closes->close(by_server ? pair.at_server : pair.at_client);
-      pair.pump_until([&] { return !other.recorder.disconnected().empty(); });
+      pair.pump_until([&] { return other.recorder.count(Seen::What::disconnected) > 0; });
       CHECK(other.recorder.disconnected().front().peer == (by_server ? pair.at_client : pair.at_server));
-      CHECK(closes.recorder.disconnected().empty());
+      CHECK(closes.recorder.count(Seen::What::disconnected) == 0);
       another.end->send(another.at_client, message_from("still here"));
-      another.pump([&] { return !pair.server.recorder.received().empty(); });
+      another.pump([&] { return pair.server.recorder.count(Seen::What::received) > 0; });
       CHECK(pair.server.recorder.received().front().peer == another.at_server);
     }
   });
@@ -171,9 +172,9 @@ TEST_CASE("a receiver may close any peer from any event") {
     pair.server.recorder.on_received = [&](Peer peer, const Seen&) { pair.server->close(peer); };
     for (int i = 0; i < 5; ++i)
       pair.client->send(pair.at_client, message_from(std::to_string(i), pattern(1000, 1)));
-    pair.pump_until([&] { return !pair.client.recorder.disconnected().empty(); });
-    CHECK(pair.server.recorder.received().size() == 1);
-    CHECK(pair.server.recorder.disconnected().empty());
+    pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) > 0; });
+    CHECK(pair.server.recorder.count(Seen::What::received) == 1);
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
 
     Another second(pair, options);
     pair.server.recorder.on_memory_for = [&](Peer peer, const std::string&, std::size_t) {
@@ -181,14 +182,14 @@ TEST_CASE("a receiver may close any peer from any event") {
       return std::span<std::byte>{};
     };
     second.end->send(second.at_client, message_from("with a payload", pattern(100'000, 1)));
-    second.pump([&] { return !second.end.recorder.disconnected().empty(); });
-    CHECK(pair.server.recorder.received().size() == 1);
+    second.pump([&] { return second.end.recorder.count(Seen::What::disconnected) > 0; });
+    CHECK(pair.server.recorder.count(Seen::What::received) == 1);
 
     pair.server.recorder.on_connected = [&](Peer peer) { pair.server->close(peer); };
     End third(options);
     third->connect(pair.address);
-    pump({&pair.server, &third}, [&] { return !third.recorder.disconnected().empty(); });
-    CHECK(pair.server.recorder.disconnected().empty());
+    pump({&pair.server, &third}, [&] { return third.recorder.count(Seen::What::disconnected) > 0; });
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
   });
 }
 
@@ -202,12 +203,12 @@ TEST_CASE("a peer that was never there is reported") {
     End client(options);
     const Peer peer = client->connect(address);
     client->send(peer, message_from("hello?"));
-    pump({&client}, [&] { return !client.recorder.disconnected().empty(); });
+    pump({&client}, [&] { return client.recorder.count(Seen::What::disconnected) > 0; });
     CHECK(client.recorder.seen.size() == 1);
     CHECK(client.recorder.seen.front().peer == peer);
     CHECK(client.recorder.seen.front().text != "");
     const Peer nobody = client->connect("no.such.host.invalid:1234");
-    pump({&client}, [&] { return client.recorder.disconnected().size() == 2; });
+    pump({&client}, [&] { return client.recorder.count(Seen::What::disconnected) == 2; });
     CHECK(client.recorder.seen.back().peer == nobody);
   });
 }
@@ -216,13 +217,13 @@ TEST_CASE("a server that has come back at its address is another peer") {
   on_every_transport([](const TransportOptions& options) {
     Pair pair(options);
     pair.server.transport.reset();
-    pump({&pair.client}, [&] { return !pair.client.recorder.disconnected().empty(); });
+    pump({&pair.client}, [&] { return pair.client.recorder.count(Seen::What::disconnected) > 0; });
     End again(options);
     CHECK(again->listen(pair.address) == pair.address);
     const Peer peer = pair.client->connect(pair.address);
     CHECK(peer != pair.at_client);
     pair.client->send(peer, message_from("here I am again"));
-    pump({&again, &pair.client}, [&] { return !again.recorder.received().empty(); });
+    pump({&again, &pair.client}, [&] { return again.recorder.count(Seen::What::received) > 0; });
     CHECK(again.recorder.received().front().text == "here I am again");
   });
 }
@@ -233,9 +234,11 @@ TEST_CASE("a client that has gone may come back") {
     for (int i = 0; i < 20; ++i) {
       Another another(pair, options);
       another.end->send(another.at_client, message_from("visitor", std::to_string(i)));
-      another.pump([&] { return pair.server.recorder.received().size() == static_cast<std::size_t>(i + 1); });
+      another.pump([&] {
+        return pair.server.recorder.count(Seen::What::received) == static_cast<std::size_t>(i + 1);
+      });
     }
-    pair.pump_until([&] { return pair.server.recorder.disconnected().size() == 20; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) == 20; });
     check_alive(pair);
   });
 }
@@ -258,11 +261,11 @@ TEST_CASE("a process that is killed is reported") {
       for (;;) end->poll(1s);
     }
     REQUIRE(child > 0);
-    pair.pump_until([&] { return pair.server.recorder.received().size() == 1; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) == 1; });
     CHECK(pair.server.recorder.received().front().text == "kill me");
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    pair.pump_until([&] { return pair.server.recorder.disconnected().size() == 1; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) == 1; });
     CHECK(pair.server.recorder.disconnected().front().peer == pair.server.recorder.received().front().peer);
     check_alive(pair);
   });
@@ -276,16 +279,16 @@ TEST_CASE("a message beyond the limits of the other side ends its connection alo
     Pair pair(strict);
     for (const bool head : {true, false}) {
       CAPTURE(head);
-      const std::size_t before = pair.server.recorder.disconnected().size();
+      const std::size_t before = pair.server.recorder.count(Seen::What::disconnected);
       Another another(pair, generous);
       const std::string large = pattern(head ? 1001 : 200'001, 1);
       another.end->send(another.at_client, head ? message_from(large) : message_from("", large));
       another.pump([&] {
-        return pair.server.recorder.disconnected().size() == before + 1 &&
-               !another.end.recorder.disconnected().empty();
+        return pair.server.recorder.count(Seen::What::disconnected) == before + 1 &&
+               another.end.recorder.count(Seen::What::disconnected) > 0;
       });
       CHECK(pair.server.recorder.disconnected().back().peer == another.at_server);
-      CHECK(pair.server.recorder.received().size() == before);
+      CHECK(pair.server.recorder.count(Seen::What::received) == before);
       check_alive(pair);
     }
   });
@@ -303,11 +306,11 @@ TEST_CASE("an exception of the receiver ends one connection, which is told why")
     };
     for (const std::string head : {"bad head", "bad payload"}) {
       Another another(pair, options);
-      const std::size_t before = pair.server.recorder.disconnected().size();
+      const std::size_t before = pair.server.recorder.count(Seen::What::disconnected);
       another.end->send(another.at_client, message_from(head, pattern(1000, 1)));
       another.end->send(another.at_client, message_from("after it"));
-      another.pump([&] { return !another.end.recorder.disconnected().empty(); });
-      REQUIRE(pair.server.recorder.disconnected().size() == before + 1);
+      another.pump([&] { return another.end.recorder.count(Seen::What::disconnected) > 0; });
+      REQUIRE(pair.server.recorder.count(Seen::What::disconnected) == before + 1);
       const Seen end = pair.server.recorder.disconnected().back();
       CHECK(end.peer == another.at_server);
       CHECK(end.text == (head == "bad head" ? "I do not like that head" : "there is no memory for that"));
@@ -325,9 +328,9 @@ TEST_CASE("too little memory for a payload ends the connection") {
       return std::span(memory);
     };
     pair.client->send(pair.at_client, message_from("head", pattern(1000, 1)));
-    pair.pump_until([&] { return !pair.server.recorder.disconnected().empty(); });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) > 0; });
     CHECK(holds(pair.server.recorder.disconnected().front().text, "too little memory"));
-    CHECK(pair.server.recorder.received().empty());
+    CHECK(pair.server.recorder.count(Seen::What::received) == 0);
   });
 }
 
@@ -338,13 +341,13 @@ TEST_CASE("connections beyond the limit are closed, and there is room again when
     auto second = std::make_unique<Another>(pair, options);
     End third(options);
     third->connect(pair.address);
-    pump({&pair.server, &third}, [&] { return !third.recorder.disconnected().empty(); });
-    CHECK(third.recorder.connected().empty());
-    CHECK(pair.server.recorder.connected().size() == 2);
+    pump({&pair.server, &third}, [&] { return third.recorder.count(Seen::What::disconnected) > 0; });
+    CHECK(third.recorder.count(Seen::What::connected) == 0);
+    CHECK(pair.server.recorder.count(Seen::What::connected) == 2);
     second.reset();
-    pair.pump_until([&] { return pair.server.recorder.disconnected().size() == 1; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) == 1; });
     third->connect(pair.address);
-    pump({&pair.server, &third}, [&] { return third.recorder.connected().size() == 1; });
+    pump({&pair.server, &third}, [&] { return third.recorder.count(Seen::What::connected) == 1; });
     check_alive(pair);
   });
 }
@@ -361,8 +364,8 @@ TEST_CASE("who sends garbage to the door is shut out, and the others go on") {
       pair.pump_until([&] { return all_closed(sockets); });
       check_alive(pair);
     }
-    CHECK(pair.server.recorder.connected().size() == 1);
-    CHECK(pair.server.recorder.disconnected().empty());
+    CHECK(pair.server.recorder.count(Seen::What::connected) == 1);
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
   });
 }
 
@@ -373,7 +376,7 @@ TEST_CASE("who connects and says nothing is closed") {
     const auto sockets = knock(pair.address, "");
     pair.pump_until([&] { return all_closed(sockets); });
     check_alive(pair);
-    CHECK(pair.server.recorder.connected().size() == 1);
+    CHECK(pair.server.recorder.count(Seen::What::connected) == 1);
   });
 }
 
@@ -386,7 +389,7 @@ TEST_CASE("who listens and says nothing is given up") {
     REQUIRE(local);
     End client(options);
     client->connect(address.text());
-    pump({&client}, [&] { return !client.recorder.disconnected().empty(); });
+    pump({&client}, [&] { return client.recorder.count(Seen::What::disconnected) > 0; });
     CHECK(client.recorder.seen.size() == 1);
   });
 }
@@ -410,7 +413,7 @@ TEST_CASE("another user of this host is refused") {
     int status = -1;
     pair.pump_until([&] { return ::waitpid(child, &status, WNOHANG) == child; });
     CHECK(status == 0);
-    CHECK(pair.server.recorder.connected().size() == 1);
+    CHECK(pair.server.recorder.count(Seen::What::connected) == 1);
     check_alive(pair);
   });
 }

@@ -1,6 +1,7 @@
 // Transports and what their receivers have seen, for tests that are the same for every kind of transport.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <initializer_list>
@@ -81,6 +82,10 @@ class Recorder : public kv_detail::Receiver {
     }
     return some;
   }
+  std::size_t count(Seen::What what) const {
+    return static_cast<std::size_t>(
+        std::count_if(seen.begin(), seen.end(), [&](const Seen& one) { return one.what == what; }));
+  }
   std::vector<Seen> received() const { return all(Seen::What::received); }
   std::vector<Seen> connected() const { return all(Seen::What::connected); }
   std::vector<Seen> disconnected() const { return all(Seen::What::disconnected); }
@@ -119,6 +124,9 @@ template <class Test> void on_every_transport(Test&& test) {
   const TemporaryDirectory keys;
   make_comm_key(keys.path, false);
   const std::pair<std::string, kv_detail::TransportOptions> kinds[] = {
+      {"net, shared memory", {.kind = "net"}},
+      {"net, unix sockets", {.kind = "net", .shared_memory = false}},
+      {"net, TLS", {.kind = "net", .keys = keys.path, .encrypt_loopback = true}},
       {"zmq", {.kind = "zmq"}},
   };
   for (const auto& [name, options] : kinds) {
@@ -137,8 +145,10 @@ struct Pair {
   Pair(const kv_detail::TransportOptions& of_server, const kv_detail::TransportOptions& of_client)
       : server(of_server), client(of_client), address(server->listen("127.0.0.1:0")) {
     at_client = client->connect(address);
-    pump({&server, &client},
-         [&] { return server.recorder.connected().size() == 1 && client.recorder.connected().size() == 1; });
+    pump({&server, &client}, [&] {
+      return server.recorder.count(Seen::What::connected) == 1 &&
+             client.recorder.count(Seen::What::connected) == 1;
+    });
     at_server = server.recorder.connected().front().peer;
   }
   void pump_until(const std::function<bool()>& done) { pump({&server, &client}, done); }

@@ -58,13 +58,13 @@ TEST_CASE("messages of all sizes arrive as they were and in order, both ways at 
     for (const auto& [head, payload] : down) pair.server->send(pair.at_server, message_from(head, payload));
     CHECK(pair.client->queued(pair.at_client) > 0);
     pair.pump_until([&] {
-      return pair.server.recorder.received().size() == up.size() &&
-             pair.client.recorder.received().size() == down.size();
+      return pair.server.recorder.count(Seen::What::received) == up.size() &&
+             pair.client.recorder.count(Seen::What::received) == down.size();
     });
     check_received(pair.server.recorder, pair.at_server, up);
     check_received(pair.client.recorder, pair.at_client, down);
     CHECK(pair.client->queued(pair.at_client) == 0);
-    CHECK(pair.client.recorder.disconnected().empty());
+    CHECK(pair.client.recorder.count(Seen::What::disconnected) == 0);
   });
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("what is sent before the connection is there waits for it") {
     const Peer peer = client->connect(server->listen("127.0.0.1:0"));
     client->send(peer, message_from("early", "bird"));
     CHECK(client->queued(peer) == 9);
-    pump({&server, &client}, [&] { return server.recorder.received().size() == 1; });
+    pump({&server, &client}, [&] { return server.recorder.count(Seen::What::received) == 1; });
     CHECK(server.recorder.received().front().text == "early");
     CHECK(server.recorder.received().front().payload == "bird");
   });
@@ -108,7 +108,7 @@ TEST_CASE("of messages that wait the largest priority goes first, and those of o
     const std::vector<std::pair<std::string, int>> sent = {{"a", 0}, {"b", -5}, {"c", 7}, {"d", 0},
                                                            {"e", 7}, {"f", -5}, {"g", 1}};
     for (const auto& [head, priority] : sent) client->send(peer, message_from(head, "", priority));
-    pump({&server, &client}, [&] { return server.recorder.received().size() == sent.size(); });
+    pump({&server, &client}, [&] { return server.recorder.count(Seen::What::received) == sent.size(); });
     std::string order;
     for (const Seen& one : server.recorder.received()) order += one.text;
     CHECK(order == "cegadbf");
@@ -127,7 +127,7 @@ TEST_CASE("a message of a large priority overtakes those that wait behind a full
     });
     CHECK(pair.client->queued(pair.at_client) > 0);
     pair.client->send(pair.at_client, message_from("high", "", 1));
-    pair.pump_until([&] { return pair.server.recorder.received().size() == kMessages + 1; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) == kMessages + 1; });
     std::size_t place = 0;
     const auto received = pair.server.recorder.received();
     while (received[place].text != "high") ++place;
@@ -148,14 +148,14 @@ TEST_CASE("a server has many peers, and tells them apart") {
       peers.push_back(client->connect(address));
       client->send(peers.back(), message_from(std::to_string(i), pattern(10'000, static_cast<unsigned>(i))));
     }
-    pump({&server, &client}, [&] { return client.recorder.received().size() == kPeers; });
+    pump({&server, &client}, [&] { return client.recorder.count(Seen::What::received) == kPeers; });
     for (const Seen& one : client.recorder.received()) {
       const auto which =
           static_cast<std::size_t>(std::find(peers.begin(), peers.end(), one.peer) - peers.begin());
       CHECK(one.text == "answer to " + std::to_string(which));
       CHECK((one.payload == pattern(10'000, static_cast<unsigned>(which))));
     }
-    CHECK(server.recorder.connected().size() == kPeers);
+    CHECK(server.recorder.count(Seen::What::connected) == kPeers);
   });
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("the payload is received in the memory of the receiver") {
     pair.client->send(pair.at_client, message_from("mine", large));
     pair.client->send(pair.at_client, message_from("none"));
     pair.client->send(pair.at_client, message_from("yours", large));
-    pair.pump_until([&] { return pair.server.recorder.received().size() == 3; });
+    pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) == 3; });
     CHECK(asked == std::vector<std::string>{"mine 1048576", "yours 1048576"});
     CHECK(place == memory.data());
     CHECK((text_from(memory).substr(0, large.size()) == large));
@@ -212,7 +212,8 @@ TEST_CASE("a payload lives until it is sent, and no longer") {
     const auto owner = std::make_shared<const std::string>(pattern(4 << 20, 1));
     pair.client->send(pair.at_client, {bytes_from("head"), {owner, std::as_bytes(std::span(*owner))}});
     CHECK(owner.use_count() == 2);
-    pair.pump_until([&] { return !pair.server.recorder.received().empty() && owner.use_count() == 1; });
+    pair.pump_until(
+        [&] { return pair.server.recorder.count(Seen::What::received) > 0 && owner.use_count() == 1; });
     CHECK((pair.server.recorder.received().front().payload == *owner));
   });
 }
@@ -254,7 +255,7 @@ TEST_CASE("messages from a thread of its own") {
     stop = true;
     pair.server->wake();
     server.join();
-    CHECK(pair.client.recorder.received().size() == kRounds);
-    CHECK(pair.server.recorder.received().size() == kRounds);
+    CHECK(pair.client.recorder.count(Seen::What::received) == kRounds);
+    CHECK(pair.server.recorder.count(Seen::What::received) == kRounds);
   });
 }

@@ -1,0 +1,134 @@
+#include "transport/net_doors.h"
+
+#include <cerrno>
+#include <poll.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <heddle/comm_error.h>
+#include <heddle/comm_keys.h>
+
+#include "net/interfaces.h"
+#include "net/key_files.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+using comm_detail::Connection;
+using comm_detail::Socket;
+using comm_detail::TlsSide;
+using Way = NewConnection::Way;
+
+constexpr const char* kKind = "net";
+constexpr int kBacklog = 4096;
+constexpr int kPortsToTry = 100;  // of port 0: a stranger's local door may have the number of a free port
+constexpr std::string_view kRefusal =
+    "heddle: connections of this host do not go through TCP here; encryption is off\n";
+
+// A host that is lost without a word is noticed after a quarter of a minute.
+void tune(const Socket& socket) {
+  comm_detail::tune_for_data(socket);
+  const auto set = [&](int level, int name, int value) {
+    setsockopt(socket.fd(), level, name, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 3);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+Door listen_locally_at(const Address& address) {
+  return {Way::local, listen_locally(local_name(kKind, address), kBacklog)};
+}
+
+}  // namespace
+
+Doors::Doors(const TransportOptions& options) : options_(options) {
+  if (options_.encrypt_loopback) tls("connections are to be encrypted");
+}
+
+bool Doors::encrypts(const Address& address) const {
+  return options_.encrypt_loopback || !comm_detail::is_loopback_address(address.host);
+}
+
+std::shared_ptr<const comm_detail::TlsContext> Doors::tls(const std::string& what) {
+  if (tls_) return tls_;
+  const std::string directory = options_.keys.empty() ? comm_keys_directory() : options_.keys;
+  const auto files = comm_detail::read_key_files(directory);
+  if (!files)
+    throw CommError(what + ", and there is no " + comm_detail::key_file_in(directory) +
+                    ": run `heddle keygen` on one host and copy what it makes to the others");
+  return tls_ = comm_detail::make_tls_context(*files);
+}
+
+std::vector<Door> Doors::open(Address& address) {
+  const bool encrypted = encrypts(address), any_port = address.port == 0;
+  if (encrypted) tls("others can reach " + address.text());
+  for (int attempt = 0; attempt < kPortsToTry; ++attempt) {
+    std::vector<Door> doors;
+    Address here = address;
+    doors.push_back({encrypted ? Way::encrypted : Way::refused,
+                     comm_detail::listen_on(here.host, {here.port, here.port}, kBacklog)});
+    here.port = comm_detail::port_of(doors.front().socket);
+    if (!options_.encrypt_loopback) doors.push_back(listen_locally_at(here));
+    const bool taken = !doors.back().socket;
+    // Elsewhere than on loopback the keys decide, and a stranger who has taken the name can do no more than be in the way.
+    if (taken && encrypted) doors.pop_back();
+    if (!taken || encrypted) {
+      address = here;
+      return doors;
+    }
+    if (!any_port) break;
+  }
+  throw CommError("cannot listen at " + address.text() + ": another process has the name @" +
+                  local_name(kKind, address));
+}
+
+std::optional<NewConnection> Doors::accept(const Door& door) {
+  Socket socket = comm_detail::accept_from(door.socket);
+  if (!socket) return std::nullopt;
+  if (door.way == Way::local && !is_same_user(socket.fd())) return NewConnection{};
+  if (door.way != Way::local) tune(socket);
+  if (door.way == Way::encrypted)
+    return NewConnection{door.way, comm_detail::tls_connection(std::move(socket), tls_, TlsSide::server)};
+  return NewConnection{door.way, comm_detail::plain_connection(std::move(socket))};
+}
+
+// The local door is tried first, at every address. Where it leads to another user, and there is nothing to encrypt with,
+// the connection is refused: that could be anybody who has taken the address.
+NewConnection Doors::connect(const Address& address) {
+  if (!options_.encrypt_loopback) {
+    Socket socket = connect_locally(local_name(kKind, address));
+    if (!socket && errno == EAGAIN) throw CommError("too many connect to " + address.text() + " at once");
+    const bool theirs = socket && !is_same_user(socket.fd());
+    if (theirs && !encrypts(address)) throw CommError("another user's process listens at " + address.text());
+    if (socket && !theirs) return {Way::local, comm_detail::plain_connection(std::move(socket))};
+  }
+  const Way way = encrypts(address) ? Way::encrypted : Way::refused;
+  const auto context =
+      way == Way::encrypted ? tls("others can read what is sent to " + address.text()) : nullptr;
+  Socket socket = comm_detail::connect_to(address.host, address.port);
+  tune(socket);
+  if (way == Way::refused) return {way, comm_detail::plain_connection(std::move(socket))};
+  return {way, comm_detail::tls_connection(std::move(socket), context, TlsSide::client)};
+}
+
+std::optional<int> connected(const Socket& socket) {
+  pollfd ready{socket.fd(), POLLOUT, 0};
+  if (::poll(&ready, 1, 0) != 1) return std::nullopt;
+  int error = 0;
+  socklen_t length = sizeof error;
+  return getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+void say_refused(const Socket& socket) {
+  [[maybe_unused]] const auto sent =
+      ::send(socket.fd(), kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  shutdown(socket.fd(), SHUT_WR);
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,453 @@
+#include "transport/net_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <map>
+#include <optional>
+#include <sys/socket.h>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <heddle/comm_error.h>
+
+#include "transport/address.h"
+#include "transport/net_doors.h"
+#include "transport/net_handshake.h"
+#include "transport/net_messages.h"
+#include "transport/poller.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+using comm_detail::Socket;
+using Clock = std::chrono::steady_clock;
+using Way = NewConnection::Way;
+
+constexpr std::uint64_t kWakeNumber = ~0ull;
+constexpr std::uint64_t kFirstDoor = 1ull << 63;  // doors have numbers beyond those of peers
+constexpr std::size_t kHot = 8;                   // connections that a spin looks at
+constexpr int kRoundsOfASpin = 16;                // after which it looks at all others
+// Connections that have not been authenticated; the oldest makes room, so that strangers cannot fill the house.
+constexpr std::size_t kMostStrangers = 512;
+constexpr const char* kEnded = "the other side has closed the connection";
+
+struct NetPeer {
+  enum class Stage { connecting, refusing, handshake, open };
+  NetPeer(Peer given, bool is_client, const TransportOptions& options, Receiver& to)
+      : number(given), client(is_client), receiver({options.max_head, options.max_payload}, to, given) {}
+
+  const Peer number;
+  const bool client;  // a peer of connect()
+  Stage stage = Stage::connecting;
+  Way way = Way::local;
+  std::string address{};  // of connect()
+  std::unique_ptr<comm_detail::Connection> connection{};
+  std::optional<Handshake> handshake{};
+  std::string key{};
+  bool is_ring = false;
+  MessageSender sender{};
+  MessageReceiver receiver;
+  short watched = POLLIN;  // the events that the poller waits for
+  bool ready = false;      // is in ready_
+  bool unsettled = false;  // is in unsettled_
+  bool gone = false;       // has been closed; only the call that is under way still uses it
+};
+
+class NetTransport final : public Transport {
+ public:
+  NetTransport(const TransportOptions& options, Receiver& receiver);
+  ~NetTransport() override;
+
+  std::string listen(const std::string& address) override;
+  Peer connect(const std::string& address) override;
+  void send(Peer peer, Message message) override;
+  std::size_t queued(Peer peer) const override;
+  void close(Peer peer) override;
+  void poll(std::chrono::microseconds timeout) override;
+  void wake() noexcept override;
+
+ private:
+  NetPeer* find(Peer peer) const;
+  NetPeer& add(bool client);
+  void enter(NetPeer& peer, NewConnection fresh);
+  void accept_all(const Door& door);
+  void accept_one(NewConnection fresh);
+  void make_room_for_a_descriptor(const Door& door);
+  void drop_oldest_stranger();
+
+  bool work();
+  bool progress(NetPeer& peer);
+  bool step(NetPeer& peer);
+  bool shake_hands(NetPeer& peer);
+  bool move(NetPeer& peer);
+  bool linger(NetPeer& peer);
+  void check_connected(NetPeer& peer);
+  void lose(NetPeer& peer, const std::string& why);
+  void forget(NetPeer& peer);
+  void check_deadlines();
+  void report_failures();
+
+  void make_ready(NetPeer& peer);
+  void warm(Peer peer);
+  bool spin(Clock::time_point end);
+  bool settle(NetPeer& peer);
+  void settle_all();
+  void look(std::chrono::nanoseconds timeout);
+  std::chrono::nanoseconds time_to_sleep(Clock::time_point end) const;
+
+  const TransportOptions options_;
+  const std::chrono::microseconds spin_;
+  Receiver& receiver_;
+  Doors doors_;
+  FdPoller poller_;
+  comm_detail::EventFd wake_;
+  std::atomic<bool> woken_{false};
+  Socket spare_;  // closed to accept, and so to refuse, a connection for which there is no descriptor
+  std::vector<Door> open_doors_;
+
+  std::unordered_map<Peer, std::unique_ptr<NetPeer>> peers_;
+  std::vector<std::unique_ptr<NetPeer>> buried_;  // are destroyed when no call uses them
+  Peer last_peer_ = 0;
+  std::size_t accepted_ = 0;  // of peers_
+  std::map<Peer, Clock::time_point>
+      deadlines_;  // of peers that are not authenticated; older ones are earlier
+  std::vector<std::pair<Peer, std::string>> failures_;  // of connect()
+  std::vector<Peer> ready_, unsettled_;
+  std::array<Peer, kHot> hot_{};  // 0: none
+  std::size_t next_hot_ = 0;
+  int polls_without_look_ = 0;
+};
+
+NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
+    : options_(options),
+      spin_(std::thread::hardware_concurrency() > 1 ? options.spin : std::chrono::microseconds(0)),
+      receiver_(receiver),
+      doors_(options),
+      spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  poller_.add(wake_.fd(), POLLIN, kWakeNumber);
+}
+
+NetTransport::~NetTransport() {
+  for (auto& [number, peer] : peers_) {
+    if (peer->stage == NetPeer::Stage::open) peer->connection->finish_sending();
+  }
+}
+
+NetPeer* NetTransport::find(Peer peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+std::string NetTransport::listen(const std::string& text) {
+  Address address = address_to_listen_at(text);
+  for (Door& door : doors_.open(address)) {
+    poller_.add(door.socket.fd(), POLLIN, kFirstDoor + open_doors_.size());
+    open_doors_.push_back(std::move(door));
+  }
+  return address.text();
+}
+
+NetPeer& NetTransport::add(bool client) {
+  const Peer number = ++last_peer_;
+  auto& place = peers_[number];
+  place = std::make_unique<NetPeer>(number, client, options_, receiver_);
+  if (!client) ++accepted_;
+  deadlines_[number] = Clock::now() + options_.handshake_timeout;
+  return *place;
+}
+
+void NetTransport::enter(NetPeer& peer, NewConnection fresh) {
+  peer.way = fresh.way;
+  peer.connection = std::move(fresh.connection);
+  const bool local = peer.way == Way::local;
+  using Side = Handshake::Side;
+  peer.handshake.emplace(peer.client ? Side::client : Side::server, local, options_.shared_memory);
+  if (!peer.client || local) peer.stage = NetPeer::Stage::handshake;
+  if (!peer.client && peer.way == Way::refused) {
+    peer.stage = NetPeer::Stage::refusing;
+    say_refused(peer.connection->socket());
+  }
+  if (peer.stage == NetPeer::Stage::connecting) peer.watched = POLLOUT;
+  poller_.add(peer.connection->socket().fd(), peer.watched, peer.number);
+  make_ready(peer);
+}
+
+Peer NetTransport::connect(const std::string& text) {
+  parse_address(text);
+  NetPeer& peer = add(true);
+  peer.address = text;
+  try {
+    enter(peer, doors_.connect(address_to_connect_to(text)));
+  } catch (const CommError& error) {
+    failures_.emplace_back(peer.number, error.what());
+  }
+  return peer.number;
+}
+
+void NetTransport::send(Peer number, Message message) {
+  check_size(message, options_);
+  NetPeer* peer = find(number);
+  if (!peer) return;
+  peer->sender.push(std::move(message));
+  if (peer->stage == NetPeer::Stage::open) make_ready(*peer);
+}
+
+std::size_t NetTransport::queued(Peer number) const {
+  const NetPeer* peer = find(number);
+  return peer ? peer->sender.bytes() : 0;
+}
+
+void NetTransport::close(Peer number) {
+  NetPeer* peer = find(number);
+  if (!peer) return;
+  if (peer->stage == NetPeer::Stage::open) peer->connection->finish_sending();
+  forget(*peer);
+}
+
+// The socket is closed at once; the rest of the peer may still be in use by a call of the receiver.
+void NetTransport::forget(NetPeer& peer) {
+  peer.gone = true;
+  const auto found = peers_.find(peer.number);
+  deadlines_.erase(peer.number);
+  if (!peer.client) --accepted_;
+  buried_.push_back(std::move(found->second));
+  peers_.erase(found);
+}
+
+void NetTransport::lose(NetPeer& peer, const std::string& why) {
+  if (peer.gone) return;
+  const Peer number = peer.number;
+  const bool known = peer.client || peer.stage == NetPeer::Stage::open;
+  forget(peer);
+  if (known) receiver_.disconnected(number, why);
+}
+
+void NetTransport::wake() noexcept {
+  woken_.store(true);
+  wake_.signal();
+}
+
+void NetTransport::poll(std::chrono::microseconds timeout) {
+  const auto end = Clock::now() + timeout;
+  buried_.clear();
+  if (work()) {
+    if (++polls_without_look_ >= kRoundsOfASpin) look({});
+    return;
+  }
+  const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_));
+  if (!spun) {
+    settle_all();
+    look(time_to_sleep(end));
+    work();
+  }
+  woken_.store(false);
+  buried_.clear();
+}
+
+// Moves what is ready; false: nothing has been moved, and nobody has been told anything.
+bool NetTransport::work() {
+  bool moved = !failures_.empty();
+  report_failures();
+  check_deadlines();
+  for (const Peer number : std::exchange(ready_, {})) {
+    NetPeer* peer = find(number);
+    if (!peer) continue;
+    peer->ready = false;
+    moved = progress(*peer) || moved;
+  }
+  return moved;
+}
+
+void NetTransport::report_failures() {
+  for (const auto& [number, why] : std::exchange(failures_, {})) {
+    if (NetPeer* peer = find(number)) lose(*peer, why);
+  }
+}
+
+void NetTransport::check_deadlines() {
+  if (deadlines_.empty() || Clock::now() < deadlines_.begin()->second) return;
+  const auto now = Clock::now();
+  while (!deadlines_.empty() && deadlines_.begin()->second <= now)
+    lose(*find(deadlines_.begin()->first), "the other side has not answered in time");
+}
+
+// Whatever goes wrong with a peer, its receiver or its connection, ends here.
+bool NetTransport::progress(NetPeer& peer) {
+  try {
+    return step(peer);
+  } catch (const std::exception& error) {
+    lose(peer, error.what());
+    return true;
+  }
+}
+
+bool NetTransport::step(NetPeer& peer) {
+  if (peer.stage == NetPeer::Stage::refusing) return linger(peer);
+  if (peer.stage == NetPeer::Stage::connecting) check_connected(peer);
+  bool moved = false;
+  if (peer.stage == NetPeer::Stage::handshake) moved = shake_hands(peer);
+  if (!peer.gone && peer.stage == NetPeer::Stage::open) moved = move(peer) || moved;
+  if (!peer.gone && !std::exchange(peer.unsettled, true)) unsettled_.push_back(peer.number);
+  return moved;
+}
+
+void NetTransport::check_connected(NetPeer& peer) {
+  const auto error = connected(peer.connection->socket());
+  if (!error) return;
+  if (*error)
+    throw CommError("cannot connect to " + peer.address + ": " + std::generic_category().message(*error));
+  // The local door is closed, the one for strangers is not.
+  if (peer.way == Way::refused)
+    throw CommError(peer.address +
+                    " has no door for processes of this host that do not encrypt: it encrypts (and this "
+                    "side is to, too: encrypt_loopback), or it is no key-value store of Heddle");
+  peer.stage = NetPeer::Stage::handshake;
+}
+
+bool NetTransport::shake_hands(NetPeer& peer) {
+  if (!peer.handshake->step(peer.connection)) return false;
+  peer.handshake.reset();
+  peer.key = peer.connection->peer_key();
+  peer.is_ring = peer.way == Way::local && options_.shared_memory;
+  peer.stage = NetPeer::Stage::open;
+  deadlines_.erase(peer.number);
+  receiver_.connected(peer.number, peer.key);
+  return true;
+}
+
+// A stranger has the time to read why he is refused: closing a socket with unread data would take it from him.
+bool NetTransport::linger(NetPeer& peer) {
+  std::array<std::byte, 4096> unread;
+  const comm_detail::Step step = peer.connection->receive(unread, {});
+  if (step.outcome == comm_detail::Step::Outcome::closed) forget(peer);
+  return false;
+}
+
+bool NetTransport::move(NetPeer& peer) {
+  const Moved out = peer.sender.empty() ? Moved{} : peer.sender.send(*peer.connection);
+  // What the peer has sent before it went is received in spite of an error there.
+  const Moved in = peer.receiver.receive(*peer.connection, !peer.is_ring, peer.gone);
+  if (peer.gone) return true;
+  if (in.closed || (out.closed && !in.any)) {
+    const std::string why = peer.connection->handshake_error();
+    throw CommError(why.empty() ? kEnded : why);
+  }
+  if (in.more || out.more || out.closed) make_ready(peer);
+  if (in.any || out.any) warm(peer.number);
+  return in.any || out.any;
+}
+
+void NetTransport::make_ready(NetPeer& peer) {
+  if (!std::exchange(peer.ready, true)) ready_.push_back(peer.number);
+}
+
+void NetTransport::warm(Peer peer) {
+  if (std::find(hot_.begin(), hot_.end(), peer) != hot_.end()) return;
+  hot_[next_hot_] = peer;
+  next_hot_ = (next_hot_ + 1) % kHot;
+}
+
+// A process that waits for an answer, or for the next of many messages, gets it sooner than by sleeping, and through
+// shared memory without a call of the system.
+bool NetTransport::spin(Clock::time_point end) {
+  if (std::all_of(hot_.begin(), hot_.end(), [](Peer peer) { return peer == 0; })) return false;
+  for (int round = 1; !woken_.load(std::memory_order_relaxed); ++round) {
+    bool moved = false;
+    for (Peer& hot : hot_) {
+      NetPeer* peer = hot ? find(hot) : nullptr;
+      if (!peer) hot = 0;
+      if (peer) moved = progress(*peer) || moved;
+    }
+    if (moved) return true;
+    if (round % kRoundsOfASpin != 0) continue;
+    look({});
+    if (work()) return true;
+    if (Clock::now() >= end) break;
+  }
+  hot_.fill(0);
+  return false;
+}
+
+// Says what to wait for. False: there is something to do at once.
+bool NetTransport::settle(NetPeer& peer) {
+  const bool shaking = peer.stage == NetPeer::Stage::handshake;
+  const bool sends = shaking ? peer.handshake->wants_to_send() : !peer.sender.empty();
+  short events = POLLOUT;
+  if (peer.stage != NetPeer::Stage::connecting) {
+    const auto wanted = peer.connection->before_sleep(sends, !shaking || !sends);
+    if (!wanted) return false;
+    events = wanted->events;
+  }
+  if (std::exchange(peer.watched, events) != events)
+    poller_.change(peer.connection->socket().fd(), events, peer.number);
+  return true;
+}
+
+void NetTransport::settle_all() {
+  for (const Peer number : std::exchange(unsettled_, {})) {
+    NetPeer* peer = find(number);
+    if (!peer) continue;
+    peer->unsettled = false;
+    if (!settle(*peer)) make_ready(*peer);
+  }
+}
+
+std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) const {
+  if (!ready_.empty() || !failures_.empty()) return {};
+  if (!deadlines_.empty()) end = std::min(end, deadlines_.begin()->second);
+  return std::max(end - Clock::now(), Clock::duration::zero());
+}
+
+void NetTransport::look(std::chrono::nanoseconds timeout) {
+  polls_without_look_ = 0;
+  for (const std::uint64_t number : poller_.wait(timeout)) {
+    if (number == kWakeNumber) {
+      wake_.clear();
+      woken_.store(true);
+    } else if (number >= kFirstDoor) {
+      accept_all(open_doors_[number - kFirstDoor]);
+    } else if (NetPeer* peer = find(number)) {
+      make_ready(*peer);
+    }
+  }
+}
+
+void NetTransport::accept_all(const Door& door) {
+  while (auto fresh = doors_.accept(door)) {
+    if (fresh->connection) accept_one(std::move(*fresh));
+  }
+  if (errno == EMFILE || errno == ENFILE) make_room_for_a_descriptor(door);
+}
+
+void NetTransport::accept_one(NewConnection fresh) {
+  if (accepted_ >= options_.max_connections) drop_oldest_stranger();
+  if (accepted_ >= options_.max_connections) return;  // and so closes it
+  if (deadlines_.size() >= kMostStrangers) drop_oldest_stranger();
+  enter(add(false), std::move(fresh));
+}
+
+// Otherwise the connection would wait at the door, which would be ready all the time.
+void NetTransport::make_room_for_a_descriptor(const Door& door) {
+  spare_.close();
+  { const Socket refused = comm_detail::accept_from(door.socket); }
+  spare_ = Socket(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void NetTransport::drop_oldest_stranger() {
+  const auto stranger = std::find_if(deadlines_.begin(), deadlines_.end(),
+                                     [&](const auto& one) { return !find(one.first)->client; });
+  if (stranger != deadlines_.end()) forget(*find(stranger->first));
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_net_transport(const TransportOptions& options, Receiver& receiver) {
+  return std::make_unique<NetTransport>(options, receiver);
+}
+
+}  // namespace heddle::kv_detail
