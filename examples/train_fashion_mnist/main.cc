@@ -74,7 +74,7 @@ std::unique_ptr<Training> prepare(const Options& options) {
   Dataset train = load_dataset(options.data, "train", options.limit);
   Dataset test = load_dataset(options.data, "t10k", options.limit);
   std::shared_ptr<heddle::Communicator> ranks;
-  if (options.kvstore == "allreduce") ranks = heddle::Communicator::create({}, job);
+  if (options.kvstore != "local") ranks = heddle::Communicator::create({}, job);
   auto training = std::make_unique<Training>(options, train, test, ranks);
   train.wait();
   test.wait();

@@ -22,6 +22,7 @@ Examples:
   train_fashion_mnist --resume run.ckpt --save run.ckpt    goes on where it stopped, to the last bit
   HEDDLE_SCHEDULER=fuzz:7 train_fashion_mnist --limit 500  another order of ops, the same result
   heddle launch -n 2 -- train_fashion_mnist --kvstore allreduce    two processes, the same curve up to rounding
+  heddle launch -n 2 --servers 1 -- train_fashion_mnist --kvstore dist_sync    the same, with the weights on a server
 
 With --kvstore allreduce every rank takes its share of each batch of --batch pictures, drops out what one process would
 drop, and adds its gradient to the mean over all: only the order of additions differs. Rank 0 prints and writes files;
@@ -35,6 +36,16 @@ std::string problem_with_rate(const std::string& text) {
   double rate = std::strtod(text.c_str(), &end);
   return end != text.c_str() && *end == '\0' && rate >= 0 && rate <= 1000 ? ""
                                                                           : text + " is not in [0 - 1000]";
+}
+
+std::string problem_with_store(const std::string& text) {
+  for (const char* one : {"local", "allreduce", "dist_sync", "dist_async"}) {
+    if (text == one) return "";
+  }
+  const std::string ssp = "dist_ssp:";
+  const bool good = text.starts_with(ssp) && text.size() > ssp.size() &&
+                    text.find_first_not_of("0123456789", ssp.size()) == std::string::npos;
+  return good ? "" : text + " is not local, allreduce, dist_sync, dist_async or dist_ssp:N";
 }
 
 // The conversion would take -1 for the largest number there is.
@@ -66,8 +77,10 @@ void add_options(heddle::command_line::Program& app, Options& options) {
       .one_of({"cosine", "constant", "step"})
       .show_default();
   app.add_option("--kvstore", options.kvstore,
-                 "local: one process; allreduce: one rank of the job that this was launched in")
-      .one_of({"local", "allreduce"})
+                 "local: one process; allreduce: one rank of the job that this was launched in; dist_sync, "
+                 "dist_async, dist_ssp:N: the same, with the weights on servers (heddle launch --servers)")
+      .type_name("STORE")
+      .check(problem_with_store)
       .show_default();
   app.add_option("--compression", options.compression,
                  "of gradients between ranks: none, fp16, bf16, 1bit, 2bit:THRESHOLD, topk:RATIO; empty: "
@@ -174,11 +187,11 @@ void check_ranks(const Options& options, int ranks) {
   const std::string job = std::to_string(ranks) + " ranks";
   if (options.kvstore == "local" && ranks > 1) {
     throw heddle::Error("--kvstore local: this is one of " + job +
-                        ", each of which would train alone; want --kvstore allreduce");
+                        ", each of which would train alone; want --kvstore allreduce or dist_sync");
   }
-  if (options.kvstore == "local" && !options.compression.empty()) {
-    throw heddle::Error("--compression " + options.compression +
-                        ": nothing is sent with --kvstore local; want --kvstore allreduce");
+  if (options.kvstore != "allreduce" && !options.compression.empty()) {
+    throw heddle::Error("--compression " + options.compression + ": nothing is compressed with --kvstore " +
+                        options.kvstore + "; want --kvstore allreduce");
   }
   if (ranks > options.batch) {
     throw heddle::Error("--batch " + std::to_string(options.batch) + ": " + job +

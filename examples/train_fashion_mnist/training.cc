@@ -71,10 +71,9 @@ void add(Totals& totals, const std::vector<double>& sums, std::int64_t images) {
   totals.images += static_cast<double>(images);
 }
 
-std::shared_ptr<KVStore> make_store(const std::shared_ptr<Communicator>& ranks,
-                                    const std::string& compression) {
-  if (!ranks) return KVStore::create("local");
-  return KVStore::create("allreduce", ranks, {.compression = compression});
+std::shared_ptr<KVStore> make_store(const Options& options, const std::shared_ptr<Communicator>& ranks) {
+  if (options.kvstore != "allreduce") return KVStore::create(options.kvstore);
+  return KVStore::create("allreduce", ranks, {.compression = options.compression});
 }
 
 NDArray to_array(const std::vector<Point>& points) {
@@ -112,7 +111,7 @@ Training::Training(const Options& options, Dataset train, Dataset test, std::sha
       trainer_(net_.parameters(), {.optimizer = options.optimizer,
                                    .params = optimizer_params(options),
                                    .schedule = make_schedule(options, train_.batches()),
-                                   .store = make_store(ranks_, options_.compression)}) {}
+                                   .store = make_store(options_, ranks_)}) {}
 
 std::string Training::describe() const {
   std::int64_t count = 0;

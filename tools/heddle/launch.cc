@@ -7,8 +7,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
+
+#include <netinet/in.h>
 
 #include <heddle/usable_cores.h>
 
@@ -23,7 +26,7 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  int ranks = 0;
+  int ranks = 0, servers = 0;
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
   bool no_bind = false;
@@ -65,6 +68,20 @@ std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   std::string host = one_host ? "127.0.0.1" : plan.front().host;
   if (host.empty()) host = this_host();
   return "tcp:" + host.substr(host.find('@') + 1) + ":" + port;
+}
+
+// A port of this host that nobody listens at now.
+std::string free_address() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const bool good = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  ::close(listener);
+  if (!good) throw std::runtime_error("no port is free for a server");
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
 // What other hosts are told of this one's environment.
@@ -129,7 +146,45 @@ RankProgram program_of(const RankPlan& rank, int restart, int size, const std::s
           {}};
 }
 
+// The servers of the job's key-value stores, on this host.
+class Servers {
+ public:
+  explicit Servers(int count) {
+    for (int i = 0; i < count; ++i) addresses_.push_back(free_address());
+  }
+  std::vector<RankPlan> plan() const {
+    std::vector<RankPlan> all;
+    for (std::size_t i = 0; i < addresses_.size(); ++i)
+      all.push_back({.rank = static_cast<int>(i), .host = {}, .is_server = true});
+    return all;
+  }
+  RankProgram program(const RankPlan& plan) const {
+    const auto number = static_cast<std::size_t>(plan.rank);
+    return {plan,
+            {std::filesystem::read_symlink("/proc/self/exe").string(), "server", "--listen",
+             addresses_[number], "--number", std::to_string(number), "--servers",
+             std::to_string(addresses_.size()), "--metrics", "", "--log-level", "warning"},
+            {},
+            {}};
+  }
+  // What the ranks are told.
+  void tell(Environment& environment) const {
+    std::string all;
+    for (const std::string& one : addresses_) all += (all.empty() ? "" : ",") + one;
+    if (!all.empty()) environment["HEDDLE_SERVERS"] = all;
+  }
+
+ private:
+  std::vector<std::string> addresses_;
+};
+
 std::vector<RankPlan> plan_of(const Options& options) {
+  if (options.servers > 0 && !options.hosts.empty()) {
+    throw std::runtime_error(
+        "--servers starts servers for ranks of this host; for --hosts start them by `heddle server`, and "
+        "name them by "
+        "HEDDLE_SERVERS=HOST:PORT,...");
+  }
   if (!options.hosts.empty()) return place_ranks(parse_hosts(options.hosts), options.ranks);
   if (options.ranks == 0) throw std::runtime_error("say how many ranks: -n N, or where: --hosts A:2,B:2");
   return place_ranks({{"", options.ranks}}, options.ranks);
@@ -156,10 +211,16 @@ int run(const Options& options) {
   const std::unique_ptr<SocketDirectory> directory = all_here ? std::make_unique<SocketDirectory>() : nullptr;
   const std::string rendezvous = directory ? "unix:" + directory->path() + "/job.sock" : tcp_rendezvous(plan);
   Guard guard(directory ? directory->path() : "");
-  const auto program = [&](const RankPlan& rank, int restart) {
-    return program_of(rank, restart, static_cast<int>(plan.size()), rendezvous, options);
+  const Servers servers(options.servers);
+  const auto program = [&, size = static_cast<int>(plan.size())](const RankPlan& rank, int restart) {
+    if (rank.is_server) return servers.program(rank);
+    RankProgram mine = program_of(rank, restart, size, rendezvous, options);
+    servers.tell(mine.environment);
+    return mine;
   };
-  return run_job(plan, program,
+  std::vector<RankPlan> all = servers.plan();
+  all.insert(all.end(), plan.begin(), plan.end());
+  return run_job(all, program,
                  {.prefix = !options.no_prefix,
                   .output = options.output,
                   .grace = std::chrono::milliseconds(static_cast<long long>(options.grace * 1000)),
@@ -184,6 +245,8 @@ constexpr const char* kDescription =
     "run: "
     "the program\n"
     "has to meet again, with Communicator::grow().\n\n"
+    "    heddle launch -n 2 --servers 1 ./train         and a server for stores such as dist_sync\n\n"
+    "HEDDLE_SERVERS tells the ranks where it is; it ends after them.\n\n"
     "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
     "by the\n"
     "number of ranks on the host, 1 at least. Ranks of this host stay on cores of their own, if there are as "
@@ -218,6 +281,11 @@ void add_launch(Program& program, Action& action, const Behind& behind) {
                   "how often ranks that fail are started again, in all, before one that fails ends the job")
       .range(0, 1000000)
       .show_default()
+      .type_name("N");
+  command
+      .add_option("--servers", options->servers,
+                  "how many servers of key-value stores to start, on this host")
+      .range(0, 64)
       .type_name("N");
   command
       .add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -41,7 +42,8 @@ struct Rank {
   LineWriter out, error;
   std::optional<int> status;  // of waitpid, once it has ended for good
   std::string name() const {
-    return "rank " + std::to_string(plan.rank) + (plan.host.empty() ? "" : " on " + plan.host);
+    return (plan.is_server ? "server " : "rank ") + std::to_string(plan.rank) +
+           (plan.host.empty() ? "" : " on " + plan.host);
   }
 };
 
@@ -75,14 +77,15 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   void add(const RankPlan& plan) {
-    const std::string number = std::to_string(plan.rank);
+    const std::string number = std::to_string(plan.rank), kind = plan.is_server ? "server" : "rank";
     Descriptor file;
     if (!options_.output.empty()) {
-      const std::string path = options_.output + "/rank-" + number + ".log";
+      const std::string path = options_.output + "/" + kind + "-" + number + ".log";
       file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!file) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
     }
-    const std::string prefix = options_.prefix && !file ? "[" + number + "] " : "";
+    const std::string prefix =
+        options_.prefix && !file ? (plan.is_server ? "[server " : "[") + number + "] " : "";
     const int out = file ? file.get() : STDOUT_FILENO, error = file ? file.get() : STDERR_FILENO;
     ranks_.push_back(std::make_unique<Rank>(Rank{plan,
                                                  run_program(plan, 0),
@@ -129,10 +132,16 @@ class Job {
       drain(rank->process.error, rank->error);
     }
     take_signals();
+    if (!ending_ && ranks_have_ended()) end(SIGTERM);  // the servers
     if (kill_at_ && Clock::now() >= *kill_at_) {
       kill_at_.reset();
       send(SIGKILL);
     }
+  }
+
+  bool ranks_have_ended() const {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return rank->status || rank->plan.is_server; });
   }
 
   static void drain(Descriptor& from, LineWriter& to) {
@@ -172,7 +181,8 @@ class Job {
     int status = 0;
     ::waitpid(rank.process.id, &status, 0);
     guard_.forget(rank.process.id);
-    if (exit_code(status) != 0 && !ending_ && restarts_ < options_.restarts) return restart(rank, status);
+    if (exit_code(status) != 0 && !ending_ && !rank.plan.is_server && restarts_ < options_.restarts)
+      return restart(rank, status);
     rank.status = status;
     if (exit_code(status) != 0 && !ending_) {
       first_failed_ = &rank;

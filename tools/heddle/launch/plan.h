@@ -19,6 +19,8 @@ struct RankPlan {
   int rank = 0;
   std::string host;  // empty: this one
   int local_rank = 0, local_size = 1;
+  bool is_server =
+      false;  // number `rank` of the servers of the job's key-value stores, which end after the ranks
 };
 
 // The ranks in order, host after host. `ranks` 0: as many as there are slots. Throws std::runtime_error.
