@@ -82,6 +82,12 @@ TEST_CASE("status: two samples give rates, by the server's clock") {
   CHECK(text.find("3.834 MiB, 2 KiB/s") != std::string::npos);
 }
 
+TEST_CASE("status: the example of the page is what is printed") {
+  const ServerSnapshot before = hand_made();
+  const std::string page = heddle::test::read_file(HEDDLE_METRICS_PAGE);
+  CHECK(page.find("```text\n" + status_text(later(), &before) + "```\n") != std::string::npos);
+}
+
 TEST_CASE("status: a server that has started again, and a worker that has come anew, have no rates") {
   ServerSnapshot before = later(), now = hand_made();
   CHECK(status_text(now, &before) == status_text(now, nullptr));
