@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,6 +16,7 @@
 #include "server/hand_made.h"
 #include "server/http_client.h"
 #include "server/http_server.h"
+#include "server/report.h"
 
 using namespace heddle;
 using namespace heddle::tool;
@@ -158,6 +161,9 @@ TEST_CASE("metrics: a reader skips what it does not know and refuses what is no 
                            "heddle_server_keys -1",
                            "heddle_server_keys NaN",
                            "heddle_server_keys +Inf",
+                           "heddle_server_uptime_seconds NaN",
+                           "heddle_server_uptime_seconds -1",
+                           "heddle_server_worker_silent_seconds{worker=\"1\"} +Inf",
                            "heddle_server_keys 1e30",
                            "heddle_server_worker_clock 1",
                            "heddle_server_worker_clock{worker=\"x\"} 1",
@@ -166,6 +172,32 @@ TEST_CASE("metrics: a reader skips what it does not know and refuses what is no 
     CAPTURE(text);
     CHECK(bad_metrics(text) != "");
   }
+}
+
+TEST_CASE("metrics: a reader takes what a faulty server sends or says that it does not") {
+  const std::string good = metrics_text(hand_made());
+  std::mt19937 random(1);
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good;
+    for (unsigned change = random() % 4 + 1; change > 0; --change) {
+      const std::size_t at = random() % text.size();
+      constexpr std::string_view kOften = "{}\"\\\n ,=-+.0123456789eE#NaIf\0";
+      text[at] = random() % 4 ? kOften[random() % kOften.size()] : static_cast<char>(random() % 256);
+      if (random() % 8 == 0) text.erase(at, random() % 64);
+      if (text.empty()) text = "\n";
+    }
+    try {
+      const ServerSnapshot read = snapshot_from(text);
+      CHECK(snapshot_from(metrics_text(read)).stats.workers.size() == read.stats.workers.size());
+      CHECK_FALSE(status_text(read, nullptr).empty());
+      ++taken;
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+  }
+  CHECK(taken > 100);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("pages: metrics, health and life over HTTP") {

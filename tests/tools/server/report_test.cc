@@ -113,6 +113,7 @@ TEST_CASE("status: a name cannot move the cursor of a terminal") {
   now.stats.workers[0].job = "\x1b[2J\nroot";
   CHECK(status_text(now, nullptr).find("?[2J?root") != std::string::npos);
   CHECK(status_text(now, nullptr).find('\x1b') == std::string::npos);
+  CHECK(printable("a\x7F\xC2\x9B\xC2\xA7\xC2") == "a??\xC2\xA7\xC2");
 }
 
 TEST_CASE("status: stragglers are more than 2 behind the median of their job, the farthest first") {

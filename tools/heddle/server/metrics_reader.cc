@@ -98,6 +98,11 @@ std::int64_t clock_of(double value) {
   return static_cast<std::int64_t>(value);
 }
 
+double seconds_of(double value) {
+  if (!(value >= 0 && value < 1e12)) bad("a time that cannot be");
+  return value;
+}
+
 int integer_of(const Labels& labels, std::string_view name) {
   const auto found = labels.find(name);
   int value = 0;
@@ -118,7 +123,7 @@ using SetServer = void (*)(ServerSnapshot&, double);
 using All = ServerSnapshot&;
 
 const std::map<std::string_view, SetServer> kServer = {
-    {"uptime_seconds", [](All all, double value) { all.stats.uptime = value; }},
+    {"uptime_seconds", [](All all, double value) { all.stats.uptime = seconds_of(value); }},
     {"draining", [](All all, double value) { all.stats.draining = value != 0; }},
     {"jobs", [](All all, double value) { all.stats.jobs = count_of(value); }},
     {"keys", [](All all, double value) { all.stats.keys = count_of(value); }},
@@ -140,7 +145,7 @@ using One = WorkerStats&;
 
 const std::map<std::string_view, SetWorker> kWorker = {
     {"worker_connected", [](One one, double value) { one.connected = value != 0; }},
-    {"worker_silent_seconds", [](One one, double value) { one.silent = value; }},
+    {"worker_silent_seconds", [](One one, double value) { one.silent = seconds_of(value); }},
     {"worker_clock", [](One one, double value) { one.clock = clock_of(value); }},
     {"worker_pulls_waiting", [](One one, double value) { one.pulls_waiting = count_of(value); }},
     {"worker_pushes_total", [](One one, double value) { one.pushes = count_of(value); }},

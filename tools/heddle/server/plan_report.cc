@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/report.h"
 #include "simulate/units.h"
 
 namespace heddle::tool {
@@ -74,7 +75,7 @@ std::string parts_text(const std::vector<KeyPart>& parts) {
   for (const KeyPart& part : parts) width = std::max(width, part.key.size() + 2);
   std::string text = padded("KEY", width) + "OFFSET        SIZE          SERVER\n";
   for (const KeyPart& part : parts) {
-    text += padded(part.key, width) + padded(std::to_string(part.offset), 14) +
+    text += padded(printable(part.key), width) + padded(std::to_string(part.offset), 14) +
             padded(bytes(part.bytes), 14) + std::to_string(part.server) + "\n";
   }
   return text;

@@ -104,21 +104,11 @@ std::string traffic(std::uint64_t all, std::optional<double> rate) {
   return bytes(all) + (rate ? ", " + bytes(*rate) + "/s" : "");
 }
 
-// Control characters of a name that a stranger chose do not reach a terminal.
-std::string shown(const std::string& name) {
-  std::string result;
-  for (const char one : name) {
-    const auto byte = static_cast<unsigned char>(one);
-    result += byte < ' ' || byte == 0x7F ? '?' : one;
-  }
-  return result;
-}
-
 Row row(const WorkerStats& one, const std::map<std::string, std::int64_t>& medians, const Rates& rates) {
   const auto median = medians.find(one.job);
   const std::int64_t behind =
       median == medians.end() ? 0 : std::max<std::int64_t>(median->second - one.clock, 0);
-  return {shown(one.job),
+  return {printable(one.job),
           std::to_string(one.rank),
           one.connected ? "connected" : "gone",
           std::to_string(one.clock),
@@ -158,7 +148,7 @@ std::string workers_text(const ServerSnapshot& now, const Rates& rates) {
 std::string stragglers_text(const ServerStats& stats) {
   std::string text;
   for (const Straggler& one : stragglers_of(stats)) {
-    text += "  worker " + std::to_string(one.worker) + " of job " + shown(one.job) + ": clock " +
+    text += "  worker " + std::to_string(one.worker) + " of job " + printable(one.job) + ": clock " +
             std::to_string(one.clock) + ", " + std::to_string(one.median - one.clock) + " behind the median" +
             (one.connected ? "" : ", gone") + "\n";
   }
@@ -211,6 +201,18 @@ ordered_json server_json(const ServerSnapshot& now, const Rates& rates) {
 }
 
 }  // namespace
+
+std::string printable(const std::string& name) {
+  std::string result;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(name[at]);
+    const auto next = static_cast<unsigned char>(at + 1 < name.size() ? name[at + 1] : 0);
+    const bool second_set = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
+    result += byte < ' ' || byte == 0x7F || second_set ? '?' : name[at];
+    at += second_set ? 1 : 0;
+  }
+  return result;
+}
 
 std::vector<Straggler> stragglers_of(const ServerStats& stats) {
   const auto medians = medians_of(stats);

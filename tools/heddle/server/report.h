@@ -9,6 +9,9 @@
 
 namespace heddle::tool {
 
+// A name with ? for control characters: a stranger may have chosen it, and it goes to a terminal.
+std::string printable(const std::string& name);
+
 // More clocks than this behind the median of its job make a worker a straggler.
 constexpr std::int64_t kStragglerClocks = 2;
 
