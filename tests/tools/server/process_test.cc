@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -68,34 +69,48 @@ TEST_CASE("notify: without a manager nothing happens") {
   ::unsetenv("NOTIFY_SOCKET");
 }
 
-TEST_CASE("signals: each is handled on the thread of signals, in a process of its own") {
-  int handled[2];
-  REQUIRE(::pipe(handled) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {  // no doctest here
-    const BlockedSignals signals;
-    const SignalThread thread(signals, [&](int signal) {
-      const char byte = static_cast<char>(signal);
-      if (::write(handled[1], &byte, 1) != 1 || signal == SIGINT) ::_exit(signal == SIGINT ? 7 : 8);
-    });
-    const char ready = 0;
-    if (::write(handled[1], &ready, 1) != 1) ::_exit(9);
+namespace {
+
+// Tells the pipe each signal by its number; SIGINT ends the process. No doctest here.
+[[noreturn]] void tell_signals(int pipe, bool blocked) {
+  // A library's thread, which blocks nothing.
+  std::thread([] {
     while (true) ::pause();
+  }).detach();
+  if (blocked) block_server_signals();
+  const SignalThread thread([&](int signal) {
+    const char byte = static_cast<char>(signal);
+    if (::write(pipe, &byte, 1) != 1) ::_exit(8);
+    if (signal == SIGINT) ::_exit(7);
+  });
+  const char ready = 0;
+  if (::write(pipe, &ready, 1) != 1) ::_exit(9);
+  while (true) ::pause();
+}
+
+}  // namespace
+
+TEST_CASE("signals: each is handled on the thread of signals, whatever other threads block") {
+  for (const bool blocked : {false, true}) {
+    int handled[2];
+    REQUIRE(::pipe(handled) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) tell_signals(handled[1], blocked);
+    ::close(handled[1]);
+    const auto next = [&] {
+      char byte = 127;
+      return ::read(handled[0], &byte, 1) == 1 ? static_cast<int>(byte) : -1;
+    };
+    CHECK(next() == 0);
+    for (const int signal : {SIGHUP, SIGTERM, SIGTERM, SIGINT}) {
+      CHECK(::kill(child, signal) == 0);
+      CHECK(next() == signal);
+    }
+    int status = 0;
+    CHECK(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
+    ::close(handled[0]);
   }
-  ::close(handled[1]);
-  const auto next = [&] {
-    char byte = 127;
-    return ::read(handled[0], &byte, 1) == 1 ? static_cast<int>(byte) : -1;
-  };
-  CHECK(next() == 0);
-  for (const int signal : {SIGHUP, SIGTERM, SIGTERM, SIGINT}) {
-    CHECK(::kill(child, signal) == 0);
-    CHECK(next() == signal);
-  }
-  int status = 0;
-  CHECK(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 7);
-  ::close(handled[0]);
 }

@@ -2,6 +2,7 @@
 
 #include <CivetServer.h>
 #include <exception>
+#include <future>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -45,9 +46,10 @@ class Page : public CivetHandler {
     return true;
   }
 
+  // On a thread of its own: those of the library have a stack of 100 KiB.
   Answer answered() const {
     try {
-      return answer_();
+      return std::async(std::launch::async, answer_).get();
     } catch (const std::exception& error) {
       return {500, "Internal Server Error", kPlain, std::string(error.what()) + "\n"};
     }

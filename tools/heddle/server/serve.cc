@@ -1,7 +1,7 @@
 #include "serve.h"
 
 #include <atomic>
-#include <cstring>
+#include <csignal>
 #include <exception>
 #include <optional>
 #include <string>
@@ -32,7 +32,7 @@ class Service {
                                                     .ready = [this] { return ready(); }});
   }
 
-  int run(const BlockedSignals& signals) {
+  int run() {
     log_.write({Level::info,
                 "started",
                 {{"address", server_.address()},
@@ -41,7 +41,7 @@ class Service {
                  {"servers", std::to_string(settings_.server.servers)},
                  {"metrics", pages_ ? pages_->address() : "off"},
                  {"pid", std::to_string(::getpid())}}});
-    const SignalThread thread(signals, [this](int signal) { handle(signal); });
+    const SignalThread signals([this](int signal) { handle(signal); });
     notify_manager("READY=1\nSTATUS=serving at " + server_.address());
     server_.run();
     log_.write(
@@ -88,11 +88,11 @@ class Service {
 }  // namespace
 
 int serve(const ServerSettings& settings) {
-  const BlockedSignals signals;  // before there are threads
+  block_server_signals();  // before there are threads of ours
   Log log(settings.log);
   try {
     Service service(settings, log);
-    return service.run(signals);
+    return service.run();
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     return 1;

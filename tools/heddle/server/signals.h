@@ -1,37 +1,27 @@
 // The signals of a process, on a thread that may do what a signal handler may not.
 #pragma once
 
-#include <csignal>
 #include <functional>
 #include <thread>
 
 namespace heddle::tool {
 
-// Made before the process has other threads: a signal that one of them does not block would end the process.
-class BlockedSignals {
- public:
-  // Blocks SIGTERM, SIGINT and SIGHUP on the calling thread and those that it starts; ignores SIGPIPE. Throws
-  // std::system_error.
-  BlockedSignals();
-  ~BlockedSignals();  // what is blocked stays so
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  int descriptor() const { return descriptor_; }  // a signalfd
+// Blocks SIGTERM, SIGINT and SIGHUP on the calling thread and those that it starts, whose system calls they shall not
+// interrupt; ignores SIGPIPE.
+void block_server_signals();
 
- private:
-  int descriptor_;
-};
-
+// Handles SIGTERM, SIGINT and SIGHUP. Threads that do not block them change nothing: libraries such as OpenBLAS start some
+// before main(). One at a time in a process.
 class SignalThread {
  public:
-  // Calls `handle` for each signal that came or comes, one at a time, until the destructor.
-  SignalThread(const BlockedSignals& signals, std::function<void(int signal)> handle);
-  ~SignalThread();  // blocks until `handle` has returned
+  // Calls `handle` for each signal that comes or that was blocked before, one after the other. Throws std::system_error.
+  explicit SignalThread(std::function<void(int signal)> handle);
+  ~SignalThread();  // blocks until `handle` has returned; signals that come later are ignored
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
 
  private:
-  void run(int signals, const std::function<void(int)>& handle) const;
+  void run(const std::function<void(int)>& handle) const;
 
   int end_;  // an eventfd
   std::thread thread_;
