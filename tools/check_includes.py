@@ -68,10 +68,11 @@ LAYERS = {
         "api": ["stores", "client"],
     },
 }
-# A folder of private headers that another module is built on too: connections between processes.
-LENT = {("kvstore", "net"): "comm"}
+# A folder of private headers that another module is built on too: connections between processes; where keys are placed.
+LENT = {("kvstore", "net"): "comm", ("tools", "client"): "kvstore"}
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
 SHARED = "tools/command_line"  # whose headers every program may include
+PROGRAM = "tools/heddle"  # the folders of which include each other by their paths in it, as tests of tools do
 SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 MOST_LINES, MOST_HEADER_LINES = 600, 150
@@ -165,8 +166,10 @@ class Tree:
         """A quoted header lies beside the file or in the private part of its own module (for tests: the tested module)."""
         parts = file.relative_to(self.root).parts
         own = [self.root / module / "src"] if module in MODULES else [self.root / module, self.root / SHARED]
+        own += [self.root / PROGRAM] * (module == "tools")
         if module == "tests":
-            own = [self.root / "tests" / parts[1], self.root / "tests" / "support", self.root / parts[1] / "src"]
+            tested = self.root / (PROGRAM if parts[1] == "tools" else f"{parts[1]}/src")
+            own = [self.root / "tests" / parts[1], self.root / "tests" / "support", tested]
         user = parts[1] if module == "tests" else module
         if lender := LENT.get((user, name.split("/")[0])):
             own.append(self.root / lender / "src")
@@ -227,6 +230,12 @@ GOOD = {
     "bench/support.h": "#pragma once\n",
     "bench/a.cc": '#include <heddle/ndarray.h>\n#include "command_line.h"\n#include "support.h"\n',
     "tools/command_line/command_line.h": "#pragma once\n",
+    "tools/heddle/server/log.h": "#pragma once\n",
+    "tools/heddle/server/plan.cc": '#include "client/placement.h"\n#include "server/log.h"\n',
+    "kvstore/CMakeLists.txt": "heddle_module(kvstore)\n",
+    "kvstore/src/client/placement.h": "#pragma once\n",
+    "kvstore/src/stores/store.h": "#pragma once\n",
+    "tests/tools/log_test.cc": '#include "server/log.h"\n#include "client/placement.h"\n',
 }
 
 # What each change to the good tree must be answered with.
@@ -254,6 +263,8 @@ BAD = [
     ("engine/include/heddle/engine.h", "#pragma once\n#include <cuda_runtime.h>\n", "engine.h:2: a public header shows <cuda_runtime.h>"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <dnnl.hpp>\n", "engine.h:2: a public header shows <dnnl.hpp>"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <dmlc/logging.h>\n", "engine.h:2: a public header shows <dmlc/logging.h>"),
+    ("tools/heddle/server/plan.cc", '#include "stores/store.h"\n', 'plan.cc:1: "stores/store.h" is no private header of tools'),
+    ("tests/engine/engine_test.cc", '#include "server/log.h"\n', 'engine_test.cc:1: "server/log.h" is no private header of tests'),
     ("engine/include/heddle/engine.h", "#include <vector>\n", "engine.h:1: a header without #pragma once"),
     ("engine/include/heddle/engine.h", "#pragma once\n" + "//\n" * 150, "engine.h:151: 151 lines; a header has 150 at most"),
     ("engine/src/api/engine.cc", "//\n" * 601, "engine.cc:601: 601 lines; a file has 600 at most"),

@@ -21,17 +21,29 @@ std::string names_of_commands(const CLI::App& program) {
   return names;
 }
 
+// The command that was asked for, and its name behind those above it.
+std::pair<const CLI::App*, std::string> chosen(const CLI::App& program) {
+  const CLI::App* command = &program;
+  std::string name = program.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
+  return {command, name};
+}
+
 std::string complaint(const CLI::App& program, const CLI::ParseError& error) {
-  const std::string commands = names_of_commands(program);
-  if (!commands.empty() && program.get_subcommands().empty() && !program.remaining().empty()) {
-    return "there is no command '" + program.remaining().front() + "'; there is: " + commands;
+  const CLI::App& command = *chosen(program).first;
+  const std::string commands = names_of_commands(command);
+  const std::vector<std::string> words = command.remaining();
+  if (!commands.empty() && !words.empty() && !words.front().starts_with("-")) {
+    return "there is no command '" + words.front() + "'; there is: " + commands;
   }
   return error.what();
 }
 
 int misused(const CLI::App& program, const std::string& why) {
-  const auto chosen = program.get_subcommands();
-  const std::string name = program.get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name());
+  const std::string name = chosen(program).second;
   std::fprintf(stderr, "%s: %s\n%s --help says more\n", name.c_str(), why.c_str(), name.c_str());
   return kMisused;
 }
@@ -152,7 +164,12 @@ Command Command::add_command(const std::string& name, const std::string& descrip
 }
 
 void Command::footer(const std::string& text) { app_->footer(text); }
-void Command::on_parsed(std::function<void()> function) { app_->callback(std::move(function)); }
+void Command::commands_optional() { app_->require_subcommand(0, 1); }
+void Command::on_parsed(std::function<void()> function) {
+  app_->callback([app = app_, function = std::move(function)] {
+    if (app->get_subcommands().empty()) function();
+  });
+}
 void Command::allow_extras() { app_->allow_extras(); }
 void Command::prefix_command() { app_->prefix_command(); }
 std::vector<std::string> Command::remaining() const { return app_->remaining(); }

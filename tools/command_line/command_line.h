@@ -66,8 +66,9 @@ class Command {
   std::optional<Option> find_option(const std::string& name) const;
 
   Command add_command(const std::string& name, const std::string& description);
+  void commands_optional();              // after the last add_command: none of them need be given
   void footer(const std::string& text);  // the end of --help
-  // Called by parse, if this command is the one that is asked for; may throw Misuse.
+  // Called by parse, if this command is the one that is asked for, not one of its own; may throw Misuse.
   void on_parsed(std::function<void()> function);
 
   void allow_extras();                         // takes any word

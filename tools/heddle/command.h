@@ -24,5 +24,6 @@ void add_launch(Program& program, Action& action, const Behind& behind);
 void add_doctor(Program& program, Action& action);
 void add_simulate(Program& program, Action& action);
 void add_keygen(Program& program, Action& action);
+void add_server(Program& program, Action& action);
 
 }  // namespace heddle::tool

@@ -67,6 +67,7 @@ std::string rate_to_text(double seconds_a_byte) {
 }
 
 std::string bytes_to_text(double bytes) {
+  if (bytes >= 1 << 30) return with_unit(bytes / (1 << 30), "GiB");
   if (bytes >= 1 << 20) return with_unit(bytes / (1 << 20), "MiB");
   if (bytes >= 1 << 10) return with_unit(bytes / (1 << 10), "KiB");
   return with_unit(bytes, "B");

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Whether tools/deploy and docs/metrics.md say what the program understands.
+
+Usage: deploy_check.py PROGRAM ROOT
+
+PROGRAM is heddle, ROOT the repository. Where PyYAML or systemd-analyze are missing, their part is left out and says so.
+"""
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+PROGRAM = ROOT = ""
+PREFIX = "HEDDLE_SERVER_"
+
+
+def text_of(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def check_config(arguments, variables):
+    """What --check-config prints, with these variables and no others of the server."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return subprocess.run([PROGRAM, "server", "--check-config", *arguments], env={**environment, **variables},
+                          capture_output=True, text=True, check=False)
+
+
+def table(printed):
+    """{setting: (value, origin)}"""
+    return {line.split()[0]: tuple(line.split()[1:3]) for line in printed.splitlines()}
+
+
+class Keys:
+    """A directory with files called as keys are."""
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        for name in ("comm.key", "comm.allowed"):
+            with open(os.path.join(self.folder.name, name), "w", encoding="utf-8"):
+                pass
+        return self.folder.name
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+def bytes_of(quantity):
+    """Of a quantity as Kubernetes and Heddle write it: 10Gi, 8GiB."""
+    number, unit = re.fullmatch(r"(\d+)([KMG]i)B?", quantity).groups()
+    return int(number) << {"Ki": 10, "Mi": 20, "Gi": 30}[unit]
+
+
+@unittest.skipUnless(yaml, "no PyYAML")
+class Kubernetes(unittest.TestCase):
+    def setUp(self):
+        self.text = text_of("tools", "deploy", "kubernetes.yaml")
+        self.objects = {one["kind"]: one for one in yaml.safe_load_all(self.text)}
+        self.set = self.objects["StatefulSet"]["spec"]
+        self.pod = self.set["template"]["spec"]
+        self.server = self.pod["containers"][0]
+        self.variables = {one["name"]: one["value"] for one in self.server["env"]}
+
+    def test_objects(self):
+        self.assertEqual(set(self.objects), {"Service", "StatefulSet", "PodDisruptionBudget", "NetworkPolicy"})
+        for one in self.objects.values():
+            self.assertIn("apiVersion", one)
+            self.assertEqual(one["metadata"]["name"], "heddle-server")
+
+    def test_names_are_stable_and_pods_are_found(self):
+        service = self.objects["Service"]["spec"]
+        self.assertEqual(service["clusterIP"], "None")
+        self.assertTrue(service["publishNotReadyAddresses"])
+        self.assertEqual(self.set["serviceName"], self.objects["Service"]["metadata"]["name"])
+        labels = self.set["template"]["metadata"]["labels"]
+        selectors = [service["selector"], self.set["selector"]["matchLabels"],
+                     self.objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+                     self.objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]]
+        for selector in selectors:
+            self.assertLessEqual(selector.items(), labels.items())
+
+    def test_variables_are_settings(self):
+        with Keys() as keys:
+            # The number is that of the pod's name, which this host need not have.
+            self.assertEqual(self.variables["HEDDLE_SERVER_NUMBER"], "hostname")
+            result = check_config([], {**self.variables, "HEDDLE_SERVER_NUMBER": "1", "HEDDLE_SERVER_KEYS": keys})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("note:", result.stdout)
+        found = table(result.stdout)
+        for name in self.variables:
+            self.assertEqual(found[name[len(PREFIX):].lower().replace("_", "-")][1], name)
+        self.assertEqual(int(found["servers"][0]), self.set["replicas"])
+
+    def test_ports_are_those_of_the_settings(self):
+        ports = {one["name"]: one["containerPort"] for one in self.server["ports"]}
+        self.assertTrue(self.variables["HEDDLE_SERVER_LISTEN"].endswith(f":{ports['store']}"))
+        self.assertTrue(self.variables["HEDDLE_SERVER_METRICS"].endswith(f":{ports['metrics']}"))
+        self.assertEqual(ports, {one["name"]: one["port"] for one in self.objects["Service"]["spec"]["ports"]})
+        allowed = [one["port"] for rule in self.objects["NetworkPolicy"]["spec"]["ingress"] for one in rule["ports"]]
+        self.assertEqual(sorted(allowed), sorted(ports.values()))
+
+    def test_probes(self):
+        page = text_of("docs", "metrics.md")
+        for probe, path in (("readinessProbe", "/healthz"), ("livenessProbe", "/livez"), ("startupProbe", "/livez")):
+            self.assertEqual(self.server[probe]["httpGet"], {"path": path, "port": "metrics"})
+            self.assertIn(f"| `{path}`", page)
+
+    def test_a_drain_has_time_and_memory_fits(self):
+        self.assertGreaterEqual(self.pod["terminationGracePeriodSeconds"], 600)
+        self.assertEqual(self.server["command"][0], "heddle")  # no shell, which would keep the signal to itself
+        limit = bytes_of(self.variables["HEDDLE_SERVER_MEMORY_LIMIT"])
+        resources = self.server["resources"]
+        self.assertLess(limit, bytes_of(resources["limits"]["memory"]))
+        self.assertEqual(resources["limits"]["memory"], resources["requests"]["memory"])
+
+    def test_keys_come_from_the_secret(self):
+        volumes = {one["name"]: one for one in self.pod["volumes"]}
+        secret = volumes["secret"]["secret"]["secretName"]
+        self.assertIn(f"kubectl create secret generic {secret} ", self.text)
+        copy = self.pod["initContainers"][0]
+        mounts = {one["name"]: one["mountPath"] for one in copy["volumeMounts"]}
+        script = copy["command"][-1].replace(mounts["secret"], "$SECRET").replace(mounts["run"], "$RUN")
+        with Keys() as source, tempfile.TemporaryDirectory() as run:
+            subprocess.run(["sh", "-c", script], env={**os.environ, "SECRET": source, "RUN": run}, check=True)
+            keys = self.variables["HEDDLE_SERVER_KEYS"].replace(mounts["run"], run)
+            self.assertEqual(os.stat(keys).st_mode & 0o777, 0o700)
+            for name in ("comm.key", "comm.allowed"):
+                self.assertEqual(os.stat(os.path.join(keys, name)).st_mode & 0o777, 0o600)
+
+
+@unittest.skipUnless(yaml, "no PyYAML")
+class Rules(unittest.TestCase):
+    def setUp(self):
+        self.page = text_of("docs", "metrics.md")
+        self.blocks = [yaml.safe_load(block) for block in blocks(self.page, "yaml")]
+        self.rules = [rule for block in self.blocks for group in block.get("groups", []) for rule in group["rules"]]
+
+    def test_rules_have_what_prometheus_asks_for(self):
+        self.assertGreaterEqual(len(self.rules), 8)
+        for rule in self.rules:
+            self.assertTrue(rule["expr"].strip())
+            self.assertEqual(rule["expr"].count("("), rule["expr"].count(")"))
+            if "alert" in rule:
+                self.assertIn("severity", rule["labels"])
+                self.assertIn("summary", rule["annotations"])
+            else:
+                self.assertIn("record", rule)
+
+    def test_metrics_of_rules_exist(self):
+        known = set(re.findall(r"^\| `(heddle_server_\w+)`", self.page, re.MULTILINE))
+        recorded = {rule["record"] for rule in self.rules if "record" in rule}
+        for rule in self.rules:
+            for name in re.findall(r"\bheddle_server[\w:]+", re.sub(r'"[^"]*"', "", rule["expr"])):
+                self.assertIn(name, known | recorded)
+
+    def test_the_scrape_job_has_the_name_of_the_alerts(self):
+        jobs = {job["job_name"] for block in self.blocks for job in block.get("scrape_configs", [])}
+        used = {name for rule in self.rules for name in re.findall(r'\bjob="([^"]+)"', rule["expr"])}
+        self.assertEqual(used, jobs)
+
+
+class Files(unittest.TestCase):
+    def test_settings(self):
+        file = os.path.join(ROOT, "tools", "deploy", "server.toml")
+        with Keys() as keys:
+            result = check_config(["--config", file, "--keys", keys], {})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        origins = [origin for _, origin in table(result.stdout).values()]
+        self.assertGreater(sum(origin.startswith(file + ":") for origin in origins), 8)
+
+
+class Systemd(unittest.TestCase):
+    def setUp(self):
+        self.text = text_of("tools", "deploy", "heddle-server.service")
+        self.unit = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        self.unit.optionxform = str
+        self.unit.read_string(self.text)
+
+    def test_unit(self):
+        service = self.unit["Service"]
+        self.assertEqual(service["Type"], "notify")
+        self.assertEqual(service["RestartPreventExitStatus"], "2")
+        self.assertTrue(service["ExecStart"].startswith("/usr/bin/heddle server --config "))
+        for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
+            self.assertEqual(service[name], "yes")
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    def test_systemd_finds_nothing_wrong(self):
+        with tempfile.TemporaryDirectory() as folder:
+            unit = os.path.join(folder, "heddle-server.service")
+            with open(unit, "w", encoding="utf-8") as file:
+                file.write(self.text.replace("/usr/bin/heddle", PROGRAM))
+            result = subprocess.run(["systemd-analyze", "verify", "--man=no", "--generators=no", unit],
+                                    env={**os.environ, "SYSTEMD_LOG_COLOR": "0"}, capture_output=True, text=True, check=False)
+            complaints = [line for line in result.stderr.splitlines() if "heddle-server" in line]
+            self.assertEqual(complaints, [])
+
+
+if __name__ == "__main__":
+    ROOT = sys.argv.pop()
+    PROGRAM = sys.argv.pop()
+    unittest.main(verbosity=1)

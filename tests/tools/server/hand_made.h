@@ -1,0 +1,39 @@
+// A server's numbers as a test makes them.
+#pragma once
+
+#include <string>
+
+#include "server/metrics.h"
+
+namespace heddle::test {
+
+inline WorkerStats worker(const std::string& job, int rank, std::int64_t clock, bool connected = true) {
+  WorkerStats one;
+  one.job = job;
+  one.rank = rank;
+  one.clock = clock;
+  one.connected = connected;
+  return one;
+}
+
+// Two workers of one job, each number once.
+inline tool::ServerSnapshot hand_made() {
+  tool::ServerSnapshot result{.address = "10.0.0.1:9463", .transport = "net", .number = 1, .servers = 2};
+  result.memory_limit = std::uint64_t{8} << 30;
+  ServerStats& stats = result.stats;
+  stats.uptime = 3723.5;
+  stats.jobs = 1, stats.keys = 120;
+  stats.value_bytes = std::uint64_t{3} << 29, stats.state_bytes = std::uint64_t{3} << 30,
+  stats.waiting_bytes = 4096;
+  stats.pushes = 1000, stats.pulls = 990, stats.duplicates = 3, stats.refused = 2, stats.rounds = 500;
+  stats.worst_staleness = 4;
+  WorkerStats first = worker("default", 0, 21), second = worker("default", 1, 17, false);
+  first.silent = 0.25, first.pushes = 600, first.pulls = 590, first.pulls_waiting = 1;
+  first.bytes_received = 5'000'000, first.bytes_sent = 4'000'000;
+  second.silent = 61, second.pushes = 400, second.pulls = 400;
+  second.bytes_received = 3'000'000, second.bytes_sent = 2'000'000;
+  stats.workers = {first, second};
+  return result;
+}
+
+}  // namespace heddle::test

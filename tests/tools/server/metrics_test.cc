@@ -1,0 +1,252 @@
+#include "server/metrics.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "files.h"
+#include "server/hand_made.h"
+#include "server/http_client.h"
+#include "server/http_server.h"
+#include "server/report.h"
+
+using namespace heddle;
+using namespace heddle::tool;
+using heddle::test::hand_made;
+using heddle::test::worker;
+
+namespace {
+
+// The lines that are no comment.
+std::vector<std::string> samples(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("#")) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string bad_metrics(const std::string& text) {
+  try {
+    snapshot_from("heddle_server_info{number=\"0\",servers=\"1\"} 1\n" + text);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr std::chrono::seconds kTimeout{10};
+
+}  // namespace
+
+TEST_CASE("metrics: names and values of all numbers") {
+  const std::vector<std::string> wanted = {
+      R"(heddle_server_info{address="10.0.0.1:9463",number="1",servers="2",transport="net"} 1)",
+      R"(heddle_server_workers{job_name="default",state="connected"} 1)",
+      R"(heddle_server_workers{job_name="default",state="gone"} 1)",
+      "heddle_server_uptime_seconds 3723.5",
+      "heddle_server_draining 0",
+      "heddle_server_jobs 1",
+      "heddle_server_keys 120",
+      "heddle_server_value_bytes 1610612736",
+      "heddle_server_state_bytes 3221225472",
+      "heddle_server_waiting_bytes 4096",
+      "heddle_server_memory_limit_bytes 8589934592",
+      "heddle_server_pushes_total 1000",
+      "heddle_server_pulls_total 990",
+      "heddle_server_duplicates_total 3",
+      "heddle_server_refused_total 2",
+      "heddle_server_rounds_total 500",
+      "heddle_server_worst_staleness_clocks 4",
+      "heddle_server_workers_hidden 0",
+      R"(heddle_server_worker_connected{job_name="default",worker="0"} 1)",
+      R"(heddle_server_worker_connected{job_name="default",worker="1"} 0)",
+      R"(heddle_server_worker_silent_seconds{job_name="default",worker="0"} 0.25)",
+      R"(heddle_server_worker_silent_seconds{job_name="default",worker="1"} 61)",
+      R"(heddle_server_worker_clock{job_name="default",worker="0"} 21)",
+      R"(heddle_server_worker_clock{job_name="default",worker="1"} 17)",
+      R"(heddle_server_worker_pulls_waiting{job_name="default",worker="0"} 1)",
+      R"(heddle_server_worker_pulls_waiting{job_name="default",worker="1"} 0)",
+      R"(heddle_server_worker_pushes_total{job_name="default",worker="0"} 600)",
+      R"(heddle_server_worker_pushes_total{job_name="default",worker="1"} 400)",
+      R"(heddle_server_worker_pulls_total{job_name="default",worker="0"} 590)",
+      R"(heddle_server_worker_pulls_total{job_name="default",worker="1"} 400)",
+      R"(heddle_server_worker_received_bytes_total{job_name="default",worker="0"} 5000000)",
+      R"(heddle_server_worker_received_bytes_total{job_name="default",worker="1"} 3000000)",
+      R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="0"} 4000000)",
+      R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="1"} 2000000)"};
+  CHECK(samples(metrics_text(hand_made())) == wanted);
+}
+
+TEST_CASE("metrics: each has its type, and the page describes it") {
+  const std::string text = metrics_text(hand_made());
+  const std::string page = heddle::test::read_file(HEDDLE_METRICS_PAGE);
+  std::istringstream in(text);
+  int families = 0;
+  for (std::string word, name, type; in >> word;) {
+    if (word != "TYPE") continue;
+    in >> name >> type;
+    ++families;
+    CAPTURE(name);
+    CHECK(type == (name.ends_with("_total") ? "counter" : "gauge"));
+    CHECK(page.find("| `" + name) != std::string::npos);
+  }
+  CHECK(families == 25);
+}
+
+TEST_CASE("metrics: a reader gets back what was written") {
+  ServerSnapshot all = hand_made();
+  all.stats.draining = true;
+  all.stats.pushes = (std::uint64_t{1} << 53) - 1;
+  all.stats.workers[1].job = "a \"job\" \\ of\nmany {lines}, x=1";
+  const ServerSnapshot read = snapshot_from(metrics_text(all));
+  CHECK(read.address == "10.0.0.1:9463");
+  CHECK(read.number == 1);
+  CHECK(read.servers == 2);
+  CHECK(read.memory_limit == all.memory_limit);
+  CHECK(read.stats.draining);
+  CHECK(read.stats.uptime == 3723.5);
+  REQUIRE(read.stats.workers.size() == 2);
+  CHECK(std::any_of(read.stats.workers.begin(), read.stats.workers.end(), [&](const WorkerStats& one) {
+    return one.job == all.stats.workers[1].job && one.rank == 1;
+  }));
+  CHECK(metrics_text(read) == metrics_text(all));
+}
+
+TEST_CASE("metrics: of very many workers the connected ones have series, the rest is counted") {
+  ServerSnapshot all = hand_made();
+  all.stats.workers.clear();
+  const int count = static_cast<int>(kMostWorkers) + 10;
+  for (int rank = 0; rank < count; ++rank) all.stats.workers.push_back(worker("j", rank, rank, rank >= 20));
+  const ServerSnapshot read = snapshot_from(metrics_text(all));
+  CHECK(read.workers_hidden == 10);
+  REQUIRE(read.stats.workers.size() == kMostWorkers);
+  const auto shown = [&read](int rank) {
+    return std::any_of(read.stats.workers.begin(), read.stats.workers.end(),
+                       [rank](const WorkerStats& one) { return one.rank == rank; });
+  };
+  CHECK(shown(count - 1));
+  CHECK(shown(9));
+  CHECK_FALSE(shown(10));
+  CHECK(metrics_text(all).find(R"(heddle_server_workers{job_name="j",state="gone"} 20)") !=
+        std::string::npos);
+}
+
+TEST_CASE("metrics: a reader skips what it does not know and refuses what is no metrics") {
+  CHECK(bad_metrics("other 1\nheddle_server_new{x=\"y\", z=\"\"} 1e3 1700000000\n\n# EOF\n") == "");
+  CHECK_THROWS_AS(snapshot_from(""), std::runtime_error);
+  CHECK_THROWS_AS(snapshot_from("heddle_server_keys 1\n"), std::runtime_error);
+  for (const char* text : {"<html>",
+                           "a{",
+                           "a{b",
+                           "a{b=",
+                           "a{b=\"",
+                           "a{b=\"c",
+                           "a{b=\"\\",
+                           "a{b=\"c\"",
+                           "a{b=\"c\"} ",
+                           "a",
+                           "a ",
+                           "a x",
+                           "a{b=\"c\"x=\"d\"}",
+                           "heddle_server_keys -1",
+                           "heddle_server_keys NaN",
+                           "heddle_server_keys +Inf",
+                           "heddle_server_uptime_seconds NaN",
+                           "heddle_server_uptime_seconds -1",
+                           "heddle_server_worker_silent_seconds{worker=\"1\"} +Inf",
+                           "heddle_server_keys 1e30",
+                           "heddle_server_worker_clock 1",
+                           "heddle_server_worker_clock{worker=\"x\"} 1",
+                           "heddle_server_worker_clock{worker=\"1\"} 1e19",
+                           "heddle_server_worker_clock{worker=\"99999999999\"} 1"}) {
+    CAPTURE(text);
+    CHECK(bad_metrics(text) != "");
+  }
+}
+
+TEST_CASE("metrics: a reader takes what a faulty server sends or says that it does not") {
+  const std::string good = metrics_text(hand_made());
+  std::mt19937 random(1);
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good;
+    for (unsigned change = random() % 4 + 1; change > 0; --change) {
+      const std::size_t at = random() % text.size();
+      constexpr std::string_view kOften = "{}\"\\\n ,=-+.0123456789eE#NaIf\0";
+      text[at] = random() % 4 ? kOften[random() % kOften.size()] : static_cast<char>(random() % 256);
+      if (random() % 8 == 0) text.erase(at, random() % 64);
+      if (text.empty()) text = "\n";
+    }
+    try {
+      const ServerSnapshot read = snapshot_from(text);
+      CHECK(snapshot_from(metrics_text(read)).stats.workers.size() == read.stats.workers.size());
+      CHECK_FALSE(status_text(read, nullptr).empty());
+      ++taken;
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+  }
+  CHECK(taken > 100);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("pages: metrics, health and life over HTTP") {
+  std::atomic<bool> ready = true;
+  Pages pages("127.0.0.1:0",
+              {.metrics = [] { return metrics_text(hand_made()); }, .ready = [&] { return ready.load(); }});
+  CHECK(pages.address() != "127.0.0.1:0");
+  const HttpAnswer metrics = http_get(pages.address(), "/metrics", kTimeout);
+  CHECK(metrics.status == 200);
+  CHECK(metrics.text == metrics_text(hand_made()));
+  CHECK(http_get("http://" + pages.address() + "/metrics", "/ignored", kTimeout).text == metrics.text);
+  CHECK(http_get(pages.address(), "/healthz", kTimeout).status == 200);
+  CHECK(http_get(pages.address(), "/healthz", kTimeout).text == "ok\n");
+  ready = false;
+  CHECK(http_get(pages.address(), "/healthz", kTimeout).status == 503);
+  CHECK(http_get(pages.address(), "/healthz", kTimeout).text == "draining\n");
+  CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
+  CHECK(http_get(pages.address(), "/", kTimeout).status == 404);
+  CHECK(http_get(pages.address(), "/metrics/more", kTimeout).status == 404);
+}
+
+TEST_CASE("pages: a server that cannot answer is an error of that request") {
+  Pages pages("127.0.0.1:0", {.metrics = []() -> std::string { throw std::runtime_error("gone"); },
+                              .ready = []() -> bool { throw std::runtime_error("gone"); }});
+  CHECK(http_get(pages.address(), "/metrics", kTimeout).status == 500);
+  CHECK(http_get(pages.address(), "/healthz", kTimeout).text == "gone\n");
+  CHECK(http_get(pages.address(), "/livez", kTimeout).status == 500);
+}
+
+TEST_CASE("pages: an address that is in use is named") {
+  const PageHandlers handlers{.metrics = [] { return std::string(); }, .ready = [] { return true; }};
+  const Pages first("127.0.0.1:0", handlers);
+  const std::string wanted = "cannot serve metrics at " + first.address();
+  try {
+    const Pages second(first.address(), handlers);
+    FAIL("two servers listen at one address");
+  } catch (const std::runtime_error& error) {
+    CHECK(std::string(error.what()).starts_with(wanted));
+  }
+}
+
+TEST_CASE("http client: nobody there, other protocols, too much") {
+  std::string address;
+  {
+    const Pages pages("127.0.0.1:0", {.metrics = [] { return std::string((16u << 20) + 1, 'x'); },
+                                      .ready = [] { return true; }});
+    address = pages.address();
+    CHECK_THROWS_AS(http_get(address, "/metrics", kTimeout), std::runtime_error);
+  }
+  CHECK_THROWS_AS(http_get(address, "/metrics", kTimeout), std::runtime_error);
+  CHECK_THROWS_AS(http_get("file:///etc/hostname", "", kTimeout), std::runtime_error);
+}

@@ -1,0 +1,102 @@
+#include "serve.h"
+
+#include <atomic>
+#include <csignal>
+#include <exception>
+#include <optional>
+#include <string>
+#include <unistd.h>
+
+#include "server/http_server.h"
+#include "server/metrics.h"
+#include "server/notify.h"
+#include "server/signals.h"
+
+namespace heddle::tool {
+namespace {
+
+using Level = ServerEvent::Level;
+
+ServerOptions options_with_log(const ServerSettings& settings, Log& log) {
+  ServerOptions options = settings.server;
+  options.log = [&log](const ServerEvent& event) { log.write(event); };
+  return options;
+}
+
+class Service {
+ public:
+  Service(const ServerSettings& settings, Log& log)
+      : settings_(settings), log_(log), server_(options_with_log(settings, log)) {
+    if (!settings.metrics.empty())
+      pages_.emplace(settings.metrics, PageHandlers{.metrics = [this] { return metrics_text(snapshot()); },
+                                                    .ready = [this] { return ready(); }});
+  }
+
+  int run() {
+    log_.write({Level::info,
+                "started",
+                {{"address", server_.address()},
+                 {"transport", settings_.server.transport},
+                 {"number", std::to_string(settings_.server.number)},
+                 {"servers", std::to_string(settings_.server.servers)},
+                 {"metrics", pages_ ? pages_->address() : "off"},
+                 {"pid", std::to_string(::getpid())}}});
+    const SignalThread signals([this](int signal) { handle(signal); });
+    notify_manager("READY=1\nSTATUS=serving at " + server_.address());
+    server_.run();
+    log_.write(
+        {stopped_ ? Level::warning : Level::info, "ended", {{"how", stopped_ ? "stopped" : "drained"}}});
+    return stopped_ ? 1 : 0;
+  }
+
+ private:
+  ServerSnapshot snapshot() const {
+    return {.address = server_.address(),
+            .transport = settings_.server.transport,
+            .number = settings_.server.number,
+            .servers = settings_.server.servers,
+            .memory_limit = settings_.server.memory_limit,
+            .stats = server_.stats()};
+  }
+
+  // Asks the server's thread: one that no longer answers lets the probe wait until its timeout.
+  bool ready() const { return !server_.stats().draining && !draining_; }
+
+  // On the thread of signals.
+  void handle(int signal) {
+    if (signal == SIGHUP) {
+      const bool worked = log_.reopen();
+      log_.write({worked ? Level::info : Level::error, "log_reopened", {{"worked", worked ? "yes" : "no"}}});
+      return;
+    }
+    const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    const bool first = !draining_.exchange(true);
+    log_.write({Level::info, "signal", {{"signal", name}, {"then", first ? "drain" : "stop"}}});
+    notify_manager(first ? "STOPPING=1\nSTATUS=waiting for workers to leave" : "STATUS=stopping");
+    if (first) return server_.drain();
+    stopped_ = true;
+    server_.stop();
+  }
+
+  const ServerSettings& settings_;
+  Log& log_;
+  std::atomic<bool> draining_ = false, stopped_ = false;
+  Server server_;
+  std::optional<Pages> pages_;  // asks the server
+};
+
+}  // namespace
+
+int serve(const ServerSettings& settings) {
+  block_server_signals();  // before there are threads of ours
+  Log log(settings.log);
+  try {
+    Service service(settings, log);
+    return service.run();
+  } catch (const std::exception& error) {
+    log.write({Level::error, "failed", {{"reason", error.what()}}});
+    return 1;
+  }
+}
+
+}  // namespace heddle::tool
