@@ -163,7 +163,7 @@ class Servers {
     return {plan,
             {std::filesystem::read_symlink("/proc/self/exe").string(), "server", "--listen",
              addresses_[number], "--number", std::to_string(number), "--servers",
-             std::to_string(addresses_.size()), "--metrics", "", "--log-level", "warning"},
+             std::to_string(addresses_.size()), "--metrics", "off", "--log-level", "warning"},
             {},
             {}};
   }
