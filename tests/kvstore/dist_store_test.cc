@@ -113,6 +113,17 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("dist store: halves are added as f32 and rounded once") {
+  run_job({.workers = 3}, [](KVStore& store) {
+    store.init(0, zeros({1}, DType::bf16));
+    // 256 + 1 + 1: one after the other in bf16 it would stay 256.
+    store.push(0, full({1}, store.rank() == 0 ? 256 : 1, DType::bf16));
+    NDArray out({1}, DType::bf16);
+    store.pull(0, out);
+    CHECK(out.astype(DType::f32).item<float>() == 258);
+  });
+}
+
 TEST_CASE("dist store: a worker's pull sees its own push, with every consistency") {
   for (const std::string type : {"dist_sync", "dist_async", "dist_ssp:1"}) {
     CAPTURE(type);

@@ -17,6 +17,9 @@ UpdateOptions options_of(const Push& push) {
   return options;
 }
 
+// Halves are added as f32, and the sum is rounded once.
+NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
+
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 std::string describe(const Push& push) {
@@ -35,6 +38,11 @@ StoredKey::StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::si
       missed_(workers),
       pushes_(workers),
       incoming_(workers) {}
+
+void StoredKey::clear_failure() {
+  failure_.clear();
+  if (value_) value_->engine().clear_error(value_->var());
+}
 
 void StoredKey::set_value(NDArray value) { value_ = std::make_shared<const NDArray>(std::move(value)); }
 
@@ -108,17 +116,16 @@ int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required)
 // The sum is that of the values in the order of the ranks, whatever the order they came in.
 void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
   try {
-    const NDArray* sum = nullptr;
+    NDArray sum;
     for (const Push* push : pushes) {
       if (!push->value.defined()) continue;
-      if (sum && !push->overwrite) {
-        NDArray total = *sum;
-        total += push->value;
-      } else if (!sum) {
-        sum = &push->value;
+      if (!sum.defined()) {
+        sum = wide(push->value);
+      } else if (!push->overwrite) {
+        sum += wide(push->value);
       }
     }
-    if (sum) update(rule, *sum, *pushes[0]);
+    if (sum.defined()) update(rule, sum, *pushes[0]);
   } catch (const std::exception& error) {
     failure_ = "key " + name_ + ": " + error.what();
   }
@@ -126,7 +133,9 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
 
 void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
   if (push.overwrite || rule.kind == UpdateRule::Kind::replace) {
-    set_value(sum);
+    set_value(sum.dtype() == dtype_ ? sum : sum.astype(dtype_));
+  } else if (rule.kind == UpdateRule::Kind::add && is_half(dtype_)) {
+    set_value((wide(*value_) + sum * push.scale).astype(dtype_));
   } else if (rule.kind == UpdateRule::Kind::add) {
     NDArray value = to_change();
     value += push.scale == 1 ? sum : sum * push.scale;
