@@ -216,8 +216,10 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   PeerState& state = found->second;
   if (!state.identity.empty()) {
     by_identity_.erase(state.identity);
-    by_fd_.erase(state.fd);
-    if (open_fds_.contains(state.fd)) goodbyes_.emplace_back(state.identity, why);
+    const auto of_fd = by_fd_.find(state.fd);  // perhaps of a later connection
+    const bool is_open = of_fd != by_fd_.end() && of_fd->second == peer;
+    if (is_open) by_fd_.erase(of_fd);
+    if (is_open) goodbyes_.emplace_back(state.identity, why);
   } else if (state.dealer && !state.greeted) {
     state.dealer->socket.set(ZMQ_LINGER, 0);
   }
