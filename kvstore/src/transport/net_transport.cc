@@ -48,7 +48,6 @@ struct NetPeer {
   std::string address{};  // of connect()
   std::unique_ptr<comm_detail::Connection> connection{};
   std::optional<Handshake> handshake{};
-  std::string key{};
   bool is_ring = false;
   MessageSender sender{};
   MessageReceiver receiver;
@@ -311,12 +310,11 @@ void NetTransport::check_connected(NetPeer& peer) {
 
 bool NetTransport::shake_hands(NetPeer& peer) {
   if (!peer.handshake->step(peer.connection)) return false;
+  peer.is_ring = peer.handshake->shares_memory();
   peer.handshake.reset();
-  peer.key = peer.connection->peer_key();
-  peer.is_ring = peer.way == Way::local && options_.shared_memory;
   peer.stage = NetPeer::Stage::open;
   deadlines_.erase(peer.number);
-  receiver_.connected(peer.number, peer.key);
+  receiver_.connected(peer.number, peer.connection->peer_key());
   return true;
 }
 
