@@ -84,6 +84,7 @@ bool Handshake::step(std::unique_ptr<Connection>& connection) {
   }
   if (side_ == Side::server && !send(*connection)) return false;
   file_.close();
+  shares_memory_ = memory_ != nullptr;
   if (memory_) {
     auto& rings = *reinterpret_cast<Rings*>(memory_.get());
     Ring &out = side_ == Side::client ? rings.up : rings.down,

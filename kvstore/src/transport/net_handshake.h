@@ -25,6 +25,7 @@ class Handshake {
   // Goes on as far as it can; true: it is over. `connection` may be another one then. Throws CommError if it has failed.
   bool step(std::unique_ptr<comm_detail::Connection>& connection);
   bool wants_to_send() const { return sending_; }
+  bool shares_memory() const { return shares_memory_; }  // once it is over
 
  private:
   static constexpr std::size_t kBytes = 16;
@@ -39,7 +40,7 @@ class Handshake {
 
   const Side side_;
   const bool local_, wants_memory_;
-  bool sending_;
+  bool sending_, shares_memory_ = false;
   std::size_t done_ = 0;  // bytes of the hello that is sent or received
   std::array<std::byte, kBytes> hello_{};
   comm_detail::Socket file_;           // of the memory

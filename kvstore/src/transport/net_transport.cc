@@ -31,7 +31,9 @@ using Way = NewConnection::Way;
 constexpr std::uint64_t kWakeNumber = ~0ull;
 constexpr std::uint64_t kFirstDoor = 1ull << 63;  // doors have numbers beyond those of peers
 constexpr std::size_t kHot = 8;                   // connections that a spin looks at
-constexpr int kRoundsOfASpin = 16;                // after which it looks at all others
+constexpr int kRoundsBetweenClocks = 16;          // of a spin
+constexpr int kRoundsBetweenLooks = 256;          // of a spin, at all other connections
+constexpr int kBusyPolls = 16;                    // after which poll() looks at all others
 // Connections that have not been authenticated; the oldest makes room, so that strangers cannot fill the house.
 constexpr std::size_t kMostStrangers = 512;
 constexpr const char* kEnded = "the other side has closed the connection";
@@ -48,7 +50,6 @@ struct NetPeer {
   std::string address{};  // of connect()
   std::unique_ptr<comm_detail::Connection> connection{};
   std::optional<Handshake> handshake{};
-  std::string key{};
   bool is_ring = false;
   MessageSender sender{};
   MessageReceiver receiver;
@@ -236,7 +237,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
   const auto end = Clock::now() + timeout;
   buried_.clear();
   if (work()) {
-    if (++polls_without_look_ >= kRoundsOfASpin) look({});
+    if (++polls_without_look_ >= kBusyPolls) look({});
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_));
@@ -311,12 +312,11 @@ void NetTransport::check_connected(NetPeer& peer) {
 
 bool NetTransport::shake_hands(NetPeer& peer) {
   if (!peer.handshake->step(peer.connection)) return false;
+  peer.is_ring = peer.handshake->shares_memory();
   peer.handshake.reset();
-  peer.key = peer.connection->peer_key();
-  peer.is_ring = peer.way == Way::local && options_.shared_memory;
   peer.stage = NetPeer::Stage::open;
   deadlines_.erase(peer.number);
-  receiver_.connected(peer.number, peer.key);
+  receiver_.connected(peer.number, peer.connection->peer_key());
   return true;
 }
 
@@ -364,10 +364,11 @@ bool NetTransport::spin(Clock::time_point end) {
       if (peer) moved = progress(*peer) || moved;
     }
     if (moved) return true;
-    if (round % kRoundsOfASpin != 0) continue;
-    look({});
-    if (work()) return true;
-    if (Clock::now() >= end) break;
+    if (round % kRoundsBetweenLooks == 0) {
+      look({});
+      if (work()) return true;
+    }
+    if (round % kRoundsBetweenClocks == 0 && Clock::now() >= end) break;
   }
   hot_.fill(0);
   return false;
@@ -398,7 +399,7 @@ void NetTransport::settle_all() {
 }
 
 std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) const {
-  if (!ready_.empty() || !failures_.empty()) return {};
+  if (!ready_.empty() || !failures_.empty() || woken_.load()) return {};
   if (!deadlines_.empty()) end = std::min(end, deadlines_.begin()->second);
   return std::max(end - Clock::now(), Clock::duration::zero());
 }

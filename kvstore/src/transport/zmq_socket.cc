@@ -120,13 +120,17 @@ std::optional<std::vector<ZmqPart>> ZmqSocket::receive() {
   return parts;
 }
 
-ZmqMonitor::ZmqMonitor(const ZmqContext& context, ZmqSocket& watched) : socket_(context, ZMQ_PAIR) {
+ZmqMonitor::ZmqMonitor(const ZmqContext& context, ZmqSocket& watched)
+    : socket_(context, ZMQ_PAIR), watched_(watched) {
   static std::atomic<std::uint64_t> count{0};
   const std::string address = "inproc://heddle-monitor-" + std::to_string(++count);
   if (zmq_socket_monitor(watched.get(), address.c_str(), ZMQ_EVENT_ALL) != 0 ||
       zmq_connect(socket_.get(), address.c_str()) != 0)
     throw_zmq_error("watching a socket of ZeroMQ");
 }
+
+// Before the socket that receives the events ends: ZeroMQ forgets to free an event that it cannot send.
+ZmqMonitor::~ZmqMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
 
 std::optional<ZmqMonitor::Event> ZmqMonitor::next() {
   auto parts = socket_.receive();

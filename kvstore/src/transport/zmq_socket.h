@@ -56,7 +56,7 @@ class ZmqSocket {
   std::unique_ptr<void, int (*)(void*)> socket_;
 };
 
-// What happens to the connections of a socket.
+// What happens to the connections of a socket, which outlives it.
 class ZmqMonitor {
  public:
   struct Event {
@@ -64,12 +64,16 @@ class ZmqMonitor {
     int value = 0;  // a file descriptor or errno
   };
   ZmqMonitor(const ZmqContext& context, ZmqSocket& watched);
+  ~ZmqMonitor();
+  ZmqMonitor(const ZmqMonitor&) = delete;
+  ZmqMonitor& operator=(const ZmqMonitor&) = delete;
   std::optional<Event> next();
   int fd() const { return socket_.fd(); }
   short state() const { return socket_.state(); }
 
  private:
   ZmqSocket socket_;
+  ZmqSocket& watched_;
 };
 
 [[noreturn]] void throw_zmq_error(const std::string& what);
