@@ -2,7 +2,9 @@
 
 #include <CivetServer.h>
 #include <exception>
+#include <functional>
 #include <future>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -28,35 +30,43 @@ void send(mg_connection* connection, const Answer& answer, bool with_text) {
   if (with_text) mg_write(connection, answer.text.data(), answer.text.size());
 }
 
-// One page; GET and HEAD.
-class Page : public CivetHandler {
+// All pages. The library would answer for other paths and methods too, but has little stack for it.
+class AllPages : public CivetHandler {
  public:
-  Page(std::string path, std::function<Answer()> answer)
-      : path_(std::move(path)), answer_(std::move(answer)) {}
+  explicit AllPages(std::map<std::string, std::function<Answer()>> pages) : pages_(std::move(pages)) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override { return respond(connection, true); }
   bool handleHead(CivetServer*, mg_connection* connection) override { return respond(connection, false); }
+  bool handlePost(CivetServer*, mg_connection* connection) override { return refuse(connection); }
+  bool handlePut(CivetServer*, mg_connection* connection) override { return refuse(connection); }
+  bool handleDelete(CivetServer*, mg_connection* connection) override { return refuse(connection); }
+  bool handleOptions(CivetServer*, mg_connection* connection) override { return refuse(connection); }
+  bool handlePatch(CivetServer*, mg_connection* connection) override { return refuse(connection); }
 
  private:
   bool respond(mg_connection* connection, bool with_text) const {
-    // The library gives a handler what lies below its page, too.
     const mg_request_info* request = mg_get_request_info(connection);
-    if (!request || !request->local_uri || path_ != request->local_uri) return false;
-    send(connection, answered(), with_text);
+    send(connection, answered(request && request->local_uri ? request->local_uri : ""), with_text);
+    return true;
+  }
+
+  static bool refuse(mg_connection* connection) {
+    send(connection, {405, "Method Not Allowed", kPlain, "only GET and HEAD\n"}, true);
     return true;
   }
 
   // On a thread of its own: those of the library have a stack of 100 KiB.
-  Answer answered() const {
+  Answer answered(const std::string& path) const {
+    const auto page = pages_.find(path);
+    if (page == pages_.end()) return {404, "Not Found", kPlain, "there is /metrics, /healthz and /livez\n"};
     try {
-      return std::async(std::launch::async, answer_).get();
+      return std::async(std::launch::async, page->second).get();
     } catch (const std::exception& error) {
       return {500, "Internal Server Error", kPlain, std::string(error.what()) + "\n"};
     }
   }
 
-  const std::string path_;
-  const std::function<Answer()> answer_;
+  const std::map<std::string, std::function<Answer()>> pages_;
 };
 
 // The library would write its log to stderr, between the lines of ours.
@@ -84,31 +94,24 @@ std::unique_ptr<CivetServer> listen(const std::string& address) {
 }  // namespace
 
 struct Pages::Impl {
-  Page metrics, healthz, livez;
+  AllPages pages;
   std::unique_ptr<CivetServer> server;
   std::string address;
-
-  explicit Impl(const PageHandlers& handlers)
-      : metrics("/metrics",
-                [text = handlers.metrics] {
-                  return Answer{200, "OK", kMetrics, text()};
-                }),
-        healthz("/healthz",
-                [ready = handlers.ready] {
-                  return ready() ? Answer{200, "OK", kPlain, "ok\n"}
-                                 : Answer{503, "Service Unavailable", kPlain, "draining\n"};
-                }),
-        livez("/livez", [ready = handlers.ready] {
-          ready();
-          return Answer{200, "OK", kPlain, "ok\n"};
-        }) {}
 };
 
-Pages::Pages(const std::string& address, PageHandlers handlers) : impl_(std::make_unique<Impl>(handlers)) {
+Pages::Pages(const std::string& address, PageHandlers handlers) {
+  const auto metrics = [text = handlers.metrics] { return Answer{200, "OK", kMetrics, text()}; };
+  const auto healthz = [ready = handlers.ready] {
+    return ready() ? Answer{200, "OK", kPlain, "ok\n"}
+                   : Answer{503, "Service Unavailable", kPlain, "draining\n"};
+  };
+  const auto livez = [ready = handlers.ready] {
+    ready();
+    return Answer{200, "OK", kPlain, "ok\n"};
+  };
+  impl_.reset(new Impl{AllPages({{"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}}), {}, {}});
   impl_->server = listen(address);
-  impl_->server->addHandler("/metrics", impl_->metrics);
-  impl_->server->addHandler("/healthz", impl_->healthz);
-  impl_->server->addHandler("/livez", impl_->livez);
+  impl_->server->addHandler("**", impl_->pages);
   const std::vector<int> ports = impl_->server->getListeningPorts();
   impl_->address =
       address.substr(0, address.rfind(':') + 1) + std::to_string(ports.empty() ? 0 : ports.front());

@@ -33,6 +33,7 @@ class Service {
   }
 
   int run() {
+    const SignalThread signals([this](int signal) { handle(signal); });
     log_.write({Level::info,
                 "started",
                 {{"address", server_.address()},
@@ -41,7 +42,6 @@ class Service {
                  {"servers", std::to_string(settings_.server.servers)},
                  {"metrics", pages_ ? pages_->address() : "off"},
                  {"pid", std::to_string(::getpid())}}});
-    const SignalThread signals([this](int signal) { handle(signal); });
     notify_manager("READY=1\nSTATUS=serving at " + server_.address());
     server_.run();
     log_.write(
