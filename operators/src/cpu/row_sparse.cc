@@ -129,8 +129,8 @@ std::vector<Entry> distinct_rows(const char* op, const NDArray& rows, std::int64
   return entries;
 }
 
-void row_sparse_kernel(const NDArray& rows, const NDArray& values, const RowSparse& y) {
-  const std::vector<std::int64_t> at = checked_indices("row_sparse", rows, y.shape()[0], false);
+void row_sparse_kernel(const char* op, const NDArray& rows, const NDArray& values, const RowSparse& y) {
+  const std::vector<std::int64_t> at = checked_indices(op, rows, y.shape()[0], false);
   const std::size_t bytes = row_bytes(y.shape(), y.dtype());
   const auto* from = values.data<const std::byte>();
   std::vector<Entry> entries(at.size());

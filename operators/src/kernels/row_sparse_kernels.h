@@ -9,8 +9,8 @@
 namespace heddle {
 
 // y = zeros plus values[i] at row rows[i]. rows: i32 or i64 of any shape and strides; values: f32 or f64, contiguous,
-// one row for each of rows. For row_sparse.
-using RowSparseKernel = void(const NDArray& rows, const NDArray& values, const RowSparse& y);
+// one row for each of rows. Errors name `op`, a literal. For row_sparse.
+using RowSparseKernel = void(const char* op, const NDArray& rows, const NDArray& values, const RowSparse& y);
 
 // y has the rows of x that are in `rows`. x: contiguous. For retain.
 using RetainKernel = void(const NDArray& x, const NDArray& rows, const RowSparse& y);

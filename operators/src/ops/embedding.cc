@@ -32,7 +32,7 @@ void record_embedding(NDArray& y, const NDArray& weight, const NDArray& at, bool
                        [at](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, 0); });
   }
   record_rows("embedding", y, weight, {at}, [at, shape = weight.shape()](const NDArray& g) {
-    return push_row_sparse("embedding_gradient", at, g, shape);
+    return push_row_sparse("embedding_gradient", "embedding", at, g, shape);
   });
 }
 

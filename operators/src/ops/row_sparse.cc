@@ -27,6 +27,7 @@ Shape with_rows(std::int64_t rows, const Shape& shape) {
 
 void check_rows_of(const char* op, const Shape& shape) {
   if (shape.size() == 0) throw InvalidArgument(std::string(op) + ": an array of shape () has no rows");
+  ndarray_detail::in_name_of(op, [&] { return element_count(shape); });  // refuses negative dimensions
 }
 
 void check_row_list(const char* op, const NDArray& rows) {
@@ -80,14 +81,15 @@ void operators_detail::check_indices(const char* op, const char* what, const NDA
                         "; wanted i32 or i64");
 }
 
-RowSparse operators_detail::push_row_sparse(const char* name, const NDArray& rows, const NDArray& values,
-                                            const Shape& shape) {
+RowSparse operators_detail::push_row_sparse(const char* name, const char* op, const NDArray& rows,
+                                            const NDArray& values, const Shape& shape) {
   const DType dtype = values.dtype();
-  if (is_half(dtype)) return converted(push_row_sparse(name, rows, values.astype(DType::f32), shape), dtype);
+  if (is_half(dtype))
+    return converted(push_row_sparse(name, op, rows, values.astype(DType::f32), shape), dtype);
   auto* kernel = kernel_for<RowSparseKernel>("row_sparse", values);
   const NDArray at = rows.detach(), source = values.detach().contiguous();
   const RowSparse y = make_row_sparse(values, shape, dtype, rows.size());
-  push_to(name, {at, source}, y, [=] { kernel(at, source, y); });
+  push_to(name, {at, source}, y, [=] { kernel(op, at, source, y); });
   return y;
 }
 
@@ -112,7 +114,8 @@ RowSparse::RowSparse(Shape shape, NDArray rows, NDArray values, NDArray count, W
 }
 
 void RowSparse::wait() const {
-  for (const NDArray* part : {&rows(), &values(), &count()}) part->wait();
+  checked("wait");
+  for (const NDArray* part : {&rows_, &values_, &count_}) part->wait();
 }
 
 RowSparse RowSparse::trimmed(Where where) const {
@@ -127,14 +130,13 @@ RowSparse row_sparse(const NDArray& rows, const NDArray& values, const Shape& sh
   check_floating("row_sparse", values);
   check_row_list("row_sparse", rows);
   check_rows_of("row_sparse", shape);
-  element_count(shape);  // refuses negative dimensions
   const Shape wanted = with_rows(rows.size(), shape);
   if (values.shape() != wanted) {
     throw InvalidArgument("row_sparse: values of shape " + values.shape().to_string() + " for " +
                           std::to_string(rows.size()) + " rows of an array of shape " + shape.to_string() +
                           "; wanted is " + wanted.to_string());
   }
-  return push_row_sparse("row_sparse", rows, values, shape);
+  return push_row_sparse("row_sparse", "row_sparse", rows, values, shape);
 }
 
 RowSparse retain(const NDArray& x, const NDArray& rows, Where where) {
