@@ -33,6 +33,10 @@ NOT_TOLD = {
     "set_requires_grad": "marks a handle",
     "requires_grad": "looks at a handle",
     "grad": "a handle",
+    "row_sparse_grad": "a handle",
+    "RowSparse::rows": "a handle",
+    "RowSparse::values": "a handle",
+    "RowSparse::count": "a handle",
     "clear_grad": "lets a handle go",
     "lend_gradient_memory": "keeps a handle",
     "make_gradient": "for operators, which have a place",
@@ -55,13 +59,14 @@ NOT_TOLD = {
 # They are told their place for the tape or for other ranks, but push nothing that a trace would show.
 NOT_TRACED = {
     "NDArray::view", "NDArray::operator[]", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
-    "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part",
+    "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
+    "RowSparse::RowSparse",
     "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)
 TOLD = re.compile(r"\b(Where|Operand|Index|ArrayArgument)\b")
-ARRAYS = re.compile(r"\b(NDArray|Operand|ArrayArgument|Safetensors|Checkpoint)\b")
+ARRAYS = re.compile(r"\b(NDArray|RowSparse|Operand|ArrayArgument|Safetensors|Checkpoint)\b")
 NAME = re.compile(r"(operator\s*(?:\(\)|\[\]|[^\w\s(]+)|~?\w+)\s*\(")
 SCOPE = re.compile(r"^(?:template\s*<.*?>\s*)?(namespace|class|struct|enum)\b(?:\s+class)?\s*(?:\[\[\w+\]\]\s*)?([\w:]*)")
 ACCESS = re.compile(r"^\s*(public|private|protected)\s*:")

@@ -68,6 +68,9 @@ TEST_CASE("an op's error names the line of the call") {
     CHECK(place_of_error(one_hot(far, 3)) == file + std::to_string(line + 2));
     CHECK(place_of_error(power(minus, minus)) == file + std::to_string(line + 3));
     CHECK(place_of_error(cross_entropy(zeros({2, 3}), far)) == file + std::to_string(line + 4));
+    CHECK(place_of_error(embedding(x, far)) == file + std::to_string(line + 5));
+    CHECK(place_of_error(retain(x, far).values()) == file + std::to_string(line + 6));
+    CHECK(place_of_error(to_dense(row_sparse(far, zeros({2}), {4}))) == file + std::to_string(line + 7));
   });
 }
 
@@ -139,10 +142,26 @@ TEST_CASE("each operator names the line of its call") {
   check_site("stack", [&] { stack(both); });
   check_site("take", [&] { take(odd, index); });
   check_site("one_hot", [&] { one_hot(index, 3); });
+  check_site("embedding", [&] { embedding(odd, index); });
   check_site("cast", [&] { cast(x, DType::f64); });
   check_site("contiguous", [&] { contiguous(odd); });
   check_site("copy", [&] { copy(x); });
   check_site("copy_to", [&] { copy_to(x, cpu(1)); });
+}
+
+TEST_CASE("functions on row-sparse arrays name the line of their call") {
+  const NDArray odd = ones({4, 8}).slice(1, {.step = 2}), index = zeros({2}, DType::i64);
+  const NDArray halves = ones({4, 4}, DType::f16), dense = ones({4, 4});
+  const RowSparse x = retain(dense, index), half = retain(halves, index);
+  check_site("row_sparse", [&] { row_sparse(index, odd.slice(0, {0, 2}), {9, 4}); });
+  check_site("row_sparse", [&] { row_sparse(index, halves.slice(0, {0, 2}), {9, 4}); });
+  check_site("retain", [&] { retain(odd, index); });
+  check_site("retain", [&] { retain(x, index); });
+  check_site("sum", [&] { sum({half, half}); });
+  check_site("scale", [&] { scale(x, 2); });
+  check_site("to_dense", [&] { to_dense(x); });
+  check_site("add_rows", [&] { add_rows(dense, x); });
+  check_site("RowSparse::trimmed", [&] { static_cast<void>(x.trimmed()); });
 }
 
 TEST_CASE("a gradient names the line of its forward call") {
@@ -156,6 +175,8 @@ TEST_CASE("a gradient names the line of its forward call") {
   check_gradient_sites(sum(max_pool2d(image, {}, line), {}, false, line), line);
   check_gradient_sites(sum(divide(x, w, line), {}, false, line), line);
   check_gradient_sites(sum(take(x, labels, 0, line), {}, false, line), line);
+  check_gradient_sites(sum(embedding(x, labels, {}, line), {}, false, line), line);
+  check_gradient_sites(sum(embedding(w, labels, {.sparse_grad = true}, line), {}, false, line), line);
   check_gradient_sites(sum(slice(x, 0, {1, 3}, line), {}, false, line), line);
   check_gradient_sites(max(x, {}, false, line), line);
   check_gradient_sites(sum(broadcast_to(leaf({1}), {3, 4}, line)), line);
@@ -202,6 +223,10 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Layer::operator()", [&] { Twice()(rows); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });
   check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
+  check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
+  const NDArray ids = zeros({2}, DType::i64);
+  Embedding lookup(3, 2, {.sparse_grad = true});
+  check_site("Layer::operator()", [&] { lookup(ids); });
   check_site("init_weight", [&] { init_weight({2, 3}, Init::he, generator); });
 }
 
@@ -210,6 +235,9 @@ TEST_CASE("an optimizer names the line of the call") {
     const auto optimizer = create_optimizer(name);
     const NDArray weight = ones({4}), gradient = ones({4});
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
+    const RowSparse rows = retain(gradient, zeros({2}, DType::i64));
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, rows); });
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });  // after one of rows
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }
@@ -232,7 +260,10 @@ void check_refusal(const std::function<void()>& call, Where where = Where::curre
 
 TEST_CASE("a bad argument is refused with the line of the call") {
   const NDArray x = leaf({2, 3});
+  const NDArray index = zeros({2}, DType::i64);
+  const RowSparse rows = retain(x, index);
   Sequential twice{Dense(3, 2), Dense(3, 2)};
+  Embedding lookup(3, 2);
   Engine& engine = current_engine();
   check_refusal([&] { zeros({-1}); });
   check_refusal([&] { ones({-1}); });
@@ -247,6 +278,20 @@ TEST_CASE("a bad argument is refused with the line of the call") {
   check_refusal([&] { Dense(3, 2)(ones({2, 4})); });
   check_refusal([&] { twice(x); });
   check_refusal([&] { backward(x); });
+  check_refusal([&] { embedding(x, x); });
+  check_refusal([&] { embedding(x * 2, index, {.sparse_grad = true}); });
+  check_refusal([&] { row_sparse(index, x, {2, 4}); });
+  check_refusal([&] { retain(x, x); });
+  check_refusal([&] { retain(rows, x); });
+  check_refusal([&] { sum(std::vector<RowSparse>()); });
+  check_refusal([&] { scale(RowSparse(), 2); });
+  check_refusal([&] { to_dense(RowSparse()); });
+  check_refusal([&] { add_rows(ones({3, 3}), rows); });
+  check_refusal([&] { static_cast<void>(RowSparse().trimmed()); });
+  check_refusal([&] { RowSparse({2, 3}, index, ones({2, 4}), index); });
+  check_refusal([&] { Embedding(0, 2); });
+  check_refusal([&] { lookup(x); });
+  check_refusal([&] { create_optimizer("sgd")->update(0, ones({3, 3}), rows); });
   check_refusal([&] { engine.push([] {}, {.read = {Var()}}); });
   check_refusal([&] { engine.push([] {}, {.name = nullptr}); });
   check_refusal([&] { engine.push([] {}, {.priority = 1 << 30}); });

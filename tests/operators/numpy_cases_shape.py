@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from numpy_case import DTYPES, Case, random, seen, strided
+from numpy_case import DTYPES, FLOATS, Case, random, seen, strided
 
 NAMES = {np.float32: "f32", np.float64: "f64", np.int32: "i32", np.int64: "i64", np.uint8: "u8", np.bool_: "bool", np.float16: "f16", np.int8: "i8"}
 
@@ -66,6 +66,26 @@ def lookups(rng):
     yield Case("one_hot", [labels], np.eye(7, dtype=np.float32)[labels], {"n": 7})
 
 
+def rows(rng):
+    for dtype, width in itertools.product(FLOATS, [(), (5,), (2, 3)]):
+        table, at = random(rng, (30, *width), dtype), rng.integers(0, 30, (4, 5)).astype(np.int32)
+        yield Case("embedding", [table, at], table[at])
+        kept = rng.integers(0, 30, 12)
+        expected = np.zeros_like(table)
+        expected[kept] = table[kept]
+        yield Case("retain", [table, kept], expected)
+        inputs, total = [], np.zeros(table.shape, np.float64)
+        for count in [40, 0, 700]:
+            inputs += [rng.integers(0, 30, count), random(rng, (count, *width), dtype)]
+            np.add.at(total, inputs[-2], inputs[-1].astype(np.float64))
+        yield Case("row_sparse", inputs, total.astype(dtype), {"shape": table.shape}, scale=100.0)
+    for view in strided(rng, (20, 4), np.float64):
+        at = (rng.integers(0, 20, 6), "reversed")
+        yield Case("embedding", [view, at], seen(view)[seen(at)])
+        order = rng.permutation(20)
+        yield Case("row_sparse", [order, view], seen(view)[np.argsort(order)], {"shape": (20, 4)})
+
+
 def casts(rng):
     for source, target in itertools.product(DTYPES, DTYPES):
         x = np.abs(random(rng, (5, 3), source))
@@ -73,5 +93,5 @@ def casts(rng):
 
 
 def cases(rng):
-    for group in (shapes, slices, joins, lookups, casts):
+    for group in (shapes, slices, joins, lookups, rows, casts):
         yield from group(rng)

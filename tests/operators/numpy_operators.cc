@@ -59,6 +59,14 @@ NDArray updated(const Inputs& in, const Attributes& a) {
   return x;
 }
 
+// in: rows and values, of one or several arrays, whose sum it is.
+NDArray summed_rows(const Inputs& in, const Attributes& a) {
+  std::vector<RowSparse> arrays;
+  for (std::size_t i = 0; i + 1 < in.size(); i += 2)
+    arrays.push_back(row_sparse(in[i], in[i + 1], a.dims("shape")));
+  return to_dense(sum(arrays));
+}
+
 }  // namespace
 
 const std::map<std::string, Operator>& operator_table() {
@@ -74,6 +82,7 @@ const std::map<std::string, Operator>& operator_table() {
       {"clip", clipped},
       {"concat", [](const Inputs& in, const Attributes& a) { return concat(in, axis_of(a)); }},
       {"divide", binary(divide)},
+      {"embedding", [](const Inputs& in, const Attributes&) { return embedding(in[0], in[1]); }},
       {"equal", binary(equal)},
       {"exp", unary(exp)},
       {"expand_dims", [](const Inputs& in, const Attributes& a) { return expand_dims(in[0], axis_of(a)); }},
@@ -96,6 +105,8 @@ const std::map<std::string, Operator>& operator_table() {
       {"power", binary(power)},
       {"relu", unary(relu)},
       {"reshape", [](const Inputs& in, const Attributes& a) { return reshape(in[0], a.dims("shape")); }},
+      {"retain", [](const Inputs& in, const Attributes&) { return to_dense(retain(in[0], in[1])); }},
+      {"row_sparse", summed_rows},
       {"sigmoid", unary(sigmoid)},
       {"slice", sliced},
       {"sqrt", unary(sqrt)},

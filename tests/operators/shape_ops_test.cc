@@ -101,14 +101,20 @@ TEST_CASE("views share memory") {
   CHECK(reshape(transpose(x), {6}).to_vector<float>() == std::vector<float>{0, 3, 1, 4, 2, 5});
 }
 
-TEST_CASE("an index out of range is an op error that names it and its bound") {
+TEST_CASE("an index out of range is an op error that names it, its position and its bound") {
   const NDArray x = zeros({5, 2});
+  CHECK_THROWS_WITH_AS(take(x, array<std::int64_t>({0, 1, 2, 3, 8, 1}, {2, 3})).wait(),
+                       "take: index 8 at position (1, 1) is out of range for size 5", Error);
+  CHECK_THROWS_WITH_AS(take(x, transpose(array<std::int64_t>({0, 1, 2, 3, 8, 1}, {2, 3}))).wait(),
+                       "take: index 8 at position (1, 1) is out of range for size 5", Error);
+  CHECK_THROWS_WITH_AS(take(x, full({}, 5, DType::i64)).wait(),
+                       "take: index 5 at position () is out of range for size 5", Error);
   CHECK_THROWS_WITH_AS(take(x, array<std::int32_t>({4, 7})).wait(),
-                       "take: index 7 is out of range for size 5", Error);
-  CHECK_THROWS_WITH_AS(take(x, array<std::int64_t>({-6})).wait(), "take: index -6 is out of range for size 5",
-                       Error);
+                       "take: index 7 at position 1 is out of range for size 5", Error);
+  CHECK_THROWS_WITH_AS(take(x, array<std::int64_t>({-6})).wait(),
+                       "take: index -6 at position 0 is out of range for size 5", Error);
   CHECK_THROWS_WITH_AS(one_hot(array<std::int64_t>({-1}), 3).wait(),
-                       "one_hot: index -1 is out of range for size 3", Error);
+                       "one_hot: index -1 at position 0 is out of range for size 3", Error);
 }
 
 TEST_CASE("bad shapes and axes are found at the call") {

@@ -153,6 +153,59 @@ TEST_CASE("operators that rearrange refuse undefined arrays") {
   });
 }
 
+TEST_CASE("functions on row-sparse arrays refuse undefined ones") {
+  const NDArray rows = zeros({1}, DType::i64), count = ones({1}, DType::i64);
+  const RowSparse none, x = retain(some(), rows);
+  check_refused({
+      {"embedding", [=] { embedding(kNone, rows); }},
+      {"embedding", [] { embedding(some(), kNone); }},
+      {"row_sparse",
+       [] {
+         row_sparse(kNone, some(), {2, 2});
+       }},
+      {"row_sparse",
+       [=] {
+         row_sparse(rows, kNone, {2, 2});
+       }},
+      {"retain", [=] { retain(kNone, rows); }},
+      {"retain", [] { retain(some(), kNone); }},
+      {"retain", [=] { retain(none, rows); }},
+      {"retain", [=] { retain(x, kNone); }},
+      {"sum", [=] { sum({none}); }},
+      {"sum",
+       [=] {
+         sum({x, none});
+       }},
+      {"scale", [=] { scale(none, 2); }},
+      {"to_dense", [=] { to_dense(none); }},
+      {"add_rows", [=] { add_rows(kNone, x); }},
+      {"add_rows", [=] { add_rows(some(), none); }},
+      {"RowSparse",
+       [=] {
+         RowSparse({2, 2}, kNone, some(), count);
+       }},
+      {"RowSparse",
+       [=] {
+         RowSparse({2, 2}, rows, kNone, count);
+       }},
+      {"RowSparse",
+       [=] {
+         RowSparse({2, 2}, rows, some(), kNone);
+       }},
+      {"shape", [=] { none.shape(); }},
+      {"dtype", [=] { none.dtype(); }},
+      {"device", [=] { none.device(); }},
+      {"engine", [=] { none.engine(); }},
+      {"capacity", [=] { none.capacity(); }},
+      {"rows", [=] { none.rows(); }},
+      {"values", [=] { none.values(); }},
+      {"count", [=] { none.count(); }},
+      {"wait", [=] { none.wait(); }},
+      {"trimmed", [=] { static_cast<void>(none.trimmed()); }},
+  });
+  CHECK_FALSE(none.defined());
+}
+
 TEST_CASE("the tape refuses undefined arrays") {
   NDArray none, leaf = some();
   set_requires_grad(leaf);
@@ -160,6 +213,7 @@ TEST_CASE("the tape refuses undefined arrays") {
       {"set_requires_grad", [&] { set_requires_grad(none); }},
       {"requires_grad", [] { requires_grad(kNone); }},
       {"grad", [] { grad(kNone); }},
+      {"row_sparse_grad", [] { row_sparse_grad(kNone); }},
       {"clear_grad", [] { clear_grad(kNone); }},
       {"lend_gradient_memory", [] { lend_gradient_memory(kNone, some()); }},
       {"backward", [] { backward(kNone); }},
@@ -168,6 +222,8 @@ TEST_CASE("the tape refuses undefined arrays") {
       {"record", [&] { record("f", leaf, {leaf}, {kNone}, {}); }},
       {"record_part", [&] { record_part("f", none, leaf, {}, {}); }},
       {"record_part", [&] { record_part("f", leaf, kNone, {}, {}); }},
+      {"record_rows", [&] { record_rows("f", none, leaf, {}, {}); }},
+      {"record_rows", [&] { record_rows("f", leaf, kNone, {}, {}); }},
       {"make_gradient", [] { make_gradient(0, kNone); }},
   });
   CHECK_FALSE(recording({&kNone}));
@@ -184,6 +240,7 @@ TEST_CASE("layers and optimizers refuse undefined arrays") {
       {"Tanh", [] { Tanh()(kNone); }},
       {"Sigmoid", [] { Sigmoid()(kNone); }},
       {"Flatten", [] { Flatten()(kNone); }},
+      {"Embedding(3, 2)", [] { Embedding(3, 2)(kNone); }},
       {"Dropout(0.5)", [] { Dropout(0.5)(kNone); }},
       {"layer 0: Relu",
        [] {
@@ -192,6 +249,8 @@ TEST_CASE("layers and optimizers refuse undefined arrays") {
       {"Sequential", [] { Sequential()(kNone); }},
       {"optimizer sgd, weight 3", [&] { sgd->update(3, kNone, some()); }},
       {"optimizer sgd, weight 3", [&] { sgd->update(3, some(), kNone); }},
+      {"optimizer sgd, weight 3", [&] { sgd->update(3, some(), RowSparse()); }},
+      {"optimizer sgd, weight 3", [&] { sgd->update(3, kNone, retain(some(), zeros({1}, DType::i64))); }},
       {"optimizer sgd: '3.updates'",
        [&] {
          sgd->set_state({{"3.updates", kNone}});

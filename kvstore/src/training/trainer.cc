@@ -106,6 +106,11 @@ std::vector<NDArray> Trainer::gradients(std::size_t index) const {
   for (const auto& replica : replicas_) {
     all.push_back(grad(replica[index].value));
     if (all.back().defined()) continue;
+    if (row_sparse_grad(replica[index].value).defined()) {
+      throw InvalidArgument(
+          "Trainer::step: parameter '" + replica[index].name +
+          "' has a row-sparse gradient, and a trainer takes dense ones; leave sparse_grad out");
+    }
     throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
                           "' has no gradient; call backward() on a loss that depends on it first");
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <heddle/ndarray.h>
+#include <heddle/row_sparse.h>
 
 namespace heddle {
 
@@ -15,9 +16,13 @@ namespace heddle {
 void set_requires_grad(NDArray& array, bool on = true);
 bool requires_grad(const NDArray& array);  // a leaf, or computed from one
 
-// The accumulated gradient: undefined before the first backward(). Same shape, dtype and device as the array.
+// The accumulated gradient: undefined before the first backward(), and while it is row-sparse. Same shape, dtype and
+// device as the array.
 NDArray grad(const NDArray& array);
-void clear_grad(const NDArray& array);
+// The same of a leaf that was only used by operators with a row-sparse gradient. Once a dense gradient is added to it,
+// this one is undefined and grad() is the sum. So at most one of the two is defined.
+RowSparse row_sparse_grad(const NDArray& array);
+void clear_grad(const NDArray& array);  // both
 
 // Lends memory for the leaf's next gradient, for example memory that other ranks reach: contiguous, with a storage of
 // its own, else like the leaf. An operator that uses make_gradient() computes the gradient there and overwrites the
@@ -57,6 +62,9 @@ NDArray make_gradient(std::size_t index, const NDArray& like);
 // whole input so far, contiguous and with the input's shape and dtype. All parts of an input share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
 
+// For operators whose gradient for their input is row-sparse.
+using RowSparseBackward = std::function<RowSparse(const NDArray& grad_output)>;
+
 // True if an operator with these inputs has to record itself now. An undefined input needs no gradient.
 bool recording(std::initializer_list<const NDArray*> inputs);
 
@@ -66,5 +74,8 @@ void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std:
             Backward backward, Where where = Where::current());
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
                  AddGradient add, Where where = Where::current());
+// Throws InvalidArgument, naming `name`, if the input is no leaf.
+void record_rows(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
+                 RowSparseBackward backward, Where where = Where::current());
 
 }  // namespace heddle

@@ -1,8 +1,6 @@
 // Layers: functions on arrays with parameters of their own.
-//
 //   Sequential net{Conv2d(1, 32, 3, {.padding = 1, .relu = true}), MaxPool2d(2), Flatten(), Dense(6272, 10)};
 //   NDArray logits = net(images);
-//
 // Written with braces, the layers draw their initial values from left to right. Copies of a layer share its parameters.
 #pragma once
 
@@ -11,20 +9,11 @@
 #include <vector>
 
 #include <heddle/layer.h>
+#include <heddle/layer_init.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 
 namespace heddle {
-
-// How weights start, uniform in +-limit; biases start at 0.
-enum class Init {
-  he,      // limit sqrt(6 / fan_in): for relu (He et al., ICCV'15)
-  xavier,  // limit sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid, none (Glorot and Bengio, AISTATS'10)
-};
-
-// A weight of shape (out, in, ...) as an Init says, f32, requiring a gradient.
-NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu(),
-                    Where where = Where::current());
 
 struct DenseOptions {
   bool bias = true, relu = false;  // relu: max(0, .) of the result
@@ -67,6 +56,26 @@ class Conv2d : public Layer {
   std::int64_t in_, out_, kernel_;
   Conv2dLayerOptions options_;
   NDArray weight_, bias_;
+};
+
+struct EmbeddingLayerOptions {
+  double stddev = 1;         // of the initial values, which are normal around 0
+  bool sparse_grad = false;  // the weight's gradient is row_sparse_grad(weight), see embedding.h
+  Device device{};
+};
+
+// Indices (i32 or i64) -> rows of the weight: indices' shape + (features). Parameter: weight (rows, features).
+class Embedding : public Layer {
+ public:
+  Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOptions options = {},
+            Generator& generator = default_generator(), Where where = Where::current());
+  std::vector<Parameter> parameters() const override { return {{"weight", weight_}}; }
+  std::string to_string() const override;
+
+ private:
+  NDArray forward(const NDArray& indices) override;
+  bool sparse_grad_;
+  NDArray weight_;
 };
 
 // The largest of each kernel x kernel window; stride 0 means kernel.

@@ -5,8 +5,10 @@
 #include <heddle/conv.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/embedding.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>
 #include <heddle/reduce.h>
+#include <heddle/row_sparse.h>
 #include <heddle/shape_ops.h>
 #include <heddle/softmax.h>

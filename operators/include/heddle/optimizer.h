@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <heddle/ndarray.h>
+#include <heddle/row_sparse.h>
 
 namespace heddle {
 
@@ -34,7 +35,14 @@ class Optimizer {
   void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
 
-  // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved.
+  // The same for the rows that grad has, at a cost in proportion to them. Other rows keep weight and state: each row is
+  // updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would decay
+  // the momenta and the weights of such rows. Without momentum and weight_decay sgd makes no difference.
+  void update(std::int64_t key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
+              Where where = Where::current());
+
+  // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved. Of adam
+  // and adamw with row-sparse gradients also "KEY.row_updates" (i64, one a row; all -1: none had one yet).
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
@@ -53,18 +61,25 @@ class Optimizer {
   struct Slot {
     std::vector<NDArray> arrays;  // as state_names() lists them
     NDArray updates;  // i64, one element on cpu(): counted by the updates, so that skipped ones are not
+    NDArray
+        row_updates;  // i64 (n), on the weight's device: of each row. Defined if a row-sparse gradient needed it
   };
   Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given);
   double param(const std::string& key) const { return params_.at(key); }
   virtual std::vector<std::string> state_names() const = 0;
   virtual void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                            double grad_scale) const = 0;
+  virtual bool counts_rows() const = 0;  // slots may have row_updates, which push_row_update() makes
+  virtual void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
+                               double grad_scale) const = 0;
 
  private:
   void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   void check_options(const UpdateOptions& options) const;
-  void check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const;
+  void check_like_weight(std::int64_t key, const NDArray& weight, DType dtype, const Shape& shape) const;
+  std::string text_of(std::int64_t key) const;
   Slot& slot_of(std::int64_t key, const NDArray& weight);
+  void set_entry(Slot& slot, const std::string& entry, const NDArray& value, const NDArray& weight) const;
   std::string name_;
   OptimizerParams params_;
   std::map<std::int64_t, Slot> slots_;

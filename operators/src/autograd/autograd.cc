@@ -9,6 +9,7 @@
 #include <heddle/call_site.h>
 #include <heddle/elementwise.h>
 #include <heddle/error.h>
+#include <heddle/row_sparse.h>
 
 #include "autograd/operator.h"
 #include "autograd/view_gradient.h"
@@ -28,7 +29,8 @@ struct AutogradMeta final : GradMeta {
   bool leaf = false;
   bool view_of_leaf = false;
   NDArray grad;
-  NDArray lent_memory;  // for the next gradient, see lend_gradient_memory()
+  RowSparse row_sparse_grad;  // at most one of the two is defined
+  NDArray lent_memory;        // for the next gradient, see lend_gradient_memory()
   std::shared_ptr<Node> producer;
 
   // A leaf may get new values, through views of it too. A node that saved the old ones is found by the storage's
@@ -83,7 +85,8 @@ struct Node {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
-  AddGradient add;  // instead of backward
+  AddGradient add;         // instead of backward
+  RowSparseBackward rows;  // instead of backward
   bool freed = false;
 
   ~Node();
@@ -95,6 +98,7 @@ struct NodeContents {
   std::vector<Saved> saved;
   Backward backward;
   AddGradient add;
+  RowSparseBackward rows;
 };
 
 // The destructor of a node may destroy the nodes that computed its inputs, and so on: a stack frame a node. So contents
@@ -118,13 +122,15 @@ void release_deferred(NodeContents contents) {
 }
 
 Node::~Node() {
-  release_deferred({std::move(inputs), std::move(saved), std::move(backward), std::move(add)});
+  release_deferred(
+      {std::move(inputs), std::move(saved), std::move(backward), std::move(add), std::move(rows)});
 }
 
 void free_node(Node& node) {
   node.freed = true;
   release_deferred({std::exchange(node.inputs, {}), std::exchange(node.saved, {}),
-                    std::exchange(node.backward, nullptr), std::exchange(node.add, nullptr)});
+                    std::exchange(node.backward, nullptr), std::exchange(node.add, nullptr),
+                    std::exchange(node.rows, nullptr)});
 }
 
 // Only record() and set_requires_grad() put arrays on the tape.
@@ -211,6 +217,12 @@ PendingNodes find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed) 
   return nodes;
 }
 
+// The gradient of a leaf was row-sparse and is dense from now on.
+void add_sparse_part(AutogradMeta& leaf) {
+  const RowSparse part = std::exchange(leaf.row_sparse_grad, RowSparse());
+  if (part.defined()) add_rows(leaf.grad, part);
+}
+
 // A leaf keeps its gradient and adds later ones in place: so memory that something else refers to (`shared`) is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
   if (leaf.grad.defined()) {
@@ -220,6 +232,13 @@ void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared
   } else {
     leaf.grad = gradient.detach();
   }
+  add_sparse_part(leaf);
+}
+
+void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
+  if (leaf.grad.defined()) return add_rows(leaf.grad, gradient);
+  const RowSparse earlier = leaf.row_sparse_grad;
+  leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
 }
 
 void accumulate(PendingNode& pending, const NDArray& gradient) {
@@ -247,7 +266,9 @@ bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<N
   return false;
 }
 
-void check_gradient(const Node& node, const Input& input, const NDArray& gradient) {
+// gradient: an NDArray or a RowSparse.
+template <class Gradient>
+void check_gradient(const Node& node, const Input& input, const Gradient& gradient) {
   if (gradient.shape() == input.shape && gradient.dtype() == input.dtype) return;
   throw Error(std::string(node.name) + ": its gradient is " + name_of(gradient.dtype()) +
               gradient.shape().to_string() + " where the input is " + name_of(input.dtype) +
@@ -281,6 +302,7 @@ NDArray whole_gradient(PendingNodes& nodes, const Input& input, const NDArray& l
   if (!gradient.defined()) {
     gradient = gradient_for(input, like);
     gradient.fill(0);
+    if (is_leaf) add_sparse_part(*input.meta);
   } else if (!is_leaf && !pending->owned) {
     gradient = gradient.copy();
   }
@@ -288,18 +310,31 @@ NDArray whole_gradient(PendingNodes& nodes, const Input& input, const NDArray& l
   return gradient;
 }
 
-std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output) {
+// What node.backward or node.rows returns.
+template <class Function>
+auto gradients_of(const Node& node, const Function& function, const NDArray& grad_output) {
   const CallSite site = CallSite::on_behalf_of(node.where);
   const Node* const outer = std::exchange(current_node, &node);
   struct Restore {
     const Node* const outer;
     ~Restore() { current_node = outer; }
   } const restore{outer};
-  return node.backward(grad_output);
+  return function(grad_output);
+}
+
+void run_rows(const Node& node, const NDArray& grad_output) {
+  const Input& input = node.inputs.front();
+  if (!input.meta || !input.meta->leaf) return;
+  const RowSparse gradient = gradients_of(node, node.rows, grad_output);
+  check_gradient(node, input, gradient);
+  accumulate_rows_in_leaf(*input.meta, gradient);
 }
 
 void run_backward(PendingNodes& nodes, const Node& node, const NDArray& grad_output) {
-  if (!node.add) return accumulate_in_inputs(nodes, node, grad_output, gradients_of(node, grad_output));
+  if (node.rows) return run_rows(node, grad_output);
+  if (!node.add) {
+    return accumulate_in_inputs(nodes, node, grad_output, gradients_of(node, node.backward, grad_output));
+  }
   const Input& input = node.inputs.front();
   if (!needs_gradient(input.meta.get())) return;
   const NDArray whole = whole_gradient(nodes, input, grad_output);
@@ -352,9 +387,16 @@ NDArray grad(const NDArray& array) {
   return array.grad_meta() ? meta_of(array)->grad : NDArray();
 }
 
+RowSparse row_sparse_grad(const NDArray& array) {
+  check_defined("row_sparse_grad", array);
+  return array.grad_meta() ? meta_of(array)->row_sparse_grad : RowSparse();
+}
+
 void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
-  if (array.grad_meta()) meta_of(array)->grad = NDArray();
+  if (!array.grad_meta()) return;
+  meta_of(array)->grad = NDArray();
+  meta_of(array)->row_sparse_grad = RowSparse();
 }
 
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
@@ -429,6 +471,18 @@ void record_part(const char* name, NDArray& output, const NDArray& input, std::v
   check_defined("record_part", output);
   check_defined("record_part", input);
   record_node(name, output, {input}, saved, where).add = std::move(add);
+}
+
+void record_rows(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
+                 RowSparseBackward backward, Where where) {
+  const CallSite site(where);
+  check_defined("record_rows", output);
+  check_defined("record_rows", input);
+  if (!input.grad_meta() || !meta_of(input)->leaf) {
+    throw InvalidArgument(std::string(name) +
+                          ": only a leaf has a row-sparse gradient; this array was computed from others");
+  }
+  record_node(name, output, {input}, saved, where).rows = std::move(backward);
 }
 
 void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where) {

@@ -1,47 +1,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include <heddle/error.h>
-
 #include "cpu/bits.h"
+#include "cpu/checked_indices.h"
+#include "cpu/chunks.h"
 #include "cpu/register.h"
-#include "cpu/strided_loop.h"
 #include "kernels/indexing_kernels.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
-
-[[noreturn]] void out_of_range(const char* op, std::int64_t index, std::int64_t bound) {
-  throw Error(std::string(op) + ": index " + std::to_string(index) + " is out of range for size " +
-              std::to_string(bound));
-}
-
-// All indices in row-major order, checked; negative ones from the end if the operator allows them.
-std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
-                                          bool from_end) {
-  std::vector<std::int64_t> result(static_cast<std::size_t>(indices.size()));
-  const StridedLoop<2> loop(indices.shape(), {indices.strides(), contiguous_strides(indices.shape())});
-  const std::int64_t step = loop.inner_steps()[0], to_step = loop.inner_steps()[1];
-  const auto collect = [&]<class T>(const T* from) {
-    loop.run([&](const auto& at, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto given = static_cast<std::int64_t>(from[at[0] + i * step]);
-        const std::int64_t index = given < 0 && from_end ? given + bound : given;
-        if (index < 0 || index >= bound) out_of_range(op, given, bound);
-        result[static_cast<std::size_t>(at[1] + i * to_step)] = index;
-      }
-    });
-  };
-  if (indices.dtype() == DType::i32)
-    collect(indices.data<const std::int32_t>());
-  else
-    collect(indices.data<const std::int64_t>());
-  return result;
-}
 
 // x as an array of shape (outer, bound, inner), in which `bound` is the size of the axis.
 struct Blocks {
@@ -52,9 +22,7 @@ struct Blocks {
   std::int64_t outer = 1, bound, inner = 1;
 };
 
-void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
-  const Blocks blocks(x.shape(), axis);
-  const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
+void gather(const Blocks& blocks, const NDArray& x, const std::vector<std::int64_t>& at, const NDArray& y) {
   const auto number = static_cast<std::int64_t>(at.size());
   const std::size_t bytes = size_of(x.dtype());
   const auto* from = x.data<const std::byte>();
@@ -70,6 +38,16 @@ void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int
                   run);
     }
   });
+}
+
+void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
+  const Blocks blocks(x.shape(), axis);
+  gather(blocks, x, checked_indices("take", indices, blocks.bound, true), y);
+}
+
+void embedding_kernel(const NDArray& weight, const NDArray& indices, const NDArray& y) {
+  const Blocks blocks(weight.shape(), 0);
+  gather(blocks, weight, checked_indices("embedding", indices, blocks.bound, false), y);
 }
 
 // Each chunk owns some columns of x, so that two entries with one index are never added at the same time.
@@ -117,6 +95,7 @@ void one_hot_kernel(const NDArray& labels, const NDArray& y) {
 void register_indexing(KernelTable& table) {
   table.add<TakeKernel>("take", DeviceKind::cpu, take_kernel);
   table.add<TakeGradientKernel>("take_gradient", DeviceKind::cpu, take_gradient_kernel);
+  table.add<EmbeddingKernel>("embedding", DeviceKind::cpu, embedding_kernel);
   table.add<OneHotKernel>("one_hot", DeviceKind::cpu, one_hot_kernel);
 }
 

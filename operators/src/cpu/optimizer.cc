@@ -1,9 +1,14 @@
 // Fused optimizer steps: one pass over weight, state and gradient.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include <heddle/parallel.h>
 
+#include "cpu/chunks.h"
+#include "cpu/floating.h"
+#include "cpu/present_rows.h"
 #include "cpu/register.h"
 #include "kernels/optimizer_kernels.h"
 
@@ -54,14 +59,7 @@ void adam(const AdamStep& step, std::int64_t n, T* __restrict weight, T* __restr
   }
 }
 
-// Weights are f32 or f64: the kernels are not built for other dtypes.
-template <class F> void visit_floating(DType dtype, F&& fn) {
-  if (dtype == DType::f64) {
-    fn.template operator()<double>();
-  } else {
-    fn.template operator()<float>();
-  }
-}
+using cpu_kernels::visit_floating;
 
 void sgd_kernel(const NDArray& weight, const NDArray& velocity, const NDArray& grad, const SgdStep& step) {
   visit_floating(weight.dtype(), [&]<class T>() {
@@ -89,11 +87,76 @@ void adam_kernel(const NDArray& weight, const NDArray& mean, const NDArray& vari
   });
 }
 
+// Calls body(row of the weight, row of the gradient) for each row that the gradient has, with a copy of body for each
+// chunk of rows.
+template <class Body>
+void for_rows(std::span<const std::int64_t> rows, std::int64_t width, const Body& given) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width));
+  cpu_kernels::parallel_chunks(static_cast<std::int64_t>(rows.size()), grain,
+                               [&](std::int64_t begin, std::int64_t end) {
+                                 Body body = given;
+                                 for (std::int64_t i = begin; i < end; ++i)
+                                   body(rows[static_cast<std::size_t>(i)], i);
+                               });
+}
+
+void sgd_rows_kernel(const NDArray& weight, const NDArray& velocity, const RowSparse& grad,
+                     const SgdStep& step) {
+  const std::span<const std::int64_t> rows = cpu_kernels::present_rows("sgd_update", grad);
+  const std::int64_t width = cpu_kernels::row_width(weight.shape());
+  visit_floating(weight.dtype(), [&]<class T>() {
+    T* w = weight.data<T>();
+    T* v = velocity.defined() ? velocity.data<T>() : nullptr;
+    const T* g = grad.values().data<const T>();
+    for_rows(rows, width, [&](std::int64_t row, std::int64_t i) {
+      if (v) {
+        sgd_momentum(step, width, w + row * width, v + row * width, g + i * width);
+      } else {
+        sgd_plain(step, width, w + row * width, g + i * width);
+      }
+    });
+  });
+}
+
+// 1 / (1 - beta^updates) for both means. Rows side by side often have the same count.
+struct RowBias {
+  explicit RowBias(const AdamStep& given) : step(given) {}
+  const AdamStep& after(std::int64_t count) {
+    if (count != updates) {
+      updates = count;
+      step.mean_unbias = 1 / (1 - std::pow(step.beta1, static_cast<double>(count)));
+      step.variance_unbias = 1 / (1 - std::pow(step.beta2, static_cast<double>(count)));
+    }
+    return step;
+  }
+  AdamStep step;
+  std::int64_t updates = -1;
+};
+
+void adam_rows_kernel(const NDArray& weight, const NDArray& mean, const NDArray& variance,
+                      const NDArray& row_updates, const RowSparse& grad, const AdamStep& step,
+                      std::int64_t earlier) {
+  const std::span<const std::int64_t> rows = cpu_kernels::present_rows("adam_update", grad);
+  const std::int64_t width = cpu_kernels::row_width(weight.shape());
+  auto* counts = row_updates.data<std::int64_t>();
+  if (row_updates.size() > 0 && counts[0] < 0) std::fill_n(counts, row_updates.size(), earlier);
+  visit_floating(weight.dtype(), [&]<class T>() {
+    T *w = weight.data<T>(), *m = mean.data<T>(), *v = variance.data<T>();
+    const T* g = grad.values().data<const T>();
+    for_rows(rows, width, [=, bias = RowBias(step)](std::int64_t row, std::int64_t i) mutable {
+      const AdamStep& now = bias.after(++counts[row]);
+      adam(now, width, w + row * width, m + row * width, v + row * width, g + i * width);
+    });
+  });
+}
+
 }  // namespace
 
 void cpu_kernels::register_optimizer(KernelTable& table) {
   table.add<SgdKernel>("sgd_update", DeviceKind::cpu, sgd_kernel);
+  table.add<SgdRowsKernel>("sgd_update_rows", DeviceKind::cpu, sgd_rows_kernel);
   table.add<AdamKernel>("adam_update", DeviceKind::cpu, adam_kernel);
+  table.add<AdamRowsKernel>("adam_update_rows", DeviceKind::cpu, adam_rows_kernel);
 }
 
 }  // namespace heddle

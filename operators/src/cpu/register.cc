@@ -14,6 +14,7 @@ void register_cpu_kernels(KernelTable& table) {
   register_optimizer(table);
   register_pooling(table);
   register_reduce(table);
+  register_row_sparse(table);
   register_select(table);
   register_softmax(table);
   register_unary(table);

@@ -15,6 +15,7 @@ void register_matmul(KernelTable& table);
 void register_optimizer(KernelTable& table);
 void register_pooling(KernelTable& table);
 void register_reduce(KernelTable& table);
+void register_row_sparse(KernelTable& table);
 void register_select(KernelTable& table);
 void register_softmax(KernelTable& table);
 void register_unary(KernelTable& table);

@@ -12,6 +12,9 @@ using TakeKernel = void(const NDArray& x, const NDArray& indices, const NDArray&
 // of the indices. For take_gradient.
 using TakeGradientKernel = void(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis);
 
+// y = weight[indices]: weight and y are contiguous, no index is negative. For embedding.
+using EmbeddingKernel = void(const NDArray& weight, const NDArray& indices, const NDArray& y);
+
 // y is contiguous: labels' shape and one axis more. For one_hot.
 using OneHotKernel = void(const NDArray& labels, const NDArray& y);
 

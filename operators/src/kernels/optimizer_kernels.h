@@ -1,7 +1,10 @@
 // What the optimizers ask of a device.
 #pragma once
 
+#include <cstdint>
+
 #include <heddle/ndarray.h>
+#include <heddle/row_sparse.h>
 
 namespace heddle {
 
@@ -14,6 +17,10 @@ struct SgdStep {
 using SgdKernel = void(const NDArray& weight, const NDArray& velocity, const NDArray& grad,
                        const SgdStep& step);
 
+// The same for the rows that grad has; others are not touched.
+using SgdRowsKernel = void(const NDArray& weight, const NDArray& velocity, const RowSparse& grad,
+                           const SgdStep& step);
+
 struct AdamStep {
   double lr, grad_scale, beta1, beta2, epsilon, weight_decay;
   bool decoupled;                       // the decay acts on the weight, not on the gradient
@@ -22,5 +29,11 @@ struct AdamStep {
 
 using AdamKernel = void(const NDArray& weight, const NDArray& mean, const NDArray& variance,
                         const NDArray& grad, const AdamStep& step);
+
+// The same for the rows that grad has, each of which counts its updates in row_updates and is unbiased by them: those
+// of `step` are not used. Counts of -1 stand for `earlier` updates of the whole weight.
+using AdamRowsKernel = void(const NDArray& weight, const NDArray& mean, const NDArray& variance,
+                            const NDArray& row_updates, const RowSparse& grad, const AdamStep& step,
+                            std::int64_t earlier);
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #include <heddle/conv.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/embedding.h>
 #include <heddle/layers.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>
@@ -124,6 +125,31 @@ std::string Conv2d::to_string() const {
   if (options_.stride != 1) text += ", stride " + std::to_string(options_.stride);
   if (options_.padding != 0) text += ", padding " + std::to_string(options_.padding);
   return text + (options_.relu ? ", relu)" : ")");
+}
+
+Embedding::Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOptions options,
+                     Generator& generator, Where where)
+    : sparse_grad_(options.sparse_grad) {
+  const CallSite site(where);
+  check_positive("Embedding", "rows", rows);
+  check_positive("Embedding", "features", features);
+  if (!(options.stddev >= 0 && std::isfinite(options.stddev))) {
+    throw InvalidArgument("Embedding: stddev must be finite and not negative, not " +
+                          std::to_string(options.stddev));
+  }
+  weight_ = generator.normal({rows, features}, 0, options.stddev, DType::f32, options.device);
+  set_requires_grad(weight_);
+}
+
+NDArray Embedding::forward(const NDArray& indices) {
+  check_defined(*this, indices);
+  if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64) bad_input(*this, indices, "i32 or i64");
+  return embedding(weight_, indices, {.sparse_grad = sparse_grad_});
+}
+
+std::string Embedding::to_string() const {
+  return "Embedding(" + std::to_string(weight_.shape()[0]) + ", " + std::to_string(weight_.shape()[1]) +
+         (sparse_grad_ ? ", sparse gradient)" : ")");
 }
 
 MaxPool2d::MaxPool2d(std::int64_t kernel, std::int64_t stride, std::int64_t padding)

@@ -28,18 +28,34 @@ void check_range(const std::string& optimizer, const std::string& name, double v
                         ", not " + std::to_string(value));
 }
 
-// Pushes an update: it reads the arrays that it mutates, too. fn gets the number of updates, this one included.
+// Pushes an update: it reads the arrays that it mutates, too, and `grads`. fn gets the number of earlier updates.
 template <class F>
-void push_update_op(const char* name, const NDArray& grad, std::vector<NDArray> mutated,
+void push_update_op(const char* name, const std::vector<NDArray>& grads, std::vector<NDArray> mutated,
                     const NDArray& updates, F&& fn) {
   mutated.push_back(updates);
   std::vector<NDArray> reads = mutated;
-  reads.push_back(grad);
+  reads.insert(reads.end(), grads.begin(), grads.end());
   operators_detail::push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)] {
     std::int64_t& count = *updates.data<std::int64_t>();
-    fn(static_cast<double>(count + 1));
+    fn(count);
     ++count;
   });
+}
+
+std::vector<NDArray> parts_of(const RowSparse& grad) { return {grad.rows(), grad.values(), grad.count()}; }
+
+// An update fills them in: how many came before is known when it runs, and an update that is skipped changes nothing.
+NDArray no_row_counts(const NDArray& weight) {
+  const EngineScope scope(weight.engine());
+  return full({weight.shape()[0]}, -1, DType::i64, weight.device());
+}
+
+// All rows of a dense gradient.
+RowSparse all_rows(const NDArray& grad) {
+  const EngineScope scope(grad.engine());
+  const std::int64_t n = grad.shape()[0];
+  return {grad.shape(), arange(0, static_cast<double>(n), 1, DType::i64, grad.device()), grad,
+          full({1}, n, DType::i64, grad.device())};
 }
 
 class Sgd : public Optimizer {
@@ -59,12 +75,35 @@ class Sgd : public Optimizer {
   void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                    double grad_scale) const override {
     auto* kernel = operators_detail::kernel_for<SgdKernel>("sgd_update", weight);
-    SgdStep step{lr, grad_scale, param("momentum"), param("weight_decay"), param("nesterov") != 0};
-    NDArray velocity = slot.arrays.empty() ? NDArray() : slot.arrays[0];
+    push_step("sgd_update", {grad}, weight, slot,
+              [=, step = step_of(lr, grad_scale)](const NDArray& velocity) {
+                kernel(weight, velocity, grad, step);
+              });
+  }
+
+  bool counts_rows() const override { return false; }
+
+  void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
+                       double grad_scale) const override {
+    auto* kernel = operators_detail::kernel_for<SgdRowsKernel>("sgd_update_rows", weight);
+    push_step("sgd_update_rows", parts_of(grad), weight, slot,
+              [=, step = step_of(lr, grad_scale)](const NDArray& velocity) {
+                kernel(weight, velocity, grad, step);
+              });
+  }
+
+  SgdStep step_of(double lr, double grad_scale) const {
+    return {lr, grad_scale, param("momentum"), param("weight_decay"), param("nesterov") != 0};
+  }
+
+  template <class F>
+  static void push_step(const char* name, const std::vector<NDArray>& grads, const NDArray& weight,
+                        const Slot& slot, F&& update) {
+    const NDArray velocity = slot.arrays.empty() ? NDArray() : slot.arrays[0];
     std::vector<NDArray> mutated = slot.arrays;
     mutated.push_back(weight);
-    push_update_op("sgd_update", grad, mutated, slot.updates,
-                   [=](double) { kernel(weight, velocity, grad, step); });
+    push_update_op(name, grads, mutated, slot.updates,
+                   [=, update = std::forward<F>(update)](std::int64_t) { update(velocity); });
   }
 };
 
@@ -86,23 +125,40 @@ class Adam : public Optimizer {
   void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                    double grad_scale) const override {
     auto* kernel = operators_detail::kernel_for<AdamKernel>("adam_update", weight);
-    double beta1 = param("beta1"), beta2 = param("beta2");
-    AdamStep step{.lr = lr,
-                  .grad_scale = grad_scale,
-                  .beta1 = beta1,
-                  .beta2 = beta2,
-                  .epsilon = param("epsilon"),
-                  .weight_decay = param("weight_decay"),
-                  .decoupled = decoupled_,
-                  .mean_unbias = 1,
-                  .variance_unbias = 1};
-    NDArray mean = slot.arrays[0], variance = slot.arrays[1];
-    push_update_op("adam_update", grad, {mean, variance, weight}, slot.updates, [=](double updates) {
-      AdamStep now = step;
-      now.mean_unbias = 1 / (1 - std::pow(beta1, updates));
-      now.variance_unbias = 1 / (1 - std::pow(beta2, updates));
-      kernel(weight, mean, variance, grad, now);
-    });
+    const NDArray mean = slot.arrays[0], variance = slot.arrays[1];
+    push_update_op("adam_update", {grad}, {mean, variance, weight}, slot.updates,
+                   [=, step = step_of(lr, grad_scale)](std::int64_t earlier) {
+                     AdamStep now = step;
+                     const auto updates = static_cast<double>(earlier + 1);
+                     now.mean_unbias = 1 / (1 - std::pow(step.beta1, updates));
+                     now.variance_unbias = 1 / (1 - std::pow(step.beta2, updates));
+                     kernel(weight, mean, variance, grad, now);
+                   });
+  }
+
+  bool counts_rows() const override { return true; }
+
+  void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
+                       double grad_scale) const override {
+    auto* kernel = operators_detail::kernel_for<AdamRowsKernel>("adam_update_rows", weight);
+    if (!slot.row_updates.defined()) slot.row_updates = no_row_counts(weight);
+    const NDArray mean = slot.arrays[0], variance = slot.arrays[1], counts = slot.row_updates;
+    push_update_op("adam_update_rows", parts_of(grad), {mean, variance, counts, weight}, slot.updates,
+                   [=, step = step_of(lr, grad_scale)](std::int64_t earlier) {
+                     kernel(weight, mean, variance, counts, grad, step, earlier);
+                   });
+  }
+
+  AdamStep step_of(double lr, double grad_scale) const {
+    return {.lr = lr,
+            .grad_scale = grad_scale,
+            .beta1 = param("beta1"),
+            .beta2 = param("beta2"),
+            .epsilon = param("epsilon"),
+            .weight_decay = param("weight_decay"),
+            .decoupled = decoupled_,
+            .mean_unbias = 1,
+            .variance_unbias = 1};
   }
 
   bool decoupled_;
@@ -112,6 +168,12 @@ void check_like(const std::string& what, const NDArray& state, const NDArray& we
   if (state.shape() == weight.shape() && state.dtype() == weight.dtype()) return;
   throw InvalidArgument(what + " is " + name_of(state.dtype()) + " " + state.shape().to_string() +
                         ", its weight " + name_of(weight.dtype()) + " " + weight.shape().to_string());
+}
+
+void check_row_counts(const std::string& what, const NDArray& counts, const NDArray& weight) {
+  if (weight.ndim() > 0 && counts.shape() == Shape{weight.shape()[0]}) return;
+  throw InvalidArgument(what + " is " + counts.shape().to_string() + ", its weight " +
+                        weight.shape().to_string());
 }
 
 std::int64_t key_of(const std::string& entry, std::size_t dot) {
@@ -156,11 +218,20 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
                           name_of(weight.dtype()) + " " + weight.shape().to_string() + ", its state is " +
                           name_of(array.dtype()) + " " + array.shape().to_string());
   }
+  if (slot.row_updates.defined()) {
+    check_row_counts("optimizer " + name_ + ": weight " + std::to_string(key) + "'s row_updates",
+                     slot.row_updates, weight);
+  }
   return slot;
 }
 
+std::string Optimizer::text_of(std::int64_t key) const {
+  return "optimizer " + name_ + ", weight " + std::to_string(key);
+}
+
 void Optimizer::check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const {
-  check_like_weight(key, weight, weight);
+  if (!weight.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
+  check_like_weight(key, weight, weight.dtype(), weight.shape());
   check_options(options);
 }
 
@@ -172,17 +243,18 @@ void Optimizer::check_options(const UpdateOptions& options) const {
   }
 }
 
-void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const NDArray& grad) const {
-  std::string who = "optimizer " + name_ + ", weight " + std::to_string(key);
-  if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(who.c_str());
+// dtype and shape: of the gradient.
+void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, DType dtype,
+                                  const Shape& shape) const {
+  const std::string who = text_of(key);
   if (is_half(weight.dtype())) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
                           ", which steps are too small for; keep it in f32, and cast it where it is used");
   }
-  if (!is_floating(weight.dtype()) || grad.dtype() != weight.dtype() || grad.shape() != weight.shape()) {
+  if (!is_floating(weight.dtype()) || dtype != weight.dtype() || shape != weight.shape()) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) + " " +
-                          weight.shape().to_string() + ", the gradient " + name_of(grad.dtype()) + " " +
-                          grad.shape().to_string() + "; both must be f32 or both f64, of one shape");
+                          weight.shape().to_string() + ", the gradient " + name_of(dtype) + " " +
+                          shape.to_string() + "; both must be f32 or both f64, of one shape");
   }
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
 }
@@ -190,11 +262,27 @@ void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, const
 void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
                        Where where) {
   const CallSite site(where);
-  check_like_weight(key, weight, grad);
+  if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
+  check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
   const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
-  push_update(weight.detach(), grad.detach().contiguous(), slot, lr, options.grad_scale);
+  const NDArray whole = grad.detach().contiguous();
+  if (slot.row_updates.defined()) {
+    push_row_update(weight.detach(), all_rows(whole), slot, lr, options.grad_scale);
+  } else {
+    push_update(weight.detach(), whole, slot, lr, options.grad_scale);
+  }
+}
+
+void Optimizer::update(std::int64_t key, const NDArray& weight, const RowSparse& grad, UpdateOptions options,
+                       Where where) {
+  const CallSite site(where);
+  if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
+  check_like_weight(key, weight, grad.dtype(), grad.shape());
+  check_options(options);
+  const double lr = options.lr.value_or(param("lr"));
+  push_row_update(weight.detach(), grad, slot_of(key, weight), lr, options.grad_scale);
 }
 
 std::map<std::string, NDArray> Optimizer::state() const {
@@ -204,16 +292,40 @@ std::map<std::string, NDArray> Optimizer::state() const {
     std::string prefix = std::to_string(key) + ".";
     for (std::size_t i = 0; i < names.size(); ++i) all[prefix + names[i]] = slot.arrays[i];
     all[prefix + "updates"] = slot.updates;
+    if (slot.row_updates.defined()) all[prefix + "row_updates"] = slot.row_updates;
   }
   return all;
 }
 
 void Optimizer::clear_errors(Where where) {
   const CallSite site(where);
-  for (auto& [key, slot] : slots_) {
-    for (const NDArray& array : slot.arrays) array.engine().clear_error(array.var(), CallSite::current());
-    slot.updates.engine().clear_error(slot.updates.var(), CallSite::current());
+  for (const auto& [name, array] : state()) array.engine().clear_error(array.var(), CallSite::current());
+}
+
+// weight: undefined if it is not known.
+void Optimizer::set_entry(Slot& slot, const std::string& entry, const NDArray& value,
+                          const NDArray& weight) const {
+  const std::string what = "optimizer " + name_ + ": '" + entry + "'";
+  const std::string name = entry.substr(entry.find('.') + 1);
+  const Device device = weight.defined() ? weight.device() : value.device();
+  if (name == "updates") {
+    if (value.item<std::int64_t>() < 0) throw InvalidArgument(what + " is negative");
+    slot.updates = value.detach().copy_to(cpu()).view_as({1});
+    return;
   }
+  if (name == "row_updates" && counts_rows()) {
+    if (weight.defined()) check_row_counts(what, value, weight);
+    for (const std::int64_t count : value.to_vector<std::int64_t>())
+      if (count < -1) throw InvalidArgument(what + " has " + std::to_string(count));
+    slot.row_updates = value.detach().copy_to(device);
+    return;
+  }
+  const std::vector<std::string> names = state_names();
+  const auto known = std::find(names.begin(), names.end(), name);
+  if (known == names.end())
+    throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
+  if (weight.defined()) check_like(what, value, weight);
+  slot.arrays[static_cast<std::size_t>(known - names.begin())] = value.detach().copy_to(device);
 }
 
 void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
@@ -221,24 +333,12 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
   std::map<std::int64_t, Slot> slots;
   const std::vector<std::string> names = state_names();
   for (const auto& [entry, value] : state) {
-    const std::size_t dot = entry.find('.');
-    const std::int64_t key = key_of(entry, dot);
-    const std::string name = entry.substr(dot + 1);
+    const std::int64_t key = key_of(entry, entry.find('.'));
     if (!value.defined()) ndarray_detail::refuse_undefined((who + "'" + entry + "'").c_str());
     if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
     Slot& slot = slots[key];
     slot.arrays.resize(names.size());
-    if (name == "updates") {
-      if (value.item<std::int64_t>() < 0) throw InvalidArgument(who + "'" + entry + "' is negative");
-      slot.updates = value.detach().copy_to(cpu()).view_as({1});
-      continue;
-    }
-    const auto known = std::find(names.begin(), names.end(), name);
-    if (known == names.end())
-      throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
-    if (weights) check_like(who + "'" + entry + "'", value, weights->at(key));
-    slot.arrays[static_cast<std::size_t>(known - names.begin())] =
-        value.detach().copy_to(weights ? weights->at(key).device() : value.device());
+    set_entry(slot, entry, value, weights ? weights->at(key) : NDArray());
   }
   for (const auto& [key, slot] : slots) {
     auto want = [&](const NDArray& array, const std::string& name) {

@@ -6,18 +6,13 @@
 #include "autograd/operator.h"
 #include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
+#include "ops/row_sparse.h"
 
 namespace heddle {
 
 using namespace operators_detail;
 
 namespace {
-
-void check_indices(const char* op, const char* what, const NDArray& indices) {
-  if (indices.dtype() == DType::i32 || indices.dtype() == DType::i64) return;
-  throw InvalidArgument(std::string(op) + ": " + what + " have dtype " + name_of(indices.dtype()) +
-                        "; wanted i32 or i64");
-}
 
 Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
   if (x.size() - 1 + indices.size() > kMaxDims) {

@@ -1,0 +1,18 @@
+// Rows of a table, looked up by their numbers.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+struct EmbeddingOptions {
+  // The gradient of weight, which has to be a leaf then, is row-sparse: row_sparse_grad(weight), not grad(weight).
+  bool sparse_grad = false;
+};
+
+// weight (n, d...), indices (i32 or i64, of any shape) -> indices' shape + (d...). An index below 0 or from n on is an
+// op error. The gradients of equal indices are added up in the order of the indices.
+NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOptions options = {},
+                  Where where = Where::current());
+
+}  // namespace heddle

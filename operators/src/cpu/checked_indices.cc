@@ -1,0 +1,55 @@
+#include "cpu/checked_indices.h"
+
+#include <string>
+
+#include <heddle/error.h>
+
+#include "cpu/strided_loop.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+// "3" of an array with one axis, else "(1, 0)"; `flat` counts in row-major order.
+std::string position_of(std::int64_t flat, const Shape& shape) {
+  if (shape.size() == 1) return std::to_string(flat);
+  Dims position = shape;
+  for (int d = shape.size() - 1; d >= 0; --d) {
+    position[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  return position.to_string();
+}
+
+[[noreturn]] void out_of_range(const char* op, std::int64_t index, const std::string& position,
+                               std::int64_t bound) {
+  throw Error(std::string(op) + ": index " + std::to_string(index) + " at position " + position +
+              " is out of range for size " + std::to_string(bound));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
+                                          bool from_end) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(indices.size()));
+  const StridedLoop<2> loop(indices.shape(), {indices.strides(), contiguous_strides(indices.shape())});
+  const std::int64_t step = loop.inner_steps()[0], to_step = loop.inner_steps()[1];
+  const auto collect = [&]<class T>(const T* from) {
+    loop.run([&](const auto& at, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto given = static_cast<std::int64_t>(from[at[0] + i * step]);
+        const std::int64_t index = given < 0 && from_end ? given + bound : given;
+        const std::int64_t flat = at[1] + i * to_step;
+        if (index < 0 || index >= bound) out_of_range(op, given, position_of(flat, indices.shape()), bound);
+        result[static_cast<std::size_t>(flat)] = index;
+      }
+    });
+  };
+  if (indices.dtype() == DType::i32)
+    collect(indices.data<const std::int32_t>());
+  else
+    collect(indices.data<const std::int64_t>());
+  return result;
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,27 @@
+// Kernel types of row-sparse arrays. A kernel trusts neither the rows nor the count of an array that it reads. Each
+// writes rows, values and count of the result y, whose capacity suffices.
+#pragma once
+
+#include <span>
+
+#include <heddle/row_sparse.h>
+
+namespace heddle {
+
+// y = zeros plus values[i] at row rows[i]. rows: i32 or i64 of any shape and strides; values: f32 or f64, contiguous,
+// one row for each of rows. Errors name `op`, a literal. For row_sparse.
+using RowSparseKernel = void(const char* op, const NDArray& rows, const NDArray& values, const RowSparse& y);
+
+// y has the rows of x that are in `rows`. x: contiguous. For retain.
+using RetainKernel = void(const NDArray& x, const NDArray& rows, const RowSparse& y);
+
+// The same of a row-sparse x. For retain_rows.
+using RetainRowsKernel = void(const RowSparse& x, const NDArray& rows, const RowSparse& y);
+
+// y = the sum of all, f32 or f64. For sum_rows.
+using SumRowsKernel = void(std::span<const RowSparse> arrays, const RowSparse& y);
+
+// dense += x. For add_rows.
+using AddRowsKernel = void(const NDArray& dense, const RowSparse& x);
+
+}  // namespace heddle
