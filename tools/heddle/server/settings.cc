@@ -69,6 +69,14 @@ Address address_from(const std::string& value) {
   return result;
 }
 
+// A server has one address, which says whether connections are encrypted.
+std::string listen_from(const std::string& value) {
+  const std::string host = address_from(value).host;
+  if (host == "0.0.0.0" || host == "[::]" || host == "*")
+    want(value, "one address of this host, or an interface such as eth0:9463");
+  return value;
+}
+
 std::string metrics_from(const std::string& value) {
   if (value.empty() || value == "off") return "";
   address_from(value);
@@ -89,8 +97,8 @@ std::string transport_from(const std::string& value) {
 using Value = const std::string&;
 constexpr Setting kSettings[] = {
     {"listen", "HOST:PORT", "127.0.0.1:9463",
-     "where workers connect; HOST may be an interface, 0.0.0.0 is all of them; port 0: any",
-     [](ServerSettings& all, Value value) { address_from(value), all.server.listen = value; }},
+     "where workers connect: one address of this host, or an interface; port 0: any",
+     [](ServerSettings& all, Value value) { all.server.listen = listen_from(value); }},
     {"transport", "net|zmq", "net", "what carries messages; the workers' has to be the same",
      [](ServerSettings& all, Value value) { all.server.transport = transport_from(value); }},
     {"keys", "DIR", "",
