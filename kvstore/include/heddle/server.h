@@ -39,7 +39,7 @@ struct WorkerStats {
   bool connected = false;
   double silent = 0;  // seconds since its last message
   std::uint64_t pushes = 0, pulls = 0, bytes_received = 0, bytes_sent = 0;
-  std::int64_t clock = 0;          // its most acknowledged pushes of one key
+  std::int64_t clock = 0;           // its most acknowledged pushes of one key
   std::uint64_t pulls_waiting = 0;  // for other workers
 };
 

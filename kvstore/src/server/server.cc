@@ -82,6 +82,30 @@ struct Server::Impl final : kv_detail::Receiver {
     answered.notify_all();
   }
 
+  void set_running(bool now) {
+    std::lock_guard guard(mutex);
+    running = now;
+    answered.notify_all();
+  }
+
+  void serve() {
+    Clock::time_point next_tick = Clock::now();
+    while (!stopping.load()) {
+      if (draining.load()) core.drain();
+      if (Clock::now() >= next_tick) {
+        core.tick(Clock::now());
+        next_tick = Clock::now() + kTick;
+      }
+      send_all();
+      answer_stats();
+      if (core.is_drained()) break;
+      transport->poll(kTick);
+    }
+    send_all();
+    transport->poll(std::chrono::microseconds(0));  // the last replies
+    for (const Peer peer : core.peers()) transport->close(peer);
+  }
+
   const ServerOptions options;
   Engine engine{{.scheduler = Scheduler::naive}};
   kv_detail::ServerCore core;
@@ -103,28 +127,14 @@ const std::string& Server::address() const { return impl_->address; }
 void Server::run() {
   Impl& mine = *impl_;
   const EngineScope scope(mine.engine);
-  {
-    std::lock_guard guard(mine.mutex);
-    mine.running = true;
+  mine.set_running(true);
+  try {
+    mine.serve();
+  } catch (...) {
+    mine.set_running(false);
+    throw;
   }
-  Clock::time_point next_tick = Clock::now();
-  while (!mine.stopping.load()) {
-    if (mine.draining.load()) mine.core.drain();
-    if (Clock::now() >= next_tick) {
-      mine.core.tick(Clock::now());
-      next_tick = Clock::now() + kTick;
-    }
-    mine.send_all();
-    mine.answer_stats();
-    if (mine.core.is_drained()) break;
-    mine.transport->poll(kTick);
-  }
-  mine.send_all();
-  mine.transport->poll(std::chrono::microseconds(0));  // the last replies
-  for (const Peer peer : mine.core.peers()) mine.transport->close(peer);
-  std::lock_guard guard(mine.mutex);
-  mine.running = false;
-  mine.answered.notify_all();
+  mine.set_running(false);
 }
 
 void Server::drain() noexcept {
