@@ -122,7 +122,7 @@ TEST_CASE("the state of a store's optimizer can be carried over") {
 
 TEST_CASE("a store says what is wrong at the call") {
   CHECK_THROWS_WITH_AS(KVStore::create("dist"),
-                       "KVStore::create: there is no type 'dist'; there are local, allreduce",
+                       "KVStore::create: there is no type 'dist'; there are local, allreduce, dist_sync",
                        InvalidArgument);
   auto store = KVStore::create();
   NDArray x = zeros({2});

@@ -33,7 +33,8 @@ Job::Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters&
       counters_(counters),
       out_(out),
       workers_(hello.workers),
-      required_(hello.workers, true) {
+      required_(hello.workers, true),
+      pushing_(required_) {
   for (std::uint32_t rank = 0; rank < hello.workers; ++rank) {
     workers_[rank].stats.job = name_;
     workers_[rank].stats.rank = static_cast<int>(rank);
@@ -77,11 +78,12 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   worker.last_seen = now;
   worker.stats.connected = true;
   for (const auto& key : keys_) {
-    if (another || worker.dropped) key->rejoin(hello.rank, required_);
+    if (worker.dropped) key->rejoin(hello.rank, required_);
     std::erase_if(key->waiting(), [&](const WaitingRequest& one) { return one.rank == hello.rank; });
   }
   worker.dropped = false;
   required_[hello.rank] = true;
+  pushing_[hello.rank] = !collective_.contains(hello.rank);
   return before;
 }
 
@@ -126,11 +128,17 @@ void Job::leave(std::uint32_t rank) {
 
 // Those that are left may have waited for those that are not.
 void Job::after_change_of_workers() {
+  go_on_with_keys();
+  complete_collective();
+}
+
+void Job::go_on_with_keys() {
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
+    pushing_[rank] = required_[rank] && !collective_.contains(rank);
   for (const auto& key : keys_) {
-    counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, required_));
+    counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, pushing_));
     answer_waiting(*key);
   }
-  complete_collective();
 }
 
 StoredKey& Job::key_of(const Request& request) {
@@ -277,7 +285,7 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   ++workers_[rank].stats.pushes;
   const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
   const bool has_value = push.value.defined();
-  key.push(rank, std::move(push), consistency_, rule_, required_);
+  key.push(rank, std::move(push), consistency_, rule_, pushing_);
   counters_.rounds += key.rounds() - rounds;
   use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
       static_cast<std::int64_t>(state + waiting + (has_value ? key.bytes() : 0)));
@@ -307,7 +315,7 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     out_.push_back({workers_[rank].peer, std::move(reply)});
     return true;
   }
-  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, required_);
+  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, pushing_);
   if (!lead) return false;
   if (request.kind == Kind::get_state) {
     const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_state(key.state()));
@@ -370,6 +378,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
   }
   collective_[rank] = request;
   complete_collective();
+  if (collective_.contains(rank)) go_on_with_keys();
 }
 
 void Job::complete_collective() {
@@ -378,6 +387,7 @@ void Job::complete_collective() {
   }
   if (collective_.empty()) return;
   const std::string failure = perform_collective();
+  pushing_ = required_;
   for (const auto& [rank, request] : std::exchange(collective_, {})) {
     workers_[rank].collective_done = request.number;
     workers_[rank].collective_failure = failure;

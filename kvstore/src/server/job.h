@@ -89,6 +89,7 @@ class Job {
   void leave(std::uint32_t rank);
   bool is_anybody_here() const;
   void after_change_of_workers();
+  void go_on_with_keys();
   void answer_waiting(StoredKey& key);
   bool answer(StoredKey& key, const WaitingRequest& waiting);
   void send_value(const WaitingRequest& waiting, std::uint64_t clock,
@@ -111,6 +112,8 @@ class Job {
   std::vector<Outgoing>& out_;
   std::vector<Worker> workers_;
   Required required_;
+  Required
+      pushing_;  // the required workers but for those that wait for a collective: these push nothing meanwhile
   UpdateRule rule_;
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::unordered_map<std::string, std::uint32_t> numbers_;

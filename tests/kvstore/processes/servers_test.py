@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Jobs of real processes: workers and servers that `heddle launch --servers` starts.
+
+    servers_test.py WORKER HEDDLE
+
+WORKER is store_worker, HEDDLE the program heddle."""
+
+import os
+import signal
+import subprocess
+import sys
+
+PATIENCE = 120  # seconds; far beyond what a job takes on a loaded machine
+
+
+def environment():
+    decides = ("HEDDLE_R", "HEDDLE_S", "HEDDLE_L", "HEDDLE_JOB", "RANK", "WORLD_SIZE", "LOCAL_", "OMPI_", "PMI", "SLURM_", "DMLC_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(decides)}
+
+
+def run(words, **more):
+    with subprocess.Popen(words, env={**environment(), **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err
+
+
+def expect(name, words, code, text, workers=0, **more):
+    returned, out, err = run(words, **more)
+    good = returned == code and text in out + err and out.count("done") == workers
+    print(f"{'ok ' if good else 'BAD'} {name}")
+    if not good:
+        print(f"exit {returned}, expected {code} and '{text}'\n{out}\n{err[-4000:]}")
+    return good
+
+
+def main():
+    worker, heddle = sys.argv[1:]
+    launch = [heddle, "launch"]
+    good = []
+    for store in ("dist_sync", "dist_async", "dist_ssp:1"):
+        good.append(expect(f"{store}: exact sums", [*launch, "-n", "3", "--servers", "2", "--", worker, store, "20"], 0, "done", 3))
+        good.append(expect(f"{store}: a worker is killed and comes back",
+                           [*launch, "-n", "2", "--servers", "2", "--restarts", "1", "--", worker, store, "20", "7"], 0,
+                           "it is started again", 2))
+    good.append(expect("over ZeroMQ", [*launch, "-n", "2", "--servers", "1", "--", worker, "dist_sync", "5"], 0, "done", 2,
+                       HEDDLE_STORE_TRANSPORT="zmq", HEDDLE_SERVER_TRANSPORT="zmq"))
+    good.append(expect("no servers", [worker, "dist_sync", "1"], 1, "HEDDLE_SERVERS=HOST:PORT,... names them"))
+    good.append(expect("no such consistency", [worker, "dist_often", "1"], 1, "'often' is no consistency"))
+    good.append(expect("servers for other hosts", [*launch, "--hosts", "a:1", "--servers", "1", "--", worker], 2,
+                       "--servers starts servers for ranks of this host"))
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
