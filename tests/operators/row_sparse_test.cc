@@ -212,6 +212,8 @@ TEST_CASE("parts that contradict each other are errors of the ops that read them
     CHECK(to_dense(made({1, 3, 0}, 2)).to_vector<float>() == Values{0, 1, 0, 1, 0});
     CHECK_THROWS_WITH(to_dense(made({0, 1}, 3)).wait(),
                       "add_rows: a row-sparse array has 3 rows and room for 2");
+    CHECK_THROWS_WITH(made({0, 1}, -1).trimmed(), "trimmed: a row-sparse array has -1 rows and room for 2");
+    CHECK_THROWS_WITH(made({0, 1}, 3).trimmed(), "trimmed: a row-sparse array has 3 rows and room for 2");
     CHECK_THROWS_WITH(sum({made({0, 1}, -1)}).wait(), "sum: a row-sparse array has -1 rows and room for 2");
     CHECK_THROWS_WITH(retain(made({2, 2}, 2), list({2})).wait(),
                       ("retain: a row-sparse array of 5 rows has row 2 behind row 2" + rise).c_str());

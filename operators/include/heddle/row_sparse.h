@@ -36,7 +36,8 @@ class RowSparse {
 
   // Blocking.
   void wait() const;
-  RowSparse trimmed(Where where = Where::current()) const;  // the same memory, without room for more rows
+  // The same memory, without room for more rows. Throws Error for a count that cannot be.
+  RowSparse trimmed(Where where = Where::current()) const;
 
  private:
   const RowSparse& checked(const char* member) const {

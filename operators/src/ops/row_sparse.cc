@@ -120,7 +120,12 @@ void RowSparse::wait() const {
 
 RowSparse RowSparse::trimmed(Where where) const {
   const CallSite site(where);
-  const Slice present{0, checked("trimmed").count_.item<std::int64_t>()};
+  const auto count = checked("trimmed").count_.item<std::int64_t>();
+  if (count < 0 || count > capacity()) {
+    throw Error("trimmed: a row-sparse array has " + std::to_string(count) + " rows and room for " +
+                std::to_string(capacity()));
+  }
+  const Slice present{0, count};
   return {shape_, rows_.slice(0, present), values_.slice(0, present), count_};
 }
 
