@@ -90,7 +90,7 @@ class ZmqTransport final : public Transport {
 
   void open_router(bool encrypted);
   void start_dealer(PeerState& state);
-  bool try_next_key(PeerState& state);
+  bool try_next_key(Peer peer, PeerState& state);
   bool encrypts(const Address& address) const;
   const CurveKeys& keys(const Address& address);
   void prepare(ZmqSocket& socket) const;
@@ -240,10 +240,14 @@ void ZmqTransport::start_dealer(PeerState& state) {
 }
 
 // After the server has refused the connection: it may have another key.
-bool ZmqTransport::try_next_key(PeerState& state) {
+bool ZmqTransport::try_next_key(Peer peer, PeerState& state) {
   if (state.greeted || state.keys.empty()) return false;
   state.dealer->socket.set(ZMQ_LINGER, 0);
-  start_dealer(state);
+  try {
+    start_dealer(state);
+  } catch (const CommError& error) {
+    fail(peer, error.what());
+  }
   return true;
 }
 
@@ -381,6 +385,7 @@ bool ZmqTransport::read_dealer(Peer peer) {
     PeerState* state = find(peer);
     if (!state) return true;
     if (i == 0) read_dealer_events(peer, *state);
+    if (!state->dealer) return true;  // none could be made for the next key
     auto parts = state->dealer->socket.receive();
     if (!parts) return i > 0;
     handle(peer, *parts);
@@ -412,7 +417,7 @@ void ZmqTransport::read_dealer_events(Peer peer, PeerState& state) {
       case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        if (try_next_key(state)) return;
+        if (try_next_key(peer, state)) return;
         fail(peer, state.greeted ? kEnded : refusal(state));
         break;
       default:
