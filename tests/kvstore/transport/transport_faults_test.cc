@@ -207,7 +207,7 @@ TEST_CASE("a peer that was never there is reported") {
     CHECK(client.recorder.seen.size() == 1);
     CHECK(client.recorder.seen.front().peer == peer);
     CHECK(client.recorder.seen.front().text != "");
-    const Peer nobody = client->connect("no.such.host.invalid:1234");
+    const Peer nobody = client->connect("no..name:1234");
     pump({&client}, [&] { return client.recorder.count(Seen::What::disconnected) == 2; });
     CHECK(client.recorder.seen.back().peer == nobody);
   });
