@@ -22,7 +22,8 @@ int run(const Options& options) {
       options.directory.empty() ? usual : std::filesystem::absolute(options.directory).string();
   const CommKey key = make_comm_key(directory, options.force);
   std::printf("%s\n\n", key.line.c_str());
-  std::printf("The private key is in %s; show it to nobody.\n", key.file.c_str());
+  std::printf("The private key is in %s, the one for ZeroMQ in comm.curve beside it; show them to nobody.\n",
+              key.file.c_str());
   std::printf("The keys that may take part in your jobs are in %s; the line above is there.\n\n",
               key.allowed_file.c_str());
   std::printf(
@@ -41,7 +42,8 @@ constexpr const char* kDescription =
     "    heddle keygen                once, where all hosts share the home directory\n"
     "    heddle keygen --out keys     elsewhere; jobs find it by HEDDLE_COMM_KEYS=keys\n"
     "    heddle keygen --force        a new key in place of the old one\n\n"
-    "It writes comm.key, the private key, and adds its line to comm.allowed, the list of keys that may take "
+    "It writes comm.key, the private key, comm.curve, the one for ZeroMQ, and adds their line to "
+    "comm.allowed, the list of keys that may take "
     "part in\n"
     "your jobs, as ssh's authorized_keys does: one line a key, the rest of the line is a comment. Only you "
     "can read\n"

@@ -7,16 +7,18 @@ namespace heddle {
 
 struct CommKey {
   std::string file;  // DIRECTORY/comm.key, the private key
-  std::string
-      allowed_file;  // DIRECTORY/comm.allowed, a line for every key that may take part in the user's jobs
-  std::string line;  // this key's line: "sha256:" and 64 hexadecimal digits, two spaces, user@host date
+  // DIRECTORY/comm.allowed, a line for every key that may take part in the user's jobs.
+  std::string allowed_file;
+  // This key's line: "sha256:" and 64 hexadecimal digits, "curve:" and 40 characters (for ZeroMQ), user@host date.
+  std::string line;
 };
 
 // HEDDLE_COMM_KEYS, else `heddle` in $XDG_CONFIG_HOME, else in ~/.config. Throws CommError if none of them is set.
 std::string comm_keys_directory();
 
-// Makes a key, and the directory if it does not exist, and adds the key's line to comm.allowed. Throws CommError if
-// there is a key already and `replace` is false, and for files that cannot be written.
+// Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and adds the key's
+// line to comm.allowed. Throws CommError if there is a key already and `replace` is false, and for files that cannot be
+// written.
 CommKey make_comm_key(const std::string& directory, bool replace);
 
 }  // namespace heddle

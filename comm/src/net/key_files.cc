@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
 
+#include "net/curve_key.h"
 #include "net/environment.h"
 #include "net/socket.h"
 
@@ -73,19 +75,31 @@ std::string first_word(const std::string& line) {
   return word;
 }
 
-std::set<std::string> allowed_in(const std::string& path, const std::string& text) {
-  std::set<std::string> allowed;
+// What a line of comm.allowed says of a key.
+constexpr std::string_view kCurve = "curve:";
+
+struct Allowed {
+  std::set<std::string> fingerprints, curve_keys;
+};
+
+Allowed allowed_in(const std::string& path, const std::string& text) {
+  Allowed allowed;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const std::string word = first_word(line);
+    std::string word, second;
+    std::istringstream(line) >> word >> second;
     if (word.empty() || word.starts_with('#')) continue;
-    if (!is_fingerprint(word)) {
+    const bool has_curve = second.starts_with(kCurve);
+    const std::string curve_key = has_curve ? second.substr(kCurve.size()) : "";
+    if (!is_fingerprint(word) || (has_curve && !is_curve_key(curve_key))) {
       throw CommError(path + ":" + std::to_string(number) +
-                      ": no key; a line is sha256: and 64 hexadecimal digits, then a comment");
+                      ": no key; a line is sha256: and 64 hexadecimal digits, for ZeroMQ curve: and 40 "
+                      "characters of Z85, then a comment");
     }
-    allowed.insert(word);
+    allowed.fingerprints.insert(word);
+    if (has_curve) allowed.curve_keys.insert(curve_key);
   }
   return allowed;
 }
@@ -94,6 +108,13 @@ TlsKey parse_key(const std::string& path, const std::string& text) {
   TlsKey key = tls_key_from(text);
   if (!key) throw CommError(path + " holds no private Ed25519 key: heddle keygen --force makes a new one");
   return key;
+}
+
+std::string parse_curve_secret(const std::string& path, const std::string& text) {
+  const std::string secret = first_word(text);
+  if (!is_curve_key(secret))
+    throw CommError(path + " holds no key of CURVE: heddle keygen --force makes a new one");
+  return secret;
 }
 
 // Replaces the file atomically; only the user can read it, from its creation on.
@@ -153,6 +174,7 @@ std::string without(const std::string& text, const std::string& fingerprint) {
 
 std::string key_file_in(const std::string& directory) { return directory + "/comm.key"; }
 std::string allowed_file_in(const std::string& directory) { return directory + "/comm.allowed"; }
+std::string curve_file_in(const std::string& directory) { return directory + "/comm.curve"; }
 
 std::optional<KeyFiles> read_key_files(const std::string& directory) {
   const std::string key_file = key_file_in(directory), allowed_file = allowed_file_in(directory);
@@ -167,7 +189,11 @@ std::optional<KeyFiles> read_key_files(const std::string& directory) {
   check_directory(directory, found);
   const auto allowed = read_private(allowed_file, kOthersWrite, place.fd());
   if (!allowed) throw CommError("there is no " + allowed_file + ", the list of keys that may take part");
-  return KeyFiles{allowed_file, parse_key(key_file, *key), allowed_in(allowed_file, *allowed)};
+  const std::string curve_file = curve_file_in(directory);
+  const auto curve = read_private(curve_file, kOthersRead | kOthersWrite, place.fd());
+  Allowed keys = allowed_in(allowed_file, *allowed);
+  return KeyFiles{allowed_file, parse_key(key_file, *key), std::move(keys.fingerprints),
+                  curve ? parse_curve_secret(curve_file, *curve) : "", std::move(keys.curve_keys)};
 }
 
 }  // namespace heddle::comm_detail
@@ -194,9 +220,12 @@ CommKey make_comm_key(const std::string& directory, bool replace) {
   const std::string allowed = read_private(files.allowed_file, kOthersWrite).value_or("");
   allowed_in(files.allowed_file, allowed);
   const TlsKey key = new_tls_key();
-  const std::string line = fingerprint_of(key.get()) + "  " + who_and_when();
+  const std::string curve_secret = new_curve_secret();
+  const std::string line = fingerprint_of(key.get()) + "  " + std::string(kCurve) +
+                           curve_public_of(curve_secret) + "  " + who_and_when();
   write_private(files.allowed_file,
                 (old ? without(allowed, fingerprint_of(old.get())) : without(allowed, "-")) + line + "\n");
+  write_private(curve_file_in(directory), curve_secret + "\n");
   write_private(files.file, to_pem(key));
   return {files.file, files.allowed_file, line};
 }

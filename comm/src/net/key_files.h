@@ -11,11 +11,14 @@ namespace heddle::comm_detail {
 
 std::string key_file_in(const std::string& directory);      // comm.key
 std::string allowed_file_in(const std::string& directory);  // comm.allowed
+std::string curve_file_in(const std::string& directory);    // comm.curve
 
 struct KeyFiles {
   std::string allowed_file;
   TlsKey key{};
-  std::set<std::string> allowed{};  // fingerprints
+  std::set<std::string> allowed{};        // fingerprints
+  std::string curve_secret{};             // for ZeroMQ: see curve_key.h; empty: there is no comm.curve
+  std::set<std::string> curve_allowed{};  // public keys
 };
 
 // nullopt: there is no comm.key. Throws CommError naming the file, and its line, for invalid files, for files that

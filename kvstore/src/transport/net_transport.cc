@@ -429,7 +429,12 @@ void NetTransport::accept_one(NewConnection fresh) {
   if (accepted_ >= options_.max_connections) drop_oldest_stranger();
   if (accepted_ >= options_.max_connections) return;  // and so closes it
   if (deadlines_.size() >= kMostStrangers) drop_oldest_stranger();
-  enter(add(false), std::move(fresh));
+  NetPeer& peer = add(false);
+  try {
+    enter(peer, std::move(fresh));
+  } catch (const CommError&) {  // the system can wait for no more connections
+    forget(peer);
+  }
 }
 
 // Otherwise the connection would wait at the door, which would be ready all the time.

@@ -34,7 +34,8 @@ struct Message {
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // The peer is authenticated, by the key with this fingerprint, or by being a process of the same user ("").
+  // The peer is authenticated, by a key of comm.allowed ("sha256:..." of "net", "curve:..." of "zmq"), or by being a
+  // process of the same user on this host ("").
   virtual void connected(Peer peer, const std::string& key) = 0;
   // Of each peer of connect() and of connected() once, last: also if it could not be reached. close() has no such event.
   virtual void disconnected(Peer peer, const std::string& why) = 0;

@@ -4,6 +4,9 @@
 // A ROUTER cannot close one of its connections. A peer that is closed is told goodbye, and whatever else it sends is
 // dropped. ZeroMQ bounds each part of a message, not their number: a peer whose user or key has been accepted could fill the
 // memory of this process with a message of many parts.
+//
+// Behind loopback addresses is a unix socket, which proves the user of the other side; address.h has the reasons. Behind
+// others is TCP with CURVE. A client of CURVE has to know the server's key: it tries those of the list, its own first.
 #include "transport/zmq_transport.h"
 
 #include <algorithm>
@@ -23,6 +26,7 @@
 #include "transport/address.h"
 #include "transport/frame.h"
 #include "transport/send_queue.h"
+#include "transport/zmq_curve.h"
 #include "transport/zmq_socket.h"
 
 namespace heddle::kv_detail {
@@ -38,9 +42,14 @@ constexpr const char* kLocalKind = "zmq";
 constexpr int kHighWater = 8;
 constexpr int kLinger = 500;  // ms that a connection that ends has to send what ZeroMQ has taken
 constexpr int kMessagesOfATurn = 256;
+constexpr std::size_t kCurveOverhead = 256;  // bytes, at most, by which CURVE makes a part longer
 // A send that ZeroMQ refuses is tried again after this, as its signals are not told apart.
 constexpr std::chrono::milliseconds kRetry{1};
 constexpr const char* kEnded = "the other side has closed the connection";
+
+std::string endpoint_of(const Address& address, bool encrypted) {
+  return encrypted ? "tcp://" + address.text() : "ipc://@" + local_name(kLocalKind, address);
+}
 
 // A connection of connect().
 struct Dealer {
@@ -52,9 +61,13 @@ struct Dealer {
 struct PeerState {
   std::unique_ptr<Dealer> dealer{};  // null: the peer has connected to the router, or cannot be connected to
   std::string identity{};            // of the peer at the router; empty: it is a peer of connect()
-  int fd = -1;                       // of its connection at the router
-  bool greeted = false;              // its hello has come
-  Clock::time_point deadline{};      // for that
+  Address address{};                 // of connect()
+  std::vector<std::string>
+      keys{};            // that the server may have, and that have not been tried; the last one is next
+  std::string key{};     // of the other side
+  int fd = -1;           // of its connection at the router
+  bool greeted = false;  // its hello has come
+  Clock::time_point deadline{};  // for that
   SendQueue queue{};
 };
 
@@ -75,14 +88,19 @@ class ZmqTransport final : public Transport {
  private:
   using Parts = std::vector<ZmqPart>;
 
-  void open_router();
+  void open_router(bool encrypted);
+  void start_dealer(PeerState& state);
+  bool try_next_key(Peer peer, PeerState& state);
+  bool encrypts(const Address& address) const;
+  const CurveKeys& keys(const Address& address);
   void prepare(ZmqSocket& socket) const;
   bool turn();
   bool report_failures();
   void read_router_events();
   bool read_router();
   bool read_dealer(Peer peer);
-  void read_dealer_events(Peer peer, Dealer& dealer);
+  void read_dealer_events(Peer peer, PeerState& state);
+  std::string refusal(const PeerState& state) const;
   void refuse_plain_sockets();
   void check_deadlines();
 
@@ -108,6 +126,8 @@ class ZmqTransport final : public Transport {
   Receiver& receiver_;
   const ZmqContext context_;
   comm_detail::EventFd wake_;
+  std::optional<CurveKeys> keys_;      // read when they are first needed
+  std::unique_ptr<CurveGuard> guard_;  // of the router, if it encrypts
   std::unique_ptr<ZmqSocket> router_;
   std::unique_ptr<ZmqMonitor> router_monitor_;
   std::vector<Socket> reserved_ports_;  // of listen() on loopback, where ZeroMQ listens at a unix socket
@@ -124,9 +144,9 @@ class ZmqTransport final : public Transport {
 
 ZmqTransport::~ZmqTransport() {
   for (auto& [peer, state] : peers_) {
-    const bool waits = state.dealer && !state.greeted;
+    if (!state.dealer) continue;
     const int none = 0;
-    if (waits) zmq_setsockopt(state.dealer->socket.get(), ZMQ_LINGER, &none, sizeof none);
+    if (!state.greeted) zmq_setsockopt(state.dealer->socket.get(), ZMQ_LINGER, &none, sizeof none);
   }
 }
 
@@ -137,7 +157,7 @@ PeerState* ZmqTransport::find(Peer peer) {
 
 void ZmqTransport::prepare(ZmqSocket& socket) const {
   const std::size_t largest = std::max({options_.max_head, options_.max_payload, std::size_t{1024}});
-  const auto longest = static_cast<std::int64_t>(largest);
+  const auto longest = static_cast<std::int64_t>(largest + kCurveOverhead);
   if (zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &longest, sizeof longest) != 0)
     throw_zmq_error("the largest message of ZeroMQ");
   socket.set(ZMQ_SNDHWM, kHighWater);
@@ -147,53 +167,88 @@ void ZmqTransport::prepare(ZmqSocket& socket) const {
   socket.set(ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
 }
 
-void ZmqTransport::open_router() {
-  router_ = std::make_unique<ZmqSocket>(context_, ZMQ_ROUTER);
-  prepare(*router_);
-  router_->set(ZMQ_ROUTER_MANDATORY, 1);
-  const uid_t user = geteuid();
-  if (zmq_setsockopt(router_->get(), ZMQ_IPC_FILTER_UID, &user, sizeof user) != 0)
-    throw_zmq_error("ZeroMQ cannot refuse other users");
-  router_monitor_ = std::make_unique<ZmqMonitor>(context_, *router_);
+bool ZmqTransport::encrypts(const Address& address) const {
+  return options_.encrypt_loopback || !comm_detail::is_loopback_address(address.host);
 }
 
-// On loopback ZeroMQ listens at a unix socket, which proves the user of the other side; address.h has the reasons.
+const CurveKeys& ZmqTransport::keys(const Address& address) {
+  if (!keys_) keys_ = read_curve_keys(options_.keys, "ZeroMQ is to encrypt at " + address.text());
+  return *keys_;
+}
+
+void ZmqTransport::open_router(bool encrypted) {
+  if (router_ && encrypted != (guard_ != nullptr))
+    throw CommError("the transport zmq listens either at addresses that it encrypts at, or at others");
+  if (router_) return;
+  if (encrypted) guard_ = std::make_unique<CurveGuard>(context_, keys_->allowed);
+  auto router = std::make_unique<ZmqSocket>(context_, ZMQ_ROUTER);
+  prepare(*router);
+  router->set(ZMQ_ROUTER_MANDATORY, 1);
+  const uid_t user = geteuid();
+  if (zmq_setsockopt(router->get(), ZMQ_IPC_FILTER_UID, &user, sizeof user) != 0)
+    throw_zmq_error("ZeroMQ cannot refuse other users");
+  if (encrypted) encrypt_server(*router, *keys_);
+  router_monitor_ = std::make_unique<ZmqMonitor>(context_, *router);
+  router_ = std::move(router);
+}
+
 std::string ZmqTransport::listen(const std::string& text) {
   Address address = address_to_listen_at(text);
-  if (!comm_detail::is_loopback_address(address.host) || options_.encrypt_loopback) {
-    throw CommError("the transport zmq does not encrypt yet: it listens on loopback only, not at " +
-                    address.text() + "; use the transport net");
-  }
-  if (!router_) open_router();
+  const bool encrypted = encrypts(address);
+  if (encrypted) keys(address);
+  open_router(encrypted);
   Socket reserved = comm_detail::listen_on(address.host, {address.port, address.port}, SOMAXCONN);
   address.port = comm_detail::port_of(reserved);
-  const std::string name = "ipc://@" + local_name(kLocalKind, address);
+  if (encrypted) reserved.close();
+  const std::string name = endpoint_of(address, encrypted);
   if (zmq_bind(router_->get(), name.c_str()) != 0)
     throw_zmq_error("cannot listen at " + address.text() + " (" + name + ")");
-  reserved_ports_.push_back(std::move(reserved));
+  if (reserved) reserved_ports_.push_back(std::move(reserved));
   return address.text();
 }
 
 Peer ZmqTransport::connect(const std::string& text) {
-  const Peer peer = ++last_peer_;
   parse_address(text);
+  const Peer peer = ++last_peer_;
   PeerState& state = peers_[peer];
   state.deadline = Clock::now() + options_.handshake_timeout;
   try {
-    const Address address = address_to_connect_to(text);
-    if (!comm_detail::is_loopback_address(address.host) || options_.encrypt_loopback)
-      throw CommError("the transport zmq does not encrypt yet, and " + address.text() +
-                      " is not on loopback; use the transport net");
-    state.dealer = std::make_unique<Dealer>(context_);
-    prepare(state.dealer->socket);
-    const std::string name = "ipc://@" + local_name(kLocalKind, address);
-    if (zmq_connect(state.dealer->socket.get(), name.c_str()) != 0)
-      throw_zmq_error("cannot connect to " + address.text());
-    say(state, kHello);
+    state.address = address_to_connect_to(text);
+    if (encrypts(state.address)) state.keys = keys(state.address).servers();
+    start_dealer(state);
   } catch (const CommError& error) {
     fail(peer, error.what());
   }
   return peer;
+}
+
+void ZmqTransport::start_dealer(PeerState& state) {
+  const bool encrypted = encrypts(state.address);
+  state.dealer.reset();
+  auto dealer = std::make_unique<Dealer>(context_);
+  prepare(dealer->socket);
+  if (encrypted) {
+    state.key = state.keys.back();
+    state.keys.pop_back();
+    encrypt_client(dealer->socket, *keys_, state.key);
+    state.key = kCurveName + state.key;
+  }
+  if (zmq_connect(dealer->socket.get(), endpoint_of(state.address, encrypted).c_str()) != 0)
+    throw_zmq_error("cannot connect to " + state.address.text());
+  state.dealer = std::move(dealer);
+  say(state, kHello);
+}
+
+// After the server has refused the connection: it may have another key.
+bool ZmqTransport::try_next_key(Peer peer, PeerState& state) {
+  if (state.greeted || state.keys.empty()) return false;
+  state.dealer->socket.set(ZMQ_LINGER, 0);
+  try {
+    start_dealer(state);
+  } catch (const CommError& error) {
+    fail(peer, error.what());
+  }
+  return true;
 }
 
 void ZmqTransport::send(Peer peer, Message message) {
@@ -250,6 +305,7 @@ void ZmqTransport::poll(std::chrono::microseconds timeout) {
 bool ZmqTransport::turn() {
   refuse_plain_sockets();
   check_deadlines();
+  if (guard_) guard_->answer();
   bool moved = false;
   unread_ = false;
   if (router_) {
@@ -303,11 +359,13 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
   if (!open_fds_.contains(fd) || part.text() != kHello) return;
   if (by_identity_.size() >= options_.max_connections)
     return void(goodbyes_.emplace_back(identity, "it has too many connections"));
+  const char* user = zmq_msg_gets(part.get(), "User-Id");
   if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kEnded);
   const Peer peer = ++last_peer_;
   PeerState& state = peers_[peer];
   state.identity = identity;
   state.fd = fd;
+  if (guard_ && user) state.key = user;
   by_identity_[identity] = by_fd_[fd] = peer;
   say(state, kHello);
   greeted(peer, state);
@@ -316,7 +374,7 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
 void ZmqTransport::greeted(Peer peer, PeerState& state) {
   state.greeted = true;
   try {
-    receiver_.connected(peer, "");
+    receiver_.connected(peer, state.key);
   } catch (const std::exception& error) {
     fail(peer, error.what());
   }
@@ -326,7 +384,8 @@ bool ZmqTransport::read_dealer(Peer peer) {
   for (int i = 0; i < kMessagesOfATurn; ++i) {
     PeerState* state = find(peer);
     if (!state) return true;
-    if (i == 0) read_dealer_events(peer, *state->dealer);
+    if (i == 0) read_dealer_events(peer, *state);
+    if (!state->dealer) return true;  // none could be made for the next key
     auto parts = state->dealer->socket.receive();
     if (!parts) return i > 0;
     handle(peer, *parts);
@@ -334,12 +393,21 @@ bool ZmqTransport::read_dealer(Peer peer) {
   return unread_ = true;
 }
 
-void ZmqTransport::read_dealer_events(Peer peer, Dealer& dealer) {
-  while (const auto event = dealer.monitor.next()) {
-    const bool greeted = find(peer)->greeted;
+std::string ZmqTransport::refusal(const PeerState& state) const {
+  std::string why = "the other side has refused the connection";
+  if (encrypts(state.address))
+    why += ": it does not encrypt, or its comm.allowed has no line with this host's curve:" + keys_->open +
+           ", or none of this host's has its key";
+  return why;
+}
+
+// Until the connection has been given up for another one.
+void ZmqTransport::read_dealer_events(Peer peer, PeerState& state) {
+  while (const auto event = state.dealer->monitor.next()) {
     switch (event->what) {
       case ZMQ_EVENT_CONNECTED:
-        if (!is_same_user(event->value)) fail(peer, "another user's process listens there");
+        if (!encrypts(state.address) && !is_same_user(event->value))
+          fail(peer, "another user's process listens there");
         break;
       case ZMQ_EVENT_CLOSED:
       case ZMQ_EVENT_CONNECT_RETRIED:
@@ -349,7 +417,8 @@ void ZmqTransport::read_dealer_events(Peer peer, Dealer& dealer) {
       case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        fail(peer, greeted ? kEnded : "the other side has refused the connection");
+        if (try_next_key(peer, state)) return;
+        fail(peer, state.greeted ? kEnded : refusal(state));
         break;
       default:
         break;
@@ -473,6 +542,7 @@ void ZmqTransport::check_deadlines() {
 bool ZmqTransport::something_to_read() const {
   const auto readable = [](const auto& socket) { return (socket.state() & ZMQ_POLLIN) != 0; };
   if (router_ && (readable(*router_) || readable(*router_monitor_))) return true;
+  if (guard_ && readable(guard_->socket())) return true;
   return std::any_of(peers_.begin(), peers_.end(), [&](const auto& one) {
     const auto& dealer = one.second.dealer;
     return dealer && (readable(dealer->socket) || readable(dealer->monitor));
@@ -488,6 +558,7 @@ void ZmqTransport::sleep(std::chrono::microseconds timeout) {
     polled.push_back({router_->fd(), POLLIN, 0});
     polled.push_back({router_monitor_->fd(), POLLIN, 0});
   }
+  if (guard_) polled.push_back({guard_->socket().fd(), POLLIN, 0});
   for (const auto& [peer, state] : peers_) {
     if (state.dealer) {
       polled.push_back({state.dealer->socket.fd(), POLLIN, 0});

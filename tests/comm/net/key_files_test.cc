@@ -10,6 +10,7 @@
 #include <heddle/comm_error.h>
 
 #include "message_of.h"
+#include "net/curve_key.h"
 #include "net/tls_ends.h"
 
 using namespace heddle;
@@ -112,4 +113,32 @@ TEST_CASE("what makes no sense is named by file and line") {
     CHECK(holds(complaint(keys), keys.key.file));
   }
   CHECK_THROWS_AS(make_comm_key("/proc/nothing", false), CommError);
+}
+
+TEST_CASE("a key for ZeroMQ lies beside the other one, and its public half is in the same line") {
+  const Keys keys, other;
+  keys.allow(other);
+  const KeyFiles files = keys.files();
+  const std::string curve_file = curve_file_in(keys.directory.path);
+  CHECK(mode_of(curve_file) == 0600);
+  CHECK(files.curve_secret + "\n" == read_file(curve_file));
+  CHECK(files.curve_allowed.size() == 2);
+  CHECK(files.curve_allowed.contains(curve_public_of(files.curve_secret)));
+  CHECK(files.curve_allowed.contains(curve_public_of(other.files().curve_secret)));
+  CHECK(holds(keys.key.line, "  curve:" + curve_public_of(files.curve_secret) + "  "));
+
+  write_file(keys.key.allowed_file, keys.fingerprint() + "  an older line\n");
+  CHECK(keys.files().curve_allowed.empty());
+  for (const std::string& bad :
+       {std::string(), std::string(39, '0'), std::string(40, '~'), std::string(40, '#')}) {
+    write_file(keys.key.allowed_file, keys.fingerprint() + "  curve:" + bad + "\n");
+    CHECK(holds(complaint(keys), keys.key.allowed_file + ":1: no key"));
+  }
+  write_file(keys.key.allowed_file, keys.key.line);
+  write_file(curve_file, "nonsense\n");
+  CHECK(holds(complaint(keys), curve_file + " holds no key of CURVE"));
+  REQUIRE(chmod(curve_file.c_str(), 0644) == 0);
+  CHECK(holds(complaint(keys), curve_file + " can be read by others"));
+  std::filesystem::remove(curve_file);
+  CHECK(keys.files().curve_secret.empty());
 }

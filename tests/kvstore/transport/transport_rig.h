@@ -49,6 +49,7 @@ template <class Test> void on_every_transport(Test&& test) {
       {"net, unix sockets", {.kind = "net", .shared_memory = false}},
       {"net, TLS", {.kind = "net", .keys = keys.path, .encrypt_loopback = true}},
       {"zmq", {.kind = "zmq"}},
+      {"zmq, CURVE", {.kind = "zmq", .keys = keys.path, .encrypt_loopback = true}},
   };
   for (const auto& [name, options] : kinds) {
     CAPTURE(name);

@@ -1,0 +1,77 @@
+#include "transport/zmq_curve.h"
+
+#include <utility>
+
+#include <heddle/comm_error.h>
+#include <heddle/comm_keys.h>
+
+#include "net/curve_key.h"
+#include "net/key_files.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr const char* kDomain = "heddle";
+constexpr std::size_t kPartsOfAQuestion = 7;  // version, number, domain, address, identity, mechanism, key
+constexpr std::size_t kKeyBytes = 32;
+
+}  // namespace
+
+std::vector<std::string> CurveKeys::servers() const {
+  std::vector<std::string> all;
+  for (const std::string& key : allowed) {
+    if (key != open) all.push_back(key);
+  }
+  if (allowed.contains(open)) all.push_back(open);
+  return all;
+}
+
+CurveKeys read_curve_keys(const std::string& given, const std::string& what) {
+  const std::string directory = given.empty() ? comm_keys_directory() : given;
+  const auto files = comm_detail::read_key_files(directory);
+  const bool there = files && !files->curve_secret.empty();
+  if (!there)
+    throw CommError(what + ", and there is no " + comm_detail::curve_file_in(directory) +
+                    ": run `heddle keygen" + (files ? " --force" : "") +
+                    "` on one host and copy what it makes to the others");
+  if (files->curve_allowed.empty())
+    throw CommError(what + ", and " + files->allowed_file + " has no curve: key");
+  return {files->curve_secret, comm_detail::curve_public_of(files->curve_secret), files->curve_allowed};
+}
+
+void encrypt_server(ZmqSocket& socket, const CurveKeys& keys) {
+  socket.set(ZMQ_CURVE_SERVER, 1);
+  socket.set(ZMQ_CURVE_SECRETKEY, keys.secret);
+  socket.set(ZMQ_ZAP_DOMAIN, std::string(kDomain));
+}
+
+void encrypt_client(ZmqSocket& socket, const CurveKeys& keys, const std::string& server) {
+  socket.set(ZMQ_CURVE_SERVERKEY, server);
+  socket.set(ZMQ_CURVE_PUBLICKEY, keys.open);
+  socket.set(ZMQ_CURVE_SECRETKEY, keys.secret);
+}
+
+CurveGuard::CurveGuard(const ZmqContext& context, std::set<std::string> allowed)
+    : socket_(context, ZMQ_REP), allowed_(std::move(allowed)) {
+  if (zmq_bind(socket_.get(), "inproc://zeromq.zap.01") != 0)
+    throw_zmq_error("ZeroMQ cannot ask who is let in");
+}
+
+void CurveGuard::answer() {
+  while (auto question = socket_.receive()) {
+    const bool good = question->size() == kPartsOfAQuestion && (*question)[0].text() == "1.0" &&
+                      (*question)[5].text() == "CURVE" && (*question)[6].bytes().size() == kKeyBytes;
+    const std::string key = good ? comm_detail::curve_key_text((*question)[6].text()) : "";
+    const bool accepted = good && allowed_.contains(key);
+    const std::string number = question->size() > 1 ? (*question)[1].text() : "";
+    const std::string user = accepted ? kCurveName + key : "";
+    std::vector<ZmqPart> parts;
+    for (const std::string& part :
+         {std::string("1.0"), number, std::string(accepted ? "200" : "400"),
+          std::string(accepted ? "OK" : "the key is not on the list"), user, std::string()})
+      parts.emplace_back(std::as_bytes(std::span(part)));
+    socket_.send(parts);
+  }
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,42 @@
+// CURVE, the encryption and authentication of ZeroMQ, with the keys of this user's list.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transport/zmq_socket.h"
+
+namespace heddle::kv_detail {
+
+constexpr const char* kCurveName = "curve:";
+
+// In Z85.
+struct CurveKeys {
+  std::string secret, open;  // this host's; `open` is the public one
+  std::set<std::string> allowed;
+  // The keys that a server may have, this host's own last.
+  std::vector<std::string> servers() const;
+};
+
+// Of a directory, empty: comm_keys_directory(). Throws CommError if there are none; `what` begins its text.
+CurveKeys read_curve_keys(const std::string& directory, const std::string& what);
+
+// Before the socket listens or connects. A server needs a guard first: without one ZeroMQ lets everybody in.
+void encrypt_server(ZmqSocket& socket, const CurveKeys& keys);
+void encrypt_client(ZmqSocket& socket, const CurveKeys& keys, const std::string& server);
+
+// Answers ZeroMQ's questions who is let in (its RFC 27, ZAP): the keys of the list. "curve:" and the key is the User-Id of
+// what comes over the connection then.
+class CurveGuard {
+ public:
+  CurveGuard(const ZmqContext& context, std::set<std::string> allowed);
+  void answer();
+  const ZmqSocket& socket() const { return socket_; }
+
+ private:
+  ZmqSocket socket_;
+  const std::set<std::string> allowed_;
+};
+
+}  // namespace heddle::kv_detail
