@@ -68,8 +68,13 @@ LAYERS = {
         "api": ["stores", "client"],
     },
 }
-# A folder of private headers that another module is built on too: connections between processes; where keys are placed.
-LENT = {("kvstore", "net"): "comm", ("tools", "client"): "kvstore"}
+# Folders of private headers that another module is built on too: connections between processes; where keys are placed;
+# the layers of a store, which its benchmark measures one by one.
+LENT = {
+    ("kvstore", "net"): "comm",
+    ("tools", "client"): "kvstore",
+    **{("bench", layer): "kvstore" for layer in ("client", "transport", "wire")},
+}
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
 SHARED = "tools/command_line"  # whose headers every program may include
 PROGRAM = "tools/heddle"  # the folders of which include each other by their paths in it, as tests of tools do

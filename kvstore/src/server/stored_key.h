@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,10 +95,10 @@ class StoredKey {
   std::unique_ptr<Optimizer> optimizer_;
   std::uint64_t state_bytes_ = 0;
   std::uint64_t rounds_ = 0;
-  std::vector<std::uint64_t> clocks_;     // by rank: pushes that have come
-  std::vector<std::uint64_t> missed_;     // by rank: pushes that nobody waits for
-  std::vector<std::deque<Push>> pushes_;  // sync: by rank, those of later rounds
-  std::vector<Incoming> incoming_;        // by rank
+  std::vector<std::uint64_t> clocks_;    // by rank: pushes that have come
+  std::vector<std::uint64_t> missed_;    // by rank: pushes that nobody waits for
+  std::vector<std::list<Push>> pushes_;  // sync: by rank, those of later rounds; empty, it has no memory
+  std::vector<Incoming> incoming_;       // by rank
   std::vector<WaitingRequest> waiting_;
   std::string failure_;
 };

@@ -1,0 +1,18 @@
+// How the names of transports in kvstore_bench are those of the store's options.
+#pragma once
+
+#include <string>
+
+#include "transport/transport.h"
+
+namespace heddle::bench {
+
+// "shm", "unix": net within a host. "tls": net over TCP, encrypted. "zmq": ZeroMQ over a unix socket.
+inline kv_detail::TransportOptions transport_options(const std::string& transport, const std::string& keys) {
+  kv_detail::TransportOptions options{
+      .kind = transport == "zmq" ? "zmq" : "net", .shared_memory = transport == "shm", .keys = keys};
+  options.encrypt_loopback = transport == "tls";
+  return options;
+}
+
+}  // namespace heddle::bench

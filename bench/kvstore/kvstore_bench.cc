@@ -1,0 +1,268 @@
+// What pushing to and pulling from a server takes: Heddle's key-value store on each transport, layer by layer, beside the
+// transport alone, a plain socket and Redis, in turns.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line.h"
+#include "kvstore/kv_server.h"
+#include "kvstore/kv_subjects.h"
+#include "kvstore/kv_user.h"
+#include "support/support.h"
+
+namespace {
+
+using namespace heddle;
+using namespace heddle::bench;
+
+struct Arguments {
+  KvSetting setting;
+  Options options;
+  bool full = false;
+  std::string role, transport, address, keys;  // of the processes that this program starts
+};
+
+constexpr const char* kExplanation = R"(
+One server and one user of it, each a process; a round is measured many times in a run, and all values are compared.
+
+  push_pull_1KiB     us to push a value, pull it and wait: two round trips
+  inflight64_1KiB    1000 pushes and pulls a second; 64 keys are pushed and pulled, then waited for
+  push_pull_1MiB     GB/s, pushed and pulled; and push_pull_10MiB
+  push_1000x4B       us to push 1000 keys of 4 bytes at once, beside push_4KiB, the same bytes as one key
+  memory_per_key     bytes that the server grows by for each key of 4 bytes, of 100,000 keys (--full: a million)
+  server_cpu_1MiB    seconds of a core that the server uses for a GB pushed and pulled; server_cpu_10MiB without --quick
+
+Layers: store, what an application does, through the engine; calls, the client below it; together, the same without waiting
+for the answer to a push before its key is pulled; bare, the transport alone carrying the same bytes; tcp, a blocking socket;
+redis, SET and GET by hiredis, over loopback. Transports: shm, unix and tls are "net" through shared memory, a unix socket and
+TCP; zmq is a unix socket. Within a host net does not use TCP without encryption.
+
+"/bare" and "/redis" are the time over that of the transport alone and over Redis's: less is better.
+
+  kvstore_bench --quick
+  kvstore_bench --filter push_pull --subjects shm,redis
+  kvstore_bench --no-pin --json results.jsonl
+)";
+
+constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+// What a case does in a round, and how its time is shown.
+struct KvCase {
+  std::string name, what;
+  std::size_t keys, bytes;
+  std::string unit;
+  std::function<double(const KvSample&)> shown;
+  bool is_rate = false;                // more is better
+  std::vector<std::string> without{};  // layers that would say nothing new
+};
+
+std::vector<KvCase> cases() {
+  const auto microseconds = [](const KvSample& sample) { return sample.seconds * 1e6; };
+  const auto rate = [](double amount) {
+    return [amount](const KvSample& sample) { return amount / sample.seconds; };
+  };
+  const auto cpu = [](double bytes) {
+    return [bytes](const KvSample& sample) { return sample.server_cpu / (2 * bytes / 1e9); };
+  };
+  const std::vector<std::string> one{"together"}, both{"together", "calls"};
+  return {{"push_pull_1KiB", "push_pull", 1, kKiB, "us", microseconds},
+          {"inflight64_1KiB", "push_pull", 64, kKiB, "kops/s", rate(0.128), true},
+          {"push_pull_1MiB", "push_pull", 1, kMiB, "GB/s", rate(2e-9 * kMiB), true, one},
+          {"push_pull_10MiB", "push_pull", 1, 10 * kMiB, "GB/s", rate(20e-9 * kMiB), true, one},
+          {"push_1000x4B", "push", 1000, 4, "us", microseconds, false, one},
+          {"push_4KiB", "push", 1, 4 * kKiB, "us", microseconds, false, one},
+          {"server_cpu_1MiB", "push_pull", 1, kMiB, "s/GB", cpu(kMiB), false, both},
+          {"server_cpu_10MiB", "push_pull", 1, 10 * kMiB, "s/GB", cpu(10 * kMiB), false, both}};
+}
+
+// A subject in a case.
+class Series {
+ public:
+  Series(KvSubject& subject, const KvCase& the_case, double sample) : subject_(subject), case_(the_case) {
+    const double first = run(1).seconds, second = run(rounds_for(sample / 4, first)).seconds;
+    rounds_ = rounds_for(sample, second);
+  }
+
+  double measured() { return case_.shown(run(rounds_)); }
+  const KvSubject& subject() const { return subject_; }
+  long wrong() const { return wrong_; }
+
+ private:
+  static constexpr long kMostRounds = 100'000;
+
+  static long rounds_for(double sample, double round) {
+    return std::clamp(static_cast<long>(sample / std::max(round, 1e-7)), 1l, kMostRounds);
+  }
+
+  KvSample run(long rounds) {
+    const KvSample sample = subject_.run(case_.what, case_.keys, case_.bytes, rounds);
+    wrong_ += sample.wrong;
+    return sample;
+  }
+
+  KvSubject& subject_;
+  const KvCase& case_;
+  long rounds_ = 1, wrong_ = 0;
+};
+
+const char* encryption_of(const KvSubject& subject) { return subject.transport() == "tls" ? "TLS" : "-"; }
+
+std::string transport_of(const KvSubject& subject) {
+  return subject.transport().empty() ? "loopback" : subject.transport();
+}
+
+// The result of the subject with this name among `results`.
+const Result* find(const std::vector<Result>& results, const std::string& subject) {
+  const auto found =
+      std::find_if(results.begin(), results.end(), [&](const Result& one) { return one.subject == subject; });
+  return found == results.end() ? nullptr : &*found;
+}
+
+std::string ratio_text(const Result& mine, const Result* other, bool is_rate) {
+  if (!other || other == &mine) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", is_rate ? median_ratio(*other, mine) : median_ratio(mine, *other));
+  return text;
+}
+
+void print_header(const Arguments& arguments) {
+  std::printf("# 1 server, 1 worker, dist_async without an optimizer; %s; median of %d runs\n",
+              arguments.setting.pin ? "each on a core of its own" : "not pinned", arguments.options.runs);
+  std::printf("%-16s %-9s %-9s %-6s %-9s %11s  [%10s .. %-10s] %-6s %7s %7s\n", "case", "layer", "transport",
+              "pinned", "encrypted", "median", "min", "max", "unit", "/bare", "/redis");
+}
+
+void print_row(const std::string& name, const Result& result, const KvSubject& subject, bool pin,
+               const std::string& to_bare, const std::string& to_redis) {
+  std::printf("%-16s %-9s %-9s %-6s %-9s %11.4g  [%10.4g .. %-10.4g] %-6s %7s %7s\n", name.c_str(),
+              subject.layer().c_str(), transport_of(subject).c_str(), pin ? "yes" : "no",
+              encryption_of(subject), result.median, result.min, result.max, result.unit.c_str(),
+              to_bare.c_str(), to_redis.c_str());
+}
+
+std::string case_name(const Arguments& arguments, const std::string& name) {
+  return arguments.setting.pin ? name : name + "_unpinned";
+}
+
+bool is_asked_for(const Arguments& arguments, const std::string& name) {
+  return case_name(arguments, name).find(arguments.options.filter) != std::string::npos;
+}
+
+// Returns how many values were wrong.
+long run_case(const Arguments& arguments, const KvCase& the_case,
+              const std::vector<std::unique_ptr<KvSubject>>& subjects) {
+  std::vector<Series> series;
+  for (const auto& subject : subjects) {
+    const auto& without = the_case.without;
+    if (std::find(without.begin(), without.end(), subject->layer()) != without.end()) continue;
+    series.emplace_back(*subject, the_case, arguments.options.quick ? 4e-3 : 100e-3);
+  }
+  if (series.empty()) return 0;
+  Case measured{"kvstore", case_name(arguments, the_case.name), the_case.unit, 1, {}};
+  for (Series& one : series)
+    measured.subjects.push_back({one.subject().name(), [&one] { return one.measured(); }});
+  const std::vector<Result> results = measure(measured, arguments.options);
+  long wrong = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const KvSubject& subject = series[i].subject();
+    const Result* bare = find(results, subject.layer() == "redis" ? "tcp" : "bare_" + subject.transport());
+    print_row(the_case.name, results[i], subject, arguments.setting.pin,
+              ratio_text(results[i], bare, the_case.is_rate),
+              ratio_text(results[i], find(results, "redis"), the_case.is_rate));
+    wrong += series[i].wrong();
+  }
+  std::fflush(stdout);
+  append_json(results, arguments.options);
+  return wrong;
+}
+
+// Each run has a server of its own: memory that was used once stays with the process.
+void run_memory(const Arguments& arguments, const KeyDirectory& keys,
+                const std::vector<std::unique_ptr<KvSubject>>& subjects) {
+  const std::size_t count = arguments.full ? 1'000'000 : arguments.options.quick ? 20'000 : 100'000;
+  Case measured{"kvstore", case_name(arguments, "memory_per_key"), "B/key", 1, {}};
+  std::vector<const KvSubject*> shown;
+  for (const auto& one : subjects) {
+    if (one->name() != "store_shm" && one->name() != "redis") continue;
+    shown.push_back(one.get());
+    measured.subjects.push_back({one->name(), [&arguments, &keys, count, like = one.get()] {
+                                   const auto fresh = start_subject(like->layer(), like->transport(), keys,
+                                                                    arguments.setting.pin);
+                                   fresh->run("make", 1, 4, 0);
+                                   const double before = fresh->server().rss();
+                                   fresh->run("make", count, 4, 0);
+                                   return (fresh->server().rss() - before) / static_cast<double>(count);
+                                 }});
+  }
+  Options options = arguments.options;
+  options.runs = std::min(options.runs, options.quick ? 1 : 3);
+  const std::vector<Result> results = measure(measured, options);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    print_row("memory_per_key", results[i], *shown[i], arguments.setting.pin, "",
+              ratio_text(results[i], find(results, "redis"), false));
+  append_json(results, options);
+}
+
+int run_bench(const Arguments& arguments) {
+  const KeyDirectory keys;
+  const auto subjects = start_kv_subjects(arguments.setting, keys);
+  if (subjects.empty()) throw std::runtime_error("there is nothing to measure");
+  print_header(arguments);
+  long wrong = 0;
+  for (const KvCase& one : cases()) {
+    const bool is_long = arguments.options.quick && one.name == "server_cpu_10MiB";
+    if (!is_long && is_asked_for(arguments, one.name)) wrong += run_case(arguments, one, subjects);
+  }
+  if (is_asked_for(arguments, "memory_per_key")) run_memory(arguments, keys, subjects);
+  if (wrong > 0) std::fprintf(stderr, "kvstore_bench: %ld values were wrong\n", wrong);
+  return wrong > 0 ? 1 : 0;
+}
+
+int run(const Arguments& arguments) {
+  const ServerSetup server{arguments.role, arguments.transport, arguments.address, arguments.keys};
+  if (arguments.role.empty()) return run_bench(arguments);
+  if (arguments.role == "server") return run_server(server);
+  if (arguments.role == "echo") return run_echo(server);
+  if (arguments.role == "tcp_echo") return run_tcp_echo();
+  if (arguments.role == "redis_server") return run_redis_server();
+  return run_user({arguments.role, arguments.transport, arguments.address, arguments.keys});
+}
+
+void add_kv_options(heddle::command_line::Command& app, Arguments& arguments) {
+  add_run_options(app, arguments.options);
+  app.add_option("--subjects", arguments.setting.subjects,
+                 "only these, separated by commas: layers, transports, or both as in store_shm")
+      .delimiter(',');
+  app.add_flag(
+      "--pin,!--no-pin", arguments.setting.pin,
+      "servers on the first core and users on the second, which is the default, or not; the cases then "
+      "are called unpinned");
+  app.add_flag("--full", arguments.full, "a million keys for memory_per_key");
+  app.add_option("--role", arguments.role).hidden();
+  app.add_option("--transport", arguments.transport).hidden();
+  app.add_option("--address", arguments.address).hidden();
+  app.add_option("--keys", arguments.keys).hidden();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  heddle::command_line::Program app(
+      "kvstore_bench",
+      "What a push and a pull take: Heddle's key-value store beside its transport and Redis");
+  app.footer(kExplanation);
+  add_kv_options(app, arguments);
+  if (const auto status = app.parse(argc, argv)) return *status;
+  try {
+    return run(arguments);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kvstore_bench: %s\n", error.what());
+    return 1;
+  }
+}
