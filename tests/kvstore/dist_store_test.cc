@@ -45,6 +45,7 @@ struct Job {
   std::string type = "dist_sync";
   std::string transport = "net";
   std::chrono::milliseconds timeout{20s};
+  Scheduler scheduler = Scheduler::threaded;
 };
 
 // Runs `body` for each worker, on a thread with an engine of its own.
@@ -57,7 +58,7 @@ void run_workers(const Job& job, const std::vector<std::unique_ptr<Running>>& se
   for (int rank = 0; rank < job.workers; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Engine engine({.workers = 2});
+        Engine engine({.scheduler = job.scheduler, .workers = 2});
         const EngineScope scope(engine);
         kv_detail::ClientOptions options{.servers = addresses,
                                          .consistency = job.type.substr(5),
@@ -149,6 +150,37 @@ TEST_CASE("dist store: a worker's pull sees its own push, with every consistency
       store.barrier();
       store.pull(3, out);
       CHECK(out.to_vector<float>()[0] == 40);
+    });
+  }
+}
+
+TEST_CASE("dist store: on every scheduler, with errors and barriers") {
+  for (const Scheduler scheduler : {Scheduler::naive, Scheduler::fuzz, Scheduler::threaded}) {
+    CAPTURE(static_cast<int>(scheduler));
+    run_job({.workers = 2, .servers = 2, .scheduler = scheduler}, [](KVStore& store) {
+      store.set_optimizer("add");
+      NDArray out({400'000}, DType::i64), small({2}, DType::i64);
+      store.broadcast(0, zeros({400'000}, DType::i64), {{out}});
+      store.broadcast(1, zeros({2}, DType::i64), {{small}});
+      for (int round = 1; round <= 5; ++round) {
+        for (KVStore::Key key : {0, 1}) {
+          const Shape shape = key == 0 ? Shape{400'000} : Shape{2};
+          store.push(key, full(shape, store.rank() + 1, DType::i64),
+                     {.lr = key == 1 && round == 3 ? store.rank() + 1.0 : 1.0});
+        }
+        store.pull(0, out);
+        store.pull(1, small);
+        CHECK(out.to_vector<std::int64_t>().back() == 3 * round);
+        if (round == 3) {
+          CHECK_THROWS_AS(small.wait(), StoreError);
+          store.barrier();
+          store.clear_errors();
+          current_engine().clear_error(small.var());
+          store.barrier();
+        } else {
+          CHECK(small.to_vector<std::int64_t>()[1] == 3 * (round < 3 ? round : round - 1));
+        }
+      }
     });
   }
 }

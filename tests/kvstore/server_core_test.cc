@@ -205,6 +205,24 @@ TEST_CASE("server core: a worker that is silent too long is left out though it i
   CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_dropped") == 1);
 }
 
+TEST_CASE("server core: who waits in a barrier has pushed all it has, and is not waited for") {
+  for (const std::string consistency : {"sync", "ssp:1"}) {
+    CAPTURE(consistency);
+    Two two(consistency);
+    two.set_optimizer("add");
+    const std::uint64_t first = two.a.send({.kind = Kind::barrier});
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      two.b.ask(push_of(step), bytes_of(Floats{1, 2}));
+      CHECK(floats_in(two.b.ask(pull_of(step)))[1] == 2 * static_cast<float>(step));
+    }
+    two.settle();
+    CHECK(!two.a.has_reply(first));
+    CHECK(two.b.ask({.kind = Kind::barrier}).first.kind == Kind::done);
+    two.settle();
+    CHECK(two.a.take(first).first.kind == Kind::done);
+  }
+}
+
 TEST_CASE("server core: with bounded staleness nobody waits for a worker that has been away") {
   Two two("ssp:1", {.worker_timeout = 10s});
   two.set_optimizer("add");
