@@ -211,6 +211,7 @@ TEST_CASE("server core: who waits in a barrier has pushed all it has, and is not
     Two two(consistency);
     two.set_optimizer("add");
     const std::uint64_t first = two.a.send({.kind = Kind::barrier});
+    two.settle();
     for (std::uint64_t step = 1; step <= 4; ++step) {
       two.b.ask(push_of(step), bytes_of(Floats{1, 2}));
       CHECK(floats_in(two.b.ask(pull_of(step)))[1] == 2 * static_cast<float>(step));
