@@ -24,6 +24,7 @@ class MalformedMessage : public Error {
 
 class Writer {
  public:
+  Writer() { bytes_.reserve(kUsualBytes); }
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void put(T value) {
     const auto* begin = reinterpret_cast<const std::byte*>(&value);
@@ -38,6 +39,8 @@ class Writer {
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
+  static constexpr std::size_t kUsualBytes = 96;  // of a request or a reply: allocated once, not byte by byte
+
   std::vector<std::byte> bytes_;
 };
 
