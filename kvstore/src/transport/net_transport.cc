@@ -34,6 +34,8 @@ constexpr std::size_t kHot = 8;                   // connections that a spin loo
 constexpr int kRoundsBetweenClocks = 16;          // of a spin
 constexpr int kRoundsBetweenLooks = 256;          // of a spin, at all other connections
 constexpr int kBusyPolls = 16;                    // after which poll() looks at all others
+// See yield().
+constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
 // Connections that have not been authenticated; the oldest makes room, so that strangers cannot fill the house.
 constexpr std::size_t kMostStrangers = 512;
 constexpr const char* kEnded = "the other side has closed the connection";
@@ -96,8 +98,10 @@ class NetTransport final : public Transport {
   void make_ready(NetPeer& peer);
   void warm(Peer peer);
   bool spin(Clock::time_point end);
+  void yield(Clock::time_point now);
   bool settle(NetPeer& peer);
   void settle_all();
+  void sleep(Clock::time_point end);
   void look(std::chrono::nanoseconds timeout);
   std::chrono::nanoseconds time_to_sleep(Clock::time_point end) const;
 
@@ -107,7 +111,7 @@ class NetTransport final : public Transport {
   Doors doors_;
   FdPoller poller_;
   comm_detail::EventFd wake_;
-  std::atomic<bool> woken_{false};
+  std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: only the descriptor wakes poll()
   Socket spare_;  // closed to accept, and so to refuse, a connection for which there is no descriptor
   std::vector<Door> open_doors_;
 
@@ -122,6 +126,7 @@ class NetTransport final : public Transport {
   std::array<Peer, kHot> hot_{};  // 0: none
   std::size_t next_hot_ = 0;
   int polls_without_look_ = 0;
+  Clock::time_point yields_from_{};
 };
 
 NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
@@ -230,7 +235,7 @@ void NetTransport::lose(NetPeer& peer, const std::string& why) {
 
 void NetTransport::wake() noexcept {
   woken_.store(true);
-  wake_.signal();
+  if (sleeps_.load()) wake_.signal();
 }
 
 void NetTransport::poll(std::chrono::microseconds timeout) {
@@ -241,12 +246,14 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_));
-  if (!spun) {
+  // Who is woken again and again still looks at what is neither ready nor hot.
+  const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
+  if (rests) {
     settle_all();
-    look(time_to_sleep(end));
+    sleep(end);
     work();
   }
-  woken_.store(false);
+  woken_.exchange(false);  // reads what wake() wrote: the caller sees what was done before it
   buried_.clear();
 }
 
@@ -368,10 +375,23 @@ bool NetTransport::spin(Clock::time_point end) {
       look({});
       if (work()) return true;
     }
-    if (round % kRoundsBetweenClocks == 0 && Clock::now() >= end) break;
+    if (round % kRoundsBetweenClocks != 0) continue;
+    const auto now = Clock::now();
+    if (now >= end) {
+      hot_.fill(0);
+      break;
+    }
+    if (now >= yields_from_) yield(now);
   }
-  hot_.fill(0);
   return false;
+}
+
+// Who consumes what has come, or sends what is awaited, may need this core, and gets on with it in microseconds. Who
+// computes does not give it back for milliseconds: then nothing is yielded for a while.
+void NetTransport::yield(Clock::time_point now) {
+  std::this_thread::yield();
+  const auto back = Clock::now();
+  if (back - now > kLongAbsence) yields_from_ = back + kNoYield;
 }
 
 // Says what to wait for. False: there is something to do at once.
@@ -402,6 +422,13 @@ std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) cons
   if (!ready_.empty() || !failures_.empty() || woken_.load()) return {};
   if (!deadlines_.empty()) end = std::min(end, deadlines_.begin()->second);
   return std::max(end - Clock::now(), Clock::duration::zero());
+}
+
+// Both sides store one flag and then load the other, all sequentially consistent, so no wake() is missed.
+void NetTransport::sleep(Clock::time_point end) {
+  sleeps_.store(true);
+  look(woken_.load() ? std::chrono::nanoseconds{} : time_to_sleep(end));
+  sleeps_.store(false);
 }
 
 void NetTransport::look(std::chrono::nanoseconds timeout) {
