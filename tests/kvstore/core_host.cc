@@ -57,8 +57,9 @@ void Link::hear() {
   const Packet packet = std::move(queue.front());
   queue.pop_front();
   const FromServer message = decode_from_server(packet.head, packet.payload.size());
-  if (std::holds_alternative<Welcome>(message)) {
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
     welcome_ = true;
+    incarnation = welcome->incarnation;
     for (const auto& [number, one] : unanswered_) to_server_.push_back(one);
     return;
   }

@@ -71,6 +71,7 @@ class Link {
 
   std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
   std::string refusal;
+  std::uint64_t incarnation = 0;  // that the server has welcomed this worker with
 
  private:
   void connect();

@@ -284,6 +284,60 @@ TEST_CASE("dist store: workers whose learning rates differ get an error that nam
   });
 }
 
+TEST_CASE("dist store: a worker with less data waits in a barrier, and the others go on, on all servers") {
+  run_job({.workers = 2, .servers = 3}, [](KVStore& store) {
+    store.set_optimizer("add");
+    const std::vector<Shape> shapes = {{3}, {5}, {7}, {400'000}};
+    for (KVStore::Key key = 0; key < 4; ++key) store.init(key, zeros(shapes[static_cast<std::size_t>(key)]));
+    std::vector<NDArray> out;
+    for (const Shape& shape : shapes) out.emplace_back(shape);
+    for (int round = 0; round < (store.rank() == 0 ? 2 : 5); ++round) {
+      for (KVStore::Key key = 0; key < 4; ++key)
+        store.push_pull(key, {{ones(shapes[static_cast<std::size_t>(key)])}},
+                        {{out[static_cast<std::size_t>(key)]}});
+    }
+    store.barrier();
+    for (KVStore::Key key = 0; key < 4; ++key) {
+      store.pull(key, out[static_cast<std::size_t>(key)]);
+      const auto values = out[static_cast<std::size_t>(key)].to_vector<float>();
+      CHECK(std::count(values.begin(), values.end(), 7.0f) == std::ssize(values));
+    }
+  });
+}
+
+TEST_CASE("dist store: after an init that failed nothing of the key reaches another one") {
+  run_job({.workers = 2}, [](KVStore& store) {
+    store.set_optimizer("add");
+    store.init(0, zeros({3}));
+    NDArray out({3}), other(Shape{2 + store.rank()});
+    store.init(1, zeros(other.shape()));  // another shape on each worker
+    store.push(1, ones(other.shape()));
+    store.pull(1, other);
+    if (store.rank() == 1)
+      CHECK_THROWS_WITH_AS(other.wait(), doctest::Contains("worker 1 has 12 bytes of f32"), StoreError);
+    if (store.rank() == 1) {
+      store.clear_errors();
+      store.push(1, ones(other.shape()));
+      store.pull(1, out);
+      CHECK_THROWS_WITH_AS(out.wait(), doctest::Contains("key 1: no server has it, since its init failed"),
+                           StoreError);
+      current_engine().clear_error(out.var());
+    }
+    store.barrier();
+    store.pull(0, out);
+    CHECK(out.to_vector<float>() == std::vector<float>(3, 0));
+    store.clear_errors();
+    current_engine().clear_error(other.var());
+  });
+}
+
+TEST_CASE("dist store: addresses that are none are refused") {
+  for (const std::string address : {"127.0.0.1:94630", "127.0.0.1:port", "http://h:1/"}) {
+    CAPTURE(address);
+    CHECK_THROWS_AS(DistStore("dist_sync", {.servers = {address}}), InvalidArgument);
+  }
+}
+
 TEST_CASE("dist store: misuse throws at the call") {
   run_job({.workers = 1}, [](KVStore& store) {
     store.init(5, zeros({3}));

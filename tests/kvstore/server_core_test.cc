@@ -257,7 +257,7 @@ TEST_CASE("server core: what would exceed a memory limit is refused, and the res
   Two two("sync", {.memory_limit = 100});
   const auto big = two.a.ask(init_of(true, 400, "big"), Bytes(400));
   CHECK(has(failure_in(big),
-            "key big: 400 bytes more would exceed the memory limit of the server: 8 of 100 bytes"));
+            "key big, worker 0: 400 bytes more would exceed the memory limit of the server: 8 of 100 bytes"));
   CHECK(two.a.ask(init_of(true, 80, "fits"), Bytes(80)).first.kind == Kind::done);
   two.a.ask(push_of(1), bytes_of(Floats{1, 2}));
   CHECK(has(failure_in(two.b.ask(push_of(1), bytes_of(Floats{1, 2}))), "96 of 100 bytes are in use"));
@@ -326,6 +326,103 @@ TEST_CASE("server core: a job ends when its workers have left, and its memory is
   two.host.tick(1s);
   CHECK(two.host.core.is_drained());
   CHECK(two.host.core.stats(two.host.now).keys == 0);
+}
+
+TEST_CASE("server core: who comes back to a job that has ended is told that its state is gone") {
+  Two two("sync", {.worker_timeout = 10s});
+  two.settle();
+  const std::uint64_t before = two.a.incarnation;
+  two.a.cut();
+  two.settle();
+  CHECK(two.a.incarnation == before);
+  two.a.die(), two.b.die();
+  two.host.tick(11s);
+  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "job_ended") == 1);
+  Link again(two.host, hello_of(0, 2, "sync"));
+  again.settle();
+  CHECK(again.incarnation != before);
+}
+
+TEST_CASE("server core: a server that was stopped itself drops nobody") {
+  Two two("sync", {.worker_timeout = 10s});
+  two.host.now += 60s;
+  two.host.core.paused(60s);
+  two.host.tick(0s);
+  CHECK(two.a.ask({.kind = Kind::ping}).first.kind == Kind::done);
+  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_dropped") == 0);
+}
+
+TEST_CASE("server core: pieces from before a connection was cut neither count nor take memory") {
+  Two two("async", {.memory_limit = 16});
+  two.set_optimizer("add");
+  Request first = push_of(1);
+  first.number = 50, first.bytes = 8;
+  two.host.receive(1, {encode(first), Bytes(3, std::byte{1})});
+  two.a.cut();
+  two.a.settle();
+  CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 2})).first.kind == Kind::done);
+  CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{1, 2});
+  // And if what is repeated is refused, since the key has failed meanwhile.
+  Two other("sync");
+  other.a.ask(push_of(1, 0.5), bytes_of(Floats{1, 1}));
+  Request second = push_of(2);
+  second.number = 51, second.bytes = 8;
+  other.host.receive(1, {encode(second), Bytes(3, std::byte{1})});
+  other.b.ask(push_of(1, 0.25), bytes_of(Floats{1, 1}));
+  other.a.cut();
+  other.a.settle();
+  CHECK(has(failure_in(other.a.ask(push_of(2), bytes_of(Floats{1, 1}))), "round 1"));
+  other.a.ask({.kind = Kind::clear_errors});
+  CHECK(other.a.ask(push_of(2), bytes_of(Floats{3, 4})).first.kind == Kind::done);
+  CHECK(other.b.ask(push_of(2), bytes_of(Floats{1, 1})).first.kind == Kind::done);
+  CHECK(floats_in(other.a.ask(pull_of(2))) == Floats{4, 5});
+}
+
+TEST_CASE(
+    "server core: a key without a value takes no push, and who waits for the value hears that it will not "
+    "come") {
+  for (const std::string consistency : {"sync", "async"}) {
+    CAPTURE(consistency);
+    Host host;
+    Link zero(host, hello_of(0, 2, consistency)), one(host, hello_of(1, 2, consistency));
+    zero.settle();
+    const std::uint64_t init = one.send(init_of(false, 8));
+    one.settle();
+    CHECK(!one.has_reply(init));
+    CHECK(has(failure_in(one.ask(push_of(1), bytes_of(Floats{1, 1}))), "it has no value yet"));
+    Request overwrite = push_of(1);
+    overwrite.overwrite = true;
+    CHECK(has(failure_in(one.ask(overwrite)), "it has no value yet"));
+    CHECK(has(failure_in(one.ask({.kind = Kind::set_state}, Bytes(8))), "it has no value yet"));
+    zero.ask({.kind = Kind::leave});
+    one.settle();
+    CHECK(has(failure_in(one.take(init)), "worker 0, whose value it would have, is gone"));
+  }
+}
+
+TEST_CASE("server core: rounds that end since a worker has left give their memory back") {
+  Two two("sync", {.memory_limit = 24});
+  two.set_optimizer("add");
+  two.a.ask(push_of(1), bytes_of(Floats{1, 1}));
+  two.b.ask({.kind = Kind::leave});
+  for (std::uint64_t step = 2; step < 10; ++step)
+    CHECK(two.a.ask(push_of(step), bytes_of(Floats{1, 1})).first.kind == Kind::done);
+  CHECK(floats_in(two.a.ask(pull_of(9))) == Floats{9, 9});
+}
+
+TEST_CASE("server core: a worker that has come back takes part in the next call of all") {
+  Two two("sync");
+  two.set_optimizer("add");
+  two.b.die();
+  Hello hello = hello_of(1, 2, "sync");
+  hello.incarnation = 77;
+  Link again(two.host, hello);
+  CHECK(again.ask(optimizer_of("add")).first.kind == Kind::done);
+  const std::uint64_t first = two.a.send(optimizer_of("sgd lr=1")),
+                      second = again.send(optimizer_of("sgd lr=1"));
+  again.settle(), two.a.settle(), again.settle();
+  CHECK(two.a.take(first).first.kind == Kind::done);
+  CHECK(again.take(second).first.kind == Kind::done);
 }
 
 TEST_CASE("messages: hostile bytes are refused or are what they say") {

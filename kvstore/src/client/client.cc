@@ -6,6 +6,8 @@
 
 #include <heddle/store_error.h>
 
+#include "transport/address.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -21,6 +23,7 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
   std::random_device device;
   incarnation_ = std::uint64_t{device()} << 32 | device();
   for (const std::string& address : options_.servers) {
+    parse_address(address);  // throws InvalidArgument
     links_.push_back({.address = address});
     links_.back().lost_since = links_.back().next_try = Clock::now();
   }
@@ -77,9 +80,13 @@ void Client::loop() {
       std::lock_guard guard(mutex_);
       if (stopping_) return;
     }
-    take_submitted();
-    connect_where_needed(Clock::now());
-    transport_->poll(kPoll);
+    try {
+      take_submitted();
+      connect_where_needed(Clock::now());
+      transport_->poll(kPoll);
+    } catch (const std::exception& error) {  // there is no memory: it is not known for whom
+      for (Link& link : links_) fail(link, error.what());
+    }
   }
 }
 
@@ -158,7 +165,8 @@ void Client::disconnected(Peer peer, const std::string& why) {
 void Client::lost(Link& link, const std::string& why) {
   by_peer_.erase(link.peer);
   const auto now = Clock::now();
-  if (link.state == State::greeted) {
+  // A server that lets the worker in and then ends the connection each time is as good as lost.
+  if (link.state == State::greeted && link.answered) {
     link.lost_since = now;
     link.pause = std::chrono::milliseconds(10);
   }
@@ -188,6 +196,7 @@ void Client::greeted(Link& link, const Welcome& welcome) {
         link, "it has been started anew, without what it held; start the job anew, from its last checkpoint");
   link.incarnation = welcome.incarnation;
   link.state = State::greeted;
+  link.answered = false;
   link.last_heard = link.last_ping = Clock::now();
   for (const auto& [number, call] : link.calls) send(link, number, call);
 }
@@ -241,6 +250,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (const auto* welcome = std::get_if<Welcome>(&message)) return greeted(*link, *welcome);
   const auto& reply = std::get<Reply>(message);
   if (reply.number == 0) return refused(*link, reply);
+  link->answered = true;
   const auto found = link->calls.find(reply.number);
   if (found == link->calls.end()) return;  // an answer to what was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;

@@ -47,6 +47,7 @@ class Client final : Receiver {
   explicit Client(ClientOptions options);
   ~Client() override;  // fails what is not answered yet; not on the client's thread
 
+  bool is_on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
   std::size_t servers() const { return links_.size(); }
   const ClientOptions& options() const { return options_; }
   void submit(std::size_t server, Call call);  // any thread; never blocks
@@ -62,6 +63,7 @@ class Client final : Receiver {
     std::string address;
     State state = State::waiting;
     Peer peer = 0;
+    bool answered = false;          // a request, on this connection
     std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // between attempts to connect

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include <heddle/array_op.h>
@@ -36,6 +38,19 @@ struct Answers {
   }
 };
 
+// The last op of a store may end on the client's own thread, which cannot wait for itself.
+void end_client(Client* client) {
+  if (client->is_on_own_thread()) {
+    std::thread([client] { delete client; }).detach();
+  } else {
+    delete client;
+  }
+}
+
+std::exception_ptr not_initialised(const std::string& key) {
+  return std::make_exception_ptr(StoreError("key " + key + ": no server has it, since its init failed"));
+}
+
 std::uint64_t hash_of(const std::string& text) {  // FNV-1a
   std::uint64_t hash = 14695981039346656037ull;
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ull;
@@ -59,9 +74,9 @@ std::span<const std::byte> bytes_of(const NDArray& array) {
 DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options)
     : type_(std::move(type)),
       engine_(current_engine()),
-      client_(std::make_shared<Client>(options)),
+      client_(new Client(options), end_client),
       order_(engine_.new_var()) {
-  call_all({.kind = Kind::clear_errors});  // answered once the server has let this worker in
+  call_all({.kind = Kind::ping});  // answered once the server has let this worker in
 }
 
 DistStore::~DistStore() {
@@ -79,10 +94,18 @@ void DistStore::wait_for_ops() const {
 }
 
 void DistStore::call_all(const Request& request) const {
+  std::vector<std::promise<void>> all(client_->servers());
+  for (std::size_t server = 0; server < all.size(); ++server) {
+    Call call{.request = request};
+    call.done = [one = &all[server]](const Reply&, std::exception_ptr error) {
+      error ? one->set_exception(std::move(error)) : one->set_value();
+    };
+    client_->submit(server, std::move(call));
+  }
   std::exception_ptr error;
-  for (std::size_t server = 0; server < client_->servers(); ++server) {
+  for (std::promise<void>& one : all) {
     try {
-      client_->call(server, {.request = request});
+      one.get_future().get();
     } catch (const StoreError&) {
       if (!error) error = std::current_exception();
     }
@@ -145,10 +168,13 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
+  if (request.kind == Kind::push && !request.overwrite) access.read.add(entry->var);  // its errors stay
   access.mutate.add(entry->var);
   access.name = name;
   engine_.push_async(
       [client = client_, entry, flat, request, sends](RunContext&, Completion completion) mutable {
+        if (request.kind != Kind::init && !entry->is_known())
+          return completion.fail(not_initialised(entry->name));
         auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
         const auto owner = std::make_shared<const NDArray>(std::move(flat));
         for (Part& part : entry->parts) {
@@ -198,6 +224,7 @@ void DistStore::do_pull(Key key, std::span<const NDArray> out) {
     access.name = "kvstore_pull";
     engine_.push_async(
         [client = client_, entry, memory](RunContext&, Completion completion) {
+          if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
           auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
           const auto owner = std::make_shared<NDArray>(memory);
           auto* const begin = owner->data<std::byte>();
@@ -226,10 +253,13 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
 void DistStore::do_barrier() {
   engine_.push_async(
       [client = client_](RunContext&, Completion completion) {
-        auto answers = std::make_shared<Answers>(Answers{std::move(completion), 1});
-        Call call{.request = {.kind = Kind::barrier}};
-        call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
-        client->submit(0, std::move(call));
+        // All servers: each must know that this worker pushes nothing meanwhile.
+        auto answers = std::make_shared<Answers>(Answers{std::move(completion), client->servers()});
+        for (std::size_t server = 0; server < client->servers(); ++server) {
+          Call call{.request = {.kind = Kind::barrier}};
+          call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
+          client->submit(server, std::move(call));
+        }
       },
       {.mutate = {order_}, .name = "kvstore_barrier"}, CallSite::current());
 }
@@ -245,6 +275,7 @@ void DistStore::do_clear_errors() {
 std::map<std::string, NDArray> DistStore::state_of(const Entry& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
+  if (!entry.is_known()) std::rethrow_exception(not_initialised(entry.name));
   for (const Part& part : entry.parts) {
     std::vector<std::byte> bytes;
     Call call{.request = {.kind = Kind::get_state, .key = part.number, .clock = part.clock}};
@@ -279,21 +310,42 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
   return all;
 }
 
+// If one worker refuses, the barrier tells all.
 void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  std::exception_ptr error;
+  std::string why;
+  try {
+    check_state(state);
+    wait_for_ops();
+    if (rank() == 0) send_state(state);
+  } catch (const std::exception& thrown) {
+    error = std::current_exception();
+    why = thrown.what();
+  }
+  try {
+    call_all({.kind = Kind::barrier, .text = why.substr(0, 1000)});
+  } catch (const StoreError&) {
+    if (!error) throw;
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void DistStore::check_state(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_ && !state.empty())
     throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
+  if (!optimizer_) return;
+  const EngineScope scope(engine_);
   std::map<std::int64_t, NDArray> weights;
   for (const auto& [key, entry] : entries_) weights[key] = NDArray(entry->shape, entry->dtype);
-  if (optimizer_) {
-    const EngineScope scope(engine_);
-    create_optimizer(optimizer_->name(), optimizer_->params())->set_state(state, weights);  // a check
-  }
-  wait_for_ops();
+  create_optimizer(optimizer_->name(), optimizer_->params())->set_state(state, weights);
+}
+
+void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
   for (const auto& [key, entry] : entries_) {
-    if (rank() != 0) break;
+    if (!entry->is_known()) std::rethrow_exception(not_initialised(entry->name));
+    const std::string prefix = std::to_string(key) + ".";
     for (const Part& part : entry->parts) {
       kv_detail::StateArrays arrays;
-      const std::string prefix = std::to_string(key) + ".";
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
@@ -309,7 +361,6 @@ void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& sta
       client_->call(part.server, std::move(call));
     }
   }
-  client_->call(0, {.request = {.kind = Kind::barrier}});
 }
 
 }  // namespace heddle

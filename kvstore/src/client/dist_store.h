@@ -2,6 +2,7 @@
 // push reads its value's var and mutates the key's, a pull reads the key's and mutates its destination's.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,12 +27,13 @@ class DistStore final : public KVStore {
   std::map<std::string, NDArray> optimizer_state() const override;
 
  private:
+  static constexpr std::uint32_t kNone = ~0u;
   // The elements of a key that one server has.
   struct Part {
     std::size_t server = 0;
     std::size_t offset = 0, bytes = 0;
     std::uint32_t number =
-        0;  // of the key on that server. This and `clock`: used by ops on the key's var only
+        kNone;  // of the key on that server. This and `clock`: used by ops on the key's var only
     std::uint64_t clock = 0;  // pushes that the server has acknowledged
   };
   struct Entry {
@@ -41,6 +43,9 @@ class DistStore final : public KVStore {
     std::int32_t priority;
     Var var;
     std::vector<Part> parts;
+    bool is_known() const {  // by its servers
+      return std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.number != kNone; });
+    }
     std::size_t bytes() const { return static_cast<std::size_t>(element_count(shape)) * size_of(dtype); }
   };
   using Entries = std::shared_ptr<Entry>;
@@ -58,6 +63,8 @@ class DistStore final : public KVStore {
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
+  void check_state(const std::map<std::string, NDArray>& state) const;
+  void send_state(const std::map<std::string, NDArray>& state) const;
   std::map<std::string, NDArray> state_of(const Entry& entry) const;
 
   const std::string type_;

@@ -22,10 +22,11 @@ std::string text_of(const Hello& hello) {
 
 }  // namespace
 
-Job::Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters& counters,
-         std::vector<Outgoing>& out, Clock::time_point now)
+Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
+         Counters& counters, std::vector<Outgoing>& out, Clock::time_point now)
     : name_(hello.job),
       consistency_text_(hello.consistency),
+      incarnation_(incarnation),
       consistency_(parse_consistency(hello.consistency)),
       servers_(hello.servers),
       limits_(limits),
@@ -72,13 +73,15 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
     worker.collective_done = 0;
     collective_.erase(hello.rank);
   }
+  const bool away = worker.dropped || worker.left;
   worker.incarnation = hello.incarnation;
   worker.greeted = true;
   worker.left = false;
   worker.last_seen = now;
   worker.stats.connected = true;
   for (const auto& key : keys_) {
-    if (worker.dropped) key->rejoin(hello.rank, required_);
+    if (away) key->rejoin(hello.rank, required_);
+    drop_incoming(*key, hello.rank);
     std::erase_if(key->waiting(), [&](const WaitingRequest& one) { return one.rank == hello.rank; });
   }
   worker.dropped = false;
@@ -93,6 +96,14 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.last_seen = now;
   worker.stats.connected = false;
   worker.state.clear();
+  for (const auto& key : keys_) drop_incoming(*key, rank);
+}
+
+// A value of which only pieces have come; the worker will send it again.
+void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
+  if (!key.is_incoming(rank)) return;
+  key.take_incoming(rank);
+  use(-static_cast<std::int64_t>(key.bytes()));
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
@@ -109,6 +120,10 @@ std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseco
   }
   if (changed) after_change_of_workers();
   return silent;
+}
+
+void Job::paused(Clock::duration time) {
+  for (Worker& worker : workers_) worker.last_seen += time;
 }
 
 bool Job::is_over() const {
@@ -136,8 +151,13 @@ void Job::go_on_with_keys() {
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
     pushing_[rank] = required_[rank] && !collective_.contains(rank);
   for (const auto& key : keys_) {
+    const std::uint64_t before = key->state_bytes() + key->waiting_bytes();
     counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, pushing_));
+    use(static_cast<std::int64_t>(key->state_bytes() + key->waiting_bytes()) -
+        static_cast<std::int64_t>(before));
     answer_waiting(*key);
+    if (!key->has_value() && !required_[0])
+      fail_waiting(*key, "key " + key->name() + ": worker 0, whose value it would have, is gone");
   }
 }
 
@@ -148,7 +168,7 @@ StoredKey& Job::key_of(const Request& request) {
 
 bool Job::has_room(std::uint64_t bytes, std::string& why) const {
   const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
-    if (limit == 0 || used + bytes <= limit) return true;
+    if (limit == 0 || (used <= limit && bytes <= limit - used)) return true;
     why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
           std::to_string(used) + " of " + std::to_string(limit) + " bytes are in use";
     return false;
@@ -176,6 +196,7 @@ StoredKey& Job::key_for_init(const Request& request) {
 }
 
 std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request, std::size_t bytes) {
+  if (workers_[rank].left) throw MalformedMessage("a request after leave");
   if (request.kind == Kind::set_state) {
     StoredKey& key = key_of(request);
     std::vector<std::byte>& state = workers_[rank].state;
@@ -196,27 +217,47 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
 
 // False: the value is not wanted, and the worker has been told why if it does not know.
 bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key) {
-  if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
-    fail(rank, request,
-         "key " + key.name() + ": worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) +
-             " bytes of " + name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
-             name_of(key.dtype()));
-    return false;
-  }
-  if (request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank)) return false;
-  std::string why;
-  if (!key.failure().empty()) {
-    why = key.failure();
-  } else if (has_room(key.bytes(), why)) {
-    if (!key.is_incoming(rank)) use(static_cast<std::int64_t>(key.bytes()));
-    key.begin_incoming(rank);
-    return true;
-  } else {
+  drop_incoming(key, rank);
+  const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
+  std::string why = problem_with(rank, request, key);
+  if (why.empty() && known) return false;
+  if (why.empty() && !has_room(key.bytes(), why)) {
     ++counters_.refused;
-    why = "key " + key.name() + ": " + why;
+    why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
+    // A round without this push would be another one for each worker.
+    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) key.set_failure(why);
+  }
+  if (why.empty()) {
+    try {
+      key.begin_incoming(rank);
+      use(static_cast<std::int64_t>(key.bytes()));
+      return true;
+    } catch (const std::bad_alloc&) {
+      why = "key " + key.name() + ": the server has no memory for " + std::to_string(key.bytes()) + " bytes";
+    }
   }
   fail(rank, request, why);
+  if (request.kind == Kind::init && request.has_value) fail_waiting(key, why);
+  if (!key.failure().empty()) answer_waiting(key);
   return false;
+}
+
+// Empty: there is none.
+std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
+  const std::string who = "key " + key.name() + ": ";
+  const bool has_bytes = !request.overwrite || request.has_value;
+  if (has_bytes && (request.bytes != key.bytes() || request.dtype != key.dtype())) {
+    return who + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
+           name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
+           name_of(key.dtype());
+  }
+  if (request.kind == Kind::push && !key.has_value()) return who + "it has no value yet";
+  if (request.kind == Kind::push && request.clock > key.clock(rank)) return key.failure();
+  return {};
+}
+
+void Job::fail_waiting(StoredKey& key, const std::string& why) {
+  for (const WaitingRequest& one : std::exchange(key.waiting(), {})) fail(one.rank, one.request, why);
 }
 
 void Job::received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now) {
@@ -280,6 +321,8 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     push.value = key.take_incoming(rank);
+  } else if (const std::string why = problem_with(rank, request, key); !why.empty()) {
+    return fail(rank, request, why);
   }
   ++counters_.pushes;
   ++workers_[rank].stats.pushes;
@@ -352,6 +395,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   std::vector<std::byte>& state = workers_[rank].state;
   if (!is_last(request, payload) || state.size() != request.bytes) return;
   StoredKey& key = key_of(request);
+  if (!key.has_value()) return fail(rank, request, "key " + key.name() + ": it has no value yet");
   const std::uint64_t before = key.state_bytes();
   try {
     key.set_state(rule_, decode_state(std::exchange(state, {})));
@@ -373,8 +417,12 @@ void Job::collective(std::uint32_t rank, const Request& request) {
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
         update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    worker.rejoined = false;
+    worker.collective_done = request.number;
+    worker.collective_failure.clear();
     if (mine == request.text) return done(rank, request);
-    return fail(rank, request, "the job has the optimizer " + mine + ", this worker " + request.text);
+    worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
+    return fail(rank, request, worker.collective_failure);
   }
   collective_[rank] = request;
   complete_collective();
@@ -398,7 +446,7 @@ void Job::complete_collective() {
 std::string Job::perform_collective() {
   const auto& [first, wanted] = *collective_.begin();
   const auto text = [](const Request& request) {
-    return request.kind == Kind::barrier ? std::string("barrier") : "set_optimizer " + request.text;
+    return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
   };
   for (const auto& [rank, request] : collective_) {
     if (request.kind == wanted.kind && request.text == wanted.text) continue;

@@ -53,13 +53,15 @@ class Job {
   };
 
   // `used`: the bytes of all jobs of the server, which this job keeps up to date.
-  Job(const Hello& hello, MemoryLimits limits, std::uint64_t& used, Counters& counters,
-      std::vector<Outgoing>& out, Clock::time_point now);
+  // `incarnation` tells this job's state from that of a former job of the same name.
+  Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
+      Counters& counters, std::vector<Outgoing>& out, Clock::time_point now);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   const std::string& name() const { return name_; }
+  std::uint64_t incarnation() const { return incarnation_; }
   const std::vector<Worker>& workers() const { return workers_; }
   // Why a worker that says this cannot take part; empty: it can.
   std::string refusal(const Hello& hello) const;
@@ -70,6 +72,7 @@ class Job {
   // Drops workers that have been gone or silent for so long; those that have not come yet, only if nobody is left.
   // Returns the connections of those that are silent, which are to be closed.
   std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
+  void paused(Clock::duration time);
   bool is_over() const;  // all workers have left or were dropped
 
   // Where the payload goes; empty: nowhere. Both throw MalformedMessage.
@@ -98,11 +101,15 @@ class Job {
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
   StoredKey& key_for_init(const Request& request);
+  void drop_incoming(StoredKey& key, std::uint32_t rank);
+  std::string problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const;
+  void fail_waiting(StoredKey& key, const std::string& why);
   bool begin_push(std::uint32_t rank, const Request& request, StoredKey& key);
   bool has_room(std::uint64_t bytes, std::string& why) const;
   void use(std::int64_t bytes);
 
   const std::string name_, consistency_text_;
+  const std::uint64_t incarnation_;
   const Consistency consistency_;
   const std::uint32_t servers_;
   const MemoryLimits limits_;

@@ -69,6 +69,7 @@ struct Server::Impl final : kv_detail::Receiver {
     for (kv_detail::Outgoing& one : outbox.replies)
       transport->send(one.peer, {encode(one.reply), std::move(one.payload), one.priority});
     for (const Peer peer : outbox.closed) transport->close(peer);
+    outbox.ended.clear();
     if (!options.log) return;
     for (const ServerEvent& event : outbox.events) options.log(event);
   }
@@ -91,6 +92,8 @@ struct Server::Impl final : kv_detail::Receiver {
   void serve() {
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
+      const auto late = Clock::now() - next_tick;
+      if (late > options.worker_timeout / 4) core.paused(late);
       if (draining.load()) core.drain();
       if (Clock::now() >= next_tick) {
         core.tick(Clock::now());

@@ -40,7 +40,6 @@ void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_poi
     log(ServerEvent::Level::warning, "worker_lost",
         {{"job", session.job->name()}, {"worker", std::to_string(session.rank)}, {"why", why}});
   }
-  tick(now);
 }
 
 std::string ServerCore::refusal(const Hello& hello) const {
@@ -82,25 +81,34 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     fields.emplace_back("why", why);
     return log(ServerEvent::Level::warning, "worker_refused", std::move(fields));
   }
-  auto& job = jobs_[hello.job];
-  if (!job) {
-    job = std::make_unique<Job>(hello, MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
-                                counters_, outbox_.replies, now);
+  auto found = jobs_.find(hello.job);
+  if (found == jobs_.end()) {
+    auto made = std::make_unique<Job>(hello, incarnation_ + ++jobs_begun_,
+                                      MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
+                                      counters_, outbox_.replies, now);
+    found = jobs_.emplace(hello.job, std::move(made)).first;
     log(ServerEvent::Level::info, "job_begun",
         {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
   }
-  session.job = job.get();
+  Job& job = *found->second;
+  session.job = &job;
   session.rank = hello.rank;
-  if (const Peer before = job->join(hello, peer, now); before != 0 && before != peer) {
+  if (const Peer before = job.join(hello, peer, now); before != 0 && before != peer) {
     sessions_.erase(before);
     outbox_.closed.push_back(before);
   }
-  outbox_.greetings.emplace_back(peer, encode(Welcome{.incarnation = incarnation_}));
+  outbox_.greetings.emplace_back(peer, encode(Welcome{.incarnation = job.incarnation()}));
   log(ServerEvent::Level::info, "worker_joined", who);
 }
 
+ServerCore::Session& ServerCore::session_of(Peer peer) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end()) throw MalformedMessage("a message after the end of the job");
+  return found->second;
+}
+
 std::span<std::byte> ServerCore::memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) {
-  const Session& session = sessions_.at(peer);
+  const Session& session = session_of(peer);
   const FromWorker message = decode_from_worker(head, bytes);
   const auto* request = std::get_if<Request>(&message);
   if (!session.job || !request) throw MalformedMessage("a payload before a hello");
@@ -109,7 +117,7 @@ std::span<std::byte> ServerCore::memory_for(Peer peer, std::span<const std::byte
 
 void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_t payload,
                           Clock::time_point now) {
-  Session& session = sessions_.at(peer);
+  Session& session = session_of(peer);
   const FromWorker message = decode_from_worker(head, payload);
   if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
   if (!session.job) throw MalformedMessage("a request before a hello");
@@ -137,9 +145,12 @@ void ServerCore::tick(Clock::time_point now) {
       continue;
     }
     log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
-    for (auto& [peer, session] : sessions_) {
-      if (session.job == &job) session.job = nullptr;
+    for (auto session = sessions_.begin(); session != sessions_.end();) {
+      const bool mine = session->second.job == &job;
+      if (mine) outbox_.closed.push_back(session->first);
+      session = mine ? sessions_.erase(session) : std::next(session);
     }
+    outbox_.ended.push_back(std::move(entry->second));
     entry = jobs_.erase(entry);
   }
 }
@@ -148,6 +159,10 @@ std::vector<Peer> ServerCore::peers() const {
   std::vector<Peer> all;
   for (const auto& [peer, session] : sessions_) all.push_back(peer);
   return all;
+}
+
+void ServerCore::paused(Clock::duration time) {
+  for (const auto& [name, job] : jobs_) job->paused(time);
 }
 
 ServerStats ServerCore::stats(Clock::time_point now) const {

@@ -21,6 +21,7 @@ struct Outbox {
   std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes, and refusals
   std::vector<Outgoing> replies;
   std::vector<Peer> closed;
+  std::vector<std::unique_ptr<Job>> ended;  // keep the memory that closed connections may still write to
   std::vector<ServerEvent> events;
 };
 
@@ -35,6 +36,8 @@ class ServerCore {
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
   // Drops workers that are gone, and jobs that are over. To be called every second or so.
   void tick(Clock::time_point now);
+  // The process was stopped, or busy, for so long: workers could not be heard.
+  void paused(Clock::duration time);
   std::vector<Peer> peers() const;
   void drain() { draining_ = true; }
   bool is_drained() const { return draining_ && jobs_.empty(); }
@@ -48,6 +51,7 @@ class ServerCore {
     Job* job = nullptr;  // null: it has not said hello
     std::uint32_t rank = 0;
   };
+  Session& session_of(Peer peer);  // throws MalformedMessage
   void greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now);
   std::string refusal(const Hello& hello) const;
   void log(ServerEvent::Level level, const char* name,
@@ -55,6 +59,7 @@ class ServerCore {
 
   const ServerOptions options_;
   const std::uint64_t incarnation_;
+  std::uint64_t jobs_begun_ = 0;
   bool draining_ = false;
   Counters counters_;
   std::uint64_t used_ = 0;  // bytes, of all jobs

@@ -55,7 +55,11 @@ std::uint64_t StoredKey::waiting_bytes() const {
   return count;
 }
 
-void StoredKey::begin_incoming(std::uint32_t rank) { incoming_[rank] = {NDArray({size()}, dtype_), 0}; }
+void StoredKey::begin_incoming(std::uint32_t rank) {
+  NDArray memory({size()}, dtype_);
+  memory.data<std::byte>();  // is allocated now
+  incoming_[rank] = {std::move(memory), 0};
+}
 
 std::byte* StoredKey::incoming(std::uint32_t rank, std::uint64_t offset) {
   Incoming& mine = incoming_[rank];
@@ -65,6 +69,7 @@ std::byte* StoredKey::incoming(std::uint32_t rank, std::uint64_t offset) {
 }
 
 bool StoredKey::arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes) {
+  if (offset != incoming_[rank].filled) throw MalformedMessage("key " + name_ + ": pieces in disorder");
   incoming_[rank].filled = offset + bytes;
   return incoming_[rank].filled == bytes_;
 }

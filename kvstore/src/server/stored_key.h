@@ -51,6 +51,7 @@ class StoredKey {
   std::uint64_t waiting_bytes() const;
   // An error of an update, which pushes and pulls get until clear_errors; empty: none.
   const std::string& failure() const { return failure_; }
+  void set_failure(const std::string& why) { failure_ = why; }
   void clear_failure();
 
   // A value that this worker sends in pieces: begun with memory for all of them, at which they arrive in order.
