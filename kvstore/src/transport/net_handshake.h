@@ -1,8 +1,8 @@
 // How the two ends of a new connection make sure of each other, and agree on shared memory.
 //
-// Nothing of a stranger is ever parsed as a message. Behind the local door, a unix socket, SO_PEERCRED has proven that
-// both ends belong to one user. Behind the other one TLS has, that both have keys of the list. Only then each side sends a
-// hello, of a fixed length. The hello of a local client brings memory along, as a file descriptor, which works between
+// Nothing is parsed as a message before the peer is authenticated. At a unix socket SO_PEERCRED proves that both ends
+// belong to one user; over TCP, TLS proves that both have keys of the list. Only then each side sends a hello, of a
+// fixed length. The hello of a local client brings memory along, as a file descriptor, which works between
 // containers too; if the server can map it, both change to ring buffers in it.
 #pragma once
 

@@ -16,8 +16,8 @@
 #include <heddle/comm_error.h>
 
 #include "transport/address.h"
-#include "transport/net_doors.h"
 #include "transport/net_handshake.h"
+#include "transport/net_listeners.h"
 #include "transport/net_messages.h"
 #include "transport/poller.h"
 
@@ -29,15 +29,15 @@ using Clock = std::chrono::steady_clock;
 using Way = NewConnection::Way;
 
 constexpr std::uint64_t kWakeNumber = ~0ull;
-constexpr std::uint64_t kFirstDoor = 1ull << 63;  // doors have numbers beyond those of peers
-constexpr std::size_t kHot = 8;                   // connections that a spin looks at
-constexpr int kRoundsBetweenClocks = 16;          // of a spin
-constexpr int kRoundsBetweenLooks = 256;          // of a spin, at all other connections
-constexpr int kBusyPolls = 16;                    // after which poll() looks at all others
+constexpr std::uint64_t kFirstListener = 1ull << 63;  // listeners have numbers beyond those of peers
+constexpr std::size_t kMostBusy = 8;                  // connections that a spin looks at
+constexpr int kRoundsBetweenClocks = 16;              // of a spin
+constexpr int kRoundsBetweenLooks = 256;              // of a spin, at all other connections
+constexpr int kBusyPolls = 16;                        // after which poll() looks at all others
 // See yield().
 constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
-// Connections that have not been authenticated; the oldest makes room, so that strangers cannot fill the house.
-constexpr std::size_t kMostStrangers = 512;
+// Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
+constexpr std::size_t kMostUnauthenticated = 512;
 constexpr const char* kEnded = "the other side has closed the connection";
 
 struct NetPeer {
@@ -78,10 +78,10 @@ class NetTransport final : public Transport {
   NetPeer* find(Peer peer) const;
   NetPeer& add(bool client);
   void enter(NetPeer& peer, NewConnection fresh);
-  void accept_all(const Door& door);
+  void accept_all(const Listener& listener);
   void accept_one(NewConnection fresh);
-  void make_room_for_a_descriptor(const Door& door);
-  void drop_oldest_stranger();
+  void make_room_for_a_descriptor(const Listener& listener);
+  void drop_oldest_unauthenticated();
 
   bool work();
   bool progress(NetPeer& peer);
@@ -96,7 +96,7 @@ class NetTransport final : public Transport {
   void report_failures();
 
   void make_ready(NetPeer& peer);
-  void warm(Peer peer);
+  void mark_busy(Peer peer);
   bool spin(Clock::time_point end);
   void yield(Clock::time_point now);
   bool settle(NetPeer& peer);
@@ -108,23 +108,23 @@ class NetTransport final : public Transport {
   const TransportOptions options_;
   const std::chrono::microseconds spin_;
   Receiver& receiver_;
-  Doors doors_;
+  ConnectionFactory factory_;
   FdPoller poller_;
   comm_detail::EventFd wake_;
   std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: only the descriptor wakes poll()
   Socket spare_;  // closed to accept, and so to refuse, a connection for which there is no descriptor
-  std::vector<Door> open_doors_;
+  std::vector<Listener> listeners_;
 
   std::unordered_map<Peer, std::unique_ptr<NetPeer>> peers_;
-  std::vector<std::unique_ptr<NetPeer>> buried_;  // are destroyed when no call uses them
+  std::vector<std::unique_ptr<NetPeer>> closed_;  // are destroyed when no call uses them
   Peer last_peer_ = 0;
   std::size_t accepted_ = 0;  // of peers_
   std::map<Peer, Clock::time_point>
       deadlines_;  // of peers that are not authenticated; older ones are earlier
   std::vector<std::pair<Peer, std::string>> failures_;  // of connect()
   std::vector<Peer> ready_, unsettled_;
-  std::array<Peer, kHot> hot_{};  // 0: none
-  std::size_t next_hot_ = 0;
+  std::array<Peer, kMostBusy> busy_{};  // 0: none
+  std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
   Clock::time_point yields_from_{};
 };
@@ -133,7 +133,7 @@ NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
     : options_(options),
       spin_(std::thread::hardware_concurrency() > 1 ? options.spin : std::chrono::microseconds(0)),
       receiver_(receiver),
-      doors_(options),
+      factory_(options),
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   poller_.add(wake_.fd(), POLLIN, kWakeNumber);
 }
@@ -151,9 +151,9 @@ NetPeer* NetTransport::find(Peer peer) const {
 
 std::string NetTransport::listen(const std::string& text) {
   Address address = address_to_listen_at(text);
-  for (Door& door : doors_.open(address)) {
-    poller_.add(door.socket.fd(), POLLIN, kFirstDoor + open_doors_.size());
-    open_doors_.push_back(std::move(door));
+  for (Listener& listener : factory_.open(address)) {
+    poller_.add(listener.socket.fd(), POLLIN, kFirstListener + listeners_.size());
+    listeners_.push_back(std::move(listener));
   }
   return address.text();
 }
@@ -188,7 +188,7 @@ Peer NetTransport::connect(const std::string& text) {
   NetPeer& peer = add(true);
   peer.address = text;
   try {
-    enter(peer, doors_.connect(address_to_connect_to(text)));
+    enter(peer, factory_.connect(address_to_connect_to(text)));
   } catch (const CommError& error) {
     failures_.emplace_back(peer.number, error.what());
   }
@@ -221,7 +221,7 @@ void NetTransport::forget(NetPeer& peer) {
   const auto found = peers_.find(peer.number);
   deadlines_.erase(peer.number);
   if (!peer.client) --accepted_;
-  buried_.push_back(std::move(found->second));
+  closed_.push_back(std::move(found->second));
   peers_.erase(found);
 }
 
@@ -240,13 +240,13 @@ void NetTransport::wake() noexcept {
 
 void NetTransport::poll(std::chrono::microseconds timeout) {
   const auto end = Clock::now() + timeout;
-  buried_.clear();
+  closed_.clear();
   if (work()) {
     if (++polls_without_look_ >= kBusyPolls) look({});
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_));
-  // Who is woken again and again still looks at what is neither ready nor hot.
+  // Who is woken again and again still looks at what is neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
     settle_all();
@@ -254,7 +254,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     work();
   }
   woken_.exchange(false);  // reads what wake() wrote: the caller sees what was done before it
-  buried_.clear();
+  closed_.clear();
 }
 
 // Moves what is ready; false: nothing has been moved, and nobody has been told anything.
@@ -309,10 +309,10 @@ void NetTransport::check_connected(NetPeer& peer) {
   if (!error) return;
   if (*error)
     throw CommError("cannot connect to " + peer.address + ": " + std::generic_category().message(*error));
-  // The local door is closed, the one for strangers is not.
+  // There is no unix socket, but a TCP socket accepts.
   if (peer.way == Way::refused)
     throw CommError(peer.address +
-                    " has no door for processes of this host that do not encrypt: it encrypts (and this "
+                    " takes no processes of this host that do not encrypt: it encrypts (and this "
                     "side is to, too: encrypt_loopback), or it is no key-value store of Heddle");
   peer.stage = NetPeer::Stage::handshake;
 }
@@ -327,7 +327,7 @@ bool NetTransport::shake_hands(NetPeer& peer) {
   return true;
 }
 
-// A stranger has the time to read why he is refused: closing a socket with unread data would take it from him.
+// A peer gets the time to read why it is refused: closing a socket with unread data discards what was sent.
 bool NetTransport::linger(NetPeer& peer) {
   std::array<std::byte, 4096> unread;
   const comm_detail::Step step = peer.connection->receive(unread, {});
@@ -345,7 +345,7 @@ bool NetTransport::move(NetPeer& peer) {
     throw CommError(why.empty() ? kEnded : why);
   }
   if (in.more || out.more || out.closed) make_ready(peer);
-  if (in.any || out.any) warm(peer.number);
+  if (in.any || out.any) mark_busy(peer.number);
   return in.any || out.any;
 }
 
@@ -353,21 +353,21 @@ void NetTransport::make_ready(NetPeer& peer) {
   if (!std::exchange(peer.ready, true)) ready_.push_back(peer.number);
 }
 
-void NetTransport::warm(Peer peer) {
-  if (std::find(hot_.begin(), hot_.end(), peer) != hot_.end()) return;
-  hot_[next_hot_] = peer;
-  next_hot_ = (next_hot_ + 1) % kHot;
+void NetTransport::mark_busy(Peer peer) {
+  if (std::find(busy_.begin(), busy_.end(), peer) != busy_.end()) return;
+  busy_[next_busy_] = peer;
+  next_busy_ = (next_busy_ + 1) % kMostBusy;
 }
 
 // A process that waits for an answer, or for the next of many messages, gets it sooner than by sleeping, and through
 // shared memory without a call of the system.
 bool NetTransport::spin(Clock::time_point end) {
-  if (std::all_of(hot_.begin(), hot_.end(), [](Peer peer) { return peer == 0; })) return false;
+  if (std::all_of(busy_.begin(), busy_.end(), [](Peer peer) { return peer == 0; })) return false;
   for (int round = 1; !woken_.load(std::memory_order_relaxed); ++round) {
     bool moved = false;
-    for (Peer& hot : hot_) {
-      NetPeer* peer = hot ? find(hot) : nullptr;
-      if (!peer) hot = 0;
+    for (Peer& busy : busy_) {
+      NetPeer* peer = busy ? find(busy) : nullptr;
+      if (!peer) busy = 0;
       if (peer) moved = progress(*peer) || moved;
     }
     if (moved) return true;
@@ -378,7 +378,7 @@ bool NetTransport::spin(Clock::time_point end) {
     if (round % kRoundsBetweenClocks != 0) continue;
     const auto now = Clock::now();
     if (now >= end) {
-      hot_.fill(0);
+      busy_.fill(0);
       break;
     }
     if (now >= yields_from_) yield(now);
@@ -437,25 +437,25 @@ void NetTransport::look(std::chrono::nanoseconds timeout) {
     if (number == kWakeNumber) {
       wake_.clear();
       woken_.store(true);
-    } else if (number >= kFirstDoor) {
-      accept_all(open_doors_[number - kFirstDoor]);
+    } else if (number >= kFirstListener) {
+      accept_all(listeners_[number - kFirstListener]);
     } else if (NetPeer* peer = find(number)) {
       make_ready(*peer);
     }
   }
 }
 
-void NetTransport::accept_all(const Door& door) {
-  while (auto fresh = doors_.accept(door)) {
+void NetTransport::accept_all(const Listener& listener) {
+  while (auto fresh = factory_.accept(listener)) {
     if (fresh->connection) accept_one(std::move(*fresh));
   }
-  if (errno == EMFILE || errno == ENFILE) make_room_for_a_descriptor(door);
+  if (errno == EMFILE || errno == ENFILE) make_room_for_a_descriptor(listener);
 }
 
 void NetTransport::accept_one(NewConnection fresh) {
-  if (accepted_ >= options_.max_connections) drop_oldest_stranger();
+  if (accepted_ >= options_.max_connections) drop_oldest_unauthenticated();
   if (accepted_ >= options_.max_connections) return;  // and so closes it
-  if (deadlines_.size() >= kMostStrangers) drop_oldest_stranger();
+  if (deadlines_.size() >= kMostUnauthenticated) drop_oldest_unauthenticated();
   NetPeer& peer = add(false);
   try {
     enter(peer, std::move(fresh));
@@ -464,17 +464,17 @@ void NetTransport::accept_one(NewConnection fresh) {
   }
 }
 
-// Otherwise the connection would wait at the door, which would be ready all the time.
-void NetTransport::make_room_for_a_descriptor(const Door& door) {
+// Otherwise the connection would stay in the backlog, and the listener be ready all the time.
+void NetTransport::make_room_for_a_descriptor(const Listener& listener) {
   spare_.close();
-  { const Socket refused = comm_detail::accept_from(door.socket); }
+  { const Socket refused = comm_detail::accept_from(listener.socket); }
   spare_ = Socket(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-void NetTransport::drop_oldest_stranger() {
-  const auto stranger = std::find_if(deadlines_.begin(), deadlines_.end(),
-                                     [&](const auto& one) { return !find(one.first)->client; });
-  if (stranger != deadlines_.end()) forget(*find(stranger->first));
+void NetTransport::drop_oldest_unauthenticated() {
+  const auto oldest = std::find_if(deadlines_.begin(), deadlines_.end(),
+                                   [&](const auto& one) { return !find(one.first)->client; });
+  if (oldest != deadlines_.end()) forget(*find(oldest->first));
 }
 
 }  // namespace

@@ -528,7 +528,7 @@ bool ZmqTransport::flush(Peer peer, PeerState& state) {
 // Who speaks TCP to a port of loopback is not of this transport.
 void ZmqTransport::refuse_plain_sockets() {
   for (const Socket& reserved : reserved_ports_) {
-    while (const Socket stranger = comm_detail::accept_from(reserved)) continue;
+    while (const Socket refused = comm_detail::accept_from(reserved)) continue;
   }
 }
 

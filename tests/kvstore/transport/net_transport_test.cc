@@ -1,4 +1,4 @@
-// What the transport "net" has of its own: keys, doors, shared memory.
+// What the transport "net" has of its own: keys, listeners, shared memory.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -149,7 +149,8 @@ TEST_CASE("without a key nothing is encrypted, and nothing is offered to other h
   CHECK(holds(end.recorder.seen.front().text, "heddle keygen"));
 }
 
-TEST_CASE("at an address of the network, processes of this host meet at the local door, and others at TLS") {
+TEST_CASE(
+    "at an address of the network, processes of this host meet at the unix socket, and others use TLS") {
   std::string host;
   try {
     host = comm_detail::choose_address("", false);
@@ -262,11 +263,11 @@ TEST_CASE("messages that come byte by byte, and in pieces") {
   CHECK((received[2].payload == pattern(40'000, 2)));
 }
 
-TEST_CASE("strangers who say nothing do not take the place of those who are known") {
+TEST_CASE("silent connections do not take the place of authenticated ones") {
   const TransportOptions options{.max_connections = 3, .handshake_timeout = 1h};
   Pair pair(options);
-  std::vector<comm_detail::Socket> strangers;
-  for (int i = 0; i < 10; ++i) strangers.push_back(local_connection(pair.address));
+  std::vector<comm_detail::Socket> silent;
+  for (int i = 0; i < 10; ++i) silent.push_back(local_connection(pair.address));
   End another(options);
   another->connect(pair.address);
   pump({&pair.server, &another}, [&] { return another.recorder.count(Seen::What::connected) == 1; });

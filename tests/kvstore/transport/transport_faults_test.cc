@@ -1,4 +1,4 @@
-// Peers that go, that are not there, that are strangers, and that send what is no message.
+// Peers that go, that are not there, that have no key, and that send what is no message.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -59,7 +59,7 @@ struct Another {
   }
 };
 
-// Connects to every door of the server at the address, and sends the bytes. The sockets are then open.
+// Connects to every socket of the server at the address, and sends the bytes. The sockets are then open.
 std::vector<comm_detail::Socket> knock(const std::string& address, const std::string& bytes) {
   const Address parsed = parse_address(address);
   std::vector<comm_detail::Socket> sockets;
@@ -352,7 +352,7 @@ TEST_CASE("connections beyond the limit are closed, and there is room again when
   });
 }
 
-TEST_CASE("who sends garbage to the door is shut out, and the others go on") {
+TEST_CASE("a connection that sends garbage is closed, and the others go on") {
   on_every_transport([](TransportOptions options) {
     options.handshake_timeout = 300ms;
     Pair pair(options);

@@ -1,4 +1,4 @@
-#include "transport/net_doors.h"
+#include "transport/net_listeners.h"
 
 #include <cerrno>
 #include <poll.h>
@@ -25,7 +25,7 @@ using Way = NewConnection::Way;
 
 constexpr const char* kKind = "net";
 constexpr int kBacklog = 4096;
-constexpr int kPortsToTry = 100;  // of port 0: a stranger's local door may have the number of a free port
+constexpr int kPortsToTry = 100;  // of port 0: another user's unix socket may have the name of a free port
 constexpr std::string_view kRefusal =
     "heddle: connections of this host do not go through TCP here; encryption is off\n";
 
@@ -41,21 +41,21 @@ void tune(const Socket& socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-Door listen_locally_at(const Address& address) {
+Listener listen_locally_at(const Address& address) {
   return {Way::local, listen_locally(local_name(kKind, address), kBacklog)};
 }
 
 }  // namespace
 
-Doors::Doors(const TransportOptions& options) : options_(options) {
+ConnectionFactory::ConnectionFactory(const TransportOptions& options) : options_(options) {
   if (options_.encrypt_loopback) tls("connections are to be encrypted");
 }
 
-bool Doors::encrypts(const Address& address) const {
+bool ConnectionFactory::encrypts(const Address& address) const {
   return options_.encrypt_loopback || !comm_detail::is_loopback_address(address.host);
 }
 
-std::shared_ptr<const comm_detail::TlsContext> Doors::tls(const std::string& what) {
+std::shared_ptr<const comm_detail::TlsContext> ConnectionFactory::tls(const std::string& what) {
   if (tls_) return tls_;
   const std::string directory = options_.keys.empty() ? comm_keys_directory() : options_.keys;
   const auto files = comm_detail::read_key_files(directory);
@@ -65,22 +65,22 @@ std::shared_ptr<const comm_detail::TlsContext> Doors::tls(const std::string& wha
   return tls_ = comm_detail::make_tls_context(*files);
 }
 
-std::vector<Door> Doors::open(Address& address) {
+std::vector<Listener> ConnectionFactory::open(Address& address) {
   const bool encrypted = encrypts(address), any_port = address.port == 0;
   if (encrypted) tls("others can reach " + address.text());
   for (int attempt = 0; attempt < kPortsToTry; ++attempt) {
-    std::vector<Door> doors;
+    std::vector<Listener> listeners;
     Address here = address;
-    doors.push_back({encrypted ? Way::encrypted : Way::refused,
-                     comm_detail::listen_on(here.host, {here.port, here.port}, kBacklog)});
-    here.port = comm_detail::port_of(doors.front().socket);
-    if (!options_.encrypt_loopback) doors.push_back(listen_locally_at(here));
-    const bool taken = !doors.back().socket;
-    // Elsewhere than on loopback the keys decide, and a stranger who has taken the name can do no more than be in the way.
-    if (taken && encrypted) doors.pop_back();
+    listeners.push_back({encrypted ? Way::encrypted : Way::refused,
+                         comm_detail::listen_on(here.host, {here.port, here.port}, kBacklog)});
+    here.port = comm_detail::port_of(listeners.front().socket);
+    if (!options_.encrypt_loopback) listeners.push_back(listen_locally_at(here));
+    const bool taken = !listeners.back().socket;
+    // Elsewhere than on loopback the keys decide, and another user who has taken the name can do no harm.
+    if (taken && encrypted) listeners.pop_back();
     if (!taken || encrypted) {
       address = here;
-      return doors;
+      return listeners;
     }
     if (!any_port) break;
   }
@@ -88,19 +88,19 @@ std::vector<Door> Doors::open(Address& address) {
                   local_name(kKind, address));
 }
 
-std::optional<NewConnection> Doors::accept(const Door& door) {
-  Socket socket = comm_detail::accept_from(door.socket);
+std::optional<NewConnection> ConnectionFactory::accept(const Listener& listener) {
+  Socket socket = comm_detail::accept_from(listener.socket);
   if (!socket) return std::nullopt;
-  if (door.way == Way::local && !is_same_user(socket.fd())) return NewConnection{};
-  if (door.way != Way::local) tune(socket);
-  if (door.way == Way::encrypted)
-    return NewConnection{door.way, comm_detail::tls_connection(std::move(socket), tls_, TlsSide::server)};
-  return NewConnection{door.way, comm_detail::plain_connection(std::move(socket))};
+  if (listener.way == Way::local && !is_same_user(socket.fd())) return NewConnection{};
+  if (listener.way != Way::local) tune(socket);
+  if (listener.way == Way::encrypted)
+    return NewConnection{listener.way, comm_detail::tls_connection(std::move(socket), tls_, TlsSide::server)};
+  return NewConnection{listener.way, comm_detail::plain_connection(std::move(socket))};
 }
 
-// The local door is tried first, at every address. Where it leads to another user, and there is nothing to encrypt with,
+// The unix socket is tried first, at every address. Where it belongs to another user, and there is nothing to encrypt with,
 // the connection is refused: that could be anybody who has taken the address.
-NewConnection Doors::connect(const Address& address) {
+NewConnection ConnectionFactory::connect(const Address& address) {
   if (!options_.encrypt_loopback) {
     Socket socket = connect_locally(local_name(kKind, address));
     if (!socket && errno == EAGAIN) throw CommError("too many connect to " + address.text() + " at once");

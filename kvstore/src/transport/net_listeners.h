@@ -1,8 +1,8 @@
-// The doors of a server: how connections come in and go out.
+// How connections are accepted and made.
 //
-// Every address has a local door, for processes of this host and user: a unix socket (see address.h). At an address on
-// loopback nobody else has business: whoever comes by TCP is told so in clear text, and closed. At other addresses, and
-// with encrypt_loopback at all of them, TLS is behind the TCP socket.
+// Every address has a unix socket, for processes of this host and user (see address.h). At an address on loopback there
+// is nobody else to accept: a TCP connection is told so in clear text, and closed. At other addresses, and with
+// encrypt_loopback at all of them, TCP connections use TLS.
 #pragma once
 
 #include <memory>
@@ -18,27 +18,27 @@ namespace heddle::kv_detail {
 
 // What has come in or gone out, before the handshake.
 struct NewConnection {
-  enum class Way { local, encrypted, refused };  // refused: a stranger at a port of loopback
+  enum class Way { local, encrypted, refused };  // refused: at a TCP port of loopback
   Way way = Way::local;
   std::unique_ptr<comm_detail::Connection> connection{};
 };
 
-struct Door {
+struct Listener {
   NewConnection::Way way = NewConnection::Way::local;
   comm_detail::Socket socket{};
 };
 
-// Opens doors and connects to those of others.
-class Doors {
+// Listens and connects.
+class ConnectionFactory {
  public:
   // Throws CommError if it has to encrypt and there is no key.
-  explicit Doors(const TransportOptions& options);
+  explicit ConnectionFactory(const TransportOptions& options);
 
   // Listens; `address` gets the port. Throws CommError.
-  std::vector<Door> open(Address& address);
-  // The next connection at a door. An empty connection: it is closed already, as its user is another one; nullopt: there
+  std::vector<Listener> open(Address& address);
+  // The next connection. An empty connection: it is closed already, as its user is another one; nullopt: there
   // is none, as errno says.
-  std::optional<NewConnection> accept(const Door& door);
+  std::optional<NewConnection> accept(const Listener& listener);
 
   // Begins to connect. Throws CommError.
   NewConnection connect(const Address& address);
@@ -54,7 +54,7 @@ class Doors {
 // What has become of a TCP connection that connect() has begun: nothing yet, an error of the system (not 0), or 0.
 std::optional<int> connected(const comm_detail::Socket& socket);
 
-// Tells a stranger at a refused door where he is; he is closed when he has had the time to read it.
+// Tells the other side why it is refused; it is closed when it has had the time to read that.
 void say_refused(const comm_detail::Socket& socket);
 
 }  // namespace heddle::kv_detail
