@@ -310,7 +310,9 @@ TEST_CASE("dist store: after an init that failed nothing of the key reaches anot
     store.set_optimizer("add");
     store.init(0, zeros({3}));
     NDArray out({3}), other(Shape{2 + store.rank()});
-    store.init(1, zeros(other.shape()));  // another shape on each worker
+    if (store.rank() == 1) store.barrier();
+    store.init(1, zeros(other.shape()));  // another shape on each worker; worker 0's is the first
+    if (store.rank() == 0) store.barrier();
     store.push(1, ones(other.shape()));
     store.pull(1, other);
     if (store.rank() == 1)
