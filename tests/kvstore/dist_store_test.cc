@@ -371,7 +371,7 @@ TEST_CASE("dist store: a server that is not there is named within the timeout") 
 }
 
 TEST_CASE("dist store: a server that ends fails what needs it, and nothing hangs") {
-  Job job{.workers = 1, .timeout = 500ms};
+  const Job job{.workers = 1, .timeout = 3s};
   auto servers = start_servers(job);
   run_workers(job, servers, [&](KVStore& store) {
     store.init(0, zeros({3}));

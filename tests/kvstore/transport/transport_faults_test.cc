@@ -1,6 +1,7 @@
 // Peers that go, that are not there, that have no key, and that send what is no message.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <poll.h>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 
 #include <heddle/comm_error.h>
 
+#include "arguments.h"
 #include "message_of.h"
 #include "net/socket.h"
 #include "transport/address.h"
@@ -25,6 +27,9 @@ using namespace heddle::test;
 using namespace std::chrono_literals;
 
 namespace {
+
+// Long enough for a peer that goes on at once.
+constexpr std::chrono::milliseconds kSoon = kSanitized ? 1000ms : 300ms;
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -354,7 +359,7 @@ TEST_CASE("connections beyond the limit are closed, and there is room again when
 
 TEST_CASE("a connection that sends garbage is closed, and the others go on") {
   on_every_transport([](TransportOptions options) {
-    options.handshake_timeout = 300ms;
+    options.handshake_timeout = kSoon;
     Pair pair(options);
     const auto truncated = encode(preamble_of(bytes_from("head"), {}));
     for (const std::string& bytes :
@@ -371,7 +376,7 @@ TEST_CASE("a connection that sends garbage is closed, and the others go on") {
 
 TEST_CASE("who connects and says nothing is closed") {
   on_every_transport([](TransportOptions options) {
-    options.handshake_timeout = 100ms;
+    options.handshake_timeout = kSoon;
     Pair pair(options);
     const auto sockets = knock(pair.address, "");
     pair.pump_until([&] { return all_closed(sockets); });
@@ -382,7 +387,7 @@ TEST_CASE("who connects and says nothing is closed") {
 
 TEST_CASE("who listens and says nothing is given up") {
   on_every_transport([](TransportOptions options) {
-    options.handshake_timeout = 100ms;
+    options.handshake_timeout = kSoon;
     const auto listener = comm_detail::listen_on("127.0.0.1", {}, 10);
     const Address address{"127.0.0.1", comm_detail::port_of(listener)};
     const auto local = listen_locally(local_name(options.kind, address), 10);
