@@ -100,7 +100,7 @@ TEST_CASE(
     const int servers = transport[0] == 'n' ? 3 : 1;
     run_job({.workers = 3, .servers = servers, .transport = transport}, [](KVStore& store) {
       store.set_optimizer("add");
-      const std::vector<Shape> shapes = {{}, {0}, {1}, {7, 3}, {1000}, {1200, 301}};
+      const std::vector<Shape> shapes = {{}, {0}, {1}, {7, 3}, {1000}, {1200, 801}};
       const std::vector<DType> dtypes = {DType::f32, DType::f64,  DType::i32,
                                          DType::i64, DType::bf16, DType::u8};
       KVStore::Key key = 0;
@@ -287,7 +287,7 @@ TEST_CASE("dist store: workers whose learning rates differ get an error that nam
 TEST_CASE("dist store: a worker with less data waits in a barrier, and the others go on, on all servers") {
   run_job({.workers = 2, .servers = 3}, [](KVStore& store) {
     store.set_optimizer("add");
-    const std::vector<Shape> shapes = {{3}, {5}, {7}, {400'000}};
+    const std::vector<Shape> shapes = {{3}, {5}, {7}, {900'000}};
     for (KVStore::Key key = 0; key < 4; ++key) store.init(key, zeros(shapes[static_cast<std::size_t>(key)]));
     std::vector<NDArray> out;
     for (const Shape& shape : shapes) out.emplace_back(shape);

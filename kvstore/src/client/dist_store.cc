@@ -9,6 +9,7 @@
 
 #include <heddle/array_op.h>
 
+#include "client/placement.h"
 #include "stores/local_store.h"
 #include "wire/state_blob.h"
 #include "wire/update_rule.h"
@@ -22,8 +23,6 @@ using kv_detail::Kind;
 using kv_detail::Reply;
 using kv_detail::Request;
 
-// From here on a value is split over all servers.
-constexpr std::size_t kSplitBytes = 1 << 20;
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
 
 // Completes an op when all servers have answered. On the client's thread only, once the calls are made.
@@ -49,20 +48,6 @@ void end_client(Client* client) {
 
 std::exception_ptr not_initialised(const std::string& key) {
   return std::make_exception_ptr(StoreError("key " + key + ": no server has it, since its init failed"));
-}
-
-std::uint64_t hash_of(const std::string& text) {  // FNV-1a
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ull;
-  return hash;
-}
-
-std::string who_says(const char* call, KVStore::Key key) {
-  return "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
-}
-
-std::string describe(const NDArray& array) {
-  return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
 }
 
 std::span<const std::byte> bytes_of(const NDArray& array) {
@@ -130,16 +115,12 @@ const DistStore::Entries& DistStore::checked(const char* call, Key key,
   return found->second;
 }
 
-std::vector<DistStore::Part> DistStore::place(const std::string& name, std::size_t bytes, DType dtype) const {
-  const std::size_t servers = client_->servers();
-  if (bytes < kSplitBytes || servers == 1) return {{.server = hash_of(name) % servers, .bytes = bytes}};
+std::vector<DistStore::Part> DistStore::place(const std::string& name, std::size_t bytes) const {
   std::vector<Part> parts;
-  const std::size_t elements = bytes / size_of(dtype);
-  for (std::size_t server = 0; server < servers; ++server) {
-    const std::size_t begin = elements * server / servers, end = elements * (server + 1) / servers;
+  for (const kv_detail::KeyPart& part : kv_detail::place_keys(
+           {{name, bytes}}, static_cast<int>(client_->servers()), kv_detail::Placement::hash))
     parts.push_back(
-        {.server = server, .offset = begin * size_of(dtype), .bytes = (end - begin) * size_of(dtype)});
-  }
+        {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
   return parts;
 }
 
@@ -154,7 +135,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   // The first layers, which come first, are needed first.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine_.new_var();
-  entry->parts = place(entry->name, entry->bytes(), entry->dtype);
+  entry->parts = place(entry->name, entry->bytes());
   entries_[key] = entry;
   Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
   push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);

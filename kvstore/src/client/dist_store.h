@@ -59,7 +59,7 @@ class DistStore final : public KVStore {
   void do_barrier() override;
 
   const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  std::vector<Part> place(const std::string& name, std::size_t bytes, DType dtype) const;
+  std::vector<Part> place(const std::string& name, std::size_t bytes) const;
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;

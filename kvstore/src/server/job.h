@@ -75,7 +75,8 @@ class Job {
   void paused(Clock::duration time);
   bool is_over() const;  // all workers have left or were dropped
 
-  // Where the payload goes; empty: nowhere. Both throw MalformedMessage.
+  // memory_for() returns the memory that the payload of a request is received into; empty: the payload is not wanted.
+  // Both functions throw MalformedMessage.
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
   void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
 

@@ -21,6 +21,8 @@ template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDA
   });
 }
 
+}  // namespace
+
 std::string describe(const NDArray& array) {
   return array.defined() ? name_of(array.dtype()) + (" " + array.shape().to_string()) : "an undefined array";
 }
@@ -28,8 +30,6 @@ std::string describe(const NDArray& array) {
 std::string who_says(const char* call, KVStore::Key key) {
   return "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
 }
-
-}  // namespace
 
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine) {
   if (&array.engine() != &engine)

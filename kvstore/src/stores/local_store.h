@@ -43,6 +43,10 @@ class LocalStore : public KVStore {
   std::unique_ptr<Optimizer> optimizer_;
 };
 
+// For errors: "f32 (3,)", or that it is undefined; "KVStore::push, key 7: ".
+std::string describe(const NDArray& array);
+std::string who_says(const char* call, KVStore::Key key);
+
 // Throws InvalidArgument, naming the call, for an array of another engine.
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
 

@@ -61,7 +61,7 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
   std::uint32_t sum = ~0u;
   while (!bytes.empty()) {
     const std::size_t part = std::min(bytes.size(), kMostAtOnce);
-    // It does not write to the buffer.
+    // crc32_iscsi() takes a pointer to memory that is not const, but only reads it.
     auto* buffer = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
     sum = crc32_iscsi(buffer, static_cast<int>(part), sum);
     bytes = bytes.subspan(part);

@@ -386,8 +386,8 @@ bool NetTransport::spin(Clock::time_point end) {
   return false;
 }
 
-// Who consumes what has come, or sends what is awaited, may need this core, and gets on with it in microseconds. Who
-// computes does not give it back for milliseconds: then nothing is yielded for a while.
+// Lets another thread run on this core: it may be the one that sends or consumes messages, and then needs microseconds.
+// If it was a thread that computes, this one got the core back only after milliseconds: then it yields no more for a while.
 void NetTransport::yield(Clock::time_point now) {
   std::this_thread::yield();
   const auto back = Clock::now();

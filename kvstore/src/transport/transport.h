@@ -37,7 +37,8 @@ class Receiver {
   // The peer is authenticated, by a key of comm.allowed ("sha256:..." of "net", "curve:..." of "zmq"), or by being a
   // process of the same user on this host ("").
   virtual void connected(Peer peer, const std::string& key) = 0;
-  // Of each peer of connect() and of connected() once, last: also if it could not be reached. close() has no such event.
+  // The last event of a peer, which it has once: its connection has ended, or could not be made. A peer that is closed by
+  // close() has no such event.
   virtual void disconnected(Peer peer, const std::string& why) = 0;
   // Where to put the payload of a message whose head has come; at least `bytes` bytes, one or more, that stay until
   // received(), disconnected() or close(). Empty: the transport has memory of its own, without any alignment, which is

@@ -525,7 +525,7 @@ bool ZmqTransport::flush(Peer peer, PeerState& state) {
   return moved;
 }
 
-// Who speaks TCP to a port of loopback is not of this transport.
+// On loopback this transport uses unix sockets: TCP connections to its ports are closed.
 void ZmqTransport::refuse_plain_sockets() {
   for (const Socket& reserved : reserved_ports_) {
     while (const Socket refused = comm_detail::accept_from(reserved)) continue;

@@ -58,7 +58,7 @@ std::size_t row_bytes(const Shape& shape, DType dtype) {
   return static_cast<std::size_t>(row_width(shape)) * size_of(dtype);
 }
 
-// Where each distinct row begins in sorted entries, and their end.
+// The index of the first entry of each distinct row in `entries`, which are sorted by row, and then their number.
 std::vector<std::size_t> groups_of(const std::vector<Entry>& entries) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < entries.size(); ++i) {

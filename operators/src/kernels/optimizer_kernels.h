@@ -17,7 +17,7 @@ struct SgdStep {
 using SgdKernel = void(const NDArray& weight, const NDArray& velocity, const NDArray& grad,
                        const SgdStep& step);
 
-// The same for the rows that grad has; others are not touched.
+// An SGD step of the rows that grad has; the other rows of weight and velocity are not touched.
 using SgdRowsKernel = void(const NDArray& weight, const NDArray& velocity, const RowSparse& grad,
                            const SgdStep& step);
 

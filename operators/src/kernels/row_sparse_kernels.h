@@ -15,7 +15,7 @@ using RowSparseKernel = void(const char* op, const NDArray& rows, const NDArray&
 // y has the rows of x that are in `rows`. x: contiguous. For retain.
 using RetainKernel = void(const NDArray& x, const NDArray& rows, const RowSparse& y);
 
-// The same of a row-sparse x. For retain_rows.
+// y has the rows of the row-sparse x that are in `rows`. For retain_rows.
 using RetainRowsKernel = void(const RowSparse& x, const NDArray& rows, const RowSparse& y);
 
 // y = the sum of all, f32 or f64. For sum_rows.
