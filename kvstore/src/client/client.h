@@ -16,16 +16,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/rendezvous.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
 
 struct ClientOptions {
-  std::vector<std::string> servers;  // HOST:PORT of each
+  std::vector<std::string> servers;  // HOST:PORT of each; with a scheduler it says where they are
+  std::string scheduler{};           // HOST:PORT; empty: none
   std::string job = "default";
   std::string consistency = "sync";
-  int rank = 0, workers = 1;
+  int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
   TransportOptions transport{};
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
@@ -44,6 +46,7 @@ struct Call {
 
 class Client final : Receiver {
  public:
+  // With a scheduler it blocks until that has said where all servers are, and throws StoreError if it does not.
   explicit Client(ClientOptions options);
   ~Client() override;  // fails what is not answered yet; not on the client's thread
 
@@ -76,6 +79,8 @@ class Client final : Receiver {
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override;
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
+  void find_servers();
+  void follow_servers();
   void loop();
   void take_submitted();
   void connect_where_needed(Clock::time_point now);
@@ -87,13 +92,14 @@ class Client final : Receiver {
   void send(Link& link, std::uint64_t number, const Call& call);
   Link* link_of(Peer peer);
 
-  const ClientOptions options_;
+  ClientOptions options_;  // as they are once the servers are found
   std::uint64_t incarnation_;
   std::mt19937 random_{std::random_device{}()};
   std::vector<Link> links_;
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
-  std::mutex mutex_;  // guards the two below
+  std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
+  std::mutex mutex_;                        // guards the two below
   std::vector<std::pair<std::size_t, Call>> submitted_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the members above
