@@ -83,6 +83,8 @@ class Job {
   void add_to(ServerStats& stats, Clock::time_point now) const;
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
   void pull(std::uint32_t rank, const Request& request);
