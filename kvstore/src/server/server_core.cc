@@ -6,8 +6,6 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint32_t kMostWorkers = 1 << 16;
-
 std::string duration_text(Clock::duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
 }

@@ -57,6 +57,8 @@ class ServerCore {
   void promote(Clock::time_point now);
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   struct Session {
     std::string key;
     Job* job = nullptr;  // null: it has not said hello
@@ -71,7 +73,7 @@ class ServerCore {
            std::vector<std::pair<std::string, std::string>> fields);
 
   const ServerOptions options_;
-  const std::uint64_t incarnation_;
+  std::uint64_t incarnation_;
   std::uint64_t jobs_begun_ = 0;
   bool draining_ = false;
   Counters counters_;

@@ -80,6 +80,8 @@ class StoredKey {
   std::uint64_t state_bytes() const { return state_bytes_; }
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   struct Incoming {
     NDArray memory{};
     std::uint64_t filled = 0;
