@@ -40,6 +40,7 @@ class World {
   void tell();
   void check_told(const std::string& from, const std::string& to, Peer number, const Message& message);
   bool is_over() const;
+  std::string state() const;  // for a message about what does not end
 
   Engine engine_{{.scheduler = Scheduler::naive}};
   EngineScope scope_{engine_};
@@ -188,6 +189,24 @@ void World::check_told(const std::string& from, const std::string& to, Peer numb
   }
 }
 
+std::string World::state() const {
+  std::string text;
+  for (std::uint32_t shard = 0; shard < plan_.shards; ++shard) {
+    const ShardView& view = service_.views.shards[shard];
+    text += "shard " + std::to_string(shard) + ": epoch " + std::to_string(view.epoch) + " of " +
+            std::to_string(view.primary) + ", " + std::to_string(view.backup) +
+            (service_.is_synced(shard) ? ", synced; " : "; ");
+    for (const Server& server : servers_) {
+      if (!server.process) continue;
+      const Shard& mine = server.process->node.shard(shard);
+      text += server.address + " (" + std::to_string(server.incarnation) + ") has epoch " +
+              std::to_string(mine.epoch()) + (mine.is_primary() ? " primary" : "") +
+              (mine.is_backup() ? " backup" : "") + (mine.is_synced() ? " synced" : "") + "; ";
+    }
+  }
+  return text;
+}
+
 bool World::is_over() const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& one) { return one->is_over(); });
 }
@@ -198,6 +217,7 @@ void World::run() {
   while (!is_over()) {
     if (network_.now > end) {
       for (const auto& worker : workers_) MESSAGE(worker->state());
+      MESSAGE(state());
       REQUIRE(network_.now <= end);
     }
     REQUIRE(network_.step());

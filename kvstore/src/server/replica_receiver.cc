@@ -17,13 +17,14 @@ void ReplicaReceiver::greeted(Peer peer, const ReplicaMessage& hello) {
   disconnect();
   peer_ = peer;
   if (hello.log != log_) complete_ = false;
-  if (!complete_) core_ = nullptr, loader_ = nullptr, log_ = 0, applied_ = 0;
+  if (!complete_) loader_ = nullptr, core_ = nullptr, log_ = 0, applied_ = 0;
   answer(ReplicaKind::welcome, applied_);
   log_ = hello.log;
 }
 
 void ReplicaReceiver::begin_state() {
   complete_ = false;
+  loader_ = nullptr;
   core_ = std::make_unique<ServerCore>(core_options(owner_, shard_), owner_.incarnation());
   core_->follow();
   loader_ = std::make_unique<StateLoader>(*core_);

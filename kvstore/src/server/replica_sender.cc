@@ -83,7 +83,7 @@ void ReplicaSender::received(const ReplicaMessage& message, Clock::time_point no
   switch (message.kind) {
     case ReplicaKind::welcome:
       return welcomed(message, now);
-    case ReplicaKind::not_yet:
+    case ReplicaKind::refused:
       disconnect();
       next_try_ = now + kRetry;
       return;

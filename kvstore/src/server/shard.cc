@@ -83,14 +83,10 @@ void Shard::say(Clock::time_point now) {
   }
 }
 
-void Shard::refuse(Peer peer, ReplicaKind why) {
-  owner_.transport().send(peer, {encode(ReplicaMessage{.kind = why, .shard = number_, .epoch = epoch_})});
-}
-
 void Shard::primary_greeted(Peer peer, const ReplicaMessage& hello) {
-  if (hello.epoch < epoch_) return refuse(peer, ReplicaKind::deposed);
-  if (hello.epoch > epoch_ || !receiver_) return refuse(peer, ReplicaKind::not_yet);
-  receiver_->greeted(peer, hello);
+  if (hello.epoch == epoch_ && receiver_) return receiver_->greeted(peer, hello);
+  const ReplicaMessage refused{.kind = ReplicaKind::refused, .shard = number_, .epoch = epoch_};
+  owner_.transport().send(peer, {encode(refused)});
 }
 
 void Shard::connected(Peer peer, Clock::time_point now) {
@@ -111,7 +107,6 @@ void Shard::received(Peer peer, const ReplicaMessage& message, std::span<const s
                      Clock::time_point now) {
   if (receiver_ && receiver_->peer() == peer) return receiver_->received(message, payload, now);
   if (!sender_ || sender_->peer() != peer) return;
-  if (message.kind == ReplicaKind::deposed && message.epoch > epoch_) return stop_serving();
   sender_->received(message, now);
 }
 

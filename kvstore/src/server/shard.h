@@ -51,7 +51,6 @@ class Shard {
   void begin(std::unique_ptr<ServerCore> core, Clock::time_point now);
   void take_over(Clock::time_point now);
   void stop_serving();
-  void refuse(Peer peer, ReplicaKind why);
 
   ShardOwner& owner_;
   const std::uint32_t number_;

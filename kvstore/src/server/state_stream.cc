@@ -184,7 +184,7 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
       .job = job.name, .consistency = job.consistency, .workers = job.workers, .servers = job.servers};
   auto made = std::make_unique<Job>(
       hello, job.incarnation, MemoryLimits{core_.options_.memory_limit, core_.options_.job_memory_limit},
-      core_.used_, core_.counters_, core_.outbox_.replies, now_);
+      core_.used_, core_.counters_, core_.outbox_.replies, core_.changes_, now_);
   made->rule_ = parse_update_rule(job.rule);
   job_ = made.get();
   workers_ = 0;

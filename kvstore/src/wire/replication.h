@@ -22,8 +22,7 @@ namespace heddle::kv_detail {
 enum class ReplicaKind : std::uint8_t {
   hello = 64,   // primary: shard, epoch, log
   welcome,      // backup: log and the number of the last record that it has; log 0: it has no state
-  deposed,      // backup: it knows of a later epoch, in `epoch`
-  not_yet,      // backup: it has not heard of this epoch; the primary tries again
+  refused,      // backup: it knows another epoch; one of the two has not heard of the later one yet
   state_begin,  // primary: what follows replaces all that the backup has
   state,        // primary: `inner` is a message of a state stream, see server/state_stream.h
   state_end,    // primary: the state has all records up to `number`
