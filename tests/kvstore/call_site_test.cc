@@ -37,6 +37,10 @@ void check_store(KVStore& store, const NDArray& value) {
   check_site("KVStore::push", [&] { store.push(0, values), store.pull(0, outs); });
   check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
   check_site("KVStore::push", [&] { store.push(0, {value, out}), store.pull(0, {out}); });
+  const std::vector<KVStore::Key> keys{0, 1};
+  check_site("KVStore::push_pull", [&] { store.push_pull(keys, values, outs); });
+  check_site("KVStore::push", [&] { store.push(keys, values), store.pull(keys, outs); });
+  check_site("KVStore::pull", [&] { store.pull(keys, outs); });
   store.set_optimizer("adam");
   check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
   const auto state = store.optimizer_state();

@@ -66,6 +66,8 @@ class Trainer {
   std::int64_t updates() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
   std::vector<NDArray> gradients(std::size_t index) const;
+  void exchange(const std::vector<std::vector<NDArray>>& gradients, const UpdateOptions& update);
+  void exchange_list(const std::vector<std::vector<NDArray>>& gradients, const UpdateOptions& update);
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
