@@ -36,12 +36,10 @@ void ReplicaSender::disconnect() {
   greeted_ = false;
 }
 
-void ReplicaSender::set_backup(std::uint64_t epoch, const std::string& address, bool patient,
-                               Clock::time_point now) {
+void ReplicaSender::set_backup(std::uint64_t epoch, const Backup& backup, Clock::time_point now) {
   disconnect();
   epoch_ = epoch;
-  address_ = address;
-  patient_ = patient;
+  backup_ = backup;
   next_try_ = now;
   retry_ = kRetry;
   set_stage(Stage::idle);
@@ -58,8 +56,8 @@ void ReplicaSender::send(const ReplicaMessage& message, Payload payload) {
 }
 
 void ReplicaSender::tick(Clock::time_point now) {
-  if (!address_.empty() && peer_ == 0 && now >= next_try_)
-    peer_ = owner_.connect_to_backup(shard_, address_);
+  if (!backup_.address.empty() && peer_ == 0 && now >= next_try_)
+    peer_ = owner_.connect_to_backup(shard_, backup_.address);
   if (greeted_ && now >= next_beat_) beat(now);
   release(now);
 }
@@ -78,7 +76,7 @@ void ReplicaSender::disconnected(const std::string& why, Clock::time_point now) 
   if (stage_ == Stage::sending) set_stage(Stage::idle);
   if (!std::exchange(greeted_, false)) return;
   owner_.log(ServerEvent::Level::warning, "backup_lost",
-             {{"shard", std::to_string(shard_)}, {"backup", address_}, {"why", why}});
+             {{"shard", std::to_string(shard_)}, {"backup", backup_.address}, {"why", why}});
 }
 
 void ReplicaSender::received(const ReplicaMessage& message, Clock::time_point now) {
@@ -169,9 +167,9 @@ void ReplicaSender::take(Outbox& outbox, Clock::time_point now) {
 }
 
 bool ReplicaSender::may_tell(std::uint64_t after, Clock::time_point now) const {
-  if (address_.empty()) return true;
+  if (!backup_.exists) return true;
   if (stage_ == Stage::closing || stage_ == Stage::synced) return after <= acknowledged_ && now < lease_end_;
-  if (patient_) return false;
+  if (backup_.patient) return false;
   return after <= acknowledged_ || entry_bytes_ < kMostUnconfirmed;
 }
 

@@ -21,9 +21,12 @@ class ReplicaSender {
   ReplicaSender(const ReplicaSender&) = delete;
   ReplicaSender& operator=(const ReplicaSender&) = delete;
 
-  // The backup of an epoch. An empty address: there is none, and workers are told at once. `patient`: they are told nothing
-  // before the backup has all.
-  void set_backup(std::uint64_t epoch, const std::string& address, bool patient, Clock::time_point now);
+  struct Backup {
+    bool exists = false;    // if not, workers are told at once
+    std::string address{};  // may be unknown yet
+    bool patient = false;   // workers are told nothing before the backup has all
+  };
+  void set_backup(std::uint64_t epoch, const Backup& backup, Clock::time_point now);
   // Takes what the core wants to say.
   void take(Outbox& outbox, Clock::time_point now);
   void tick(Clock::time_point now);
@@ -65,8 +68,7 @@ class ReplicaSender {
   const std::uint32_t shard_;
   const std::uint64_t log_;
   std::uint64_t epoch_ = 0;
-  std::string address_{};  // of the backup; empty: there is none
-  bool patient_ = false;
+  Backup backup_{};
   Peer peer_ = 0;
   bool greeted_ = false;  // the backup has said what it has
   Stage stage_ = Stage::idle;

@@ -17,18 +17,17 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
   if (view.epoch <= epoch_) return;
   epoch_ = view.epoch;
   const bool primary = view.primary == owner_.incarnation();
-  backup_ = primary ? backup : "";
-  handover_ = view.handover;
+  backup_ = {view.backup != 0, backup, view.handover};
   if (primary && view.fresh && !core_) {
     begin(std::make_unique<ServerCore>(core_options(owner_, number_), owner_.incarnation()), now);
   } else if (primary && receiver_ && receiver_->is_complete()) {
     take_over(now);
   } else if (primary && core_) {
-    sender_->set_backup(epoch_, backup_, handover_, now);
+    sender_->set_backup(epoch_, backup_, now);
   } else {
     std::unique_ptr<ServerCore> former = stop_serving();
     receiver_ = nullptr;
-    if (!handover_) former = nullptr;
+    if (!view.handover) former = nullptr;
     if (view.backup == owner_.incarnation())
       receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, epoch_, std::move(former));
     if (primary)
@@ -40,9 +39,9 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
 void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now) {
   core_ = std::move(core);
   sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
-  sender_->set_backup(epoch_, backup_, handover_, now);
+  sender_->set_backup(epoch_, backup_, now);
   owner_.log(ServerEvent::Level::info, "primary",
-             {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_}});
+             {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_.address}});
 }
 
 void Shard::take_over(Clock::time_point now) {

@@ -22,7 +22,7 @@ class Shard {
  public:
   Shard(ShardOwner& owner, std::uint32_t number) : owner_(owner), number_(number) {}
 
-  // The newest view. `backup`: its address; empty: none.
+  // The newest view. `backup`: the backup's address; empty: there is none, or it is not known.
   void set_view(const ShardView& view, const std::string& backup, Clock::time_point now);
   void tick(Clock::time_point now);
 
@@ -55,8 +55,7 @@ class Shard {
   ShardOwner& owner_;
   const std::uint32_t number_;
   std::uint64_t epoch_ = 0;
-  std::string backup_{};   // its address, of a primary
-  bool handover_ = false;  // see ShardView
+  ReplicaSender::Backup backup_{};  // of a primary
   Clock::time_point serves_from_{};
   std::unique_ptr<ServerCore> core_{};  // of a primary
   std::unique_ptr<ReplicaSender> sender_{};

@@ -100,8 +100,7 @@ void Network::kill(const std::string& address) {
 
 void Network::pause(const std::string& address, Clock::duration time) {
   const auto host = hosts_.find(address);
-  // No event has this very time: what waits until then comes before what arrives later.
-  if (host != hosts_.end()) host->second.paused_until = now + time + std::chrono::nanoseconds(500);
+  if (host != hosts_.end()) host->second.paused_until = now + time;
 }
 
 void Network::separate(const std::string& a, const std::string& b, Clock::duration time) {
@@ -136,10 +135,30 @@ void Network::at_host(const std::string& address, std::uint64_t life, Clock::tim
   events_.push({time, ++last_order_, [this, address, life, what = std::move(what)] {
                   const auto host = hosts_.find(address);
                   if (host == hosts_.end() || host->second.life != life) return;
-                  if (host->second.paused_until > now)
-                    return at_host(address, life, host->second.paused_until, what);
-                  if (host->second.process) what(*host->second.process);
+                  Host& mine = host->second;
+                  if (mine.paused_until <= now && mine.backlog.empty()) {
+                    if (mine.process) what(*mine.process);
+                    return;
+                  }
+                  mine.backlog.push_back(what);
+                  if (mine.backlog.size() == 1)
+                    events_.push({mine.paused_until, ++last_order_, [this, address, life] { resume(address, life); }});
                 }});
+}
+
+void Network::resume(const std::string& address, std::uint64_t life) {
+  for (;;) {
+    const auto host = hosts_.find(address);
+    if (host == hosts_.end() || host->second.life != life || host->second.backlog.empty()) return;
+    Host& mine = host->second;
+    if (mine.paused_until > now) {
+      events_.push({mine.paused_until, ++last_order_, [this, address, life] { resume(address, life); }});
+      return;
+    }
+    const auto what = std::move(mine.backlog.front());
+    mine.backlog.pop_front();
+    if (mine.process) what(*mine.process);
+  }
 }
 
 bool Network::step() {

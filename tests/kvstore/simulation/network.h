@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -77,6 +78,7 @@ class Network {
     Process* process = nullptr;
     std::uint64_t life = 0;
     Clock::time_point paused_until{};
+    std::deque<std::function<void(Process&)>> backlog{};  // what has happened while it was paused, in order
   };
   struct End {
     std::string address;
@@ -100,6 +102,7 @@ class Network {
   void end(Peer at, const std::string& why);  // tells the process at this end
   void close_both(Peer at, const std::string& why);
   void deliver(Peer to, const Message& message);
+  void resume(const std::string& address, std::uint64_t life);
   void tick(const std::string& address, std::uint64_t life, Clock::duration interval);
 
   std::map<std::string, Host> hosts_;
