@@ -61,6 +61,7 @@ class StoredKey {
   std::byte* incoming(std::uint32_t rank, std::uint64_t offset);  // throws MalformedMessage
   // The piece is there. True: it was the last one.
   bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
+  const NDArray& incoming_memory(std::uint32_t rank) const { return incoming_[rank].memory; }
   NDArray take_incoming(std::uint32_t rank);
 
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
@@ -82,6 +83,8 @@ class StoredKey {
   std::uint64_t state_bytes() const { return state_bytes_; }
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   struct Incoming {
     NDArray memory{};
     std::uint64_t filled = 0;
