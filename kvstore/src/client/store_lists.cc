@@ -1,4 +1,5 @@
 // Calls of a DistStore for many keys: small values of keys that follow each other are sent together.
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -16,14 +17,19 @@ using kv_detail::Request;
 // part of it has pulled.
 class DistStore::Bundle {
  public:
-  Bundle(DistStore& store, const Request* push) : store_(store), push_(push) {}
+  // `expected`: keys, at most.
+  Bundle(DistStore& store, const Request* push, std::size_t expected)
+      : store_(store), push_(push), expected_(expected) {}
 
   void add(BundledKey one, const NDArray& out) {
     if (!fits(one)) send();
     one.key->bundle = number();
     bytes_ += one.key->bytes();
-    if (one.out.defined()) written_.insert(one.out.storage().get());
-    outs_.push_back(out);
+    if (out.defined()) {
+      written_.insert(one.out.storage().get());
+      outs_.push_back(out);
+    }
+    if (keys_.empty()) keys_.reserve(std::min(expected_, kv_detail::kMostBundled));
     keys_.push_back(std::move(one));
   }
 
@@ -48,6 +54,7 @@ class DistStore::Bundle {
 
   DistStore& store_;
   const Request* const push_;
+  const std::size_t expected_;
   std::vector<BundledKey> keys_;
   std::vector<NDArray> outs_;
   std::unordered_set<const Storage*> written_;
@@ -56,17 +63,18 @@ class DistStore::Bundle {
 
 void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
                             const std::vector<NDArray>& outs) {
-  const char* const name = !push               ? "kvstore_pull_many"
-                           : outs[0].defined() ? "kvstore_push_pull_many"
-                                               : "kvstore_push_many";
-  std::vector<NDArray> values, memory;
+  const char* const name = !push          ? "kvstore_pull_many"
+                           : outs.empty() ? "kvstore_push_many"
+                                          : "kvstore_push_pull_many";
+  std::vector<NDArray> memory;
+  memory.reserve(outs.size());
   for (const BundledKey& one : keys) {
-    if (one.value.defined()) values.push_back(one.value);
     if (one.out.defined()) memory.push_back(one.out);
   }
-  Access access = array_access(name, values, memory);
+  Access access = array_access(name, {}, memory);
   access.read.add(order_);
   for (const BundledKey& one : keys) {
+    if (one.value.defined()) access.read.add(one.value.var());
     access.read.add(one.key->var);  // its errors stay
     if (push) access.mutate.add(one.key->var);
   }
@@ -74,7 +82,7 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
       std::make_shared<BundleTransfer>(client_, std::move(keys), push ? std::optional(*push) : std::nullopt);
   engine_.push_async(StartBundle{transfer}, access, CallSite::current());
   for (std::size_t i = 0; i < outs.size(); ++i) {
-    if (outs[i].defined() && memory[i].storage() != outs[i].storage()) outs[i].assign(memory[i]);
+    if (memory[i].storage() != outs[i].storage()) outs[i].assign(memory[i]);
   }
 }
 
@@ -103,7 +111,7 @@ void DistStore::do_list(std::span<const Key> keys, std::span<const NDArray> valu
   if (entries.empty()) return;
   const bool pushes = !values.empty();
   const Request push = pushes ? push_request(keys[0], *entries[0], options) : Request{};
-  Bundle bundle(*this, pushes ? &push : nullptr);
+  Bundle bundle(*this, pushes ? &push : nullptr, keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Entries& entry = entries[i];
     if (BundleTransfer::may_have(*entry)) {

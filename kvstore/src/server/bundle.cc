@@ -50,8 +50,23 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
   out_.push_back({workers_[rank].peer, std::move(reply), {counted, *counted}});
 }
 
+// What most pushes without an optimizer are, at a tenth of the cost. False: nothing has been done.
+bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
+                          StoredKey& key) {
+  std::string why;
+  const bool may = consistency_.mode != Consistency::Mode::sync && rule_.kind == UpdateRule::Kind::replace &&
+                   request.clock == key.clock(rank) + 1 && !value.empty() && value.size() == key.bytes() &&
+                   request.dtype == key.dtype() && key.failure().empty() && !key.is_incoming(rank) &&
+                   has_room(key.bytes(), why);
+  if (!may || !key.replace(rank, value)) return false;
+  count_push(rank, request);
+  answer_waiting(key);
+  return true;
+}
+
 void Job::push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value) {
   StoredKey& key = key_of(request);
+  if (replace_at_once(rank, request, value, key)) return;
   if (!value.empty() && request.clock > key.clock(rank)) {
     if (!begin_push(rank, request, key)) return;
     std::memcpy(key.incoming(rank, 0), value.data(), value.size());

@@ -259,14 +259,14 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
 
 // Empty: there is none.
 std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
-  const std::string who = "key " + key.name() + ": ";
+  const auto who = [&key] { return "key " + key.name() + ": "; };
   const bool has_bytes = !request.overwrite || request.has_value;
   if (has_bytes && (request.bytes != key.bytes() || request.dtype != key.dtype())) {
-    return who + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
+    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
            name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
            name_of(key.dtype());
   }
-  if (request.kind == Kind::push && !key.has_value()) return who + "it has no value yet";
+  if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
   if (request.kind == Kind::push && request.clock > key.clock(rank)) return key.failure();
   return {};
 }
@@ -355,17 +355,22 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   } else {
     changed(rank, request);
   }
-  ++counters_.pushes;
-  ++workers_[rank].stats.pushes;
+  count_push(rank, request);
   const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
   const bool has_value = push.value.defined();
   key.push(rank, std::move(push), consistency_, rule_, pushing_);
   counters_.rounds += key.rounds() - rounds;
   use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
       static_cast<std::int64_t>(state + waiting + (has_value ? key.bytes() : 0)));
-  workers_[rank].stats.clock = std::max(workers_[rank].stats.clock, static_cast<std::int64_t>(request.clock));
   done(rank, request);
   answer_waiting(key);
+}
+
+void Job::count_push(std::uint32_t rank, const Request& request) {
+  ++counters_.pushes;
+  WorkerStats& stats = workers_[rank].stats;
+  ++stats.pushes;
+  stats.clock = std::max(stats.clock, static_cast<std::int64_t>(request.clock));
 }
 
 void Job::pull(std::uint32_t rank, const Request& request) {

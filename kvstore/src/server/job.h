@@ -99,6 +99,9 @@ class Job {
   // Several pushes or pulls as one request, in bundle.cc.
   void push_many(std::uint32_t rank, const Request& request);
   void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
+  bool replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
+                       StoredKey& key);
+  void count_push(std::uint32_t rank, const Request& request);
   void pull_many(std::uint32_t rank, Request request);
   bool answer_bundle(const StoredKey* key, const WaitingRequest& waiting);
   bool is_bundled(std::uint32_t rank, const Request& request) const;

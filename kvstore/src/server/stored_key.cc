@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include <heddle/ops.h>
@@ -93,6 +94,13 @@ void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consisten
   }
 }
 
+bool StoredKey::replace(std::uint32_t rank, std::span<const std::byte> bytes) {
+  if (!value_ || value_.use_count() > 1) return false;
+  std::memcpy(const_cast<NDArray&>(*value_).data<std::byte>(), bytes.data(), bytes.size());
+  ++clocks_[rank];
+  return true;
+}
+
 int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required) {
   int completed = 0;
   while (value_) {
@@ -145,7 +153,8 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
 
 void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
   if (push.overwrite || rule.kind == UpdateRule::Kind::replace) {
-    set_value(sum.dtype() == dtype_ ? sum : sum.astype(dtype_));
+    if (sum.dtype() == dtype_) return set_value(sum);
+    set_value(sum.astype(dtype_));
   } else if (rule.kind == UpdateRule::Kind::add && is_half(dtype_)) {
     set_value((wide(*value_) + sum * push.scale).astype(dtype_));
   } else if (rule.kind == UpdateRule::Kind::add) {

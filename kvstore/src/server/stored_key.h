@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ class StoredKey {
 
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
             const Required& required);
+  // A push at once that replaces the value, without memory of its own. False: a reply still needs the value.
+  bool replace(std::uint32_t rank, std::span<const std::byte> bytes);
   // Completes the rounds of which all required workers have pushed. Returns how many.
   int complete_rounds(const UpdateRule& rule, const Required& required);
   // Nothing: it has to wait. Else by how many clocks the worker is ahead of the slowest required one.
