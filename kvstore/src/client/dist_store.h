@@ -40,27 +40,38 @@ class DistStore final : public KVStore {
     std::string name;
     Shape shape;
     DType dtype;
+    std::size_t row_bytes;  // 0: it has no rows
     std::int32_t priority;
     Var var;
     std::vector<Part> parts;
     bool is_known() const {  // by its servers
       return std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.number != kNone; });
     }
+    bool has_whole_rows() const;  // in each part
     std::size_t bytes() const { return static_cast<std::size_t>(element_count(shape)) * size_of(dtype); }
   };
   using Entries = std::shared_ptr<Entry>;
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void do_clear_errors() override;
   void do_barrier() override;
 
+  const Entries& entry_of(const char* call, Key key) const;
   const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  std::vector<Part> place(const std::string& name, std::size_t bytes) const;
+  std::vector<Part> place(const Entry& entry) const;
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
+  // In dist_rows.cc: what is about rows.
+  void check_parts(const char* call, Key key, const Entry& entry) const;
+  static void send_rows(kv_detail::Client& client, const Entries& entry, std::span<const std::int64_t> rows,
+                        const NDArray& values, const kv_detail::Request& request, Completion& completion);
+  static void fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
+                         const RowSparse& found, Completion& completion);
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;

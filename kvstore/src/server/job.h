@@ -49,6 +49,7 @@ class Job {
     std::uint64_t collective_done = 0;
     std::string collective_failure{};
     std::vector<std::byte> state{};  // of a set_state that comes in pieces
+    RowLists row_lists{};            // of pulls
     WorkerStats stats{};
   };
 
@@ -85,7 +86,9 @@ class Job {
  private:
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
-  void pull(std::uint32_t rank, const Request& request);
+  void pull(std::uint32_t rank, const Request& request, std::size_t payload);
+  std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
+  RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
   void set_state(std::uint32_t rank, const Request& request, std::size_t payload);
   void collective(std::uint32_t rank, const Request& request);
   void complete_collective();

@@ -101,20 +101,23 @@ void Trainer::take_over_changes() {
   }
 }
 
-std::vector<NDArray> Trainer::gradients(std::size_t index) const {
-  std::vector<NDArray> all;
+Trainer::Gradients Trainer::gradients(std::size_t index) const {
+  Gradients all;
   for (const auto& replica : replicas_) {
-    all.push_back(grad(replica[index].value));
-    if (all.back().defined()) continue;
-    if (row_sparse_grad(replica[index].value).defined()) {
-      throw InvalidArgument(
-          "Trainer::step: parameter '" + replica[index].name +
-          "' has a row-sparse gradient, and a trainer takes dense ones; leave sparse_grad out");
+    const NDArray whole = grad(replica[index].value);
+    const RowSparse rows = row_sparse_grad(replica[index].value);
+    if (!whole.defined() && !rows.defined()) {
+      throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
+                            "' has no gradient; call backward() on a loss that depends on it first");
     }
-    throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
-                          "' has no gradient; call backward() on a loss that depends on it first");
+    if (rows.defined()) all.rows.push_back(rows);
+    all.whole.push_back(rows.defined() ? NDArray() : whole);
   }
-  return all;
+  if (all.rows.size() == all.whole.size()) return {.rows = std::move(all.rows)};
+  auto next = all.rows.begin();
+  for (NDArray& whole : all.whole)
+    if (!whole.defined()) whole = to_dense(*next++);
+  return {.whole = std::move(all.whole)};
 }
 
 std::vector<NDArray> Trainer::values(std::size_t index) const {
@@ -128,12 +131,15 @@ double Trainer::learning_rate() const { return options_.schedule(steps_); }
 void Trainer::step(double grad_scale, Where where) {
   const CallSite site(where);
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
-  std::vector<std::vector<NDArray>> all;
+  std::vector<Gradients> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
   // In the order in which the backward pass computes them, so that what a store does with the first ones happens meanwhile.
-  for (std::size_t i = all.size(); i-- > 0;)
-    options_.store->push(static_cast<KVStore::Key>(i), all[i], update);
+  for (std::size_t i = all.size(); i-- > 0;) {
+    const auto key = static_cast<KVStore::Key>(i);
+    all[i].rows.empty() ? options_.store->push(key, all[i].whole, update)
+                        : options_.store->push(key, all[i].rows, update);
+  }
   for (std::size_t i = 0; i < all.size(); ++i) {
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
     for (const auto& replica : replicas_) clear_grad(replica[i].value);
