@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "core_host.h"
+#include "server/state_stream.h"
 #include "wire/row_state.h"
 #include "wire/rows.h"
 #include "wire/state_blob.h"
@@ -253,6 +254,47 @@ TEST_CASE(
       CHECK(floats_in(second.link.ask(pull_whole(8))) == wanted);
     }
   }
+}
+
+// One worker has pushed rows and waits for the other; the optimizer has state of some rows.
+TEST_CASE("rows on a server: a state stream has the rows that wait, and the state of rows") {
+  Two two("sync");
+  const std::uint64_t one = two.a.send({.kind = Kind::set_optimizer, .text = "adam lr=0.1"}),
+                      other = two.b.send({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
+  two.settle();
+  CHECK(two.a.take(one).first.kind == Kind::done);
+  CHECK(two.b.take(other).first.kind == Kind::done);
+  two.a.ask(push_rows(1), payload_of({0, 2}, {1, 2, 3, 4}));
+  two.b.ask(push_rows(1), payload_of({2}, {10, 20}));
+  two.a.ask(push_rows(2), payload_of({1, 3}, {5, 6, 7, 8}));
+  two.a.ask(push_rows(3), {});
+  const auto saved = [](const ServerCore& core) {
+    std::vector<std::pair<Bytes, Bytes>> messages;
+    save_state(core, [&](Bytes head, const Payload& payload) {
+      messages.emplace_back(std::move(head), Bytes(payload.bytes.begin(), payload.bytes.end()));
+    });
+    return messages;
+  };
+  const auto stream = saved(two.host.core);
+  const auto before = two.host.core.stats(two.host.now);
+  const Bytes last = payload_of({1}, {1, 1});
+  Floats goes_on;
+  {
+    Host second;
+    StateLoader loader(second.core, second.now);
+    for (const auto& [head, payload] : stream) loader.add(head, payload);
+    CHECK(loader.complete());
+    CHECK(saved(second.core) == stream);
+    const auto after = second.core.stats(second.now);
+    CHECK(before.waiting_bytes == after.waiting_bytes);
+    CHECK(before.state_bytes == after.state_bytes);
+    Link late(second, hello_of(1, 2, "sync"));
+    late.settle();
+    late.ask(push_rows(2), last);
+    goes_on = floats_in(late.ask(pull_whole(2)));
+  }
+  two.b.ask(push_rows(2), last);
+  CHECK(floats_in(two.b.ask(pull_whole(2))) == goes_on);
 }
 
 TEST_CASE("rows on a server: state that does not fit is refused and changes nothing") {

@@ -27,6 +27,9 @@ struct ServerOptions {
   int number = 0, servers = 1;         // this server's number among those of the job
   std::uint64_t memory_limit = 0;      // bytes of values, optimizer state and pushes that wait; 0: none
   std::uint64_t job_memory_limit = 0;  // the same for each job; 0: none
+  // HOST:PORT of the scheduler, which says which shards this server is the primary and the backup of; empty: there is none,
+  // and this server alone has the shard of its number.
+  std::string scheduler{};
   int max_connections = 10'000;
   // A worker that has been gone for so long is left out of rounds and clocks until it comes back.
   std::chrono::milliseconds worker_timeout{30'000};
@@ -43,6 +46,15 @@ struct WorkerStats {
   std::uint64_t pulls_waiting = 0;  // for other workers
 };
 
+// A part of the keys that this server has.
+struct ShardStats {
+  int shard = 0;
+  std::int64_t epoch = 0;  // the number of the scheduler's decision who its primary and its backup are
+  bool primary = false, backup = false;
+  bool synced = false;                  // of a primary: its backup has all that workers were told
+  std::uint64_t unconfirmed_bytes = 0;  // of a primary: that its backup has not confirmed yet
+};
+
 struct ServerStats {
   double uptime = 0;  // seconds
   bool draining = false;
@@ -51,6 +63,7 @@ struct ServerStats {
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
   std::int64_t worst_staleness = 0;  // the most clocks that a pull was ahead of the slowest worker
   std::vector<WorkerStats> workers;
+  std::vector<ShardStats> shards;
 };
 
 class Server {

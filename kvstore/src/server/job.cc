@@ -23,7 +23,7 @@ std::string text_of(const Hello& hello) {
 }  // namespace
 
 Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
-         Counters& counters, std::vector<Outgoing>& out, Clock::time_point now)
+         Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now)
     : name_(hello.job),
       consistency_text_(hello.consistency),
       incarnation_(incarnation),
@@ -33,6 +33,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       server_used_(used),
       counters_(counters),
       out_(out),
+      changes_(changes),
       workers_(hello.workers),
       required_(hello.workers, true),
       pushing_(required_) {
@@ -108,19 +109,26 @@ void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
-  bool changed = false;
   std::vector<Peer> silent;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
     if (worker.left || worker.dropped || now - worker.last_seen < worker_timeout) continue;
     if (!worker.greeted && is_anybody_here()) continue;
-    if (worker.peer != 0) silent.push_back(std::exchange(worker.peer, 0));
-    worker.stats.connected = false;
-    worker.dropped = changed = true;
-    required_[rank] = false;
+    if (worker.peer != 0) silent.push_back(worker.peer);
+    drop(rank);
   }
-  if (changed) after_change_of_workers();
   return silent;
+}
+
+void Job::drop(std::uint32_t rank) {
+  changes_.add({.kind = Record::Kind::drop, .job = name_, .rank = rank});
+  Worker& worker = workers_[rank];
+  worker.peer = 0;
+  worker.stats.connected = false;
+  worker.dropped = true;
+  required_[rank] = false;
+  for (const auto& key : keys_) drop_incoming(*key, rank);
+  after_change_of_workers();
 }
 
 void Job::paused(Clock::duration time) {
@@ -168,6 +176,7 @@ StoredKey& Job::key_of(const Request& request) {
 }
 
 bool Job::has_room(std::uint64_t bytes, std::string& why) const {
+  if (changes_.following) return true;
   const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
     if (limit == 0 || (used <= limit && bytes <= limit - used)) return true;
     why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
@@ -192,6 +201,8 @@ StoredKey& Job::key_for_init(const Request& request) {
                              std::to_string(request.bytes) + " bytes");
     }
     keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
+    Request init{.kind = Kind::init, .dtype = request.dtype, .bytes = request.bytes, .text = request.text};
+    changes_.add({.kind = Record::Kind::key, .job = name_, .request = std::move(init)});
   }
   return *keys_[entry->second];
 }
@@ -227,7 +238,7 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
     ++counters_.refused;
     why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
     // A round without this push would be another one for each worker.
-    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) key.set_failure(why);
+    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) fail_key(key, why);
   }
   if (why.empty()) {
     try {
@@ -264,6 +275,12 @@ std::string Job::problem_with(std::uint32_t rank, const Request& request, const 
   return {};
 }
 
+void Job::fail_key(StoredKey& key, const std::string& why) {
+  changes_.add(
+      {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
+  key.set_failure(why);
+}
+
 void Job::fail_waiting(StoredKey& key, const std::string& why) {
   for (const WaitingRequest& one : std::exchange(key.waiting(), {})) fail(one.rank, one.request, why);
 }
@@ -287,10 +304,12 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return collective(rank, request);
     case Kind::clear_errors:
       for (const auto& key : keys_) key->clear_failure();
+      changed(rank, request);
       return done(rank, request);
     case Kind::ping:
       return done(rank, request);
     case Kind::leave:
+      changed(rank, request);
       done(rank, request);
       return leave(rank);
     default:
@@ -303,6 +322,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
   if (request.has_value && !key.has_value()) {
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    changed_value(rank, request, key);
     key.set_value(key.take_incoming(rank));
     answer_waiting(key);
   } else if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
@@ -328,9 +348,13 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   if (!request.overwrite || request.has_value) {
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    key.check_incoming(rank);
+    changed_value(rank, request, key);
     key.take_incoming(rank, push);
   } else if (const std::string why = problem_with(rank, request, key); !why.empty()) {
     return fail(rank, request, why);
+  } else {
+    changed(rank, request);
   }
   ++counters_.pushes;
   ++workers_[rank].stats.pushes;
@@ -432,12 +456,14 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   StoredKey& key = key_of(request);
   if (!key.has_value()) return fail(rank, request, "key " + key.name() + ": it has no value yet");
   const std::uint64_t before = key.state_bytes();
+  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(state, {}));
   try {
-    key.set_state(rule_, decode_state(std::exchange(state, {})), request.row_bytes);
+    key.set_state(rule_, decode_state(*whole), request.row_bytes);
   } catch (const InvalidArgument& error) {
     return fail(rank, request, "key " + key.name() + ": " + error.what());
   }
   use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
+  changed(rank, request, {whole, *whole});
   done(rank, request);
 }
 
@@ -452,6 +478,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
         update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    changed(rank, request);
     worker.rejoined = false;
     worker.collective_done = request.number;
     worker.collective_failure.clear();
@@ -459,6 +486,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
     return fail(rank, request, worker.collective_failure);
   }
+  changed(rank, request);
   collective_[rank] = request;
   complete_collective();
   if (collective_.contains(rank)) go_on_with_keys();

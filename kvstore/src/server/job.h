@@ -10,6 +10,7 @@
 
 #include <heddle/server.h>
 
+#include "server/changes.h"
 #include "server/stored_key.h"
 #include "transport/transport.h"
 
@@ -56,7 +57,7 @@ class Job {
   // `used`: the bytes of all jobs of the server, which this job keeps up to date.
   // `incarnation` tells this job's state from that of a former job of the same name.
   Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
-      Counters& counters, std::vector<Outgoing>& out, Clock::time_point now);
+      Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -83,7 +84,14 @@ class Job {
 
   void add_to(ServerStats& stats, Clock::time_point now) const;
 
+  // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
+  void apply(const Record& record, std::size_t payload, Clock::time_point now);
+  // No worker is connected, and all have been heard just now.
+  void promoted(Clock::time_point now);
+
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
   void pull(std::uint32_t rank, const Request& request, std::size_t payload);
@@ -94,6 +102,10 @@ class Job {
   void complete_collective();
   std::string perform_collective();
   void leave(std::uint32_t rank);
+  void drop(std::uint32_t rank);
+  void changed(std::uint32_t rank, const Request& request, const Payload& whole = {});
+  void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
+  void fail_key(StoredKey& key, const std::string& why);
   bool is_anybody_here() const;
   void after_change_of_workers();
   void go_on_with_keys();
@@ -121,6 +133,7 @@ class Job {
   std::uint64_t used_ = 0;
   Counters& counters_;
   std::vector<Outgoing>& out_;
+  Changes& changes_;
   std::vector<Worker> workers_;
   Required required_;
   Required

@@ -7,7 +7,7 @@
 #include <heddle/engine.h>
 #include <heddle/server.h>
 
-#include "server/server_core.h"
+#include "server/server_node.h"
 
 namespace heddle {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using kv_detail::Clock;
 using kv_detail::Peer;
 
-constexpr std::chrono::milliseconds kTick{500};
+constexpr std::chrono::milliseconds kIdleTick{500};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -46,38 +46,37 @@ ServerOptions checked(ServerOptions options) {
 struct Server::Impl final : kv_detail::Receiver {
   explicit Impl(ServerOptions given)
       : options(checked(std::move(given))),
-        core(options, random_number()),
         transport(kv_detail::make_transport(transport_options(options), *this)),
         address(transport->listen(options.listen)),
-        begun(Clock::now()) {}
+        begun(Clock::now()),
+        node(options, random_number(), *transport, begun) {}
 
-  void connected(Peer peer, const std::string& key) override { core.connected(peer, key); }
+  void connected(Peer peer, const std::string& key) override { node.connected(peer, key, Clock::now()); }
   void disconnected(Peer peer, const std::string& why) override {
-    core.disconnected(peer, why, Clock::now());
+    node.disconnected(peer, why, Clock::now());
   }
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override {
-    return core.memory_for(peer, head, bytes);
+    return node.memory_for(peer, head, bytes);
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
-    core.received(peer, head, payload.size(), Clock::now());
-    send_all();  // the first reply need not wait for the messages that have come behind it
+    try {
+      node.received(peer, head, payload, Clock::now());
+    } catch (const kv_detail::CannotFollow&) {
+      lost = std::current_exception();
+      throw;
+    }
   }
 
-  void send_all() {
-    kv_detail::Outbox outbox = core.take_outbox();
-    for (auto& [peer, head] : outbox.greetings) transport->send(peer, {std::move(head)});
-    for (kv_detail::Outgoing& one : outbox.replies)
-      transport->send(one.peer, {encode(one.reply), std::move(one.payload), one.priority});
-    for (const Peer peer : outbox.closed) transport->close(peer);
-    outbox.ended.clear();
-    if (!options.log) return;
-    for (const ServerEvent& event : outbox.events) options.log(event);
+  void log_events() {
+    for (const ServerEvent& event : node.take_events()) {
+      if (options.log) options.log(event);
+    }
   }
 
   void answer_stats() {
     std::lock_guard guard(mutex);
     if (!stats_wanted) return;
-    stats = core.stats(Clock::now());
+    stats = node.stats(Clock::now());
     stats.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
     stats_wanted = false;
     answered.notify_all();
@@ -93,28 +92,31 @@ struct Server::Impl final : kv_detail::Receiver {
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
-      if (late > options.worker_timeout / 4) core.paused(late);
-      if (draining.load()) core.drain();
+      if (late > options.worker_timeout / 4) node.paused(late);
+      if (draining.load()) node.drain();
       if (Clock::now() >= next_tick) {
-        core.tick(Clock::now());
-        next_tick = Clock::now() + kTick;
+        node.tick(Clock::now());
+        next_tick = Clock::now() + tick;
       }
-      send_all();
+      log_events();
       answer_stats();
-      if (core.is_drained()) break;
-      transport->poll(kTick);
+      if (node.is_drained()) break;
+      transport->poll(tick);
+      if (lost) std::rethrow_exception(lost);
     }
-    send_all();
     transport->poll(std::chrono::microseconds(0));  // the last replies
-    for (const Peer peer : core.peers()) transport->close(peer);
+    for (const Peer peer : node.peers()) transport->close(peer);
+    log_events();
   }
 
   const ServerOptions options;
   Engine engine{{.scheduler = Scheduler::naive}};
-  kv_detail::ServerCore core;
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
+  kv_detail::ServerNode node;
+  const std::chrono::milliseconds tick = options.scheduler.empty() ? kIdleTick : kv_detail::kBeat / 2;
+  std::exception_ptr lost{};  // this server could not follow a primary
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
@@ -154,7 +156,7 @@ ServerStats Server::stats() const {
   Impl& mine = *impl_;
   std::unique_lock lock(mine.mutex);
   if (!mine.running) {
-    ServerStats stats = mine.core.stats(Clock::now());
+    ServerStats stats = mine.node.stats(Clock::now());
     stats.uptime = std::chrono::duration<double>(Clock::now() - mine.begun).count();
     return stats;
   }

@@ -20,6 +20,12 @@ UpdateOptions options_of(const Push& push) {
 // Halves are added as f32, and the sum is rounded once.
 NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
 
+// The memory of a push may still be on its way to the backup.
+void make_own(NDArray& sum, const NDArray& pushed) {
+  const bool is_pushed = pushed.defined() && sum.storage() == pushed.storage();
+  if (sum.storage().use_count() > (is_pushed ? 2 : 1)) sum = sum.copy();
+}
+
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 bool rows_fit(const Push& a, const Push& b) {
@@ -127,6 +133,7 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
       if (!sum.defined()) {
         sum = wide(push->value);
       } else if (!push->overwrite) {
+        make_own(sum, pushes[0]->value);
         sum += wide(push->value);
       }
     }
@@ -153,9 +160,9 @@ void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& p
   value_->wait();
 }
 
-// In place, unless a reply that has not been sent yet needs the old value.
+// In place, unless a reply or a record that has not been sent yet needs the old value.
 NDArray& StoredKey::to_change() {
-  if (value_.use_count() > 1) set_value(value_->copy());
+  if (value_.use_count() > 1 || value_->storage().use_count() > 1) set_value(value_->copy());
   return const_cast<NDArray&>(*value_);
 }
 

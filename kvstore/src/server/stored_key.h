@@ -70,10 +70,13 @@ class StoredKey {
   // The piece is there. True: it was the last one.
   bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
   NDArray take_incoming(std::uint32_t rank) { return std::exchange(incoming_[rank], {}).memory; }
-  // The same, of a push. Throws MalformedMessage, having taken nothing, for rows that are none.
+  // The same, of a push.
   void take_incoming(std::uint32_t rank, Push& push);
+  // Throws MalformedMessage for rows that are none of the value.
+  void check_incoming(std::uint32_t rank) const;
   // (k, n): what the value has in these rows, of `row_bytes` each.
   NDArray rows_of_value(const RowList& rows, std::uint64_t row_bytes) const;
+  const NDArray& incoming_memory(std::uint32_t rank) const { return incoming_[rank].memory; }
 
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
             const Required& required);
@@ -94,6 +97,8 @@ class StoredKey {
   std::uint64_t state_bytes() const { return state_bytes_; }
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   struct Incoming {
     NDArray memory{};
     std::uint64_t filled = 0, row_bytes = 0;
@@ -101,6 +106,7 @@ class StoredKey {
   void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update(const UpdateRule& rule, const NDArray& sum, const Push& push);
   // In stored_rows.cc: what is about rows.
+  void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;
   void apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update_rows(const UpdateRule& rule, const RowValues& sum, const Push& push);
   void update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push);

@@ -54,10 +54,19 @@ void StoredKey::take_incoming(std::uint32_t rank, Push& push) {
     push.value = take_incoming(rank);
     return;
   }
-  RowValues rows = rows_in(mine.memory, mine.row_bytes, dtype_, bytes_ / mine.row_bytes);
+  set_rows(push, mine.memory, mine.row_bytes);
+  incoming_[rank] = {};
+}
+
+void StoredKey::check_incoming(std::uint32_t rank) const {
+  const Incoming& mine = incoming_[rank];
+  if (mine.row_bytes > 0) rows_in(mine.memory, mine.row_bytes, dtype_, bytes_ / mine.row_bytes);
+}
+
+void StoredKey::set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const {
+  RowValues rows = rows_in(payload, row_bytes, dtype_, bytes_ / row_bytes);
   push.rows = std::move(rows.rows);
   push.value = std::move(rows.values);
-  incoming_[rank] = {};
 }
 
 NDArray StoredKey::rows_of_value(const RowList& rows, std::uint64_t row_bytes) const {

@@ -23,6 +23,7 @@ namespace heddle::kv_detail {
 constexpr std::uint16_t kProtocol = 1, kOldestProtocol = 1;
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
+constexpr std::uint32_t kMostWorkers = 1 << 16;  // of a job
 constexpr std::size_t kPieceBytes = 1
                                     << 20;  // of a value, in one message: a more urgent one waits for no more
 

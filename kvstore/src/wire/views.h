@@ -1,0 +1,48 @@
+// Which server process keeps which part of the keys: what the scheduler decides, and all others are told.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wire/bytes.h"
+
+namespace heddle::kv_detail {
+
+// Views of so many servers, with addresses of that length, fit into the head of one message.
+constexpr std::size_t kMostServers = 256, kMaxAddress = 128;
+
+// A server process. A process that is started anew has the same number and another incarnation.
+struct ServerInfo {
+  std::uint32_t number = 0;
+  std::uint64_t incarnation = 0;  // random; not 0
+  std::string address{};          // HOST:PORT
+  bool operator==(const ServerInfo&) const = default;
+};
+
+// Who keeps one shard. With each change the epoch grows: who has seen a larger one ignores all smaller ones.
+struct ShardView {
+  std::uint64_t epoch = 0;    // 0: there is no view yet
+  std::uint64_t primary = 0;  // the incarnation of the process that answers workers; 0: none
+  std::uint64_t backup = 0;   // the incarnation of the process that has, or gets, a copy; 0: none
+  // The primary begins the shard in this epoch: empty, or from its own snapshot. What was before is lost.
+  bool fresh = false;
+  bool operator==(const ShardView&) const = default;
+};
+
+struct Views {
+  std::uint64_t version = 0;          // grows with each change of anything below; 0: there are no views yet
+  std::vector<ServerInfo> servers{};  // the latest process of each number
+  std::vector<ShardView> shards{};    // shard i at i
+  bool operator==(const Views&) const = default;
+};
+
+// The process of that incarnation; null: another one has taken its number.
+const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
+
+void put(Writer& writer, const Views& views);
+Views views_from(Reader& reader);  // throws MalformedMessage
+
+}  // namespace heddle::kv_detail
