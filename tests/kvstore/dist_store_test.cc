@@ -1,17 +1,12 @@
 // Stores whose values are on servers: workers as threads, servers in this process, real connections.
-#include "client/dist_store.h"
-
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
 #include <heddle/ops.h>
-#include <heddle/server.h>
 #include <heddle/trainer.h>
 
 #include "dist_job.h"

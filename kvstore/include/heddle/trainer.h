@@ -71,6 +71,8 @@ class Trainer {
     std::vector<RowSparse> rows{};
   };
   Gradients gradients(std::size_t index) const;
+  void exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update);
+  void exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;

@@ -105,8 +105,52 @@ void KVStore::barrier(Where where) {
 
 void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                         const UpdateOptions& options, Where where) {
-  push(key, values, options, where);
-  pull(key, out, where);
+  const CallSite site(where);
+  do_push_pull(key, values, out, options);
+}
+
+void KVStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                           const UpdateOptions& options) {
+  do_push(key, values, options);
+  do_pull(key, out);
+}
+
+namespace {
+
+void check_lengths(const char* call, std::size_t keys, std::size_t arrays) {
+  if (keys == arrays) return;
+  throw InvalidArgument("KVStore::" + std::string(call) + ": got " + std::to_string(keys) + " keys and " +
+                        std::to_string(arrays) + " arrays, want one array a key");
+}
+
+}  // namespace
+
+// The pulls in the opposite order: what is pushed last, at the end of a backward pass, is needed first.
+void KVStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
+                      std::span<const NDArray> out, const UpdateOptions& options) {
+  for (std::size_t i = 0; i < values.size(); ++i) do_push(keys[i], values.subspan(i, 1), options);
+  for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
+}
+
+void KVStore::push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options,
+                   Where where) {
+  const CallSite site(where);
+  check_lengths("push", keys.size(), values.size());
+  do_list(keys, values, {}, options);
+}
+
+void KVStore::pull(std::span<const Key> keys, std::span<const NDArray> out, Where where) {
+  const CallSite site(where);
+  check_lengths("pull", keys.size(), out.size());
+  do_list(keys, {}, out, {});
+}
+
+void KVStore::push_pull(std::span<const Key> keys, std::span<const NDArray> values,
+                        std::span<const NDArray> out, const UpdateOptions& options, Where where) {
+  const CallSite site(where);
+  check_lengths("push_pull", keys.size(), values.size());
+  check_lengths("push_pull", keys.size(), out.size());
+  do_list(keys, values, out, options);
 }
 
 void KVStore::broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where) {

@@ -1,30 +1,27 @@
 // The answers that an op of a store waits for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
-#include <string>
 #include <utility>
 
 #include <heddle/engine.h>
-#include <heddle/store_error.h>
 
 namespace heddle {
 
-// Completes an op when all servers have answered. On the client's thread only, once the calls are made.
+// Completes an op when all servers have answered.
 struct Answers {
   Completion done;
-  std::size_t left;
+  std::atomic<std::size_t> left;
+  std::atomic<bool> failed{false};  // `error` belongs to the first that fails
   std::exception_ptr error{};
-  void one(std::exception_ptr failed) {
-    if (failed && !error) error = std::move(failed);
-    if (--left > 0) return;
+  Answers(Completion op, std::size_t count) : done(std::move(op)), left(count) {}
+  void one(std::exception_ptr why) {
+    if (why && !failed.exchange(true)) error = std::move(why);
+    if (left.fetch_sub(1) > 1) return;
     error ? done.fail(std::move(error)) : done.done();
   }
 };
-
-inline std::exception_ptr not_initialised(const std::string& key) {
-  return std::make_exception_ptr(StoreError("key " + key + ": no server has it, since its init failed"));
-}
 
 }  // namespace heddle

@@ -14,10 +14,10 @@
 namespace heddle {
 namespace {
 
-using kv_detail::Call;
 using kv_detail::Kind;
 using kv_detail::Reply;
 using kv_detail::Request;
+using kv_detail::ServerCall;
 using Numbers = std::span<const std::int64_t>;
 
 // Those of rising rows that are in [first, first + count).
@@ -41,13 +41,7 @@ kv_detail::Payload payload_of(Numbers rows, std::int64_t first, std::span<const 
 
 }  // namespace
 
-bool DistStore::Entry::has_whole_rows() const {
-  return row_bytes > 0 && std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
-           return part.offset % row_bytes == 0 && part.bytes % row_bytes == 0;
-         });
-}
-
-void DistStore::check_parts(const char* call, Key key, const Entry& entry) const {
+void DistStore::check_parts(const char* call, Key key, const StoreKey& entry) const {
   check_has_rows(call, key, entry.shape, entry.dtype);
   if (entry.bytes() == 0 || entry.has_whole_rows()) return;
   throw InvalidArgument(who_says(call, key) + std::to_string(entry.shape[0]) + " rows of " +
@@ -95,26 +89,25 @@ void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbe
                           const NDArray& values, const Request& request, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
   const auto row_bytes = static_cast<std::int64_t>(entry->row_bytes);
-  std::vector<Call> calls;
-  for (const Part& part : entry->parts) {
+  const auto answers = std::make_shared<Answers>(std::move(completion), entry->parts.size());
+  std::vector<ServerCall> calls;
+  for (StoreKeyPart& part : entry->parts) {
     const auto first = static_cast<std::int64_t>(part.offset) / row_bytes;
     const Numbers mine = rows_between(rows, first, static_cast<std::int64_t>(part.bytes) / row_bytes);
     const std::byte* const from = values.data<const std::byte>() +
                                   static_cast<std::size_t>(mine.data() - rows.data()) * entry->row_bytes;
-    calls.push_back(
-        {.request = request, .payload = payload_of(mine, first, {from, mine.size() * entry->row_bytes})});
-    calls.back().request.key = part.number;
-    calls.back().request.clock = part.clock + 1;
-  }
-  const auto answers = std::make_shared<Answers>(Answers{std::move(completion), calls.size()});
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    Part& part = entry->parts[i];
-    calls[i].done = [answers, entry, &part](const Reply&, std::exception_ptr error) {
+    ServerCall& one = calls.emplace_back();
+    one.server = part.server;
+    one.call.request = request;
+    one.call.request.key = part.number;
+    one.call.request.clock = part.clock + 1;
+    one.call.payload = payload_of(mine, first, {from, mine.size() * entry->row_bytes});
+    one.call.done = [answers, entry, &part](const Reply&, std::exception_ptr error) {
       if (!error) ++part.clock;
       answers->one(std::move(error));
     };
-    client.submit(part.server, std::move(calls[i]));
   }
+  client.submit(calls);
 }
 
 RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows) {
@@ -158,26 +151,28 @@ void DistStore::fetch_rows(kv_detail::Client& client, const Entries& entry, std:
   const auto owner = std::make_shared<NDArray>(found.values());
   const auto row_bytes = static_cast<std::int64_t>(entry->row_bytes);
   std::byte* into = owner->data<std::byte>();
-  std::vector<std::pair<std::size_t, Call>> calls;
-  for (const Part& part : entry->parts) {
+  std::vector<ServerCall> calls;
+  for (const StoreKeyPart& part : entry->parts) {
     const auto first = static_cast<std::int64_t>(part.offset) / row_bytes;
     const Numbers mine = rows_between(numbers, first, static_cast<std::int64_t>(part.bytes) / row_bytes);
     if (mine.empty()) continue;
-    Call call{.request = {.kind = Kind::pull, .key = part.number, .clock = part.clock},
-              .payload = payload_of(mine, first, {}),
-              .into = {into, mine.size() * entry->row_bytes},
-              .owner = owner};
-    call.request.row_bytes = entry->row_bytes;
-    call.request.priority = entry->priority;
-    calls.emplace_back(part.server, std::move(call));
-    into += mine.size() * entry->row_bytes;
+    ServerCall& one = calls.emplace_back();
+    one.server = part.server;
+    one.call.request.kind = Kind::pull;
+    one.call.request.key = part.number;
+    one.call.request.clock = part.clock;
+    one.call.request.row_bytes = entry->row_bytes;
+    one.call.request.priority = entry->priority;
+    one.call.payload = payload_of(mine, first, {});
+    one.call.into = {into, mine.size() * entry->row_bytes};
+    one.call.owner = owner;
+    into += one.call.into.size();
   }
   if (calls.empty()) return completion.done();
-  const auto answers = std::make_shared<Answers>(Answers{std::move(completion), calls.size()});
-  for (auto& [server, call] : calls) {
-    call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
-    client.submit(server, std::move(call));
-  }
+  const auto answers = std::make_shared<Answers>(std::move(completion), calls.size());
+  for (ServerCall& one : calls)
+    one.call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
+  client.submit(calls);
 }
 
 }  // namespace heddle

@@ -219,6 +219,10 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
     return std::span(state).subspan(request.offset, bytes);
   }
   if (request.kind == Kind::pull && request.row_bytes > 0) return memory_for_rows(rank, request, bytes);
+  if (request.kind == Kind::push_many) {
+    workers_[rank].bundle.resize(bytes);
+    return workers_[rank].bundle;
+  }
   if (request.kind != Kind::init && request.kind != Kind::push)
     throw MalformedMessage("a payload where none belongs");
   StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
@@ -297,6 +301,10 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
     case Kind::pull:
     case Kind::get_state:
       return pull(rank, request, payload);
+    case Kind::push_many:
+      return push_many(rank, request);
+    case Kind::pull_many:
+      return pull_many(rank, request);
     case Kind::set_state:
       return set_state(rank, request, payload);
     case Kind::set_optimizer:
@@ -376,6 +384,8 @@ void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) 
     waiting.rows = rows_of_pull(rank, request, payload);
     if (!waiting.rows) return;
   }
+  if (request.clock > key.clock(rank))  // it was sent right behind that push
+    return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
   if (!answer(key, waiting)) key.waiting().push_back(std::move(waiting));
 }
 
@@ -407,6 +417,7 @@ void Job::answer_waiting(StoredKey& key) {
 
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   const auto& [rank, request, rows] = waiting;
+  if (request.kind == Kind::pull_many) return answer_bundle(&key, waiting);
   if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
   if (request.kind == Kind::init) {
     if (!key.has_value()) return false;
@@ -530,10 +541,16 @@ std::string Job::perform_collective() {
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {
+  if (is_bundled(rank, request)) return;
   out_.push_back({workers_[rank].peer, {.kind = Kind::done, .key = request.key, .number = request.number}});
 }
 
 void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {
+  if (is_bundled(rank, request)) {
+    if (bundle_->why.empty()) bundle_->why = why;
+    bundle_->counted[bundle_->at] = std::byte{0};
+    return;
+  }
   Reply reply{.kind = Kind::failed, .number = request.number};
   reply.text = why.substr(0, kMaxText);
   out_.push_back({workers_[rank].peer, std::move(reply)});

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,8 +50,9 @@ class Job {
     // The latest call that all workers make, for a worker that asks again.
     std::uint64_t collective_done = 0;
     std::string collective_failure{};
-    std::vector<std::byte> state{};  // of a set_state that comes in pieces
-    RowLists row_lists{};            // of pulls
+    std::vector<std::byte> state{};   // of a set_state that comes in pieces
+    std::vector<std::byte> bundle{};  // the values of a push_many
+    RowLists row_lists{};             // of pulls
     WorkerStats stats{};
   };
 
@@ -97,6 +99,12 @@ class Job {
   void pull(std::uint32_t rank, const Request& request, std::size_t payload);
   std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
   RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
+  // Several pushes or pulls as one request, in bundle.cc.
+  void push_many(std::uint32_t rank, const Request& request);
+  void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
+  void pull_many(std::uint32_t rank, Request request);
+  bool answer_bundle(const StoredKey* key, const WaitingRequest& waiting);
+  bool is_bundled(std::uint32_t rank, const Request& request) const;
   void set_state(std::uint32_t rank, const Request& request, std::size_t payload);
   void collective(std::uint32_t rank, const Request& request);
   void complete_collective();
@@ -142,6 +150,14 @@ class Job {
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::map<std::uint32_t, Request> collective_;  // by rank: who has come
+  struct Bundle {
+    std::uint32_t rank;
+    std::uint64_t number;
+    std::size_t at = 0;                // of its pushes
+    std::vector<std::byte> counted{};  // by push: whether it counts
+    std::string why{};                 // the first that does not
+  };
+  Bundle* bundle_ = nullptr;  // whose pushes are being handled
 };
 
 }  // namespace heddle::kv_detail

@@ -52,6 +52,7 @@ void ReplicaReceiver::received(const ReplicaMessage& message, std::span<const st
     case ReplicaKind::state_end:
       if (!loader_ || !loader_->complete()) throw MalformedMessage("a state that is not complete");
       loader_ = nullptr;
+      former_ = nullptr;
       complete_ = true;
       applied_ = message.number;
       return answer(ReplicaKind::applied, applied_);

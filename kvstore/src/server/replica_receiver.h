@@ -13,8 +13,10 @@ namespace heddle::kv_detail {
 
 class ReplicaReceiver {
  public:
-  ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t epoch)
-      : owner_(owner), shard_(shard), epoch_(epoch) {}
+  // `former`: the state of a primary that hands over; it is kept until there is a newer one.
+  ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t epoch,
+                  std::unique_ptr<ServerCore> former)
+      : owner_(owner), shard_(shard), epoch_(epoch), former_(std::move(former)) {}
   ~ReplicaReceiver() { disconnect(); }
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
@@ -28,10 +30,10 @@ class ReplicaReceiver {
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 
   Peer peer() const { return peer_; }
-  bool is_complete() const { return complete_; }
+  bool is_complete() const { return complete_ || former_; }
   // No other primary of this epoch answers from then on.
   Clock::time_point end_of_lease() const { return lease_end_; }
-  std::unique_ptr<ServerCore> take_core() { return std::move(core_); }
+  std::unique_ptr<ServerCore> take_core() { return std::move(complete_ ? core_ : former_); }
 
  private:
   void disconnect();
@@ -43,6 +45,7 @@ class ReplicaReceiver {
   const std::uint32_t shard_;
   const std::uint64_t epoch_;
   Peer peer_ = 0;
+  std::unique_ptr<ServerCore> former_;
   std::unique_ptr<ServerCore> core_{};
   std::unique_ptr<StateLoader> loader_{};
   bool complete_ = false;

@@ -36,10 +36,12 @@ void ReplicaSender::disconnect() {
   greeted_ = false;
 }
 
-void ReplicaSender::set_backup(std::uint64_t epoch, const std::string& address, Clock::time_point now) {
+void ReplicaSender::set_backup(std::uint64_t epoch, const std::string& address, bool patient,
+                               Clock::time_point now) {
   disconnect();
   epoch_ = epoch;
   address_ = address;
+  patient_ = patient;
   next_try_ = now;
   retry_ = kRetry;
   set_stage(Stage::idle);
@@ -167,6 +169,7 @@ void ReplicaSender::take(Outbox& outbox, Clock::time_point now) {
 bool ReplicaSender::may_tell(std::uint64_t after, Clock::time_point now) const {
   if (address_.empty()) return true;
   if (stage_ == Stage::closing || stage_ == Stage::synced) return after <= acknowledged_ && now < lease_end_;
+  if (patient_) return false;
   return after <= acknowledged_ || entry_bytes_ < kMostUnconfirmed;
 }
 

@@ -21,8 +21,9 @@ class ReplicaSender {
   ReplicaSender(const ReplicaSender&) = delete;
   ReplicaSender& operator=(const ReplicaSender&) = delete;
 
-  // The backup of an epoch. An empty address: there is none, and workers are told at once.
-  void set_backup(std::uint64_t epoch, const std::string& address, Clock::time_point now);
+  // The backup of an epoch. An empty address: there is none, and workers are told at once. `patient`: they are told nothing
+  // before the backup has all.
+  void set_backup(std::uint64_t epoch, const std::string& address, bool patient, Clock::time_point now);
   // Takes what the core wants to say.
   void take(Outbox& outbox, Clock::time_point now);
   void tick(Clock::time_point now);
@@ -65,6 +66,7 @@ class ReplicaSender {
   const std::uint64_t log_;
   std::uint64_t epoch_ = 0;
   std::string address_{};  // of the backup; empty: there is none
+  bool patient_ = false;
   Peer peer_ = 0;
   bool greeted_ = false;  // the backup has said what it has
   Stage stage_ = Stage::idle;

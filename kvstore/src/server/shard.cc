@@ -18,17 +18,19 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
   epoch_ = view.epoch;
   const bool primary = view.primary == owner_.incarnation();
   backup_ = primary ? backup : "";
+  handover_ = view.handover;
   if (primary && view.fresh && !core_) {
     begin(std::make_unique<ServerCore>(core_options(owner_, number_), owner_.incarnation()), now);
   } else if (primary && receiver_ && receiver_->is_complete()) {
     take_over(now);
   } else if (primary && core_) {
-    sender_->set_backup(epoch_, backup_, now);
+    sender_->set_backup(epoch_, backup_, handover_, now);
   } else {
-    stop_serving();
+    std::unique_ptr<ServerCore> former = stop_serving();
     receiver_ = nullptr;
+    if (!handover_) former = nullptr;
     if (view.backup == owner_.incarnation())
-      receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, epoch_);
+      receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, epoch_, std::move(former));
     if (primary)
       owner_.log(ServerEvent::Level::error, "state_missing",
                  {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
@@ -38,7 +40,7 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
 void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now) {
   core_ = std::move(core);
   sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
-  sender_->set_backup(epoch_, backup_, now);
+  sender_->set_backup(epoch_, backup_, handover_, now);
   owner_.log(ServerEvent::Level::info, "primary",
              {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_}});
 }
@@ -48,16 +50,22 @@ void Shard::take_over(Clock::time_point now) {
   std::unique_ptr<ServerCore> core = receiver_->take_core();
   receiver_ = nullptr;
   core->promote(std::max(now, serves_from_));
+  core->record_changes(false);
   begin(std::move(core), now);
 }
 
-void Shard::stop_serving() {
-  if (!core_) return;
-  for (const Peer peer : core_->peers()) owner_.close(peer);
+// Returns what it had.
+std::unique_ptr<ServerCore> Shard::stop_serving() {
+  if (!core_) return nullptr;
+  for (const Peer peer : core_->peers()) {
+    core_->disconnected(peer, "the server is no longer the primary", {});
+    owner_.close(peer);
+  }
+  core_->take_outbox();
   sender_ = nullptr;
-  core_ = nullptr;
   owner_.log(ServerEvent::Level::info, "primary_elsewhere",
              {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
+  return std::move(core_);
 }
 
 std::string Shard::obstacle(Clock::time_point now) const {

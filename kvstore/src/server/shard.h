@@ -50,12 +50,13 @@ class Shard {
  private:
   void begin(std::unique_ptr<ServerCore> core, Clock::time_point now);
   void take_over(Clock::time_point now);
-  void stop_serving();
+  std::unique_ptr<ServerCore> stop_serving();
 
   ShardOwner& owner_;
   const std::uint32_t number_;
   std::uint64_t epoch_ = 0;
-  std::string backup_{};  // its address, of a primary
+  std::string backup_{};   // its address, of a primary
+  bool handover_ = false;  // see ShardView
   Clock::time_point serves_from_{};
   std::unique_ptr<ServerCore> core_{};  // of a primary
   std::unique_ptr<ReplicaSender> sender_{};

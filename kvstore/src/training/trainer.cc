@@ -128,21 +128,52 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
+// In the order in which the backward pass computes the gradients, so that what a store does with the first ones happens
+// meanwhile.
+void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    const auto key = static_cast<KVStore::Key>(i);
+    if (gradients[i].rows.empty()) {
+      options_.store->push(key, gradients[i].whole, update);
+    } else {
+      options_.store->push(key, gradients[i].rows, update);
+    }
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    options_.store->pull(static_cast<KVStore::Key>(i), values(i));
+}
+
+// The same for one replica, as a list: a store may send small parameters together. Rows, which may make it wait, come last.
+void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
+  std::vector<KVStore::Key> keys, keys_of_rows;
+  std::vector<NDArray> pushed, pulled;
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    const auto key = static_cast<KVStore::Key>(i);
+    if (!gradients[i].rows.empty()) {
+      keys_of_rows.push_back(key);
+      continue;
+    }
+    keys.push_back(key);
+    pushed.push_back(gradients[i].whole[0]);
+    pulled.push_back(replicas_[0][i].value);
+  }
+  options_.store->push_pull(keys, pushed, pulled, update);
+  for (const KVStore::Key key : keys_of_rows) {
+    const auto index = static_cast<std::size_t>(key);
+    options_.store->push(key, gradients[index].rows, update);
+    options_.store->pull(key, values(index));
+  }
+}
+
 void Trainer::step(double grad_scale, Where where) {
   const CallSite site(where);
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
   std::vector<Gradients> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
-  // In the order in which the backward pass computes them, so that what a store does with the first ones happens meanwhile.
-  for (std::size_t i = all.size(); i-- > 0;) {
-    const auto key = static_cast<KVStore::Key>(i);
-    all[i].rows.empty() ? options_.store->push(key, all[i].whole, update)
-                        : options_.store->push(key, all[i].rows, update);
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    options_.store->pull(static_cast<KVStore::Key>(i), values(i));
-    for (const auto& replica : replicas_) clear_grad(replica[i].value);
+  replicas_.size() == 1 ? exchange_list(all, update) : exchange(all, update);
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) clear_grad(parameter.value);
   }
   lend_memory();
   remember_versions();

@@ -123,6 +123,9 @@ void WorkerProcess::tick() {
   for (Link& link : links_) {
     if (link.peer == 0 && !link.address.empty() && network_.now >= link.next_try)
       link.peer = transport_.connect(link.address);
+    if (!link.greeted || network_.now < link.next_ping) continue;
+    link.next_ping = network_.now + std::chrono::seconds(1);
+    transport_.send(link.peer, {encode(Request{.kind = Kind::ping, .number = ++link.last_number})});
   }
 }
 

@@ -80,7 +80,7 @@ class WorkerProcess final : public Process {
     std::string address{};
     Peer peer = 0;
     bool greeted = false;
-    Clock::time_point next_try{};
+    Clock::time_point next_try{}, next_ping{};
     std::uint64_t incarnation = 0, last_number = 0;
     std::map<std::uint64_t, Call> calls{};  // without a reply
   };

@@ -37,8 +37,8 @@ bool ViewService::decide() {
 
 bool ViewService::decide(std::uint32_t shard) {
   ShardView& view = views.shards[shard];
-  const auto make = [&](std::uint64_t primary, std::uint64_t backup, bool fresh) {
-    view = {view.epoch + 1, primary, backup, fresh};
+  const auto make = [&](std::uint64_t primary, std::uint64_t backup, bool fresh, bool handover = false) {
+    view = {view.epoch + 1, primary, backup, fresh, handover};
     return true;
   };
   if (view.epoch == 0) {
@@ -48,13 +48,13 @@ bool ViewService::decide(std::uint32_t shard) {
     return false;
   }
   if (!is_up(view.primary)) {
-    return is_synced(shard) && is_up(view.backup) ? make(view.backup, 0, false) : false;
+    return (is_synced(shard) || view.handover) && is_up(view.backup) ? make(view.backup, 0, false) : false;
   }
   if (view.backup != 0 && !is_up(view.backup)) return make(view.primary, 0, false);
   if (view.backup == 0 && other_than(view.primary) != 0)
     return make(view.primary, other_than(view.primary), false);
   const bool is_home = view.backup != 0 && servers_.at(view.backup).number == shard;
-  return is_home && is_synced(shard) ? make(view.backup, view.primary, false) : false;
+  return is_home && is_synced(shard) ? make(view.backup, view.primary, false, true) : false;
 }
 
 }  // namespace heddle::kv_detail::sim
