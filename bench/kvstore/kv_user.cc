@@ -98,6 +98,7 @@ void UserMemory::resize(std::size_t keys, std::size_t bytes) {
 }
 
 int run_user(const UserOptions& options) {
+  if (options.layer == "rows") return run_rows_user(options);
   std::string line;
   std::unique_ptr<Runner> runner;
   while (std::getline(std::cin, line)) {

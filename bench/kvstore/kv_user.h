@@ -61,5 +61,8 @@ bool has_redis();
 // push_pull, with "ok SECONDS WRONG", or "error WHY". SECONDS are those of all rounds; WRONG counts values that were not
 // what they should have been.
 int run_user(const UserOptions& options);
+// The same for the layer "rows": "pull ROWS BYTES ROUNDS" and "pull_rows ..." pull a matrix with ROWS rows of BYTES, and 1 of
+// 100 rows of it.
+int run_rows_user(const UserOptions& options);
 
 }  // namespace heddle::bench

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
 #include <heddle/engine.h>
 
 #include "arguments.h"
@@ -148,9 +149,8 @@ void World::fault() {
   const auto number = static_cast<std::uint32_t>(network_.below(servers_.size()));
   Server& server = servers_[number];
   if (!server.process) return;
-  const std::string other = network_.below(2) == 0
-                                ? "w" + std::to_string(network_.below(plan_.workers))
-                                : servers_[network_.below(servers_.size())].address;
+  const std::string other = network_.below(2) == 0 ? "w" + std::to_string(network_.below(plan_.workers))
+                                                   : servers_[network_.below(servers_.size())].address;
   switch (network_.below(6)) {
     case 0:
       if (may_die(number)) kill(number);

@@ -4,6 +4,7 @@
 #include "client/dist_store.h"
 #include "stores/allreduce_store.h"
 #include "stores/local_store.h"
+#include "stores/row_values.h"
 
 namespace heddle {
 
@@ -48,6 +49,33 @@ void KVStore::push(Key key, std::span<const NDArray> values, const UpdateOptions
 void KVStore::pull(Key key, std::span<const NDArray> out, Where where) {
   const CallSite site(where);
   do_pull(key, out);
+}
+
+void KVStore::push(Key key, std::span<const RowSparse> values, const UpdateOptions& options, Where where) {
+  const CallSite site(where);
+  for (const RowSparse& value : values)
+    if (!value.defined()) throw InvalidArgument(who_says("push", key) + "got an undefined row-sparse array");
+  if (values.empty()) throw InvalidArgument(who_says("push", key) + "the list of arrays is empty");
+  std::vector<RowSparse> here;
+  for (const RowSparse& value : values) here.push_back(on_device(value, values[0].device()));
+  do_push_rows(key, here.size() == 1 ? here[0] : sum(here), options);
+}
+
+void KVStore::push(Key key, const RowSparse& value, const UpdateOptions& options, Where where) {
+  push(key, std::span(&value, 1), options, where);
+}
+
+RowSparse KVStore::pull_rows(Key key, const NDArray& rows, Where where) {
+  const CallSite site(where);
+  check_row_numbers("pull_rows", key, rows);
+  return do_pull_rows(key, rows);
+}
+
+void KVStore::pull_rows(Key key, const NDArray& rows, const NDArray& out, Where where) {
+  const CallSite site(where);
+  check_row_numbers("pull_rows", key, rows);
+  const RowSparse found = do_pull_rows(key, rows);
+  take_rows(key, found, rows, out);
 }
 
 void KVStore::assign(Key key, const NDArray& value, Where where) {

@@ -9,8 +9,10 @@
 
 #include <heddle/array_op.h>
 
+#include "client/answers.h"
 #include "client/placement.h"
 #include "stores/local_store.h"
+#include "wire/row_state.h"
 #include "wire/state_blob.h"
 #include "wire/update_rule.h"
 
@@ -24,20 +26,7 @@ using kv_detail::Reply;
 using kv_detail::Request;
 
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
-
-// Of an op that asks all servers.
-struct Answers {
-  Completion done;
-  std::atomic<std::size_t> left;
-  std::atomic<bool> failed{false};  // `error` belongs to the first that fails
-  std::exception_ptr error{};
-  Answers(Completion op, std::size_t count) : done(std::move(op)), left(count) {}
-  void one(std::exception_ptr why) {
-    if (why && !failed.exchange(true)) error = std::move(why);
-    if (left.fetch_sub(1) > 1) return;
-    error ? done.fail(std::move(error)) : done.done();
-  }
-};
+const std::string kRowUpdates = "row_updates";  // of an optimizer: a count for each row
 
 // The last op of a store may end on the client's own thread, which cannot wait for itself. In the child of a fork the
 // connections are the parent's, and the thread is not there.
@@ -99,12 +88,17 @@ void DistStore::call_all(const Request& request) const {
   if (error) std::rethrow_exception(error);
 }
 
-const DistStore::Entries& DistStore::checked(const char* call, Key key,
-                                             std::span<const NDArray> arrays) const {
+const DistStore::Entries& DistStore::entry_of(const char* call, Key key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end())
     throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
-  const StoreKey& entry = *found->second;
+  return found->second;
+}
+
+const DistStore::Entries& DistStore::checked(const char* call, Key key,
+                                             std::span<const NDArray> arrays) const {
+  const Entries& found = entry_of(call, key);
+  const StoreKey& entry = *found;
   if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
   for (const NDArray& array : arrays) {
     if (!array.defined() || array.shape() != entry.shape || array.dtype() != entry.dtype) {
@@ -113,13 +107,14 @@ const DistStore::Entries& DistStore::checked(const char* call, Key key,
     }
     check_engine(call, key, array, engine_);
   }
-  return found->second;
+  return found;
 }
 
-std::vector<StoreKeyPart> DistStore::place(const std::string& name, std::size_t bytes) const {
+std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) const {
   std::vector<StoreKeyPart> parts;
-  for (const kv_detail::KeyPart& part : kv_detail::place_keys(
-           {{name, bytes}}, static_cast<int>(client_->servers()), kv_detail::Placement::hash))
+  for (const kv_detail::KeyPart& part :
+       kv_detail::place_keys({{entry.name, entry.bytes(), entry.row_bytes}},
+                             static_cast<int>(client_->servers()), kv_detail::Placement::hash))
     parts.push_back(
         {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
   return parts;
@@ -133,10 +128,12 @@ void DistStore::do_init(Key key, const NDArray& value) {
   entry->name = std::to_string(key);
   entry->shape = value.shape();
   entry->dtype = value.dtype();
+  const bool has_rows = value.ndim() > 0 && value.shape()[0] > 0;
+  entry->row_bytes = has_rows ? entry->bytes() / static_cast<std::size_t>(value.shape()[0]) : 0;
   // The first layers, which come first, are needed first.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine_.new_var();
-  entry->parts = place(entry->name, entry->bytes());
+  entry->parts = place(*entry);
   entries_[key] = entry;
   Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
   push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
@@ -262,7 +259,8 @@ void DistStore::do_clear_errors() {
   call_all({.kind = Kind::clear_errors});
 }
 
-// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part.
+// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part. The
+// counts of rows are as many as rows.
 std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
@@ -272,20 +270,27 @@ std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const 
     Call call{.request = {.kind = Kind::get_state, .key = part.number, .clock = part.clock}};
     call.collect = &bytes;
     client_->call(part.server, std::move(call));
-    for (const auto& [name, array] : kv_detail::decode_state(bytes)) {
+    const std::size_t rows = entry.row_bytes > 0 ? part.bytes / entry.row_bytes : 0;
+    for (const auto& [name, array] :
+         kv_detail::whole_state(kv_detail::decode_state(bytes), static_cast<std::int64_t>(rows))) {
       const auto size = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
-      const bool whole = size == part.bytes && entry.dtype == array.dtype() && name != "updates";
+      const bool of_rows = name == kRowUpdates && entry.row_bytes > 0;
+      const bool whole = of_rows || (size == part.bytes && entry.dtype == array.dtype() && name != "updates");
+      const std::size_t offset =
+          of_rows ? part.offset / entry.row_bytes * size_of(array.dtype()) : part.offset;
       NDArray& target = all[name];
       if (!target.defined()) {
-        target = NDArray(whole ? entry.shape : Shape(array.shape()), array.dtype());
+        target = NDArray(of_rows ? Shape{entry.shape[0]}
+                         : whole ? entry.shape
+                                 : Shape(array.shape()),
+                         array.dtype());
         target.fill(0);
         target.wait();
       }
       if (!whole && part.offset > 0) continue;
       array.wait();
       if (size > 0)
-        std::memcpy(target.data<std::byte>() + (whole ? part.offset : 0), array.data<const std::byte>(),
-                    size);
+        std::memcpy(target.data<std::byte>() + (whole ? offset : 0), array.data<const std::byte>(), size);
     }
   }
   return all;
@@ -340,7 +345,8 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
-        const auto element = static_cast<std::int64_t>(size_of(flat.dtype()));
+        const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;
+        const auto element = static_cast<std::int64_t>(of_rows ? entry->row_bytes : size_of(flat.dtype()));
         if (found->first != prefix + "updates")
           flat = flat.slice(0, {static_cast<std::int64_t>(part.offset) / element,
                                 static_cast<std::int64_t>(part.offset + part.bytes) / element});
@@ -348,6 +354,7 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       }
       const auto bytes = std::make_shared<const std::vector<std::byte>>(kv_detail::encode_state(arrays));
       Call call{.request = {.kind = Kind::set_state, .key = part.number}};
+      if (entry->has_whole_rows()) call.request.row_bytes = entry->row_bytes;
       call.payload = {bytes, *bytes};
       client_->call(part.server, std::move(call));
     }

@@ -33,6 +33,8 @@ class DistStore final : public KVStore {
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                     const UpdateOptions& options) override;
   void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
@@ -43,8 +45,9 @@ class DistStore final : public KVStore {
   void do_clear_errors() override;
   void do_barrier() override;
 
+  const Entries& entry_of(const char* call, Key key) const;
   const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  std::vector<StoreKeyPart> place(const std::string& name, std::size_t bytes) const;
+  std::vector<StoreKeyPart> place(const StoreKey& entry) const;
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
   kv_detail::Request push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const;
   void pull_value(const Entries& entry, const NDArray& out);
@@ -58,6 +61,12 @@ class DistStore final : public KVStore {
                    const std::vector<NDArray>& outs);
   // Where a pulled value is received: the array itself, or memory that it is assigned from.
   static NDArray receiver_for(const NDArray& out);
+  // dist_rows.cc
+  void check_parts(const char* call, Key key, const StoreKey& entry) const;
+  static void send_rows(kv_detail::Client& client, const Entries& entry, std::span<const std::int64_t> rows,
+                        const NDArray& values, const kv_detail::Request& request, Completion& completion);
+  static void fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
+                         const RowSparse& found, Completion& completion);
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;

@@ -25,6 +25,7 @@ struct StoreKey {
   std::string name;
   Shape shape;
   DType dtype;
+  std::size_t row_bytes = 0;  // 0: it has no rows
   std::int32_t priority;
   Var var;
   std::vector<StoreKeyPart> parts;
@@ -32,6 +33,11 @@ struct StoreKey {
   bool is_known() const {    // by its servers
     return std::all_of(parts.begin(), parts.end(),
                        [](const StoreKeyPart& part) { return part.number != StoreKeyPart::kNone; });
+  }
+  bool has_whole_rows() const {  // in each part
+    return row_bytes > 0 && std::all_of(parts.begin(), parts.end(), [this](const StoreKeyPart& part) {
+             return part.offset % row_bytes == 0 && part.bytes % row_bytes == 0;
+           });
   }
   std::size_t bytes() const { return static_cast<std::size_t>(element_count(shape)) * size_of(dtype); }
 };

@@ -50,14 +50,14 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
   out_.push_back({workers_[rank].peer, std::move(reply), {counted, *counted}});
 }
 
-// What most pushes without an optimizer are, at a tenth of the cost. False: nothing has been done.
+// What most pushes without an optimizer and without a backup are, at a tenth of the cost. False: nothing has been done.
 bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                           StoredKey& key) {
   std::string why;
-  const bool may = consistency_.mode != Consistency::Mode::sync && rule_.kind == UpdateRule::Kind::replace &&
-                   request.clock == key.clock(rank) + 1 && !value.empty() && value.size() == key.bytes() &&
-                   request.dtype == key.dtype() && key.failure().empty() && !key.is_incoming(rank) &&
-                   has_room(key.bytes(), why);
+  const bool may = !changes_.wanted && consistency_.mode != Consistency::Mode::sync &&
+                   rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
+                   !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
+                   key.failure().empty() && !key.is_incoming(rank) && has_room(key.bytes(), why);
   if (!may || !key.replace(rank, value)) return false;
   count_push(rank, request);
   answer_waiting(key);

@@ -16,8 +16,9 @@ struct Change {
 };
 
 struct Changes {
-  bool wanted = false;      // somebody takes `all`
-  bool following = false;   // this is the state of a backup: it makes the changes that it is told of, and refuses none
+  bool wanted = false;  // somebody takes `all`
+  bool following =
+      false;  // this is the state of a backup: it makes the changes that it is told of, and refuses none
   std::uint64_t count = 0;  // also of those that nobody wants
   std::vector<Change> all{};
 

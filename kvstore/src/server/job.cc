@@ -97,14 +97,15 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.last_seen = now;
   worker.stats.connected = false;
   worker.state.clear();
+  worker.row_lists.clear();
   for (const auto& key : keys_) drop_incoming(*key, rank);
 }
 
 // A value of which only pieces have come; the worker will send it again.
 void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
   if (!key.is_incoming(rank)) return;
+  use(-static_cast<std::int64_t>(key.incoming_bytes(rank)));
   key.take_incoming(rank);
-  use(-static_cast<std::int64_t>(key.bytes()));
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
@@ -217,6 +218,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
     if (state.size() != request.bytes) return {};
     return std::span(state).subspan(request.offset, bytes);
   }
+  if (request.kind == Kind::pull && request.row_bytes > 0) return memory_for_rows(rank, request, bytes);
   if (request.kind == Kind::push_many) {
     workers_[rank].bundle.resize(bytes);
     return workers_[rank].bundle;
@@ -226,7 +228,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
   if (request.offset == 0 && !begin_push(rank, request, key)) return {};
   if (!key.is_incoming(rank)) return {};  // what was refused at the first piece
-  if (request.bytes != key.bytes()) throw MalformedMessage("pieces of different values");
+  if (request.bytes != key.incoming_bytes(rank)) throw MalformedMessage("pieces of different values");
   return {key.incoming(rank, request.offset), bytes};
 }
 
@@ -236,7 +238,7 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
   const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
   std::string why = problem_with(rank, request, key);
   if (why.empty() && known) return false;
-  if (why.empty() && !has_room(key.bytes(), why)) {
+  if (why.empty() && !has_room(request.bytes, why)) {
     ++counters_.refused;
     why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
     // A round without this push would be another one for each worker.
@@ -244,11 +246,12 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
   }
   if (why.empty()) {
     try {
-      key.begin_incoming(rank);
-      use(static_cast<std::int64_t>(key.bytes()));
+      key.begin_incoming(rank, request);
+      use(static_cast<std::int64_t>(key.incoming_bytes(rank)));
       return true;
     } catch (const std::bad_alloc&) {
-      why = "key " + key.name() + ": the server has no memory for " + std::to_string(key.bytes()) + " bytes";
+      why =
+          "key " + key.name() + ": the server has no memory for " + std::to_string(request.bytes) + " bytes";
     }
   }
   fail(rank, request, why);
@@ -260,8 +263,13 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
 // Empty: there is none.
 std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
   const auto who = [&key] { return "key " + key.name() + ": "; };
-  const bool has_bytes = !request.overwrite || request.has_value;
-  if (has_bytes && (request.bytes != key.bytes() || request.dtype != key.dtype())) {
+  if (request.row_bytes > 0) {
+    if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty())
+      return who() + "worker " + std::to_string(rank) + " has " + why;
+  }
+  const bool has_bytes = !request.overwrite || request.has_value,
+             other_size = request.row_bytes == 0 && request.bytes != key.bytes();
+  if (has_bytes && (other_size || request.dtype != key.dtype())) {
     return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
            name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
            name_of(key.dtype());
@@ -292,7 +300,7 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return push(rank, request, payload);
     case Kind::pull:
     case Kind::get_state:
-      return pull(rank, request);
+      return pull(rank, request, payload);
     case Kind::push_many:
       return push_many(rank, request);
     case Kind::pull_many:
@@ -348,8 +356,9 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   if (!request.overwrite || request.has_value) {
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    key.check_incoming(rank);
     changed_value(rank, request, key);
-    push.value = key.take_incoming(rank);
+    key.take_incoming(rank, push);
   } else if (const std::string why = problem_with(rank, request, key); !why.empty()) {
     return fail(rank, request, why);
   } else {
@@ -357,11 +366,11 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   }
   count_push(rank, request);
   const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
-  const bool has_value = push.value.defined();
+  const std::uint64_t bytes = push.bytes();
   key.push(rank, std::move(push), consistency_, rule_, pushing_);
   counters_.rounds += key.rounds() - rounds;
   use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
-      static_cast<std::int64_t>(state + waiting + (has_value ? key.bytes() : 0)));
+      static_cast<std::int64_t>(state + waiting + bytes));
   done(rank, request);
   answer_waiting(key);
 }
@@ -373,11 +382,35 @@ void Job::count_push(std::uint32_t rank, const Request& request) {
   stats.clock = std::max(stats.clock, static_cast<std::int64_t>(request.clock));
 }
 
-void Job::pull(std::uint32_t rank, const Request& request) {
+void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) {
   StoredKey& key = key_of(request);
+  WaitingRequest waiting{rank, request};
+  if (request.row_bytes > 0) {
+    waiting.rows = rows_of_pull(rank, request, payload);
+    if (!waiting.rows) return;
+  }
   if (request.clock > key.clock(rank))  // it was sent right behind that push
     return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
-  if (!answer(key, {rank, request})) key.waiting().push_back({rank, request});
+  if (!answer(key, waiting)) key.waiting().push_back(std::move(waiting));
+}
+
+// Empty: the rows cannot be those of the key, and the worker has been told.
+std::span<std::byte> Job::memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes) {
+  const StoredKey& key = key_of(request);
+  if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty()) {
+    if (request.offset == 0) fail(rank, request, "key " + key.name() + ": " + why);
+    return {};
+  }
+  return workers_[rank].row_lists.memory_for(request, bytes);
+}
+
+// Null: more pieces follow, or the worker has been told why not.
+RowList Job::rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload) {
+  const StoredKey& key = key_of(request);
+  const std::string why = row_problem(request, key.bytes(), key.dtype());
+  if (why.empty()) return workers_[rank].row_lists.arrived(request, payload, key.bytes() / request.row_bytes);
+  if (payload == 0) fail(rank, request, "key " + key.name() + ": " + why);
+  return nullptr;
 }
 
 void Job::answer_waiting(StoredKey& key) {
@@ -388,7 +421,7 @@ void Job::answer_waiting(StoredKey& key) {
 }
 
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
-  const auto& [rank, request] = waiting;
+  const auto& [rank, request, rows] = waiting;
   if (request.kind == Kind::pull_many) return answer_bundle(&key, waiting);
   if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
   if (request.kind == Kind::init) {
@@ -406,7 +439,10 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     ++counters_.pulls;
     ++workers_[rank].stats.pulls;
     counters_.worst_staleness = std::max(counters_.worst_staleness, *lead);
-    send_value(waiting, key.rounds(), key.value(), {key.value()->data<const std::byte>(), key.bytes()});
+    const auto value =
+        rows ? std::make_shared<const NDArray>(key.rows_of_value(rows, request.row_bytes)) : key.value();
+    const std::size_t bytes = rows ? rows->size() * request.row_bytes : key.bytes();
+    send_value(waiting, key.rounds(), value, {value->data<const std::byte>(), bytes});
   }
   return true;
 }
@@ -438,7 +474,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   const std::uint64_t before = key.state_bytes();
   const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(state, {}));
   try {
-    key.set_state(rule_, decode_state(*whole));
+    key.set_state(rule_, decode_state(*whole), request.row_bytes);
   } catch (const InvalidArgument& error) {
     return fail(rank, request, "key " + key.name() + ": " + error.what());
   }

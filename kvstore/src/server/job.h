@@ -52,6 +52,7 @@ class Job {
     std::string collective_failure{};
     std::vector<std::byte> state{};   // of a set_state that comes in pieces
     std::vector<std::byte> bundle{};  // the values of a push_many
+    RowLists row_lists{};             // of pulls
     WorkerStats stats{};
   };
 
@@ -95,7 +96,9 @@ class Job {
   friend class StateLoader;
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
-  void pull(std::uint32_t rank, const Request& request);
+  void pull(std::uint32_t rank, const Request& request, std::size_t payload);
+  std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
+  RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
   // Several pushes or pulls as one request, in bundle.cc.
   void push_many(std::uint32_t rank, const Request& request);
   void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);

@@ -25,7 +25,7 @@ void Job::changed(std::uint32_t rank, const Request& request, const Payload& who
 void Job::changed_value(std::uint32_t rank, const Request& request, const StoredKey& key) {
   if (!changes_.wanted) return changed(rank, request);
   const auto owner = std::make_shared<const NDArray>(key.incoming_memory(rank));
-  changed(rank, request, {owner, {owner->data<const std::byte>(), key.bytes()}});
+  changed(rank, request, {owner, {owner->data<const std::byte>(), key.incoming_bytes(rank)}});
 }
 
 void Job::apply(const Record& record, std::size_t payload, Clock::time_point now) {

@@ -109,8 +109,7 @@ void ReplicaSender::welcomed(const ReplicaMessage& message, Clock::time_point no
     }
     return acknowledged(message.number, now);
   }
-  if (stage_ == Stage::synced)
-    throw MalformedMessage("the backup has lost the state that it had confirmed");
+  if (stage_ == Stage::synced) throw MalformedMessage("the backup has lost the state that it had confirmed");
   send_state();
 }
 

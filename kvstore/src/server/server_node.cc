@@ -18,9 +18,9 @@ void ServerNode::set_views(const Views& views, Clock::time_point now) {
   const std::size_t count = std::min(views.shards.size(), shards_.size());
   for (std::size_t number = 0; number < count; ++number) {
     const ShardView& view = views.shards[number];
-    const auto backup =
-        std::find_if(views.servers.begin(), views.servers.end(),
-                     [&](const ServerInfo& one) { return view.backup != 0 && one.incarnation == view.backup; });
+    const auto backup = std::find_if(views.servers.begin(), views.servers.end(), [&](const ServerInfo& one) {
+      return view.backup != 0 && one.incarnation == view.backup;
+    });
     shards_[number]->set_view(view, backup == views.servers.end() ? "" : backup->address, now);
   }
 }
@@ -119,7 +119,8 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
     return;
   }
   session.kind = Session::Kind::worker;
-  session.shard = static_cast<std::uint32_t>(any ? hello.server : static_cast<std::uint32_t>(options_.number));
+  session.shard =
+      static_cast<std::uint32_t>(any ? hello.server : static_cast<std::uint32_t>(options_.number));
   shard.core()->connected(peer, session.key);
   shard.core()->received(peer, head, 0, now);
   shard.say(now);

@@ -21,7 +21,8 @@ namespace heddle::kv_detail {
 class ServerNode final : public ShardOwner {
  public:
   // Without a scheduler it is the primary of its own shard from the start. `transport` is used from the first call below on.
-  ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport, Clock::time_point now);
+  ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
+             Clock::time_point now);
 
   // As in Receiver. An exception means that the peer is to be closed; CannotFollow, that the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);

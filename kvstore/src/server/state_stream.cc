@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "wire/rows.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -98,16 +100,19 @@ void StateSaver::put(const Job& job, const StoredKey& key) {
   if (key.value_) put_array({.dtype = key.dtype_, .bytes = key.bytes_}, *key.value_, key.value_);
   for (std::uint32_t rank = 0; rank < key.pushes_.size(); ++rank) {
     for (const Push& push : key.pushes_[rank]) {
-      const bool has_value = push.value.defined();
+      const bool has_value = push.value.defined(), has_rows = push.rows.defined();
+      const std::uint64_t row_bytes =
+          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype_) : 0;
       put_array({.role = StateArray::Role::push,
                  .overwrite = push.overwrite,
                  .has_value = has_value,
                  .dtype = key.dtype_,
                  .rank = rank,
-                 .bytes = has_value ? key.bytes_ : 0,
+                 .bytes = push.bytes(),
+                 .row_bytes = row_bytes,
                  .lr = push.lr,
                  .scale = push.scale},
-                push.value, nullptr);
+                has_rows ? push.rows : push.value, nullptr);  // the values lie behind the rows
     }
   }
   for (const auto& [name, values] : key.state()) {
@@ -244,9 +249,14 @@ void StateLoader::take(const StateKey& key, Bytes payload) {
 void StateLoader::take(const StateArray& array, Bytes payload) {
   check(key_ != nullptr, "an array of no key");
   const bool is_state = array.role == StateArray::Role::optimizer;
-  if (!is_state && array.has_value)
+  if (array.row_bytes > 0) {
+    const Request push{.dtype = array.dtype, .bytes = array.bytes, .row_bytes = array.row_bytes};
+    check(array.dtype == key_->dtype() && row_problem(push, key_->bytes(), key_->dtype()).empty(),
+          "rows of another value");
+  } else if (!is_state && array.has_value) {
     check(array.dtype == key_->dtype() && array.bytes == key_->bytes(),
           "a value of another size than its key");
+  }
   check(!is_state || array.bytes <= kCounts || array.bytes / kMostTimes <= key_->bytes(),
         "an optimizer's array that is too long");
   check(payload.size() == std::min<std::uint64_t>(array.bytes, kPieceBytes),
@@ -302,8 +312,14 @@ void StateLoader::finish_push(NDArray value) {
   check(job_->consistency_.mode == Consistency::Mode::sync, "a push that waits where pushes count at once");
   check(rank < job_->workers_.size(), "a push of a worker that there is not");
   check(key_->pushes_[rank].size() < key_->clocks_[rank], "more pushes than the worker has made");
-  key_->pushes_[rank].push_back(
-      {.value = std::move(value), .overwrite = array_.overwrite, .lr = array_.lr, .scale = array_.scale});
+  Push push{.overwrite = array_.overwrite, .lr = array_.lr, .scale = array_.scale};
+  if (array_.row_bytes > 0) {
+    const auto bytes = static_cast<std::int64_t>(array_.bytes);
+    key_->set_rows(push, NDArray(value.storage(), {bytes}, DType::u8), array_.row_bytes);
+  } else {
+    push.value = std::move(value);
+  }
+  key_->pushes_[rank].push_back(std::move(push));
 }
 
 void StateLoader::finish_key() {

@@ -1,5 +1,7 @@
 #include "wire/messages.h"
 
+#include "wire/rows.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -82,6 +84,7 @@ Request request_from(Kind kind, Reader& reader) {
   request.clock = reader.get<std::uint64_t>();
   request.offset = reader.get<std::uint64_t>();
   request.bytes = reader.get<std::uint64_t>();
+  request.row_bytes = reader.get<std::uint64_t>();
   request.lr = reader.get<double>();
   request.scale = reader.get<double>();
   request.priority = reader.get<std::int32_t>();
@@ -147,6 +150,7 @@ std::vector<std::byte> encode(const Request& request) {
   writer.put(request.clock);
   writer.put(request.offset);
   writer.put(request.bytes);
+  writer.put(request.row_bytes);
   writer.put(request.lr);
   writer.put(request.scale);
   writer.put(request.priority);
@@ -184,6 +188,7 @@ FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t paylo
   if (!is_request(kind)) refuse(kind);
   Request request = request_from(kind, reader);
   check_piece(request.offset, request.bytes, payload);
+  check_rows(request);
   if (is_bundle(kind)) check_bundle(request, payload);
   return request;
 }

@@ -79,7 +79,8 @@ struct Request {
   std::uint64_t number = 0;
   std::uint64_t clock = 0;             // push: 1 for the worker's first of the key. pull: its pushes so far
   std::uint64_t offset = 0;            // of the payload in all bytes of the value
-  std::uint64_t bytes = 0;             // of the whole value on this server
+  std::uint64_t bytes = 0;             // of the whole value on this server; with row_bytes, of the payload
+  std::uint64_t row_bytes = 0;         // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
   double lr = 0, scale = 1;            // push; lr NaN: the optimizer's own
   std::int32_t priority = 0;           // of the value in a reply
   std::string text{};                  // init: the key. set_optimizer: name and parameters

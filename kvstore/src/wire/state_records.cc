@@ -1,5 +1,7 @@
 #include "wire/state_records.h"
 
+#include "wire/rows.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -59,6 +61,7 @@ void put(Writer& writer, const StateArray& array) {
   writer.put(static_cast<std::uint8_t>(array.dtype));
   writer.put(array.rank);
   writer.put(array.bytes);
+  writer.put(array.row_bytes);
   writer.put(array.lr);
   writer.put(array.scale);
   writer.put(array.name);
@@ -156,12 +159,16 @@ StateArray array_from(Reader& reader) {
   array.dtype = dtype(reader);
   array.rank = reader.get<std::uint32_t>();
   array.bytes = reader.get<std::uint64_t>();
+  array.row_bytes = reader.get<std::uint64_t>();
   array.lr = reader.get<double>();
   array.scale = reader.get<double>();
   array.name = reader.get_text(kMaxArrayName);
   check_size("an array", array.bytes, array.dtype);
   if (!array.has_value && (array.role != StateArray::Role::push || !array.overwrite || array.bytes > 0))
     throw MalformedMessage("an array without a value");
+  if (array.row_bytes > 0 && array.role != StateArray::Role::push)
+    throw MalformedMessage("rows of what is no push");
+  check_rows({.overwrite = array.overwrite, .bytes = array.bytes, .row_bytes = array.row_bytes});
   return array;
 }
 

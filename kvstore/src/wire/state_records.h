@@ -60,10 +60,11 @@ struct StateArray {
   bool overwrite = false;
   bool has_value = true;  // false: a push that overwrites, of another rank than 0
   DType dtype = DType::f32;
-  std::uint32_t rank = 0;    // push
-  std::uint64_t bytes = 0;   // of all pieces
-  double lr = 0, scale = 1;  // push
-  std::string name{};        // optimizer: "velocity" and so on
+  std::uint32_t rank = 0;       // push
+  std::uint64_t bytes = 0;      // of all pieces
+  std::uint64_t row_bytes = 0;  // push: of rows, as the payload of a request has them; 0: of a whole value
+  double lr = 0, scale = 1;     // push
+  std::string name{};           // optimizer: "velocity" and so on
 };
 
 struct StatePiece {};

@@ -35,8 +35,7 @@ void WorkerProcess::begin() {
                     .dtype = DType::i64,
                     .bytes = plan_.elements * sizeof(std::int64_t),
                     .text = "key" + std::to_string(key)};
-    ask(shard_of_key(key), request,
-        plan_.rank == 0 ? bytes_of(plan_.elements, 0) : std::vector<std::byte>(),
+    ask(shard_of_key(key), request, plan_.rank == 0 ? bytes_of(plan_.elements, 0) : std::vector<std::byte>(),
         [this, key](const Reply& reply, const auto&) {
           REQUIRE(reply.kind == Kind::done);
           keys_[key].number = reply.key;
@@ -90,8 +89,8 @@ std::string WorkerProcess::state() const {
   std::string text = "worker " + std::to_string(plan_.rank) + ":";
   for (const Key& key : keys_) text += " round " + std::to_string(key.round);
   for (const Link& link : links_)
-    text += "; " + link.address + (link.greeted ? " greeted, " : " away, ") + std::to_string(link.calls.size()) +
-            " calls";
+    text += "; " + link.address + (link.greeted ? " greeted, " : " away, ") +
+            std::to_string(link.calls.size()) + " calls";
   return text;
 }
 

@@ -17,9 +17,7 @@ class ViewService {
   void came(std::uint32_t number, std::uint64_t incarnation, const std::string& address);
   void is_gone(std::uint64_t incarnation, bool gone);  // or seems to be
   void synced(std::uint32_t shard, std::uint64_t epoch) { synced_.emplace(shard, epoch); }
-  bool is_synced(std::uint32_t shard) const {
-    return synced_.contains({shard, views.shards[shard].epoch});
-  }
+  bool is_synced(std::uint32_t shard) const { return synced_.contains({shard, views.shards[shard].epoch}); }
   // Changes the views where there is a reason. True: it has.
   bool decide();
 
