@@ -1,6 +1,7 @@
 // The users of Heddle's store: through the engine, and through the client below it.
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <future>
 #include <limits>
 #include <utility>
 
@@ -29,17 +30,19 @@ kv_detail::ClientOptions client_options(const UserOptions& options) {
 
 class EngineUser final : public StoreUser {
  public:
-  explicit EngineUser(const UserOptions& options) : store_("dist_async", client_options(options)) {}
+  EngineUser(const UserOptions& options, bool lists)
+      : store_("dist_async", client_options(options)), lists_(lists) {}
 
   void make(std::size_t keys, std::size_t bytes) override {
     values_.clear();
     results_.clear();
-    first_ = next_;
+    keys_.clear();
     for (std::size_t i = 0; i < keys; ++i) {
       values_.emplace_back(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
       results_.emplace_back(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
       values_.back().fill(0);
-      store_.init(next_++, values_.back());
+      keys_.push_back(next_++);
+      store_.init(keys_.back(), values_.back());
     }
     current_engine().wait_all();
   }
@@ -48,19 +51,30 @@ class EngineUser final : public StoreUser {
   std::span<std::byte> result(std::size_t key) override { return memory(results_[key]); }
 
   void push() override {
-    for (std::size_t i = 0; i < values_.size(); ++i) store_.push(key(i), values_[i]);
+    if (lists_) {
+      store_.push(keys_, values_);
+    } else {
+      for (std::size_t i = 0; i < values_.size(); ++i) store_.push(keys_[i], values_[i]);
+    }
     current_engine().wait_all();
   }
 
   void pull() override {
-    for (std::size_t i = 0; i < values_.size(); ++i) store_.pull(key(i), results_[i]);
+    for (std::size_t i = 0; i < values_.size(); ++i) store_.pull(keys_[i], results_[i]);
     wait_for_results();
   }
 
   void push_pull() override {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      store_.push(key(i), values_[i]);
-      store_.pull(key(i), results_[i]);
+    const std::span<const KVStore::Key> keys(keys_);
+    const std::span<const NDArray> values(values_), results(results_);
+    const std::size_t step = lists_ ? kListed : 1;
+    for (std::size_t i = 0; i < keys.size(); i += step) {
+      const std::size_t count = std::min(step, keys.size() - i);
+      if (lists_) {
+        store_.push_pull(keys.subspan(i, count), values.subspan(i, count), results.subspan(i, count));
+      } else {
+        store_.push_pull(keys[i], values.subspan(i, 1), results.subspan(i, 1));
+      }
     }
     wait_for_results();
   }
@@ -70,31 +84,45 @@ class EngineUser final : public StoreUser {
     array.wait();
     return {array.data<std::byte>(), static_cast<std::size_t>(array.size())};
   }
-  KVStore::Key key(std::size_t i) const { return first_ + static_cast<KVStore::Key>(i); }
+  static constexpr std::size_t kListed = 16;  // keys of a list that is pushed and pulled
   void wait_for_results() {
     for (const NDArray& result : results_) result.wait();
   }
 
   DistStore store_;
-  KVStore::Key first_ = 0, next_ = 0;
+  const bool lists_;
+  KVStore::Key next_ = 0;
+  std::vector<KVStore::Key> keys_;
   std::vector<NDArray> values_, results_;
 };
 
-// Calls that are under way at once. The client calls done() on its one thread.
+// Calls that are under way at once, whose done() any thread may call.
 class Flight {
  public:
-  explicit Flight(std::size_t calls) : left_(calls) {}
-  void landed(std::exception_ptr error) {
-    if (error && !error_) error_ = std::move(error);
-    if (--left_ > 0) return;
-    error_ ? all_.set_exception(error_) : all_.set_value();
+  explicit Flight(std::size_t calls) : state_(std::make_shared<State>()) { state_->left = calls; }
+  auto landing() {
+    return [state = state_](const Reply&, std::exception_ptr error) { state->landed(std::move(error)); };
   }
-  void wait() { all_.get_future().get(); }
+  void landed(std::exception_ptr error) { state_->landed(std::move(error)); }
+  void wait(kv_detail::Client& client) {
+    client.wait(state_->over);
+    if (state_->error) std::rethrow_exception(state_->error);
+  }
 
  private:
-  std::size_t left_;
-  std::exception_ptr error_;
-  std::promise<void> all_;
+  struct State {
+    std::atomic<std::size_t> left{0};
+    std::atomic<bool> failed{false};
+    std::exception_ptr error{};
+    std::atomic<std::uint32_t> over{0};
+    void landed(std::exception_ptr why) {
+      if (why && !failed.exchange(true)) error = std::move(why);
+      if (left.fetch_sub(1) > 1) return;
+      over.store(1);
+      over.notify_all();
+    }
+  };
+  std::shared_ptr<State> state_;
 };
 
 class CallsUser final : public StoreUser {
@@ -136,33 +164,34 @@ class CallsUser final : public StoreUser {
     Flight flight(memory_.keys());
     for (std::size_t i = 0; i < memory_.keys(); ++i) {
       Call call = push_call(i);
-      call.done = [this, &flight, i](const Reply&, std::exception_ptr error) {
+      call.done = [this, flight, i](const Reply&, std::exception_ptr error) mutable {
         if (error) return flight.landed(std::move(error));
         submit(flight, pull_call(i));
       };
       client_.submit(0, std::move(call));
     }
-    flight.wait();
+    flight.wait(client_);
   }
 
  private:
   void push_pull_together() {
     Flight flight(2 * memory_.keys());
     for (std::size_t i = 0; i < memory_.keys(); ++i) {
-      submit(flight, push_call(i));
-      submit(flight, pull_call(i));
+      std::array<kv_detail::ServerCall, 2> calls{{{0, push_call(i)}, {0, pull_call(i)}}};
+      for (auto& one : calls) one.call.done = flight.landing();
+      client_.submit(calls);
     }
-    flight.wait();
+    flight.wait(client_);
   }
 
   template <class Make> void submit_all(Make&& make) {
     Flight flight(memory_.keys());
     for (std::size_t i = 0; i < memory_.keys(); ++i) submit(flight, make(i));
-    flight.wait();
+    flight.wait(client_);
   }
 
-  void submit(Flight& flight, Call call) {
-    call.done = [&flight](const Reply&, std::exception_ptr error) { flight.landed(std::move(error)); };
+  void submit(Flight flight, Call call) {
+    call.done = flight.landing();
     client_.submit(0, std::move(call));
   }
 
@@ -192,8 +221,8 @@ class CallsUser final : public StoreUser {
 
 }  // namespace
 
-std::unique_ptr<StoreUser> make_store_user(const UserOptions& options) {
-  return std::make_unique<EngineUser>(options);
+std::unique_ptr<StoreUser> make_store_user(const UserOptions& options, bool lists) {
+  return std::make_unique<EngineUser>(options, lists);
 }
 
 std::unique_ptr<StoreUser> make_calls_user(const UserOptions& options, bool together) {

@@ -30,10 +30,11 @@ struct Kind {
   const char *layer, *transport;
 };
 constexpr Kind kKinds[] = {
-    {"store", "shm"},    {"store", "unix"},   {"store", "tls"}, {"store", "zmq"},    {"calls", "shm"},
-    {"calls", "unix"},   {"calls", "tls"},    {"calls", "zmq"}, {"together", "shm"}, {"together", "unix"},
-    {"together", "tls"}, {"together", "zmq"}, {"bare", "shm"},  {"bare", "unix"},    {"bare", "tls"},
-    {"bare", "zmq"},     {"tcp", ""},         {"redis", ""}};
+    {"store", "shm"},    {"store", "unix"}, {"store", "tls"},    {"store", "zmq"},     {"lists", "shm"},
+    {"lists", "unix"},   {"lists", "tls"},  {"lists", "zmq"},    {"calls", "shm"},     {"calls", "unix"},
+    {"calls", "tls"},    {"calls", "zmq"},  {"together", "shm"}, {"together", "unix"}, {"together", "tls"},
+    {"together", "zmq"}, {"bare", "shm"},   {"bare", "unix"},    {"bare", "tls"},      {"bare", "zmq"},
+    {"tcp", ""},         {"redis", ""}};
 
 // An IPv4 address of this host that is not on loopback: only there does net encrypt.
 std::string outer_address() {

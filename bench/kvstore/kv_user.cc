@@ -13,7 +13,8 @@ namespace heddle::bench {
 namespace {
 
 std::unique_ptr<StoreUser> make_user(const UserOptions& options) {
-  if (options.layer == "store") return make_store_user(options);
+  if (options.layer == "store") return make_store_user(options, false);
+  if (options.layer == "lists") return make_store_user(options, true);
   if (options.layer == "calls") return make_calls_user(options, false);
   if (options.layer == "together") return make_calls_user(options, true);
   if (options.layer == "bare") return make_bare_user(options);
@@ -97,6 +98,7 @@ void UserMemory::resize(std::size_t keys, std::size_t bytes) {
 }
 
 int run_user(const UserOptions& options) {
+  if (options.layer == "rows") return run_rows_user(options);
   std::string line;
   std::unique_ptr<Runner> runner;
   while (std::getline(std::cin, line)) {

@@ -11,7 +11,7 @@ namespace heddle::bench {
 
 // Where a user connects to, and how.
 struct UserOptions {
-  std::string layer;      // "store", "calls", "together", "bare", "tcp", "redis"
+  std::string layer;      // "store", "lists", "calls", "together", "bare", "tcp", "redis"
   std::string transport;  // "shm", "unix", "tls", "zmq"; "" of tcp and redis
   std::string address;    // HOST:PORT
   std::string keys;       // directory of the keys of "tls"
@@ -46,9 +46,10 @@ class UserMemory {
   std::vector<std::byte> values_, results_;
 };
 
-// All throw what they fail with. `store`: an application's KVStore. `calls`: the client below it, without the engine; with
+// All throw what they fail with. `store`: an application's KVStore, key by key; with `lists` pushed in one call, and pushed
+// and pulled by 16 keys a call. `calls`: the client below it, without the engine; with
 // `together` a pull does not wait for its push to be answered. `bare`: the transport alone. `tcp`: a blocking socket.
-std::unique_ptr<StoreUser> make_store_user(const UserOptions& options);
+std::unique_ptr<StoreUser> make_store_user(const UserOptions& options, bool lists);
 std::unique_ptr<StoreUser> make_calls_user(const UserOptions& options, bool together);
 std::unique_ptr<StoreUser> make_bare_user(const UserOptions& options);
 std::unique_ptr<StoreUser> make_tcp_user(const UserOptions& options);
@@ -60,5 +61,8 @@ bool has_redis();
 // push_pull, with "ok SECONDS WRONG", or "error WHY". SECONDS are those of all rounds; WRONG counts values that were not
 // what they should have been.
 int run_user(const UserOptions& options);
+// The same for the layer "rows": "pull ROWS BYTES ROUNDS" and "pull_rows ..." pull a matrix with ROWS rows of BYTES, and 1 of
+// 100 rows of it.
+int run_rows_user(const UserOptions& options);
 
 }  // namespace heddle::bench

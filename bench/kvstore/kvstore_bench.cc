@@ -30,17 +30,20 @@ struct Arguments {
 constexpr const char* kExplanation = R"(
 One server and one user of it, each a process; a round is measured many times in a run, and all values are compared.
 
-  push_pull_1KiB     us to push a value, pull it and wait: two round trips
+  push_pull_1KiB     us to push a value, pull it and wait: two round trips, of store and together one
   inflight64_1KiB    1000 pushes and pulls a second; 64 keys are pushed and pulled, then waited for
   push_pull_1MiB     GB/s, pushed and pulled; and push_pull_10MiB
   push_1000x4B       us to push 1000 keys of 4 bytes at once, beside push_4KiB, the same bytes as one key
   memory_per_key     bytes that the server grows by for each key of 4 bytes, of 100,000 keys (--full: a million)
+  pull_rows_1pct     us to pull 10,000 random rows of 1,000,000 of 64 f32 (--quick: of 100,000), beside pull_whole, all
   server_cpu_1MiB    seconds of a core that the server uses for a GB pushed and pulled; server_cpu_10MiB without --quick
 
-Layers: store, what an application does, through the engine; calls, the client below it; together, the same without waiting
-for the answer to a push before its key is pulled; bare, the transport alone carrying the same bytes; tcp, a blocking socket;
-redis, SET and GET by hiredis, over loopback. Transports: shm, unix and tls are "net" through shared memory, a unix socket and
-TCP; zmq is a unix socket. Within a host net does not use TCP without encryption.
+Layers: store, what an application does, through the engine; lists, the same with all keys to push, and 16 keys to push and
+pull, in a call; calls, the client below it; together, the same without waiting for the answer to a push before its key is
+pulled; bare, the transport alone carrying the same bytes; tcp, a blocking socket; redis, SET and GET by hiredis, over
+loopback.
+Transports: shm, unix and tls are "net" through shared memory, a unix socket and TCP; zmq is a unix socket. Within a host net
+does not use TCP without encryption.
 
 "/bare" and "/redis" are the time over that of the transport alone and over Redis's: less is better.
 
@@ -69,12 +72,13 @@ std::vector<KvCase> cases() {
   const auto cpu = [](double bytes) {
     return [bytes](const KvSample& sample) { return sample.server_cpu / (2 * bytes / 1e9); };
   };
-  const std::vector<std::string> one{"together"}, both{"together", "calls"};
-  return {{"push_pull_1KiB", "push_pull", 1, kKiB, "us", microseconds},
+  const std::vector<std::string> list{"lists"}, one{"together", "lists"}, keys{"together"},
+      both{"together", "lists", "calls"};
+  return {{"push_pull_1KiB", "push_pull", 1, kKiB, "us", microseconds, false, list},
           {"inflight64_1KiB", "push_pull", 64, kKiB, "kops/s", rate(0.128), true},
           {"push_pull_1MiB", "push_pull", 1, kMiB, "GB/s", rate(2e-9 * kMiB), true, one},
           {"push_pull_10MiB", "push_pull", 1, 10 * kMiB, "GB/s", rate(20e-9 * kMiB), true, one},
-          {"push_1000x4B", "push", 1000, 4, "us", microseconds, false, one},
+          {"push_1000x4B", "push", 1000, 4, "us", microseconds, false, keys},
           {"push_4KiB", "push", 1, 4 * kKiB, "us", microseconds, false, one},
           {"server_cpu_1MiB", "push_pull", 1, kMiB, "s/GB", cpu(kMiB), false, both},
           {"server_cpu_10MiB", "push_pull", 1, 10 * kMiB, "s/GB", cpu(10 * kMiB), false, both}};
@@ -208,6 +212,29 @@ void run_memory(const Arguments& arguments, const KeyDirectory& keys,
   append_json(results, options);
 }
 
+// One matrix on one server: what a pull of one row of 100 takes, and what a pull of all takes.
+long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
+  constexpr std::size_t kRowBytes = 256;
+  const std::size_t rows = arguments.options.quick ? 100'000 : 1'000'000;
+  const auto subject = start_subject("rows", "shm", keys, arguments.setting.pin);
+  long wrong = 0;
+  Case measured{"kvstore", case_name(arguments, "pull_rows_1pct"), "us", 1, {}};
+  for (const char* what : {"pull_rows", "pull"}) {
+    measured.subjects.push_back({what, [&, what] {
+                                   const KvSample sample = subject->run(what, rows, kRowBytes, 3);
+                                   wrong += sample.wrong;
+                                   return sample.seconds * 1e6;
+                                 }});
+  }
+  const std::vector<Result> results = measure(measured, arguments.options);
+  print_row("pull_rows_1pct", results[0], *subject, arguments.setting.pin, "", "");
+  print_row("pull_whole", results[1], *subject, arguments.setting.pin, "", "");
+  std::printf("# pull_rows_1pct takes %.3f of the time of pull_whole\n",
+              median_ratio(results[0], results[1]));
+  append_json(results, arguments.options);
+  return wrong;
+}
+
 int run_bench(const Arguments& arguments) {
   const KeyDirectory keys;
   const auto subjects = start_kv_subjects(arguments.setting, keys);
@@ -218,6 +245,7 @@ int run_bench(const Arguments& arguments) {
     const bool is_long = arguments.options.quick && one.name == "server_cpu_10MiB";
     if (!is_long && is_asked_for(arguments, one.name)) wrong += run_case(arguments, one, subjects);
   }
+  if (is_asked_for(arguments, "pull_rows_1pct")) wrong += run_rows(arguments, keys);
   if (is_asked_for(arguments, "memory_per_key")) run_memory(arguments, keys, subjects);
   if (wrong > 0) std::fprintf(stderr, "kvstore_bench: %ld values were wrong\n", wrong);
   return wrong > 0 ? 1 : 0;

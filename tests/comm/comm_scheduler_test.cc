@@ -13,6 +13,7 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
+#include "arguments.h"
 #include "files.h"
 #include "gate.h"
 #include "ranks.h"
@@ -25,7 +26,7 @@ namespace {
 using Body = std::function<void(Communicator&)>;
 
 constexpr int kRanks = 3;
-constexpr std::uint64_t kSeeds = 5;
+constexpr std::uint64_t kSeeds = kSanitized ? 2 : 5;
 
 // body as each rank, on threads that share an engine, on every back end.
 void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {

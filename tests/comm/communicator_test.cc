@@ -77,7 +77,8 @@ std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks,
   return result;
 }
 
-const std::size_t kSizes[] = {0, 1, 7, 1000, 5000, kSanitized ? 70'001u : 300'007u};
+const std::vector<std::size_t> kSizes = kSanitized ? std::vector<std::size_t>{0, 7, 5000, 70'001}
+                                                   : std::vector<std::size_t>{0, 1, 7, 1000, 5000, 300'007};
 
 template <class T> NDArray array_of(const std::vector<T>& values) {
   return array(values, {static_cast<std::int64_t>(values.size())});
@@ -160,7 +161,8 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
       run_local(ranks, {.algorithm = algorithm}, [&](Communicator& comm) {
         for (std::size_t count : kSizes) {
           if (count > 10'000 && ranks > (automatic ? 4 : 2)) continue;
-          count <= 1000 && automatic ? sweep_all_dtypes(comm, count) : sweep<float>(comm, count);
+          const bool all = automatic && (kSanitized ? count == 7 : count <= 1000);
+          all ? sweep_all_dtypes(comm, count) : sweep<float>(comm, count);
         }
       });
     }
@@ -213,7 +215,7 @@ TEST_CASE("the same between ranks that share memory without a name, and over TCP
           for (std::size_t count : kSizes) {
             if (count > 10'000 && ranks > 2) continue;
             sweep<float>(comm, count);
-            if (count <= 7) sweep<std::int64_t>(comm, count);
+            if (count <= 7 && !kSanitized) sweep<std::int64_t>(comm, count);
           }
         });
       }

@@ -18,6 +18,7 @@
 #include <heddle/host_stream.h>
 #include <heddle/stream_ops.h>
 
+#include "arguments.h"
 #include "op/op_memory.h"
 
 using namespace heddle;
@@ -223,7 +224,7 @@ TEST_CASE("the child of a fork takes no op for done that a worker was about to e
   }
 }
 
-TEST_CASE("two hundred forks while four threads push, make vars and let go of them" *
+TEST_CASE("many forks while four threads push, make vars and let go of them" *
           doctest::skip(kCannotForkNow)) {
   Engine engine({.workers = 2});
   std::atomic<bool> stop = false;
@@ -240,8 +241,9 @@ TEST_CASE("two hundred forks while four threads push, make vars and let go of th
       }
     });
   }
+  constexpr int kForks = test::kSanitized ? 60 : 200;
   int good = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < kForks; ++round) {
     good += in_child([] {
               Engine fresh({.scheduler = kInChild, .workers = 2});
               Var var = fresh.new_var();
@@ -253,7 +255,7 @@ TEST_CASE("two hundred forks while four threads push, make vars and let go of th
   }
   stop = true;
   for (std::thread& pusher : pushers) pusher.join();
-  CHECK(good == 200);
+  CHECK(good == kForks);
   CHECK(wrong == 0);
 }
 
@@ -322,8 +324,8 @@ TEST_CASE(
 }
 
 // By op memory's own count: what the process holds is the system's affair, too.
-TEST_CASE("ten thousand threads that push a few ops and end leave no memory behind") {
-  constexpr int kThreads = 10'000, kAtOnce = 8, kOps = 5;
+TEST_CASE("thousands of threads that push a few ops and end leave no memory behind") {
+  constexpr int kThreads = test::kSanitized ? 2000 : 10'000, kAtOnce = 8, kOps = 5;
   constexpr std::size_t kChunk = 64 * 1024;
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   Var common = engine.new_var();

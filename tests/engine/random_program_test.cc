@@ -14,6 +14,7 @@ using namespace heddle::test;
 namespace {
 
 constexpr int kPrograms = kSanitized ? 12 : 100;
+constexpr std::uint64_t kSchedules = kSanitized ? 20 : 100;
 
 Program without_streams(Program program) {
   program.streams = 0;
@@ -25,7 +26,7 @@ Program without_streams(Program program) {
 // --programs=10000 --ops=10000 is the long run.
 TEST_CASE("random programs give the naive engine's result on every scheduler") {
   const auto programs = argument("programs", kPrograms);
-  const int ops = static_cast<int>(argument("ops", 10000));
+  const int ops = static_cast<int>(argument("ops", kSanitized ? 3000 : 10000));
   for (long long seed = 0; seed < programs; ++seed) {
     CAPTURE(seed);
     const Program program = random_program(static_cast<std::uint64_t>(seed), ops, 100);
@@ -39,12 +40,12 @@ TEST_CASE("random programs give the naive engine's result on every scheduler") {
   }
 }
 
-TEST_CASE("one program gives one result under 100 fuzzed schedules") {
+TEST_CASE("one program gives one result under many fuzzed schedules") {
   const Program program = random_program(7, 2000, 30);
   const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
   CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
                     [](const auto& error) { return !error.empty(); }));
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
     CAPTURE(seed);
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
   }
@@ -53,7 +54,7 @@ TEST_CASE("one program gives one result under 100 fuzzed schedules") {
 TEST_CASE("random programs where all threads share one core") {
   on_one_core([] {
     CHECK(detail::cores_by_affinity() == 1);
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    for (std::uint64_t seed = 0; seed < (kSanitized ? 3 : 10); ++seed) {
       CAPTURE(seed);
       const Program program = without_streams(random_program(seed, 2000, 30));
       const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
@@ -63,7 +64,7 @@ TEST_CASE("random programs where all threads share one core") {
 }
 
 TEST_CASE("programs over two vars, where nearly all ops conflict") {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < (kSanitized ? 5 : 20); ++seed) {
     CAPTURE(seed);
     const Program program = random_program(seed, 1000, 2);
     const Outcome expected = run_program(program, {.scheduler = Scheduler::naive});
@@ -89,14 +90,14 @@ TEST_CASE("random programs with ops on streams give the naive engine's result on
   }
 }
 
-TEST_CASE("one program with ops on streams gives one result under 100 fuzzed schedules") {
+TEST_CASE("one program with ops on streams gives one result under many fuzzed schedules") {
   const Program program = random_program(1, 500, 20, 3);
   const Outcome expected = run_program(without_streams(program), {.scheduler = Scheduler::naive});
   CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
                     [](const auto& error) { return !error.empty(); }));
   CHECK(std::any_of(expected.errors.begin(), expected.errors.end(),
                     [](const auto& error) { return error.empty(); }));
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
     CAPTURE(seed);
     REQUIRE(run_program(program, {.scheduler = Scheduler::fuzz, .seed = seed}) == expected);
   }

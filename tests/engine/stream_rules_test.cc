@@ -14,6 +14,7 @@
 #include <heddle/host_stream.h>
 #include <heddle/stream_ops.h>
 
+#include "arguments.h"
 #include "schedulers.h"
 #include "stepped.h"
 
@@ -21,6 +22,8 @@ namespace heddle::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kRaces = kSanitized ? 4000 : 20'000;
 
 TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, and fails with Cancelled") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
@@ -119,7 +122,7 @@ TEST_CASE("an op whose deadline moves while it is looked at is issued or fails: 
     }
   });
   int gone = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < kRaces; ++i) {
     const Var x = engine.new_var();
     std::atomic<bool> ran = false;
     engine.push_on(stream, work([&] { ran = true; }), {.mutate = {x}, .group = group});
@@ -282,7 +285,7 @@ TEST_CASE("under fuzz, room that comes while a stream is looked at is not missed
       }
     }
   });
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < kRaces; ++i) {
     engine.push_async([&](RunContext&, Completion done) { next = new Completion(std::move(done)); });
   }
   engine.wait_all();

@@ -19,6 +19,8 @@
 #include <heddle/stream_ops.h>
 #include <heddle/trace.h>
 
+#include "arguments.h"
+
 namespace {
 
 using Json = nlohmann::json;
@@ -148,7 +150,7 @@ TEST_CASE(
 TEST_CASE("a program has as many ops in the trace as it pushed, under each scheduler") {
   for (const heddle::Scheduler scheduler :
        {heddle::Scheduler::naive, heddle::Scheduler::threaded, heddle::Scheduler::fuzz}) {
-    constexpr int kOps = 20'000;
+    constexpr int kOps = heddle::test::kSanitized ? 2000 : 20'000;
     const Json events = traced([&] {
       heddle::Engine engine({.scheduler = scheduler, .workers = 2});
       std::vector<heddle::Var> vars;

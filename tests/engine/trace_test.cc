@@ -22,6 +22,7 @@
 #include <heddle/error.h>
 #include <heddle/trace.h>
 
+#include "arguments.h"
 #include "trace/trace_buffer.h"
 #include "trace/trace_file.h"
 
@@ -178,7 +179,7 @@ TEST_CASE("asynchronous ops, waits and counters have events of their own") {
 }
 
 TEST_CASE("every record of several threads is written once, chunk after chunk, in the order of its thread") {
-  constexpr std::uint64_t kOps = 5 * kChunkRecords + 17;
+  constexpr std::uint64_t kOps = (heddle::test::kSanitized ? 2 : 5) * kChunkRecords + 17;
   constexpr std::uint32_t kThreads = 4;
   const Path path("threads.json");
   start(path);
@@ -237,7 +238,7 @@ TEST_CASE("records beyond the memory are dropped and counted, and the gap is in 
 }
 
 TEST_CASE("a trace with little memory and many records says what it lost") {
-  constexpr std::uint64_t kOps = 40 * kChunkRecords;
+  constexpr std::uint64_t kOps = (heddle::test::kSanitized ? 8 : 40) * kChunkRecords;
   const Path path("small.json");
   start(path, {.memory = 2 * kChunkBytes});
   std::thread([] {

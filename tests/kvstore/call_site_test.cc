@@ -37,6 +37,16 @@ void check_store(KVStore& store, const NDArray& value) {
   check_site("KVStore::push", [&] { store.push(0, values), store.pull(0, outs); });
   check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
   check_site("KVStore::push", [&] { store.push(0, {value, out}), store.pull(0, {out}); });
+  const NDArray rows = array<std::int64_t>({1, 2}), two = ones({2});
+  const std::vector<RowSparse> some{row_sparse(rows, two, value.shape())};
+  check_site("KVStore::push", [&] { store.push(0, some[0]), store.pull(0, out); });
+  check_site("KVStore::push", [&] { store.push(0, some), store.pull(0, out); });
+  check_site("KVStore::pull_rows", [&] { store.pull_rows(0, rows, two); });
+  check_site("KVStore::pull_rows", [&] { store.pull_rows(0, rows); });
+  const std::vector<KVStore::Key> keys{0, 1};
+  check_site("KVStore::push_pull", [&] { store.push_pull(keys, values, outs); });
+  check_site("KVStore::push", [&] { store.push(keys, values), store.pull(keys, outs); });
+  check_site("KVStore::pull", [&] { store.pull(keys, outs); });
   store.set_optimizer("adam");
   check_site("KVStore::push", [&] { store.push(0, value), store.pull(0, out); });
   const auto state = store.optimizer_state();

@@ -1,5 +1,7 @@
 #include "core_host.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 namespace heddle::kv_detail {
@@ -39,8 +41,14 @@ Link::Link(Host& host, Hello hello) : host_(host), hello_(std::move(hello)) { co
 std::uint64_t Link::send(Request request, Bytes payload) {
   request.number = ++last_number_;
   if (!payload.empty()) request.bytes = payload.size();
-  unanswered_[request.number] = {encode(request), std::move(payload)};
-  if (welcome_) to_server_.push_back(unanswered_[request.number]);
+  std::vector<Packet>& pieces = unanswered_[request.number];
+  do {
+    const auto begin = payload.begin() + static_cast<std::ptrdiff_t>(request.offset);
+    const std::size_t piece = std::min(piece_bytes, payload.size() - request.offset);
+    pieces.push_back({encode(request), Bytes(begin, begin + static_cast<std::ptrdiff_t>(piece))});
+    request.offset += piece;
+  } while (request.offset < payload.size());
+  if (welcome_) to_server_.insert(to_server_.end(), pieces.begin(), pieces.end());
   return request.number;
 }
 
@@ -60,7 +68,8 @@ void Link::hear() {
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     welcome_ = true;
     incarnation = welcome->incarnation;
-    for (const auto& [number, one] : unanswered_) to_server_.push_back(one);
+    for (const auto& [number, pieces] : unanswered_)
+      to_server_.insert(to_server_.end(), pieces.begin(), pieces.end());
     return;
   }
   const auto& reply = std::get<Reply>(message);
@@ -83,6 +92,11 @@ void Link::cut() {
   to_server_.clear();
   values_.clear();
   connect();
+}
+
+void Link::forget() {
+  unanswered_.clear();
+  cut();
 }
 
 std::pair<Reply, Bytes> Link::take(std::uint64_t number) {

@@ -61,8 +61,9 @@ class Link {
   Link(Host& host, Hello hello);
   std::uint64_t send(Request request, Bytes payload = {});  // the number of the request
   void step();                                              // one message to the server
-  void hear();  // one message from the server, whose answers are in `replies`
-  void cut();   // and connects anew
+  void hear();    // one message from the server, whose answers are in `replies`
+  void cut();     // and connects anew
+  void forget();  // and connects anew, without what has no reply
   void die() { host_.disconnect(peer_); }
   bool has_reply(std::uint64_t number) const { return replies.contains(number); }
   std::pair<Reply, Bytes> take(std::uint64_t number);
@@ -71,7 +72,8 @@ class Link {
 
   std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
   std::string refusal;
-  std::uint64_t incarnation = 0;  // that the server has welcomed this worker with
+  std::size_t piece_bytes = kPieceBytes;  // of the payloads that are sent
+  std::uint64_t incarnation = 0;          // that the server has welcomed this worker with
 
  private:
   void connect();
@@ -81,7 +83,7 @@ class Link {
   bool welcome_ = false;
   std::uint64_t last_number_ = 0;
   std::deque<Packet> to_server_;
-  std::map<std::uint64_t, Packet> unanswered_;
+  std::map<std::uint64_t, std::vector<Packet>> unanswered_;  // by the number of the request: its pieces
   std::map<std::uint64_t, Bytes> values_;
 };
 

@@ -1,97 +1,19 @@
 // Stores whose values are on servers: workers as threads, servers in this process, real connections.
-#include "client/dist_store.h"
-
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
 #include <heddle/ops.h>
-#include <heddle/server.h>
 #include <heddle/trainer.h>
 
+#include "dist_job.h"
+
 using namespace heddle;
+using namespace heddle::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-// ThreadSanitizer does not see how ZeroMQ, which it did not compile, hands bytes from thread to thread.
-#if defined(__SANITIZE_THREAD__)
-const std::vector<const char*> kTransports = {"net"};
-#else
-const std::vector<const char*> kTransports = {"net", "zmq"};
-#endif
-
-// A server on a thread of its own.
-class Running {
- public:
-  explicit Running(ServerOptions options) : server(std::move(options)), thread_([this] { server.run(); }) {}
-  ~Running() {
-    server.stop();
-    thread_.join();
-  }
-  Server server;
-
- private:
-  std::thread thread_;
-};
-
-struct Job {
-  int workers = 2, servers = 1;
-  std::string type = "dist_sync";
-  std::string transport = "net";
-  std::chrono::milliseconds timeout{20s};
-  Scheduler scheduler = Scheduler::threaded;
-};
-
-// Runs `body` for each worker, on a thread with an engine of its own.
-void run_workers(const Job& job, const std::vector<std::unique_ptr<Running>>& servers,
-                 const std::function<void(KVStore&)>& body) {
-  std::vector<std::string> addresses;
-  for (const auto& one : servers) addresses.push_back(one->server.address());
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.workers));
-  for (int rank = 0; rank < job.workers; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Engine engine({.scheduler = job.scheduler, .workers = 2});
-        const EngineScope scope(engine);
-        kv_detail::ClientOptions options{.servers = addresses,
-                                         .consistency = job.type.substr(5),
-                                         .rank = rank,
-                                         .workers = job.workers,
-                                         .timeout = job.timeout};
-        options.transport.kind = job.transport;
-        DistStore store(job.type, options);
-        body(store);
-      } catch (...) {
-        errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
-
-std::vector<std::unique_ptr<Running>> start_servers(const Job& job) {
-  std::vector<std::unique_ptr<Running>> servers;
-  for (int number = 0; number < job.servers; ++number)
-    servers.push_back(std::make_unique<Running>(
-        ServerOptions{.transport = job.transport, .number = number, .servers = job.servers}));
-  return servers;
-}
-
-void run_job(const Job& job, const std::function<void(KVStore&)>& body) {
-  run_workers(job, start_servers(job), body);
-}
-
-}  // namespace
 
 TEST_CASE(
     "dist store: sums of all workers, for values of all sizes and dtypes, small and split over servers") {

@@ -95,6 +95,24 @@ TEST_CASE("placement: sizes near the largest number neither overflow nor lose by
   CHECK(reached == bytes);
 }
 
+TEST_CASE("placement: no row of a value with many rows is cut, and parts stay about as large") {
+  for (const std::uint64_t row : {4, 12, 100, 256, 4096, 40'000}) {
+    for (const int servers : {2, 3, 7}) {
+      CAPTURE(row);
+      const std::uint64_t rows = 70 * kMiB / row;
+      const auto parts = place_keys({{"a", rows * row, row}}, servers, Placement::hash);
+      REQUIRE(parts.size() == static_cast<std::size_t>(servers));
+      for (const KeyPart& part : parts) {
+        CHECK(part.offset % row == 0);
+        CHECK(part.bytes % row == 0);
+        CHECK(static_cast<double>(part.bytes) * servers < 1.13 * static_cast<double>(rows * row));
+      }
+    }
+  }
+  const auto few = place_keys({{"a", 12 * kMiB, 4 * kMiB}}, 2, Placement::hash);
+  CHECK(few[1].offset == 6 * kMiB);
+}
+
 TEST_CASE("placement greedy: no server has more than the mean and one key") {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     for (const int servers : {2, 3, 8}) {

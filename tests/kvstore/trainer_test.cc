@@ -197,10 +197,6 @@ TEST_CASE("a trainer says what is wrong at the call") {
       trainer.step(),
       "Trainer::step: parameter 'w' has no gradient; call backward() on a loss that depends on it first",
       InvalidArgument);
-  backward(sum(embedding(weight, zeros({1}, DType::i64), {.sparse_grad = true})));
-  CHECK_THROWS_WITH_AS(
-      trainer.step(), doctest::Contains("parameter 'w' has a row-sparse gradient, and a trainer takes dense"),
-      InvalidArgument);
   CHECK(trainer.steps() == 0);
   CHECK_THROWS_AS(trainer.set_state({}), InvalidArgument);
   CHECK_THROWS_AS(trainer.set_state({{"steps", array<std::int64_t>({-1})}}), InvalidArgument);

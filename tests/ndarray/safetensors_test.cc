@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <arguments.h>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -43,6 +44,12 @@ Safetensors sample() {
                      {"scalar", full(Shape{}, 2.5)},
                      {"empty", zeros({0, 4})}},
           .metadata = {{"made by", "a test"}, {"umlaut", "\xc3\xa4"}}};
+}
+
+// Those of byte i that are flipped in turn.
+std::vector<int> bits_of(std::size_t i) {
+  if (kSanitized) return {static_cast<int>(i % 8)};
+  return {0, 1, 2, 3, 4, 5, 6, 7};
 }
 
 }  // namespace
@@ -196,7 +203,7 @@ TEST_CASE("every truncation and every flipped bit is refused or read, never wors
   }
   CHECK(refused == static_cast<int>(good.size()));
   for (std::size_t i = 0; i < good.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
+    for (int bit : bits_of(i)) {
       std::string flipped = good;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
       write_file(file.path, flipped);
@@ -239,7 +246,7 @@ TEST_CASE("with checksums every flipped bit is found, and the damaged array is n
   const std::size_t first = sizeof header + header, second = first + 8;
   REQUIRE(good.size() == second + 1);
   for (std::size_t i = 0; i < good.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
+    for (int bit : bits_of(i)) {
       std::string flipped = good;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
       write_file(file.path, flipped);

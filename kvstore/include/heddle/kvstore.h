@@ -11,6 +11,7 @@
 
 #include <heddle/ndarray.h>
 #include <heddle/optimizer.h>
+#include <heddle/row_sparse.h>
 
 namespace heddle {
 
@@ -56,6 +57,21 @@ class KVStore {
   // Copies what is stored into each of `out`, on their own devices.
   void pull(Key key, std::span<const NDArray> out, Where where = Where::current());
 
+  // The same for some rows of a key of a floating dtype: they are summed, and no other row changes. An optimizer updates each
+  // as a weight of its own (see Optimizer::update), without one they are replaced. Between processes only these rows
+  // travel. In a round of "dist_sync" in which another worker pushes a whole value, the sum is a whole value, too. An
+  // "allreduce" store waits until all ranks have come here.
+  void push(Key key, std::span<const RowSparse> values, const UpdateOptions& options = {},
+            Where where = Where::current());
+  void push(Key key, const RowSparse& value, const UpdateOptions& options = {},
+            Where where = Where::current());
+
+  // What these rows have: out[i], of (rows, d...), becomes row rows[i] of what is stored, which has a floating dtype. Between
+  // processes only these rows travel, each once. rows: one axis, i32 or i64, in any order, each any number of times; a row
+  // that there is not is an op error.
+  void pull_rows(Key key, const NDArray& rows, const NDArray& out, Where where = Where::current());
+  RowSparse pull_rows(Key key, const NDArray& rows, Where where = Where::current());
+
   // Overwrites what is stored, whatever the optimizer; of several workers' values with that of rank 0.
   void assign(Key key, const NDArray& value, Where where = Where::current());
 
@@ -82,11 +98,20 @@ class KVStore {
   // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.
   void barrier(Where where = Where::current());
 
-  // push, then pull.
+  // push, then pull. In a dist store one op, which does not wait for the answer to the push before it pulls.
   void push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                  const UpdateOptions& options = {}, Where where = Where::current());
   // init, then pull: every `out` starts from one value.
   void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
+
+  // For many keys in one call, with one array each: as the calls above one key after the other. A dist store sends small
+  // values of keys that follow each other in one message, as one op, whose error is that of all of them. Lists of
+  // different lengths throw InvalidArgument.
+  void push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options = {},
+            Where where = Where::current());
+  void pull(std::span<const Key> keys, std::span<const NDArray> out, Where where = Where::current());
+  void push_pull(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
+                 const UpdateOptions& options = {}, Where where = Where::current());
 
   // For lists written in place, and for one array.
   void push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options = {},
@@ -100,6 +125,13 @@ class KVStore {
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) = 0;
   virtual void do_pull(Key key, std::span<const NDArray> out) = 0;
+  virtual void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) = 0;
+  virtual RowSparse do_pull_rows(Key key, const NDArray& rows) = 0;
+  virtual void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                            const UpdateOptions& options);
+  // `values` and `out`, of which one may be empty, are as long as `keys`.
+  virtual void do_list(std::span<const Key> keys, std::span<const NDArray> values,
+                       std::span<const NDArray> out, const UpdateOptions& options);
   virtual void do_assign(Key key, const NDArray& value) = 0;
   virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params) = 0;
   virtual void do_set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;

@@ -25,8 +25,9 @@ struct ServerOptions {
   std::string transport = "net";       // "net" or "zmq"
   std::string keys{};                  // directory of comm.key and comm.allowed; empty: comm_keys_directory()
   int number = 0, servers = 1;         // this server's number among those of the job
-  // HOST:PORT of the scheduler (heddle/store_scheduler.h) that tells workers where servers are. Empty: none. With one,
-  // number -1 is any that is free, and servers 0 as many as it says.
+  // HOST:PORT of the scheduler (heddle/store_scheduler.h), which says which shards this server is the primary and the backup
+  // of; empty: there is none, and this server alone has the shard of its number. With one, number -1 is any that is free,
+  // and servers 0 as many as it says.
   std::string scheduler{};
   int replicas = 1;  // copies of each part of the keys, on different servers: 1, or 2 with a scheduler
   std::uint64_t memory_limit = 0;      // bytes of values, optimizer state and pushes that wait; 0: none
@@ -47,6 +48,15 @@ struct WorkerStats {
   std::uint64_t pulls_waiting = 0;  // for other workers
 };
 
+// A part of the keys that this server has.
+struct ShardStats {
+  int shard = 0;
+  std::int64_t epoch = 0;  // the number of the scheduler's decision who its primary and its backup are
+  bool primary = false, backup = false;
+  bool synced = false;                  // of a primary: its backup has all that workers were told
+  std::uint64_t unconfirmed_bytes = 0;  // of a primary: that its backup has not confirmed yet
+};
+
 struct ServerStats {
   double uptime = 0;  // seconds
   bool draining = false;
@@ -56,6 +66,7 @@ struct ServerStats {
   std::int64_t worst_staleness = 0;  // the most clocks that a pull was ahead of the slowest worker
   int number = 0, servers = 1;  // as in the options, or as the scheduler has said; -1 of 0: it has not yet
   std::vector<WorkerStats> workers;
+  std::vector<ShardStats> shards;
 };
 
 class Server {

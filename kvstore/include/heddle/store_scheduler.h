@@ -33,7 +33,8 @@ struct StoreSchedulerOptions {
       log{};  // called on the scheduler's thread; empty: nothing is logged
 };
 
-struct ShardStats {
+// Who keeps one part of the keys.
+struct ShardPlace {
   std::uint64_t epoch = 0;
   int primary = -1,
       backup = -1;      // numbers of servers; -1: none, or a process whose number another one has taken
@@ -46,7 +47,7 @@ struct StoreSchedulerStats {
   std::uint64_t version = 0;  // of the views
   int servers = 0, servers_here = 0, workers_here = 0;
   std::uint64_t failovers = 0, handed_back = 0, lost = 0, refused = 0;
-  std::vector<ShardStats> shards;
+  std::vector<ShardPlace> shards;
 };
 
 class StoreScheduler {

@@ -34,8 +34,8 @@ class Trainer {
   explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {},
                    Where where = Where::current());
 
-  // Updates every parameter in order by its gradient times grad_scale (1 / devices for the mean over replicas), and
-  // clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
+  // Updates every parameter in order by its gradient, whole or row-sparse, times grad_scale (1 / devices for the mean over
+  // replicas), and clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
   // several replicas, the first that was changed) counts. Throws InvalidArgument, before any update, naming a
   // parameter without a gradient. What grad() has returned may be overwritten from then on, after
   // clear_errors() too: copy what is to be kept.
@@ -65,7 +65,14 @@ class Trainer {
   void take_over_changes();
   std::int64_t updates() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
-  std::vector<NDArray> gradients(std::size_t index) const;
+  // Of one parameter, by replica: rows if all are row-sparse.
+  struct Gradients {
+    std::vector<NDArray> whole{};
+    std::vector<RowSparse> rows{};
+  };
+  Gradients gradients(std::size_t index) const;
+  void exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update);
+  void exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;

@@ -4,6 +4,7 @@
 #include "client/dist_store.h"
 #include "stores/allreduce_store.h"
 #include "stores/local_store.h"
+#include "stores/row_values.h"
 
 namespace heddle {
 
@@ -50,6 +51,33 @@ void KVStore::pull(Key key, std::span<const NDArray> out, Where where) {
   do_pull(key, out);
 }
 
+void KVStore::push(Key key, std::span<const RowSparse> values, const UpdateOptions& options, Where where) {
+  const CallSite site(where);
+  for (const RowSparse& value : values)
+    if (!value.defined()) throw InvalidArgument(who_says("push", key) + "got an undefined row-sparse array");
+  if (values.empty()) throw InvalidArgument(who_says("push", key) + "the list of arrays is empty");
+  std::vector<RowSparse> here;
+  for (const RowSparse& value : values) here.push_back(on_device(value, values[0].device()));
+  do_push_rows(key, here.size() == 1 ? here[0] : sum(here), options);
+}
+
+void KVStore::push(Key key, const RowSparse& value, const UpdateOptions& options, Where where) {
+  push(key, std::span(&value, 1), options, where);
+}
+
+RowSparse KVStore::pull_rows(Key key, const NDArray& rows, Where where) {
+  const CallSite site(where);
+  check_row_numbers("pull_rows", key, rows);
+  return do_pull_rows(key, rows);
+}
+
+void KVStore::pull_rows(Key key, const NDArray& rows, const NDArray& out, Where where) {
+  const CallSite site(where);
+  check_row_numbers("pull_rows", key, rows);
+  const RowSparse found = do_pull_rows(key, rows);
+  take_rows(key, found, rows, out);
+}
+
 void KVStore::assign(Key key, const NDArray& value, Where where) {
   const CallSite site(where);
   do_assign(key, value);
@@ -77,8 +105,52 @@ void KVStore::barrier(Where where) {
 
 void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                         const UpdateOptions& options, Where where) {
-  push(key, values, options, where);
-  pull(key, out, where);
+  const CallSite site(where);
+  do_push_pull(key, values, out, options);
+}
+
+void KVStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                           const UpdateOptions& options) {
+  do_push(key, values, options);
+  do_pull(key, out);
+}
+
+namespace {
+
+void check_lengths(const char* call, std::size_t keys, std::size_t arrays) {
+  if (keys == arrays) return;
+  throw InvalidArgument("KVStore::" + std::string(call) + ": got " + std::to_string(keys) + " keys and " +
+                        std::to_string(arrays) + " arrays, want one array a key");
+}
+
+}  // namespace
+
+// The pulls in the opposite order: what is pushed last, at the end of a backward pass, is needed first.
+void KVStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
+                      std::span<const NDArray> out, const UpdateOptions& options) {
+  for (std::size_t i = 0; i < values.size(); ++i) do_push(keys[i], values.subspan(i, 1), options);
+  for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
+}
+
+void KVStore::push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options,
+                   Where where) {
+  const CallSite site(where);
+  check_lengths("push", keys.size(), values.size());
+  do_list(keys, values, {}, options);
+}
+
+void KVStore::pull(std::span<const Key> keys, std::span<const NDArray> out, Where where) {
+  const CallSite site(where);
+  check_lengths("pull", keys.size(), out.size());
+  do_list(keys, {}, out, {});
+}
+
+void KVStore::push_pull(std::span<const Key> keys, std::span<const NDArray> values,
+                        std::span<const NDArray> out, const UpdateOptions& options, Where where) {
+  const CallSite site(where);
+  check_lengths("push_pull", keys.size(), values.size());
+  check_lengths("push_pull", keys.size(), out.size());
+  do_list(keys, values, out, options);
 }
 
 void KVStore::broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
+#include <unistd.h>
 #include <utility>
 
 #include <heddle/store_error.h>
@@ -12,6 +14,10 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
+// Between two looks of the client's own thread while waiting threads do the work.
+constexpr std::chrono::microseconds kRest{300};
+constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
+constexpr std::uint64_t kPingNumber = ~0ull;  // of a ping, whose answer nobody waits for
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
@@ -19,31 +25,38 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
-Client::Client(ClientOptions options) : options_(std::move(options)) {
+Client::Client(ClientOptions options) : options_(std::move(options)), process_(getpid()) {
   std::random_device device;
   incarnation_ = std::uint64_t{device()} << 32 | device();
   transport_ = make_transport(options_.transport, *this);
   if (!options_.scheduler.empty()) find_servers();
   for (const std::string& address : options_.servers) {
     if (!rendezvous_) parse_address(address);  // throws InvalidArgument
-    links_.push_back({.address = address});
-    links_.back().lost_since = links_.back().next_try = Clock::now();
+    Link& link = links_.emplace_back();
+    link.address = address;
+    link.lost_since = link.next_try = Clock::now();
   }
   thread_ = std::thread([this] { loop(); });
 }
 
+bool Client::in_child() const { return getpid() != process_; }
+
 Client::~Client() {
   {
-    std::lock_guard guard(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
+    changed_.notify_all();
   }
   transport_->wake();
   thread_.join();
-  take_submitted();
-  for (Link& link : links_) fail(link, "the store is closed");
-  if (!rendezvous_) return;
-  rendezvous_->member().depart();
-  transport_->poll(std::chrono::microseconds(0));
+  Lock lock(mutex_);
+  with_turn(lock, [this] {
+    take_submitted();
+    for (Link& link : links_) fail(link, "the store is closed");
+    if (!rendezvous_) return;
+    rendezvous_->member().depart();
+    transport_->poll(std::chrono::microseconds(0));
+  });
 }
 
 void Client::find_servers() {
@@ -62,7 +75,8 @@ void Client::find_servers() {
 }
 
 // Another process keeps what this link is about: it is asked at once.
-void Client::follow_servers() {
+void Client::follow_servers(Clock::time_point now) {
+  rendezvous_->member().tick(now);
   for (const std::size_t moved : rendezvous_->take_moved()) {
     Link& link = links_[moved];
     link.address = rendezvous_->addresses()[moved];
@@ -71,26 +85,95 @@ void Client::follow_servers() {
       transport_->close(link.peer);
       lost(link, "the scheduler has moved what it keeps to another server");
     }
-    link.next_try = Clock::now();
+    link.next_try = now;
     link.pause = std::chrono::milliseconds(10);
   }
 }
 
 void Client::submit(std::size_t server, Call call) {
-  {
-    std::lock_guard guard(mutex_);
-    submitted_.emplace_back(server, std::move(call));
-  }
+  ServerCall one{server, std::move(call)};
+  submit({&one, 1});
+}
+
+void Client::submit(std::span<ServerCall> calls) {
+  Lock lock(mutex_);
+  submitted_.insert(submitted_.end(), std::make_move_iterator(calls.begin()),
+                    std::make_move_iterator(calls.end()));
+  unanswered_ += calls.size();
+  if (!turn_ && transport_->can_spin()) return with_turn(lock, [this] { take_submitted(); });
+  lock.unlock();
   transport_->wake();
 }
 
+// Whoever has the turn takes what is submitted meanwhile before giving it back, so nothing is left that nobody knows of. The
+// calls that were answered are handed out behind that: they may submit, wait, and destroy what needs this client.
+template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
+  turn_ = true;
+  lock.unlock();
+  try {
+    work();
+  } catch (const std::exception& error) {  // there is no memory: it is not known for whom
+    for (Link& link : links_) fail(link, error.what());
+  }
+  lock.lock();
+  took_more_ = false;
+  while (!submitted_.empty() && transport_->can_spin()) {
+    took_more_ = true;
+    lock.unlock();
+    try {
+      take_submitted();
+    } catch (const std::exception& error) {
+      for (Link& link : links_) fail(link, error.what());
+    }
+    lock.lock();
+  }
+  std::vector<Answered> answered;
+  answered.swap(answered_);
+  turn_ = false;
+  if (blocked_ > 0) changed_.notify_all();
+  if (answered.empty()) return;
+  lock.unlock();
+  for (Answered& one : answered) one.call.done(one.reply, std::move(one.error));
+  const std::size_t count = answered.size();
+  answered.clear();
+  lock.lock();
+  unanswered_ -= count;
+  if (!turn_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the memory
+}
+
+void Client::await_turn(Lock& lock) {
+  while (turn_) {
+    lock.unlock();
+    transport_->wake();
+    lock.lock();
+    ++blocked_;
+    changed_.wait(lock, [this] { return !turn_; });
+    --blocked_;
+  }
+}
+
 Reply Client::call(std::size_t server, Call call) {
-  std::promise<Reply> promise;
-  call.done = [&promise](const Reply& reply, std::exception_ptr error) {
-    error ? promise.set_exception(std::move(error)) : promise.set_value(reply);
+  struct Outcome {
+    Reply reply{};
+    std::exception_ptr error{};
+    std::atomic<std::uint32_t> over{0};
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  call.done = [outcome](const Reply& reply, std::exception_ptr error) {
+    outcome->reply = reply;
+    outcome->error = std::move(error);
+    outcome->over.store(1);
+    outcome->over.notify_all();
   };
   submit(server, std::move(call));
-  return promise.get_future().get();
+  wait(outcome->over);
+  if (outcome->error) std::rethrow_exception(outcome->error);
+  return outcome->reply;
+}
+
+void Client::wait(const std::atomic<std::uint32_t>& over) {
+  work_until(over);
+  over.wait(0);
 }
 
 void Client::leave(std::chrono::milliseconds limit) noexcept {
@@ -108,43 +191,96 @@ void Client::leave(std::chrono::milliseconds limit) noexcept {
   }
 }
 
-void Client::loop() {
-  for (;;) {
-    {
-      std::lock_guard guard(mutex_);
-      if (stopping_) return;
-    }
-    try {
+void Client::progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept { work_until(over); }
+
+// Ends when nothing has moved for a while: then the client's own thread can as well sleep until something does.
+void Client::work_until(const std::atomic<std::uint32_t>& over) noexcept {
+  if (!transport_->can_spin()) return;
+  Lock lock(mutex_);
+  if (unanswered_ == 0) return;
+  if (helped_) return void(others_wait_ = true);
+  helped_ = true;
+  ++visits_;
+  const auto go_on = [&] { return unanswered_ > 0 && !over.load(std::memory_order_acquire); };
+  for (int idle = 0; idle < kMostIdle && go_on();) {
+    await_turn(lock);
+    if (!go_on()) break;
+    bool moved = false;
+    with_turn(lock, [&] {
       take_submitted();
-      if (rendezvous_) rendezvous_->member().tick(Clock::now()), follow_servers();
-      connect_where_needed(Clock::now());
-      transport_->poll(kPoll);
-    } catch (const std::exception& error) {  // there is no memory: it is not known for whom
-      for (Link& link : links_) fail(link, error.what());
+      moved = transport_->spin(over);
+    });
+    idle = moved || took_more_ ? 0 : idle + 1;
+  }
+  helped_ = false;
+  if (std::exchange(others_wait_, false) || go_on()) {
+    handed_back_ = true;
+    changed_.notify_all();
+  }
+}
+
+void Client::loop() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (helped_) rest(lock);
+    if (turn_) {
+      ++blocked_;
+      changed_.wait(lock, [this] { return !turn_ || stopping_; });
+      --blocked_;
+    } else if (!helped_ && !stopping_) {
+      with_turn(lock, [this] {
+        take_submitted();
+        connect_where_needed(Clock::now());
+        transport_->poll(kPoll);
+      });
     }
   }
 }
 
-void Client::take_submitted() {
-  std::vector<std::pair<std::size_t, Call>> submitted;
-  {
-    std::lock_guard guard(mutex_);
-    submitted.swap(submitted_);
+// While waiting threads do the work: only what they have left. It is not woken for that, which takes as long as many calls.
+void Client::rest(Lock& lock) {
+  for (int idle = 0; idle < kMostIdle && !stopping_ && !handed_back_;) {
+    const std::uint32_t visits = visits_;
+    changed_.wait_for(lock, kRest, [this] { return stopping_ || handed_back_; });
+    if (!turn_ && !stopping_) {
+      with_turn(lock, [this] {
+        take_submitted();
+        connect_where_needed(Clock::now());
+        transport_->poll(std::chrono::microseconds(0));
+      });
+    }
+    idle = visits == visits_ && !helped_ ? idle + 1 : 0;
   }
-  for (auto& [server, call] : submitted) {
+  handed_back_ = false;
+}
+
+void Client::take_submitted() {
+  {
+    const Lock lock(mutex_);
+    taken_.swap(submitted_);
+  }
+  if (taken_.empty()) return;
+  for (auto& [server, call] : taken_) {
     Link& link = links_[server];
     if (link.state == State::failed) {
-      call.done({}, std::make_exception_ptr(StoreError(link.failure)));
+      answered(std::move(call), {}, std::make_exception_ptr(StoreError(link.failure)));
       continue;
     }
     const std::uint64_t number = link.next_number++;
     call.request.number = number;
-    const Call& kept = link.calls.emplace(number, std::move(call)).first->second;
+    const Call& kept = link.calls.add(number, std::move(call));
     if (link.state == State::greeted) send(link, number, kept);
   }
+  taken_.clear();
+  transport_->flush();
+}
+
+void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
+  answered_.push_back({std::move(call), reply, std::move(error)});
 }
 
 void Client::connect_where_needed(Clock::time_point now) {
+  if (rendezvous_) follow_servers(now);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     if (link.state == State::greeted) ping(link, now);
@@ -171,7 +307,7 @@ void Client::ping(Link& link, Clock::time_point now) {
     link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
     link.last_ping = now;
-    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = link.next_number++})});
+    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber})});
   }
 }
 
@@ -225,8 +361,9 @@ void Client::fail(Link& link, const std::string& why) {
   }
   link.state = State::failed;
   link.failure = failure;
-  for (auto& [number, call] : std::exchange(link.calls, {}))
-    call.done({}, std::make_exception_ptr(StoreError(failure)));
+  const auto error = std::make_exception_ptr(StoreError(failure));
+  link.calls.each([&](std::uint64_t, Call& call) { answered(std::move(call), {}, error); });
+  link.calls = {};
 }
 
 void Client::greeted(Link& link, const Welcome& welcome) {
@@ -237,7 +374,7 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.state = State::greeted;
   link.answered = false;
   link.last_heard = link.last_ping = Clock::now();
-  for (const auto& [number, call] : link.calls) send(link, number, call);
+  link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
 }
 
 // Refused for good, or only until the former process of this rank is gone.
@@ -268,9 +405,14 @@ std::span<std::byte> Client::memory_for(Peer peer, std::span<const std::byte> he
   const FromServer message = decode_from_server(head, bytes);
   const auto* reply = std::get_if<Reply>(&message);
   if (!reply) throw MalformedMessage("a payload with a welcome");
-  const auto found = link->calls.find(reply->number);
-  if (found == link->calls.end() || reply->kind != Kind::value) return {};
-  Call& call = found->second;
+  Call* const found = link->calls.find(reply->number);
+  if (!found) return {};
+  Call& call = *found;
+  if (reply->kind == Kind::failed && call.collect) {
+    call.collect->resize(bytes);
+    return *call.collect;
+  }
+  if (reply->kind != Kind::value) return {};
   if (call.collect) {
     if (reply->offset == 0) call.collect->resize(reply->bytes);
     call.into = *call.collect;
@@ -292,15 +434,12 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   const auto& reply = std::get<Reply>(message);
   if (reply.number == 0) return refused(*link, reply);
   link->answered = true;
-  const auto found = link->calls.find(reply.number);
-  if (found == link->calls.end()) return;  // an answer to what was sent twice
+  if (!link->calls.find(reply.number)) return;  // an answer to a ping, or to what was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
-  const Call call = std::move(found->second);
-  link->calls.erase(found);
-  if (reply.kind == Kind::failed)
-    return call.done(reply, std::make_exception_ptr(StoreError(
-                                "server " + std::to_string(link - links_.data()) + ": " + reply.text)));
-  call.done(reply, nullptr);
+  Call call = link->calls.take(reply.number);
+  if (reply.kind != Kind::failed) return answered(std::move(call), reply, nullptr);
+  const std::string why = "server " + std::to_string(link - links_.data()) + ": " + reply.text;
+  answered(std::move(call), reply, std::make_exception_ptr(StoreError(why)));
 }
 
 }  // namespace heddle::kv_detail

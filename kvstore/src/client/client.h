@@ -1,12 +1,16 @@
-// A worker's connections to the servers of its store: a thread that sends requests, repeats those that a lost connection
-// left unanswered, and hands out the replies.
+// A worker's connections to the servers of its store: sends requests, repeats those that a lost connection left
+// unanswered, and hands out the replies.
+//
+// One thread at a time has the turn: it alone uses the transport and the links. A thread that submits a call sends it, if
+// the turn is free. A thread that waits for an answer does the work until that is there, for as long as something moves.
+// Otherwise the client's own thread does it; while others do, it only looks after the connections now and then.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -16,6 +20,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include <heddle/progress_source.h>
+
+#include "client/call_ring.h"
 #include "client/rendezvous.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
@@ -35,29 +42,43 @@ struct ClientOptions {
 
 // One request, and what becomes of the reply.
 struct Call {
-  Request request{};                          // the client sets its number
-  Payload payload{};                          // the whole value: the client sends it in pieces
-  std::span<std::byte> into{};                // where the value of the reply goes, all of it
-  std::shared_ptr<void> owner{};              // keeps `into`
-  std::vector<std::byte>* collect = nullptr;  // instead of `into`, for a value of unknown length
-  // Called once, on the client's thread: with the last reply, or with the error. Must not throw.
+  Request request{};              // the client sets its number
+  Payload payload{};              // the whole value: the client sends it in pieces
+  std::span<std::byte> into{};    // where the value of the reply goes, all of it
+  std::shared_ptr<void> owner{};  // keeps `into`
+  std::vector<std::byte>* collect =
+      nullptr;  // instead of `into`, for a value of unknown length, and what a failure has
+  // Called once, on any thread, with no lock held: with the last reply, or with the error. Must not throw.
   std::function<void(const Reply&, std::exception_ptr)> done{};
 };
 
-class Client final : Receiver {
+// A call and the number of the server that it is for.
+struct ServerCall {
+  std::size_t server = 0;
+  Call call{};
+};
+
+class Client final : public ProgressSource, Receiver {
  public:
   // With a scheduler it blocks until that has said where all servers are, and throws StoreError if it does not.
   explicit Client(ClientOptions options);
   ~Client() override;  // fails what is not answered yet; not on the client's thread
 
   bool is_on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  // In the child of a fork, where it may be neither used nor destroyed.
+  bool in_child() const;
   std::size_t servers() const { return links_.size(); }
   const ClientOptions& options() const { return options_; }
-  void submit(std::size_t server, Call call);  // any thread; never blocks
+  // Any thread; never blocks. Calls of a server that follow each other are sent in this order, before later ones.
+  void submit(std::span<ServerCall> calls);
+  void submit(std::size_t server, Call call);
   // Blocks until the reply has come. Throws StoreError.
   Reply call(std::size_t server, Call call);
+  // Blocks until `over`, which a call's done() sets and notifies, is not 0.
+  void wait(const std::atomic<std::uint32_t>& over);
   // Tells all servers that this worker makes no more requests; waits `limit` at most.
   void leave(std::chrono::milliseconds limit) noexcept;
+  void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -72,16 +93,26 @@ class Client final : Receiver {
     std::chrono::milliseconds pause{10};  // between attempts to connect
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
-    std::map<std::uint64_t, Call> calls{};  // without a reply yet, by number
+    CallRing<Call> calls{};  // without a reply yet
   };
+  struct Answered {
+    Call call{};
+    Reply reply{};
+    std::exception_ptr error{};
+  };
+  using Lock = std::unique_lock<std::mutex>;
   void connected(Peer peer, const std::string& key) override;
   void disconnected(Peer peer, const std::string& why) override;
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override;
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
   void find_servers();
-  void follow_servers();
+  void follow_servers(Clock::time_point now);
   void loop();
+  void rest(Lock& lock);
+  void work_until(const std::atomic<std::uint32_t>& over) noexcept;
+  void await_turn(Lock& lock);
+  template <class Work> void with_turn(Lock& lock, Work&& work) noexcept;
   void take_submitted();
   void connect_where_needed(Clock::time_point now);
   void ping(Link& link, Clock::time_point now);
@@ -90,17 +121,32 @@ class Client final : Receiver {
   void lost(Link& link, const std::string& why);
   void fail(Link& link, const std::string& why);
   void send(Link& link, std::uint64_t number, const Call& call);
+  void answered(Call call, const Reply& reply, std::exception_ptr error);
   Link* link_of(Peer peer);
 
   ClientOptions options_;  // as they are once the servers are found
+  const int process_;
   std::uint64_t incarnation_;
+  // Of the thread that has the turn:
   std::mt19937 random_{std::random_device{}()};
   std::vector<Link> links_;
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
-  std::mutex mutex_;                        // guards the two below
-  std::vector<std::pair<std::size_t, Call>> submitted_;
+  std::vector<Answered> answered_;          // whose done() is called when the turn is given back
+  std::vector<ServerCall> taken_;
+
+  std::mutex mutex_;  // guards what follows; nothing else is locked under it, and nobody is called
+  std::condition_variable changed_;
+  std::vector<ServerCall> submitted_;
+  std::size_t unanswered_ = 0;  // calls whose done() has not been called
+  bool turn_ = false;           // a thread has it
+  bool took_more_ = false;      // the last one that had it has sent calls that were submitted meanwhile
+  int blocked_ = 0;             // threads that wait for the turn
+  bool helped_ = false;         // a waiting thread is in work_until()
+  bool others_wait_ = false;    // since it came, another one has come in vain
+  std::uint32_t visits_ = 0;    // of waiting threads
+  bool handed_back_ = false;    // what is left is up to the client's own thread
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the members above
 };

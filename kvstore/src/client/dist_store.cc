@@ -1,16 +1,18 @@
 #include "client/dist_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <future>
 #include <limits>
 #include <thread>
 #include <utility>
 
 #include <heddle/array_op.h>
 
+#include "client/answers.h"
 #include "client/placement.h"
 #include "stores/local_store.h"
+#include "wire/row_state.h"
 #include "wire/state_blob.h"
 #include "wire/update_rule.h"
 
@@ -24,34 +26,17 @@ using kv_detail::Reply;
 using kv_detail::Request;
 
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
+const std::string kRowUpdates = "row_updates";  // of an optimizer: a count for each row
 
-// Completes an op when all servers have answered. On the client's thread only, once the calls are made.
-struct Answers {
-  Completion done;
-  std::size_t left;
-  std::exception_ptr error{};
-  void one(std::exception_ptr failed) {
-    if (failed && !error) error = std::move(failed);
-    if (--left > 0) return;
-    error ? done.fail(std::move(error)) : done.done();
-  }
-};
-
-// The last op of a store may end on the client's own thread, which cannot wait for itself.
+// The last op of a store may end on the client's own thread, which cannot wait for itself. In the child of a fork the
+// connections are the parent's, and the thread is not there.
 void end_client(Client* client) {
+  if (client->in_child()) return;
   if (client->is_on_own_thread()) {
     std::thread([client] { delete client; }).detach();
   } else {
     delete client;
   }
-}
-
-std::exception_ptr not_initialised(const std::string& key) {
-  return std::make_exception_ptr(StoreError("key " + key + ": no server has it, since its init failed"));
-}
-
-std::span<const std::byte> bytes_of(const NDArray& array) {
-  return {array.data<const std::byte>(), static_cast<std::size_t>(array.size()) * size_of(array.dtype())};
 }
 
 }  // namespace
@@ -61,6 +46,7 @@ DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options)
       engine_(current_engine()),
       client_(new Client(options), end_client),
       order_(engine_.new_var()) {
+  engine_.add_progress_source(client_);
   call_all({.kind = Kind::ping});  // answered once the server has let this worker in
 }
 
@@ -79,31 +65,40 @@ void DistStore::wait_for_ops() const {
 }
 
 void DistStore::call_all(const Request& request) const {
-  std::vector<std::promise<void>> all(client_->servers());
+  std::exception_ptr error;
+  struct Outcome {
+    std::atomic<std::uint32_t> over{0};
+    std::exception_ptr error{};
+  };
+  std::vector<std::shared_ptr<Outcome>> all(client_->servers());
   for (std::size_t server = 0; server < all.size(); ++server) {
+    all[server] = std::make_shared<Outcome>();
     Call call{.request = request};
-    call.done = [one = &all[server]](const Reply&, std::exception_ptr error) {
-      error ? one->set_exception(std::move(error)) : one->set_value();
+    call.done = [one = all[server]](const Reply&, std::exception_ptr why) {
+      one->error = std::move(why);
+      one->over.store(1);
+      one->over.notify_all();
     };
     client_->submit(server, std::move(call));
   }
-  std::exception_ptr error;
-  for (std::promise<void>& one : all) {
-    try {
-      one.get_future().get();
-    } catch (const StoreError&) {
-      if (!error) error = std::current_exception();
-    }
+  for (const auto& one : all) {
+    client_->wait(one->over);
+    if (one->error && !error) error = one->error;
   }
   if (error) std::rethrow_exception(error);
 }
 
-const DistStore::Entries& DistStore::checked(const char* call, Key key,
-                                             std::span<const NDArray> arrays) const {
+const DistStore::Entries& DistStore::entry_of(const char* call, Key key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end())
     throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
-  const Entry& entry = *found->second;
+  return found->second;
+}
+
+const DistStore::Entries& DistStore::checked(const char* call, Key key,
+                                             std::span<const NDArray> arrays) const {
+  const Entries& found = entry_of(call, key);
+  const StoreKey& entry = *found;
   if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
   for (const NDArray& array : arrays) {
     if (!array.defined() || array.shape() != entry.shape || array.dtype() != entry.dtype) {
@@ -112,13 +107,14 @@ const DistStore::Entries& DistStore::checked(const char* call, Key key,
     }
     check_engine(call, key, array, engine_);
   }
-  return found->second;
+  return found;
 }
 
-std::vector<DistStore::Part> DistStore::place(const std::string& name, std::size_t bytes) const {
-  std::vector<Part> parts;
-  for (const kv_detail::KeyPart& part : kv_detail::place_keys(
-           {{name, bytes}}, static_cast<int>(client_->servers()), kv_detail::Placement::hash))
+std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) const {
+  std::vector<StoreKeyPart> parts;
+  for (const kv_detail::KeyPart& part :
+       kv_detail::place_keys({{entry.name, entry.bytes(), entry.row_bytes}},
+                             static_cast<int>(client_->servers()), kv_detail::Placement::hash))
     parts.push_back(
         {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
   return parts;
@@ -128,14 +124,16 @@ void DistStore::do_init(Key key, const NDArray& value) {
   if (!value.defined()) throw InvalidArgument(who_says("init", key) + "the value is undefined");
   if (entries_.contains(key)) throw InvalidArgument(who_says("init", key) + "the key exists already");
   check_engine("init", key, value, engine_);
-  auto entry = std::make_shared<Entry>();
+  auto entry = std::make_shared<StoreKey>();
   entry->name = std::to_string(key);
   entry->shape = value.shape();
   entry->dtype = value.dtype();
+  const bool has_rows = value.ndim() > 0 && value.shape()[0] > 0;
+  entry->row_bytes = has_rows ? entry->bytes() / static_cast<std::size_t>(value.shape()[0]) : 0;
   // The first layers, which come first, are needed first.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine_.new_var();
-  entry->parts = place(entry->name, entry->bytes());
+  entry->parts = place(*entry);
   entries_[key] = entry;
   Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
   push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
@@ -144,44 +142,31 @@ void DistStore::do_init(Key key, const NDArray& value) {
 // An op that sends the parts of a value, or, of another rank than 0, an init or an overwrite without one.
 void DistStore::push_value(const char* name, const Entries& entry, const NDArray& value, Request request) {
   const NDArray flat = value.contiguous();
-  const bool sends = request.kind == Kind::push && !request.overwrite ? true : request.has_value;
+  const bool is_push = request.kind == Kind::push && !request.overwrite;
   request.priority = entry->priority;
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
-  if (request.kind == Kind::push && !request.overwrite) access.read.add(entry->var);  // its errors stay
+  if (is_push) access.read.add(entry->var);  // its errors stay
   access.mutate.add(entry->var);
   access.name = name;
-  engine_.push_async(
-      [client = client_, entry, flat, request, sends](RunContext&, Completion completion) mutable {
-        if (request.kind != Kind::init && !entry->is_known())
-          return completion.fail(not_initialised(entry->name));
-        auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
-        const auto owner = std::make_shared<const NDArray>(std::move(flat));
-        for (Part& part : entry->parts) {
-          Call call{.request = request};
-          call.request.key = part.number;
-          if (request.kind == Kind::push) call.request.clock = part.clock + 1;
-          call.request.bytes = part.bytes;
-          if (sends) call.payload = {owner, bytes_of(*owner).subspan(part.offset, part.bytes)};
-          call.done = [answers, entry, &part, kind = request.kind](const Reply& reply,
-                                                                   std::exception_ptr error) {
-            if (!error && kind == Kind::init) part.number = reply.key, part.clock = reply.clock;
-            if (!error && kind == Kind::push) ++part.clock;
-            answers->one(std::move(error));
-          };
-          client->submit(part.server, std::move(call));
-        }
-      },
-      access, CallSite::current());
+  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  op.transfer->push(request, is_push || request.has_value ? flat : NDArray());
+  engine_.push_async(std::move(op), access, CallSite::current());
+}
+
+Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const {
+  if (optimizer_) optimizer_->check(key, NDArray(entry.shape, entry.dtype), options);
+  return {.kind = Kind::push,
+          .dtype = entry.dtype,
+          .lr = options.lr.value_or(std::numeric_limits<double>::quiet_NaN()),
+          .scale = options.grad_scale,
+          .priority = entry.priority};
 }
 
 void DistStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const Entries& entry = checked("push", key, values);
-  if (optimizer_) optimizer_->check(key, NDArray(entry->shape, entry->dtype), options);
-  Request request{.kind = Kind::push,
-                  .lr = options.lr.value_or(std::numeric_limits<double>::quiet_NaN()),
-                  .scale = options.grad_scale};
+  const Request request = push_request(key, *entry, options);
   push_value("kvstore_push", entry, push_sum(values, cpu()), request);
 }
 
@@ -196,31 +181,53 @@ void DistStore::do_assign(Key key, const NDArray& value) {
 
 void DistStore::do_pull(Key key, std::span<const NDArray> out) {
   const Entries& entry = checked("pull", key, out);
-  for (const NDArray& target : out) {
-    const bool direct = target.device().kind == DeviceKind::cpu && target.is_contiguous();
-    const NDArray memory = direct ? target.detach() : NDArray(entry->shape, entry->dtype);
-    Access access = array_access("kvstore_pull", {}, {&memory, 1});
-    access.read.add(order_);
-    access.read.add(entry->var);
-    access.name = "kvstore_pull";
-    engine_.push_async(
-        [client = client_, entry, memory](RunContext&, Completion completion) {
-          if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
-          auto answers = std::make_shared<Answers>(Answers{std::move(completion), entry->parts.size()});
-          const auto owner = std::make_shared<NDArray>(memory);
-          auto* const begin = owner->data<std::byte>();
-          for (const Part& part : entry->parts) {
-            Call call{.request = {.kind = Kind::pull, .key = part.number, .clock = part.clock}};
-            call.request.priority = entry->priority;
-            call.into = {begin + part.offset, part.bytes};
-            call.owner = owner;
-            call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
-            client->submit(part.server, std::move(call));
-          }
-        },
-        access, CallSite::current());
-    if (!direct) target.assign(memory);
+  for (const NDArray& target : out) pull_value(entry, target);
+}
+
+NDArray DistStore::receiver_for(const NDArray& out) {
+  const bool direct = out.device().kind == DeviceKind::cpu && out.is_contiguous();
+  return direct ? out.detach() : NDArray(out.shape(), out.dtype());
+}
+
+void DistStore::pull_value(const Entries& entry, const NDArray& out) {
+  const NDArray memory = receiver_for(out);
+  Access access = array_access("kvstore_pull", {}, {&memory, 1});
+  access.read.add(order_);
+  access.read.add(entry->var);
+  access.name = "kvstore_pull";
+  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  op.transfer->pull(memory);
+  engine_.push_async(std::move(op), access, CallSite::current());
+  if (memory.storage() != out.storage()) out.assign(memory);
+}
+
+// One op. What is pushed must stay as it is until the server has it, so a value is not pulled to where it lies.
+void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
+                              const Request& request) {
+  const NDArray flat = value.contiguous(), memory = receiver_for(out);
+  if (flat.storage() == memory.storage()) {
+    push_value("kvstore_push", entry, flat, request);
+    return pull_value(entry, out);
   }
+  Access access = array_access("kvstore_push_pull", {&flat, 1}, {&memory, 1});
+  access.read.add(order_);
+  access.read.add(entry->var);  // its errors stay
+  access.mutate.add(entry->var);
+  access.name = "kvstore_push_pull";
+  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  op.transfer->push(request, flat);
+  op.transfer->pull(memory);
+  engine_.push_async(std::move(op), access, CallSite::current());
+  if (memory.storage() != out.storage()) out.assign(memory);
+}
+
+void DistStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                             const UpdateOptions& options) {
+  checked("pull", key, out);
+  const Entries& entry = checked("push", key, values);
+  const Request request = push_request(key, *entry, options);
+  push_and_pull(entry, push_sum(values, cpu()), out[0], request);
+  for (const NDArray& other : out.subspan(1)) pull_value(entry, other);
 }
 
 void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
@@ -235,7 +242,7 @@ void DistStore::do_barrier() {
   engine_.push_async(
       [client = client_](RunContext&, Completion completion) {
         // All servers: each must know that this worker pushes nothing meanwhile.
-        auto answers = std::make_shared<Answers>(Answers{std::move(completion), client->servers()});
+        auto answers = std::make_shared<Answers>(std::move(completion), client->servers());
         for (std::size_t server = 0; server < client->servers(); ++server) {
           Call call{.request = {.kind = Kind::barrier}};
           call.done = [answers](const Reply&, std::exception_ptr error) { answers->one(std::move(error)); };
@@ -252,30 +259,38 @@ void DistStore::do_clear_errors() {
   call_all({.kind = Kind::clear_errors});
 }
 
-// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part.
-std::map<std::string, NDArray> DistStore::state_of(const Entry& entry) const {
+// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part. The
+// counts of rows are as many as rows.
+std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
   if (!entry.is_known()) std::rethrow_exception(not_initialised(entry.name));
-  for (const Part& part : entry.parts) {
+  for (const StoreKeyPart& part : entry.parts) {
     std::vector<std::byte> bytes;
     Call call{.request = {.kind = Kind::get_state, .key = part.number, .clock = part.clock}};
     call.collect = &bytes;
     client_->call(part.server, std::move(call));
-    for (const auto& [name, array] : kv_detail::decode_state(bytes)) {
+    const std::size_t rows = entry.row_bytes > 0 ? part.bytes / entry.row_bytes : 0;
+    for (const auto& [name, array] :
+         kv_detail::whole_state(kv_detail::decode_state(bytes), static_cast<std::int64_t>(rows))) {
       const auto size = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
-      const bool whole = size == part.bytes && entry.dtype == array.dtype() && name != "updates";
+      const bool of_rows = name == kRowUpdates && entry.row_bytes > 0;
+      const bool whole = of_rows || (size == part.bytes && entry.dtype == array.dtype() && name != "updates");
+      const std::size_t offset =
+          of_rows ? part.offset / entry.row_bytes * size_of(array.dtype()) : part.offset;
       NDArray& target = all[name];
       if (!target.defined()) {
-        target = NDArray(whole ? entry.shape : Shape(array.shape()), array.dtype());
+        target = NDArray(of_rows ? Shape{entry.shape[0]}
+                         : whole ? entry.shape
+                                 : Shape(array.shape()),
+                         array.dtype());
         target.fill(0);
         target.wait();
       }
       if (!whole && part.offset > 0) continue;
       array.wait();
       if (size > 0)
-        std::memcpy(target.data<std::byte>() + (whole ? part.offset : 0), array.data<const std::byte>(),
-                    size);
+        std::memcpy(target.data<std::byte>() + (whole ? offset : 0), array.data<const std::byte>(), size);
     }
   }
   return all;
@@ -325,12 +340,13 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
   for (const auto& [key, entry] : entries_) {
     if (!entry->is_known()) std::rethrow_exception(not_initialised(entry->name));
     const std::string prefix = std::to_string(key) + ".";
-    for (const Part& part : entry->parts) {
+    for (const StoreKeyPart& part : entry->parts) {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
-        const auto element = static_cast<std::int64_t>(size_of(flat.dtype()));
+        const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;
+        const auto element = static_cast<std::int64_t>(of_rows ? entry->row_bytes : size_of(flat.dtype()));
         if (found->first != prefix + "updates")
           flat = flat.slice(0, {static_cast<std::int64_t>(part.offset) / element,
                                 static_cast<std::int64_t>(part.offset + part.bytes) / element});
@@ -338,6 +354,7 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       }
       const auto bytes = std::make_shared<const std::vector<std::byte>>(kv_detail::encode_state(arrays));
       Call call{.request = {.kind = Kind::set_state, .key = part.number}};
+      if (entry->has_whole_rows()) call.request.row_bytes = entry->row_bytes;
       call.payload = {bytes, *bytes};
       client_->call(part.server, std::move(call));
     }

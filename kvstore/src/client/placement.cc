@@ -36,19 +36,30 @@ void check(const std::vector<KeySize>& keys, int servers) {
   }
 }
 
-// Where a part of a split value ends. Parts differ by one alignment at most: the last part, which gets the rest of the
+// What a split value is cut into: whole rows, aligned if that leaves all servers about as many bytes. Too few rows are cut.
+std::uint64_t unit_of(const KeySize& one, int servers) {
+  constexpr std::uint64_t kUnitsEach = 8, kLongestRow = std::uint64_t{1} << 40;
+  const std::uint64_t wanted = kUnitsEach * static_cast<std::uint64_t>(servers);
+  if (one.row_bytes == 0 || one.row_bytes > kLongestRow) return kPartAlignment;
+  const std::uint64_t aligned = std::lcm(one.row_bytes, kPartAlignment);
+  if (one.bytes / aligned >= wanted) return aligned;
+  return one.bytes / one.row_bytes >= wanted ? one.row_bytes : kPartAlignment;
+}
+
+// Where a part of a split value ends. Parts differ by one unit at most: the last part, which gets the rest of the
 // bytes, is none of those with one more.
-std::uint64_t split_end(std::uint64_t bytes, int part, int servers) {
-  const std::uint64_t units = bytes / kPartAlignment, count = static_cast<std::uint64_t>(servers);
+std::uint64_t split_end(std::uint64_t bytes, std::uint64_t unit, int part, int servers) {
+  const std::uint64_t units = bytes / unit, count = static_cast<std::uint64_t>(servers);
   const std::uint64_t index = static_cast<std::uint64_t>(part) + 1;
   if (index == count) return bytes;
-  return (units / count * index + (units % count * index + count - 1) / count) * kPartAlignment;
+  return (units / count * index + (units % count * index + count - 1) / count) * unit;
 }
 
 void append_split(std::vector<KeyPart>& parts, const KeySize& one, int servers) {
+  const std::uint64_t unit = unit_of(one, servers);
   std::uint64_t begin = 0;
   for (int server = 0; server < servers; ++server) {
-    const std::uint64_t end = split_end(one.bytes, server, servers);
+    const std::uint64_t end = split_end(one.bytes, unit, server, servers);
     parts.push_back({one.key, begin, end - begin, server});
     begin = end;
   }

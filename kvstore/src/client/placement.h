@@ -20,6 +20,7 @@ Placement placement_from(std::string_view name);
 struct KeySize {
   std::string key;
   std::uint64_t bytes = 0;
+  std::uint64_t row_bytes = 0;  // of an array with axes: bytes / its first dimension. 0: it has no rows
 };
 
 // Bytes [offset, offset + bytes) of a key's value.
@@ -32,7 +33,7 @@ struct KeyPart {
 
 // A value of more than so many bytes for each server is split evenly over all servers, whatever the placement.
 constexpr std::uint64_t kSplitBytes = std::uint64_t{1} << 20;
-// Parts begin at multiples of this: no element is cut.
+// Parts begin at multiples of this: no element is cut. Where a value has many rows no row is cut either.
 constexpr std::uint64_t kPartAlignment = 64;
 
 // The parts in the order of the keys, those of one key by their offsets. Only round_robin depends on the order of the

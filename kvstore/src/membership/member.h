@@ -44,7 +44,7 @@ class Member {
   void tick(Time now);
   Duration interval() const;
 
-  // Servers: this process has all state of a shard that it is the backup of. It is told until the shard has another epoch.
+  // Servers: the backup of a shard whose primary this process is has all state. It is told until the shard has another epoch.
   void report_synced(std::uint32_t shard, std::uint64_t epoch);
   // This process ends: nobody need wait for it. Goes with the transport's next poll().
   void depart();

@@ -41,7 +41,7 @@ SchedulerState checked(SchedulerState state, const StoreSchedulerOptions& option
 SchedulerCore::SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now)
     : options_(options),
       state_(checked(std::move(state), options)),
-      rules_(state_.servers, state_.replicas, state_.views),
+      rules_(state_.servers, state_.replicas, state_.views, state_.synced),
       servers_(state_.servers) {
   for (const ServerInfo& one : state_.views.servers)
     servers_[one.number] = {.incarnation = one.incarnation,
@@ -271,8 +271,10 @@ void SchedulerCore::heartbeat(Peer peer, const Session& session, const Heartbeat
   Process& process = *process_of(session);
   process.version = heartbeat.version;
   if (session.role == Role::server) {
+    bool news = false;
     for (const Synced& one : heartbeat.synced)
-      rules_.report_synced(one.shard, one.epoch, process.incarnation);
+      news = rules_.report_synced(one.shard, one.epoch, process.incarnation) || news;
+    if (news) save();
   }
   send(peer, encode(status()));
 }
@@ -379,13 +381,18 @@ void SchedulerCore::change_views(Time now) {
   const std::vector<ViewChange> changes = rules_.update(presence, std::move(infos));
   if (views().version == before) return;
   for (const ViewChange& one : changes) log_change(one);
-  state_.views = views();
-  out_.save = state_;
+  save();
   waiting_since_.reset();
   const std::vector<std::byte> message = encode(views());
   for_each_process([&](const Process& process, const Session&) {
     if (process.peer != 0) send(process.peer, message);
   });
+}
+
+void SchedulerCore::save() {
+  state_.views = views();
+  state_.synced = rules_.synced();
+  out_.save = state_;
 }
 
 std::string SchedulerCore::server_text(std::uint64_t incarnation) const {

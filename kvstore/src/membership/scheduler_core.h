@@ -93,6 +93,7 @@ class SchedulerCore {
   void mark_gone(Process& process, const Session& who, const std::string& why, Time now);
   void forget_workers(Time now);
   void change_views(Time now);
+  void save();
   void log_change(const ViewChange& change);
   void check_start(Time now);
   void check_end();

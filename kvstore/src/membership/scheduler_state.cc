@@ -28,6 +28,8 @@ std::vector<std::byte> encode(const SchedulerState& state) {
   body.put(state.servers);
   body.put(state.replicas);
   put(body, state.views);
+  for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
+    body.put(shard < state.synced.size() ? state.synced[shard] : std::uint64_t{0});
   const std::vector<std::byte> bytes = body.take();
   Writer writer;
   writer.put(kMagic);
@@ -51,6 +53,8 @@ SchedulerState decode_scheduler_state(std::span<const std::byte> bytes) {
   state.servers = reader.get<std::uint32_t>();
   state.replicas = reader.get<std::uint32_t>();
   state.views = views_from(reader);
+  for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
+    state.synced.push_back(reader.get<std::uint64_t>());
   reader.end();
   const std::size_t shards = state.views.shards.size();
   if (shards != (state.views.version > 0 ? state.servers : 0) || state.views.servers.size() > state.servers)

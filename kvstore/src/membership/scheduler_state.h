@@ -16,6 +16,7 @@ struct SchedulerState {
   std::uint64_t cluster = 0;  // a random number: whose history of views this is
   std::uint32_t servers = 1, replicas = 1;
   Views views{};
+  std::vector<std::uint64_t> synced{};  // by shard: the latest epoch whose backup has all state; 0: none
   bool operator==(const SchedulerState&) const = default;
 };
 

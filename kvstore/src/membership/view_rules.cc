@@ -19,13 +19,15 @@ bool may_return(const ServerPresence* server) { return server && !server->given_
 
 }  // namespace
 
-ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views)
+ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
+                     const std::vector<std::uint64_t>& synced)
     : servers_(servers), replicas_(replicas), views_(std::move(views)), notes_(servers) {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
     // Which version brought the epoch is not known any longer: a primary has to have seen all.
     notes_[shard].version = views_.version;
     notes_[shard].primary_number = shard;
     if (!has_begun()) continue;
+    notes_[shard].synced = shard < synced.size() && synced[shard] == views_.shards[shard].epoch;
     if (const ServerInfo* primary = find_server(views_, views_.shards[shard].primary))
       notes_[shard].primary_number = primary->number;
   }
@@ -34,11 +36,19 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views)
 bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter) {
   if (!has_begun() || shard >= servers_) return false;
   const ShardView& view = views_.shards[shard];
-  if (view.epoch != epoch || view.backup != reporter) return false;
+  if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
+  if (notes_[shard].synced) return false;
   notes_[shard].synced = true;
   // The step is done: a shard that is home may have others move.
   notes_[shard].moves_home = notes_[shard].moves_home && notes_[shard].primary_number != shard;
   return true;
+}
+
+std::vector<std::uint64_t> ViewRules::synced() const {
+  std::vector<std::uint64_t> epochs;
+  for (std::size_t shard = 0; shard < views_.shards.size(); ++shard)
+    epochs.push_back(notes_[shard].synced ? views_.shards[shard].epoch : 0);
+  return epochs;
 }
 
 std::vector<ViewChange> ViewRules::update(const Servers& servers, std::vector<ServerInfo> infos) {
@@ -91,7 +101,7 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
                                 std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence* backup = find(servers, view.backup);
-  const bool synced = notes_[shard].synced;
+  const bool synced = notes_[shard].synced || (view.handover && view.backup != 0);
   if (synced && backup && backup->connected) {
     change(shard, {.primary = view.backup}, ViewChange::Why::failover, changes);
     return true;
@@ -149,8 +159,8 @@ bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vect
   const bool mine = notes_[shard].moves_home;
   if (!mine && (is_moving(home.incarnation) || is_moving(view.primary))) return false;
   if (view.backup == home.incarnation) {
-    change(shard, {.primary = home.incarnation, .backup = view.primary}, ViewChange::Why::handed_back,
-           changes);
+    change(shard, {.primary = home.incarnation, .backup = view.primary, .handover = true},
+           ViewChange::Why::handed_back, changes);
   } else {
     change(shard, {.primary = view.primary, .backup = home.incarnation}, ViewChange::Why::backup_added,
            changes);

@@ -2,8 +2,9 @@
 //
 //   - The epoch of a shard grows with each change of the shard, and so does the version of the views with each change.
 //   - In each epoch a shard has one primary, which is decided once.
-//   - A primary is followed by another process only if that one is its backup and has reported to have all state in exactly
-//     this epoch, or if the shard begins anew (fresh). So no push that a server has acknowledged is lost unnoticed.
+//   - A primary is followed by another process only if that one is its backup, and has all state in exactly this epoch: the
+//     primary has reported so, or the two have just changed places (handover). Or else the shard begins anew (fresh). So no
+//     push that a server has acknowledged is lost unnoticed.
 //   - A primary that begins a shard anew is told so before anything else about the shard changes under it.
 #pragma once
 
@@ -33,15 +34,19 @@ struct ViewChange {
 
 class ViewRules {
  public:
-  // `replicas`: copies of each shard, 1 or 2. `views`: as they were saved; without shards: there are none yet.
-  ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views);
+  // `replicas`: copies of each shard, 1 or 2. `views` and `synced`: as they were saved; without shards: there are none yet.
+  ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
+            const std::vector<std::uint64_t>& synced);
 
   const Views& views() const { return views_; }
   bool has_begun() const { return views_.version > 0; }
-  bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }
+  bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }  // the backup has all state
+  std::vector<std::uint64_t> synced()
+      const;  // by shard: the epoch, if the backup has all state in it, else 0
   void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
 
-  // A process says that it backs up the shard completely. True if that is of use: if it is the backup of this epoch.
+  // A process says that the backup of this epoch has all state of the shard. True if it is the shard's primary, and the news
+  // is to be saved: whoever knows of it may be gone when it is needed.
   bool report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
   // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
   // version has grown if anything has changed. To be called again whenever one of these changes.

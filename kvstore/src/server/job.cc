@@ -23,7 +23,7 @@ std::string text_of(const Hello& hello) {
 }  // namespace
 
 Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
-         Counters& counters, std::vector<Outgoing>& out, Clock::time_point now)
+         Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now)
     : name_(hello.job),
       consistency_text_(hello.consistency),
       incarnation_(incarnation),
@@ -33,6 +33,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       server_used_(used),
       counters_(counters),
       out_(out),
+      changes_(changes),
       workers_(hello.workers),
       required_(hello.workers, true),
       pushing_(required_) {
@@ -96,30 +97,38 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.last_seen = now;
   worker.stats.connected = false;
   worker.state.clear();
+  worker.row_lists.clear();
   for (const auto& key : keys_) drop_incoming(*key, rank);
 }
 
 // A value of which only pieces have come; the worker will send it again.
 void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
   if (!key.is_incoming(rank)) return;
+  use(-static_cast<std::int64_t>(key.incoming_bytes(rank)));
   key.take_incoming(rank);
-  use(-static_cast<std::int64_t>(key.bytes()));
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
-  bool changed = false;
   std::vector<Peer> silent;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
     if (worker.left || worker.dropped || now - worker.last_seen < worker_timeout) continue;
     if (!worker.greeted && is_anybody_here()) continue;
-    if (worker.peer != 0) silent.push_back(std::exchange(worker.peer, 0));
-    worker.stats.connected = false;
-    worker.dropped = changed = true;
-    required_[rank] = false;
+    if (worker.peer != 0) silent.push_back(worker.peer);
+    drop(rank);
   }
-  if (changed) after_change_of_workers();
   return silent;
+}
+
+void Job::drop(std::uint32_t rank) {
+  changes_.add({.kind = Record::Kind::drop, .job = name_, .rank = rank});
+  Worker& worker = workers_[rank];
+  worker.peer = 0;
+  worker.stats.connected = false;
+  worker.dropped = true;
+  required_[rank] = false;
+  for (const auto& key : keys_) drop_incoming(*key, rank);
+  after_change_of_workers();
 }
 
 void Job::paused(Clock::duration time) {
@@ -167,6 +176,7 @@ StoredKey& Job::key_of(const Request& request) {
 }
 
 bool Job::has_room(std::uint64_t bytes, std::string& why) const {
+  if (changes_.following) return true;
   const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
     if (limit == 0 || (used <= limit && bytes <= limit - used)) return true;
     why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
@@ -191,6 +201,8 @@ StoredKey& Job::key_for_init(const Request& request) {
                              std::to_string(request.bytes) + " bytes");
     }
     keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
+    Request init{.kind = Kind::init, .dtype = request.dtype, .bytes = request.bytes, .text = request.text};
+    changes_.add({.kind = Record::Kind::key, .job = name_, .request = std::move(init)});
   }
   return *keys_[entry->second];
 }
@@ -206,12 +218,17 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
     if (state.size() != request.bytes) return {};
     return std::span(state).subspan(request.offset, bytes);
   }
+  if (request.kind == Kind::pull && request.row_bytes > 0) return memory_for_rows(rank, request, bytes);
+  if (request.kind == Kind::push_many) {
+    workers_[rank].bundle.resize(bytes);
+    return workers_[rank].bundle;
+  }
   if (request.kind != Kind::init && request.kind != Kind::push)
     throw MalformedMessage("a payload where none belongs");
   StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
   if (request.offset == 0 && !begin_push(rank, request, key)) return {};
   if (!key.is_incoming(rank)) return {};  // what was refused at the first piece
-  if (request.bytes != key.bytes()) throw MalformedMessage("pieces of different values");
+  if (request.bytes != key.incoming_bytes(rank)) throw MalformedMessage("pieces of different values");
   return {key.incoming(rank, request.offset), bytes};
 }
 
@@ -221,19 +238,20 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
   const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
   std::string why = problem_with(rank, request, key);
   if (why.empty() && known) return false;
-  if (why.empty() && !has_room(key.bytes(), why)) {
+  if (why.empty() && !has_room(request.bytes, why)) {
     ++counters_.refused;
     why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
     // A round without this push would be another one for each worker.
-    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) key.set_failure(why);
+    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) fail_key(key, why);
   }
   if (why.empty()) {
     try {
-      key.begin_incoming(rank);
-      use(static_cast<std::int64_t>(key.bytes()));
+      key.begin_incoming(rank, request);
+      use(static_cast<std::int64_t>(key.incoming_bytes(rank)));
       return true;
     } catch (const std::bad_alloc&) {
-      why = "key " + key.name() + ": the server has no memory for " + std::to_string(key.bytes()) + " bytes";
+      why =
+          "key " + key.name() + ": the server has no memory for " + std::to_string(request.bytes) + " bytes";
     }
   }
   fail(rank, request, why);
@@ -244,16 +262,27 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key)
 
 // Empty: there is none.
 std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
-  const std::string who = "key " + key.name() + ": ";
-  const bool has_bytes = !request.overwrite || request.has_value;
-  if (has_bytes && (request.bytes != key.bytes() || request.dtype != key.dtype())) {
-    return who + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
+  const auto who = [&key] { return "key " + key.name() + ": "; };
+  if (request.row_bytes > 0) {
+    if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty())
+      return who() + "worker " + std::to_string(rank) + " has " + why;
+  }
+  const bool has_bytes = !request.overwrite || request.has_value,
+             other_size = request.row_bytes == 0 && request.bytes != key.bytes();
+  if (has_bytes && (other_size || request.dtype != key.dtype())) {
+    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
            name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
            name_of(key.dtype());
   }
-  if (request.kind == Kind::push && !key.has_value()) return who + "it has no value yet";
+  if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
   if (request.kind == Kind::push && request.clock > key.clock(rank)) return key.failure();
   return {};
+}
+
+void Job::fail_key(StoredKey& key, const std::string& why) {
+  changes_.add(
+      {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
+  key.set_failure(why);
 }
 
 void Job::fail_waiting(StoredKey& key, const std::string& why) {
@@ -271,7 +300,11 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return push(rank, request, payload);
     case Kind::pull:
     case Kind::get_state:
-      return pull(rank, request);
+      return pull(rank, request, payload);
+    case Kind::push_many:
+      return push_many(rank, request);
+    case Kind::pull_many:
+      return pull_many(rank, request);
     case Kind::set_state:
       return set_state(rank, request, payload);
     case Kind::set_optimizer:
@@ -279,10 +312,12 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return collective(rank, request);
     case Kind::clear_errors:
       for (const auto& key : keys_) key->clear_failure();
+      changed(rank, request);
       return done(rank, request);
     case Kind::ping:
       return done(rank, request);
     case Kind::leave:
+      changed(rank, request);
       done(rank, request);
       return leave(rank);
     default:
@@ -295,6 +330,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
   if (request.has_value && !key.has_value()) {
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
+    changed_value(rank, request, key);
     key.set_value(key.take_incoming(rank));
     answer_waiting(key);
   } else if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
@@ -320,26 +356,61 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   if (!request.overwrite || request.has_value) {
     if (request.bytes == 0 && !begin_push(rank, request, key)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
-    push.value = key.take_incoming(rank);
+    key.check_incoming(rank);
+    changed_value(rank, request, key);
+    key.take_incoming(rank, push);
   } else if (const std::string why = problem_with(rank, request, key); !why.empty()) {
     return fail(rank, request, why);
+  } else {
+    changed(rank, request);
   }
-  ++counters_.pushes;
-  ++workers_[rank].stats.pushes;
+  count_push(rank, request);
   const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
-  const bool has_value = push.value.defined();
+  const std::uint64_t bytes = push.bytes();
   key.push(rank, std::move(push), consistency_, rule_, pushing_);
   counters_.rounds += key.rounds() - rounds;
   use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
-      static_cast<std::int64_t>(state + waiting + (has_value ? key.bytes() : 0)));
-  workers_[rank].stats.clock = std::max(workers_[rank].stats.clock, static_cast<std::int64_t>(request.clock));
+      static_cast<std::int64_t>(state + waiting + bytes));
   done(rank, request);
   answer_waiting(key);
 }
 
-void Job::pull(std::uint32_t rank, const Request& request) {
+void Job::count_push(std::uint32_t rank, const Request& request) {
+  ++counters_.pushes;
+  WorkerStats& stats = workers_[rank].stats;
+  ++stats.pushes;
+  stats.clock = std::max(stats.clock, static_cast<std::int64_t>(request.clock));
+}
+
+void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) {
   StoredKey& key = key_of(request);
-  if (!answer(key, {rank, request})) key.waiting().push_back({rank, request});
+  WaitingRequest waiting{rank, request};
+  if (request.row_bytes > 0) {
+    waiting.rows = rows_of_pull(rank, request, payload);
+    if (!waiting.rows) return;
+  }
+  if (request.clock > key.clock(rank))  // it was sent right behind that push
+    return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
+  if (!answer(key, waiting)) key.waiting().push_back(std::move(waiting));
+}
+
+// Empty: the rows cannot be those of the key, and the worker has been told.
+std::span<std::byte> Job::memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes) {
+  const StoredKey& key = key_of(request);
+  if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty()) {
+    if (request.offset == 0) fail(rank, request, "key " + key.name() + ": " + why);
+    return {};
+  }
+  return workers_[rank].row_lists.memory_for(request, bytes);
+}
+
+// Null: more pieces follow, or the worker has been told why not.
+RowList Job::rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload) {
+  const StoredKey& key = key_of(request);
+  const std::string why = row_problem(request, key.bytes(), key.dtype());
+  if (why.empty()) return workers_[rank].row_lists.arrived(request, payload, key.bytes() / request.row_bytes);
+  if (payload == 0) fail(rank, request, "key " + key.name() + ": " + why);
+  return nullptr;
 }
 
 void Job::answer_waiting(StoredKey& key) {
@@ -350,7 +421,8 @@ void Job::answer_waiting(StoredKey& key) {
 }
 
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
-  const auto& [rank, request] = waiting;
+  const auto& [rank, request, rows] = waiting;
+  if (request.kind == Kind::pull_many) return answer_bundle(&key, waiting);
   if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
   if (request.kind == Kind::init) {
     if (!key.has_value()) return false;
@@ -367,7 +439,10 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     ++counters_.pulls;
     ++workers_[rank].stats.pulls;
     counters_.worst_staleness = std::max(counters_.worst_staleness, *lead);
-    send_value(waiting, key.rounds(), key.value(), {key.value()->data<const std::byte>(), key.bytes()});
+    const auto value =
+        rows ? std::make_shared<const NDArray>(key.rows_of_value(rows, request.row_bytes)) : key.value();
+    const std::size_t bytes = rows ? rows->size() * request.row_bytes : key.bytes();
+    send_value(waiting, key.rounds(), value, {value->data<const std::byte>(), bytes});
   }
   return true;
 }
@@ -397,12 +472,14 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   StoredKey& key = key_of(request);
   if (!key.has_value()) return fail(rank, request, "key " + key.name() + ": it has no value yet");
   const std::uint64_t before = key.state_bytes();
+  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(state, {}));
   try {
-    key.set_state(rule_, decode_state(std::exchange(state, {})));
+    key.set_state(rule_, decode_state(*whole), request.row_bytes);
   } catch (const InvalidArgument& error) {
     return fail(rank, request, "key " + key.name() + ": " + error.what());
   }
   use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
+  changed(rank, request, {whole, *whole});
   done(rank, request);
 }
 
@@ -417,6 +494,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
         update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    changed(rank, request);
     worker.rejoined = false;
     worker.collective_done = request.number;
     worker.collective_failure.clear();
@@ -424,6 +502,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
     return fail(rank, request, worker.collective_failure);
   }
+  changed(rank, request);
   collective_[rank] = request;
   complete_collective();
   if (collective_.contains(rank)) go_on_with_keys();
@@ -467,10 +546,16 @@ std::string Job::perform_collective() {
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {
+  if (is_bundled(rank, request)) return;
   out_.push_back({workers_[rank].peer, {.kind = Kind::done, .key = request.key, .number = request.number}});
 }
 
 void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {
+  if (is_bundled(rank, request)) {
+    if (bundle_->why.empty()) bundle_->why = why;
+    bundle_->counted[bundle_->at] = std::byte{0};
+    return;
+  }
   Reply reply{.kind = Kind::failed, .number = request.number};
   reply.text = why.substr(0, kMaxText);
   out_.push_back({workers_[rank].peer, std::move(reply)});

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <heddle/server.h>
 
+#include "server/changes.h"
 #include "server/stored_key.h"
 #include "transport/transport.h"
 
@@ -48,14 +50,16 @@ class Job {
     // The latest call that all workers make, for a worker that asks again.
     std::uint64_t collective_done = 0;
     std::string collective_failure{};
-    std::vector<std::byte> state{};  // of a set_state that comes in pieces
+    std::vector<std::byte> state{};   // of a set_state that comes in pieces
+    std::vector<std::byte> bundle{};  // the values of a push_many
+    RowLists row_lists{};             // of pulls
     WorkerStats stats{};
   };
 
   // `used`: the bytes of all jobs of the server, which this job keeps up to date.
   // `incarnation` tells this job's state from that of a former job of the same name.
   Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
-      Counters& counters, std::vector<Outgoing>& out, Clock::time_point now);
+      Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -82,15 +86,37 @@ class Job {
 
   void add_to(ServerStats& stats, Clock::time_point now) const;
 
+  // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
+  void apply(const Record& record, std::size_t payload, Clock::time_point now);
+  // No worker is connected, and all have been heard just now.
+  void promoted(Clock::time_point now);
+
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
-  void pull(std::uint32_t rank, const Request& request);
+  void pull(std::uint32_t rank, const Request& request, std::size_t payload);
+  std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
+  RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
+  // Several pushes or pulls as one request, in bundle.cc.
+  void push_many(std::uint32_t rank, const Request& request);
+  void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
+  bool replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
+                       StoredKey& key);
+  void count_push(std::uint32_t rank, const Request& request);
+  void pull_many(std::uint32_t rank, Request request);
+  bool answer_bundle(const StoredKey* key, const WaitingRequest& waiting);
+  bool is_bundled(std::uint32_t rank, const Request& request) const;
   void set_state(std::uint32_t rank, const Request& request, std::size_t payload);
   void collective(std::uint32_t rank, const Request& request);
   void complete_collective();
   std::string perform_collective();
   void leave(std::uint32_t rank);
+  void drop(std::uint32_t rank);
+  void changed(std::uint32_t rank, const Request& request, const Payload& whole = {});
+  void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
+  void fail_key(StoredKey& key, const std::string& why);
   bool is_anybody_here() const;
   void after_change_of_workers();
   void go_on_with_keys();
@@ -118,6 +144,7 @@ class Job {
   std::uint64_t used_ = 0;
   Counters& counters_;
   std::vector<Outgoing>& out_;
+  Changes& changes_;
   std::vector<Worker> workers_;
   Required required_;
   Required
@@ -126,6 +153,14 @@ class Job {
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::map<std::uint32_t, Request> collective_;  // by rank: who has come
+  struct Bundle {
+    std::uint32_t rank;
+    std::uint64_t number;
+    std::size_t at = 0;                // of its pushes
+    std::vector<std::byte> counted{};  // by push: whether it counts
+    std::string why{};                 // the first that does not
+  };
+  Bundle* bundle_ = nullptr;  // whose pushes are being handled
 };
 
 }  // namespace heddle::kv_detail

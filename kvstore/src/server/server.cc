@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -10,7 +9,7 @@
 #include <heddle/store_error.h>
 
 #include "membership/member.h"
-#include "server/server_core.h"
+#include "server/server_node.h"
 #include "transport/address.h"
 
 namespace heddle {
@@ -19,7 +18,7 @@ namespace {
 using kv_detail::Clock;
 using kv_detail::Peer;
 
-constexpr std::chrono::milliseconds kTick{500};
+constexpr std::chrono::milliseconds kIdleTick{500};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -54,10 +53,10 @@ ServerOptions checked(ServerOptions options) {
 struct Server::Impl final : kv_detail::Receiver {
   explicit Impl(ServerOptions given)
       : options(checked(std::move(given))),
-        core(options, random_number()),
         transport(kv_detail::make_transport(transport_options(options), *this)),
         address(transport->listen(options.listen)),
-        begun(Clock::now()) {
+        begun(Clock::now()),
+        node(options, random_number() | 1, *transport, begun) {
     if (!options.scheduler.empty()) join();
   }
 
@@ -69,58 +68,58 @@ struct Server::Impl final : kv_detail::Receiver {
                                  .number = static_cast<std::uint32_t>(options.number),  // -1: kAnyNumber
                                  .servers = static_cast<std::uint32_t>(options.servers),
                                  .replicas = static_cast<std::uint32_t>(options.replicas),
-                                 .incarnation = random_number() | 1,
+                                 .incarnation = node.incarnation(),
                                  .address = address});
     member->on_registered = [this](const kv_detail::Registered& told) {
-      core.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
-      log(ServerEvent::Level::info, "registered", {{"number", std::to_string(told.number)}});
+      node.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
     };
+    member->on_views = [this](const kv_detail::Views& views) { node.set_views(views, Clock::now()); };
     // With views a server goes on as it is: its workers know where it is.
     member->on_refused = [this](const std::string& why) {
-      log(ServerEvent::Level::error, "refused", {{"why", why}});
-      if (member->views().version == 0) refusal = why;
+      node.log(ServerEvent::Level::error, "refused", {{"why", why}});
+      if (member->views().version == 0) lost = std::make_exception_ptr(StoreError(why));
     };
     member->on_over = [this] { draining.store(true); };
   }
 
-  void log(ServerEvent::Level level, const char* name,
-           std::vector<std::pair<std::string, std::string>> fields) const {
-    if (options.log) options.log({level, name, std::move(fields)});
+  void tick_member() {
+    for (const auto& [shard, epoch] : node.take_synced()) member->report_synced(shard, epoch);
+    member->tick(Clock::now());
   }
 
   bool of_scheduler(Peer peer) const { return member && member->owns(peer); }
   void connected(Peer peer, const std::string& key) override {
-    of_scheduler(peer) ? member->connected(peer, Clock::now()) : core.connected(peer, key);
+    const auto now = Clock::now();
+    of_scheduler(peer) ? member->connected(peer, now) : node.connected(peer, key, now);
   }
   void disconnected(Peer peer, const std::string& why) override {
-    of_scheduler(peer) ? member->disconnected(peer, why, Clock::now())
-                       : core.disconnected(peer, why, Clock::now());
+    const auto now = Clock::now();
+    of_scheduler(peer) ? member->disconnected(peer, why, now) : node.disconnected(peer, why, now);
   }
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override {
     if (of_scheduler(peer)) return {};
-    return core.memory_for(peer, head, bytes);
+    return node.memory_for(peer, head, bytes);
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
-    core.received(peer, head, payload.size(), Clock::now());
-    send_all();  // the first reply need not wait for the messages that have come behind it
+    try {
+      node.received(peer, head, payload, Clock::now());
+    } catch (const kv_detail::CannotFollow&) {
+      lost = std::current_exception();
+      throw;
+    }
   }
 
-  void send_all() {
-    kv_detail::Outbox outbox = core.take_outbox();
-    for (auto& [peer, head] : outbox.greetings) transport->send(peer, {std::move(head)});
-    for (kv_detail::Outgoing& one : outbox.replies)
-      transport->send(one.peer, {encode(one.reply), std::move(one.payload), one.priority});
-    for (const Peer peer : outbox.closed) transport->close(peer);
-    outbox.ended.clear();
-    if (!options.log) return;
-    for (const ServerEvent& event : outbox.events) options.log(event);
+  void log_events() {
+    for (const ServerEvent& event : node.take_events()) {
+      if (options.log) options.log(event);
+    }
   }
 
   void answer_stats() {
     std::lock_guard guard(mutex);
     if (!stats_wanted) return;
-    stats = core.stats(Clock::now());
+    stats = node.stats(Clock::now());
     stats.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
     stats_wanted = false;
     answered.notify_all();
@@ -136,34 +135,34 @@ struct Server::Impl final : kv_detail::Receiver {
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
-      if (late > options.worker_timeout / 4) core.paused(late);
-      if (draining.load()) core.drain();
+      if (late > options.worker_timeout / 4) node.paused(late);
+      if (draining.load()) node.drain();
       if (Clock::now() >= next_tick) {
-        core.tick(Clock::now());
-        next_tick = Clock::now() + kTick;
+        node.tick(Clock::now());
+        next_tick = Clock::now() + tick;
       }
-      send_all();
+      log_events();
       answer_stats();
-      if (core.is_drained()) break;
-      if (member) member->tick(Clock::now());
-      transport->poll(std::chrono::duration_cast<std::chrono::microseconds>(
-          member ? std::min<Clock::duration>(kTick, member->interval()) : kTick));
-      if (!refusal.empty()) throw StoreError(refusal);
+      if (node.is_drained()) break;
+      if (member) tick_member();
+      transport->poll(tick);
+      if (lost) std::rethrow_exception(lost);
     }
     if (member) member->depart();
-    send_all();
     transport->poll(std::chrono::microseconds(0));  // the last replies
-    for (const Peer peer : core.peers()) transport->close(peer);
+    for (const Peer peer : node.peers()) transport->close(peer);
+    log_events();
   }
 
   const ServerOptions options;
   Engine engine{{.scheduler = Scheduler::naive}};
-  kv_detail::ServerCore core;
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
-  std::unique_ptr<kv_detail::Member> member;  // null: there is no scheduler
-  std::string refusal{};                      // of the scheduler, before there were any views
+  kv_detail::ServerNode node;
+  const std::chrono::milliseconds tick = options.scheduler.empty() ? kIdleTick : kv_detail::kBeat / 2;
+  std::exception_ptr lost{};  // this server could not follow a primary, or the scheduler has refused it
+  std::unique_ptr<kv_detail::Member> member{};  // null: there is no scheduler
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
@@ -203,7 +202,7 @@ ServerStats Server::stats() const {
   Impl& mine = *impl_;
   std::unique_lock lock(mine.mutex);
   if (!mine.running) {
-    ServerStats stats = mine.core.stats(Clock::now());
+    ServerStats stats = mine.node.stats(Clock::now());
     stats.uptime = std::chrono::duration<double>(Clock::now() - mine.begun).count();
     return stats;
   }

@@ -1,11 +1,10 @@
 #include "server/server_core.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace heddle::kv_detail {
 namespace {
-
-constexpr std::uint32_t kMostWorkers = 1 << 16;
 
 std::string duration_text(Clock::duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
@@ -63,7 +62,7 @@ std::string ServerCore::refusal(const Hello& hello) const {
   }
   const auto job = jobs_.find(hello.job);
   if (job != jobs_.end()) return job->second->refusal(hello);
-  return draining_ ? "the server is draining: it takes no new jobs" : "";
+  return draining_ && !changes_.following ? "the server is draining: it takes no new jobs" : "";
 }
 
 void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
@@ -73,7 +72,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
     // A former process of this rank may only seem to be there.
-    const bool later = (known != jobs_.end() && known->second->is_connected(hello)) || options_.number < 0;
+    const bool later = (known != jobs_.end() && known->second->is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
     outbox_.greetings.emplace_back(peer, encode(reply));
@@ -81,16 +80,8 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     fields.emplace_back("why", why);
     return log(ServerEvent::Level::warning, "worker_refused", std::move(fields));
   }
-  auto found = jobs_.find(hello.job);
-  if (found == jobs_.end()) {
-    auto made = std::make_unique<Job>(hello, incarnation_ + ++jobs_begun_,
-                                      MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
-                                      counters_, outbox_.replies, now);
-    found = jobs_.emplace(hello.job, std::move(made)).first;
-    log(ServerEvent::Level::info, "job_begun",
-        {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
-  }
-  Job& job = *found->second;
+  Job& job = job_for(hello, incarnation_ + jobs_begun_ + 1, now);
+  changes_.add({.kind = Record::Kind::join, .number = job.incarnation(), .hello = hello});
   session.job = &job;
   session.rank = hello.rank;
   if (const Peer before = job.join(hello, peer, now); before != 0 && before != peer) {
@@ -99,6 +90,19 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   }
   outbox_.greetings.emplace_back(peer, encode(Welcome{.incarnation = job.incarnation()}));
   log(ServerEvent::Level::info, "worker_joined", who);
+}
+
+// The job of that name, or a new one.
+Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now) {
+  const auto found = jobs_.find(hello.job);
+  if (found != jobs_.end()) return *found->second;
+  ++jobs_begun_;
+  auto made = std::make_unique<Job>(hello, incarnation,
+                                    MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
+                                    counters_, outbox_.replies, changes_, now);
+  log(ServerEvent::Level::info, "job_begun",
+      {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
+  return *jobs_.emplace(hello.job, std::move(made)).first->second;
 }
 
 ServerCore::Session& ServerCore::session_of(Peer peer) {
@@ -144,6 +148,7 @@ void ServerCore::tick(Clock::time_point now) {
       ++entry;
       continue;
     }
+    changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
     log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
     for (auto session = sessions_.begin(); session != sessions_.end();) {
       const bool mine = session->second.job == &job;
@@ -153,6 +158,39 @@ void ServerCore::tick(Clock::time_point now) {
     outbox_.ended.push_back(std::move(entry->second));
     entry = jobs_.erase(entry);
   }
+}
+
+Outbox ServerCore::take_outbox() {
+  outbox_.changes = std::exchange(changes_.all, {});
+  return std::exchange(outbox_, {});
+}
+
+Job& ServerCore::job_named(const std::string& name) {
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end()) throw MalformedMessage("there is no job '" + name + "'");
+  return *found->second;
+}
+
+std::span<std::byte> ServerCore::memory_for(const Record& record, std::size_t bytes) {
+  if (record.kind != Record::Kind::request) throw MalformedMessage("a payload where none belongs");
+  return job_named(record.job).memory_for(record.rank, record.request, bytes);
+}
+
+void ServerCore::apply(const Record& record, std::size_t payload, Clock::time_point now) {
+  if (record.kind == Record::Kind::join) {
+    if (const std::string why = refusal(record.hello); !why.empty()) throw MalformedMessage(why);
+    job_for(record.hello, record.number, now).join(record.hello, 0, now);
+  } else if (record.kind == Record::Kind::end_job) {
+    job_named(record.job);
+    jobs_.erase(record.job);
+  } else {
+    job_named(record.job).apply(record, payload, now);
+  }
+}
+
+void ServerCore::promote(Clock::time_point now) {
+  changes_.following = false;
+  for (const auto& [name, job] : jobs_) job->promoted(now);
 }
 
 std::vector<Peer> ServerCore::peers() const {
@@ -168,16 +206,19 @@ void ServerCore::paused(Clock::duration time) {
 ServerStats ServerCore::stats(Clock::time_point now) const {
   ServerStats stats;
   stats.draining = draining_;
-  stats.number = options_.number;
-  stats.servers = options_.servers;
-  stats.pushes = counters_.pushes;
-  stats.pulls = counters_.pulls;
-  stats.duplicates = counters_.duplicates;
-  stats.refused = counters_.refused;
-  stats.rounds = counters_.rounds;
-  stats.worst_staleness = static_cast<std::int64_t>(counters_.worst_staleness);
-  for (const auto& [name, job] : jobs_) job->add_to(stats, now);
+  add_to(stats, now);
   return stats;
+}
+
+void ServerCore::add_to(ServerStats& stats, Clock::time_point now) const {
+  stats.pushes += counters_.pushes;
+  stats.pulls += counters_.pulls;
+  stats.duplicates += counters_.duplicates;
+  stats.refused += counters_.refused;
+  stats.rounds += counters_.rounds;
+  stats.worst_staleness =
+      std::max(stats.worst_staleness, static_cast<std::int64_t>(counters_.worst_staleness));
+  for (const auto& [name, job] : jobs_) job->add_to(stats, now);
 }
 
 }  // namespace heddle::kv_detail

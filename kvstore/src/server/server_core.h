@@ -18,6 +18,7 @@ namespace heddle::kv_detail {
 
 // What there is to do for the owner, in this order.
 struct Outbox {
+  std::vector<Change> changes;  // of which the backup is told before the workers get what follows
   std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes, and refusals
   std::vector<Outgoing> replies;
   std::vector<Peer> closed;
@@ -39,15 +40,25 @@ class ServerCore {
   // The process was stopped, or busy, for so long: workers could not be heard.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
-  // The scheduler has said which server this is.
-  void set_number(int number, int servers) { options_.number = number, options_.servers = servers; }
   void drain() { draining_ = true; }
   bool is_drained() const { return draining_ && jobs_.empty(); }
 
-  Outbox take_outbox() { return std::exchange(outbox_, {}); }
+  Outbox take_outbox();
   ServerStats stats(Clock::time_point now) const;
+  void add_to(ServerStats& stats, Clock::time_point now) const;
+
+  // From now on the outbox has changes, for a backup.
+  void record_changes(bool wanted) { changes_.wanted = wanted; }
+  // Of a backup, which has no workers: records of its primary, as memory_for and received are for messages of workers.
+  void follow() { changes_.following = true; }
+  std::span<std::byte> memory_for(const Record& record, std::size_t bytes);
+  void apply(const Record& record, std::size_t payload, Clock::time_point now);
+  // It is the primary now: all workers have been heard just now.
+  void promote(Clock::time_point now);
 
  private:
+  friend class StateSaver;  // state_stream.h
+  friend class StateLoader;
   struct Session {
     std::string key;
     Job* job = nullptr;  // null: it has not said hello
@@ -56,16 +67,19 @@ class ServerCore {
   Session& session_of(Peer peer);  // throws MalformedMessage
   void greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now);
   std::string refusal(const Hello& hello) const;
+  Job& job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now);
+  Job& job_named(const std::string& name);
   void log(ServerEvent::Level level, const char* name,
            std::vector<std::pair<std::string, std::string>> fields);
 
-  ServerOptions options_;
-  const std::uint64_t incarnation_;
+  const ServerOptions options_;
+  std::uint64_t incarnation_;
   std::uint64_t jobs_begun_ = 0;
   bool draining_ = false;
   Counters counters_;
   std::uint64_t used_ = 0;  // bytes, of all jobs
   Outbox outbox_;
+  Changes changes_;
   std::map<std::string, std::unique_ptr<Job>> jobs_;
   std::unordered_map<Peer, Session> sessions_;
 };

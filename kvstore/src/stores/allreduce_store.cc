@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <heddle/call_tag.h>
 
 #include "stores/agreement.h"
+#include "stores/row_values.h"
 
 namespace heddle {
 namespace {
@@ -30,6 +32,21 @@ std::string describe(const std::map<std::string, NDArray>& state) {
   if (keys == 0) return "that of no key";
   return "that of " + std::to_string(keys) + " keys after " + std::to_string(least) +
          (least < most ? " to " + std::to_string(most) : "") + " updates";
+}
+
+// All ranks' arrays, one behind the other, each with room for `count` rows.
+NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) {
+  Shape shape = array.shape();
+  const std::int64_t used = std::exchange(shape[0], count);
+  NDArray mine = array;
+  if (used < count) {
+    mine = zeros(shape, array.dtype());
+    mine.slice(0, {0, used}).assign(array);
+  }
+  shape[0] = count * ranks.size();
+  const NDArray all(shape, array.dtype());
+  ranks.all_gather(mine, all);
+  return all;
 }
 
 }  // namespace
@@ -143,6 +160,44 @@ void AllReduceStore::reduce() {
 void AllReduceStore::finish_all() {
   if (current_ < buckets_.size() && !buckets_[current_].entries.empty()) reduce();
   current_ = 0;
+}
+
+// The most rows that any rank has room for. Waits for all ranks, but for no gradient: room follows from shapes.
+std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
+  const EngineScope scope(ranks_->engine());
+  const NDArray room = full({1}, value.capacity(), DType::i64);
+  ranks_->all_reduce(room, ReduceOp::max);
+  return room.item<std::int64_t>();
+}
+
+// The ranks' rows are gathered in memory that has room for the most of any rank, and added in the order of the ranks.
+void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
+  const NDArray& here = local_.checked_push(key, value, options);
+  const auto is_of_key = [&](const Entry& entry) { return entry.key == key; };
+  if (current_ < buckets_.size()) {
+    const std::vector<Entry>& before = buckets_[current_].entries;
+    if (std::any_of(before.begin(), before.end(), is_of_key)) reduce();
+  }
+  const EngineScope scope(ranks_->engine());
+  const RowSparse mine = on_device(value, here.device());
+  const CallTag tag(*ranks_, "rows of " + describe({{key, options}}));
+  const std::int64_t room = most_rows(mine);
+  if (room == 0) return local_.push(key, mine, options);
+  const NDArray rows = gathered(*ranks_, mine.rows(), room), values = gathered(*ranks_, mine.values(), room),
+                counts = gathered(*ranks_, mine.count(), 1);
+  std::vector<RowSparse> all;
+  for (std::int64_t rank = 0; rank < ranks_->size(); ++rank) {
+    const Slice part{rank * room, (rank + 1) * room};
+    all.emplace_back(here.shape(), rows.slice(0, part), values.slice(0, part),
+                     counts.slice(0, {rank, rank + 1}));
+  }
+  local_.push(key, sum(all), options);
+}
+
+RowSparse AllReduceStore::do_pull_rows(Key key, const NDArray& rows) {
+  local_.at("pull_rows", key);
+  finish_all();
+  return local_.pull_rows(key, rows);
 }
 
 void AllReduceStore::do_pull(Key key, std::span<const NDArray> out) {

@@ -30,6 +30,8 @@ class AllReduceStore final : public KVStore {
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
@@ -60,7 +62,8 @@ class AllReduceStore final : public KVStore {
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
   NDArray room_for(const NDArray& value);
   void reduce_data(Bucket& bucket, const NDArray& data, const std::vector<Entry>& entries) const;
-  void reduce();      // the bucket that is being filled
+  void reduce();  // the bucket that is being filled
+  std::int64_t most_rows(const RowSparse& value) const;
   void finish_all();  // and begins with the first bucket again
   std::shared_ptr<Communicator> ranks_;
   std::shared_ptr<const Codec> codec_;  // null: none

@@ -3,6 +3,8 @@
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>
 
+#include "stores/row_values.h"
+
 namespace heddle {
 namespace {
 
@@ -81,6 +83,14 @@ const NDArray& LocalStore::checked_push(Key key, std::span<const NDArray> values
   return value;
 }
 
+const NDArray& LocalStore::checked_push(Key key, const RowSparse& value, const UpdateOptions& options) const {
+  const NDArray& here = at("push", key);
+  check_rows_like("push", key, value, here.shape(), here.dtype());
+  check_engine("push", key, value.values(), here.engine());
+  if (optimizer_) optimizer_->check(key, here, options);
+  return here;
+}
+
 void LocalStore::check_new(Key key, const NDArray& value) const {
   const std::string who = who_says("init", key);
   if (!value.defined()) throw InvalidArgument(who + "the value is undefined");
@@ -100,6 +110,23 @@ void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateO
   } else {
     value.assign(sum);
   }
+}
+
+void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
+  const NDArray& here = checked_push(key, value, options);
+  const RowSparse rows = on_device(value, here.device());
+  if (optimizer_) {
+    optimizer_->update(key, here, rows, options);
+  } else {
+    assign_rows(here, rows);
+  }
+}
+
+RowSparse LocalStore::do_pull_rows(Key key, const NDArray& rows) {
+  const NDArray& value = at("pull_rows", key);
+  check_has_rows("pull_rows", key, value.shape(), value.dtype());
+  check_engine("pull_rows", key, rows, value.engine());
+  return retain(value, rows.device() == value.device() ? rows : rows.detach().copy_to(value.device()));
 }
 
 const NDArray& LocalStore::checked_pull(Key key, std::span<const NDArray> out) const {

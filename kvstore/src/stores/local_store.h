@@ -16,6 +16,8 @@ class LocalStore : public KVStore {
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
+  void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override;
@@ -31,6 +33,7 @@ class LocalStore : public KVStore {
   const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
   // The same for a push, and for what the optimizer would refuse of it.
   const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
+  const NDArray& checked_push(Key key, const RowSparse& value, const UpdateOptions& options) const;
   const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
   const NDArray& checked_assign(Key key, const NDArray& value) const;
   // Throws InvalidArgument as init does.

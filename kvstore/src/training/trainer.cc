@@ -101,20 +101,23 @@ void Trainer::take_over_changes() {
   }
 }
 
-std::vector<NDArray> Trainer::gradients(std::size_t index) const {
-  std::vector<NDArray> all;
+Trainer::Gradients Trainer::gradients(std::size_t index) const {
+  Gradients all;
   for (const auto& replica : replicas_) {
-    all.push_back(grad(replica[index].value));
-    if (all.back().defined()) continue;
-    if (row_sparse_grad(replica[index].value).defined()) {
-      throw InvalidArgument(
-          "Trainer::step: parameter '" + replica[index].name +
-          "' has a row-sparse gradient, and a trainer takes dense ones; leave sparse_grad out");
+    const NDArray whole = grad(replica[index].value);
+    const RowSparse rows = row_sparse_grad(replica[index].value);
+    if (!whole.defined() && !rows.defined()) {
+      throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
+                            "' has no gradient; call backward() on a loss that depends on it first");
     }
-    throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
-                          "' has no gradient; call backward() on a loss that depends on it first");
+    if (rows.defined()) all.rows.push_back(rows);
+    all.whole.push_back(rows.defined() ? NDArray() : whole);
   }
-  return all;
+  if (all.rows.size() == all.whole.size()) return {.rows = std::move(all.rows)};
+  auto next = all.rows.begin();
+  for (NDArray& whole : all.whole)
+    if (!whole.defined()) whole = to_dense(*next++);
+  return {.whole = std::move(all.whole)};
 }
 
 std::vector<NDArray> Trainer::values(std::size_t index) const {
@@ -125,18 +128,52 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
+// In the order in which the backward pass computes the gradients, so that what a store does with the first ones happens
+// meanwhile.
+void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    const auto key = static_cast<KVStore::Key>(i);
+    if (gradients[i].rows.empty()) {
+      options_.store->push(key, gradients[i].whole, update);
+    } else {
+      options_.store->push(key, gradients[i].rows, update);
+    }
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    options_.store->pull(static_cast<KVStore::Key>(i), values(i));
+}
+
+// The same for one replica, as a list: a store may send small parameters together. Rows, which may make it wait, come last.
+void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
+  std::vector<KVStore::Key> keys, keys_of_rows;
+  std::vector<NDArray> pushed, pulled;
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    const auto key = static_cast<KVStore::Key>(i);
+    if (!gradients[i].rows.empty()) {
+      keys_of_rows.push_back(key);
+      continue;
+    }
+    keys.push_back(key);
+    pushed.push_back(gradients[i].whole[0]);
+    pulled.push_back(replicas_[0][i].value);
+  }
+  options_.store->push_pull(keys, pushed, pulled, update);
+  for (const KVStore::Key key : keys_of_rows) {
+    const auto index = static_cast<std::size_t>(key);
+    options_.store->push(key, gradients[index].rows, update);
+    options_.store->pull(key, values(index));
+  }
+}
+
 void Trainer::step(double grad_scale, Where where) {
   const CallSite site(where);
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
-  std::vector<std::vector<NDArray>> all;
+  std::vector<Gradients> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
-  // In the order in which the backward pass computes them, so that what a store does with the first ones happens meanwhile.
-  for (std::size_t i = all.size(); i-- > 0;)
-    options_.store->push(static_cast<KVStore::Key>(i), all[i], update);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    options_.store->pull(static_cast<KVStore::Key>(i), values(i));
-    for (const auto& replica : replicas_) clear_grad(replica[i].value);
+  replicas_.size() == 1 ? exchange_list(all, update) : exchange(all, update);
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) clear_grad(parameter.value);
   }
   lend_memory();
   remember_versions();

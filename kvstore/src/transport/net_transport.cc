@@ -38,6 +38,7 @@ constexpr int kBusyPolls = 16;                        // after which poll() look
 constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
 // Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
 constexpr std::size_t kMostUnauthenticated = 512;
+const std::atomic<std::uint32_t> kNever{0};
 constexpr const char* kEnded = "the other side has closed the connection";
 
 struct NetPeer {
@@ -73,6 +74,9 @@ class NetTransport final : public Transport {
   void close(Peer peer) override;
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override;
+  bool can_spin() const override { return spin_.count() > 0; }
+  void flush() override;
+  bool spin(const std::atomic<std::uint32_t>& over) override;
 
  private:
   NetPeer* find(Peer peer) const;
@@ -97,7 +101,7 @@ class NetTransport final : public Transport {
 
   void make_ready(NetPeer& peer);
   void mark_busy(Peer peer);
-  bool spin(Clock::time_point end);
+  bool spin(Clock::time_point end, const std::atomic<std::uint32_t>& over);
   void yield(Clock::time_point now);
   bool settle(NetPeer& peer);
   void settle_all();
@@ -245,7 +249,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     if (++polls_without_look_ >= kBusyPolls) look({});
     return;
   }
-  const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_));
+  const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
   // Who is woken again and again still looks at what is neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
@@ -255,6 +259,28 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
   }
   woken_.exchange(false);  // reads what wake() wrote: the caller sees what was done before it
   closed_.clear();
+}
+
+bool NetTransport::spin(const std::atomic<std::uint32_t>& over) {
+  closed_.clear();
+  const bool moved = work() || spin(Clock::now() + spin_, over);
+  if (moved && ++polls_without_look_ >= kBusyPolls) look({});
+  woken_.exchange(false);  // as in poll()
+  closed_.clear();
+  return moved;
+}
+
+// Peers stay in ready_: the next poll() receives from them, and finds out which connections have ended.
+void NetTransport::flush() {
+  for (const Peer number : ready_) {
+    NetPeer* peer = find(number);
+    if (!peer || peer->stage != NetPeer::Stage::open || peer->sender.empty()) continue;
+    try {
+      if (peer->sender.send(*peer->connection).any) mark_busy(number);
+    } catch (const std::exception& error) {
+      failures_.emplace_back(number, error.what());
+    }
+  }
 }
 
 // Moves what is ready; false: nothing has been moved, and nobody has been told anything.
@@ -361,9 +387,12 @@ void NetTransport::mark_busy(Peer peer) {
 
 // A process that waits for an answer, or for the next of many messages, gets it sooner than by sleeping, and through
 // shared memory without a call of the system.
-bool NetTransport::spin(Clock::time_point end) {
+bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>& over) {
   if (std::all_of(busy_.begin(), busy_.end(), [](Peer peer) { return peer == 0; })) return false;
-  for (int round = 1; !woken_.load(std::memory_order_relaxed); ++round) {
+  const auto wanted = [&] {
+    return !woken_.load(std::memory_order_relaxed) && !over.load(std::memory_order_acquire);
+  };
+  for (int round = 1; wanted(); ++round) {
     bool moved = false;
     for (Peer& busy : busy_) {
       NetPeer* peer = busy ? find(busy) : nullptr;

@@ -6,13 +6,40 @@
 #include <heddle/error.h>
 
 namespace heddle::kv_detail {
+namespace {
+
+constexpr std::size_t kMostPopped = 1024;  // messages whose places are kept
+
+}  // namespace
 
 void SendQueue::push(Message message) {
   bytes_ += bytes_of(message);
-  by_priority_[message.priority].push_back(std::move(message));
+  if (by_priority_.empty() && (in_order_.empty() || message.priority <= in_order_.back().priority)) {
+    in_order_.push_back(std::move(message));
+  } else {
+    by_priority_[message.priority].push_back(std::move(message));
+  }
+}
+
+// What is in by_priority_ is newer.
+bool SendQueue::is_first_in_order() const {
+  if (in_order_.empty() || by_priority_.empty()) return by_priority_.empty();
+  return in_order_[next_].priority >= by_priority_.begin()->first;
+}
+
+const Message& SendQueue::front() const {
+  return is_first_in_order() ? in_order_[next_] : by_priority_.begin()->second.front();
 }
 
 Message SendQueue::pop() {
+  if (is_first_in_order()) {
+    Message message = std::move(in_order_[next_++]);
+    if (next_ == in_order_.size() || next_ == kMostPopped)
+      in_order_.erase(in_order_.begin(),
+                      in_order_.begin() + static_cast<std::ptrdiff_t>(std::exchange(next_, 0)));
+    bytes_ -= bytes_of(message);
+    return message;
+  }
   const auto first = by_priority_.begin();
   Message message = std::move(first->second.front());
   first->second.pop_front();

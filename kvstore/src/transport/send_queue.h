@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "transport/transport.h"
 
@@ -13,13 +14,18 @@ namespace heddle::kv_detail {
 // Of the largest priority the oldest first.
 class SendQueue {
  public:
-  bool empty() const { return by_priority_.empty(); }
+  bool empty() const { return in_order_.empty() && by_priority_.empty(); }
   std::size_t bytes() const { return bytes_; }  // of heads and payloads
   void push(Message message);
-  const Message& front() const { return by_priority_.begin()->second.front(); }
+  const Message& front() const;
   Message pop();
 
  private:
+  bool is_first_in_order() const;
+
+  // The oldest messages, as long as none has overtaken another one: the usual case, without an allocation a message.
+  std::vector<Message> in_order_;
+  std::size_t next_ = 0;  // of in_order_, which is empty when all have been popped
   std::map<int, std::deque<Message>, std::greater<>> by_priority_;  // no deque is empty
   std::size_t bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 // in order, over authenticated connections. Two implementations keep the same promise: ZeroMQ and connections of our own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -67,8 +68,16 @@ class Transport {
   virtual void close(Peer peer) = 0;
   // Moves what can be moved and calls the receiver; waits for `timeout` at most until there is something to do.
   virtual void poll(std::chrono::microseconds timeout) = 0;
-  // Ends a poll() that waits, or the next one. Any thread.
+  // Ends a poll() or a spin() that waits, or the next one. Any thread.
   virtual void wake() noexcept = 0;
+
+  // False: flush() and spin() do nothing, and all is up to poll().
+  virtual bool can_spin() const { return false; }
+  // Sends what can be sent at once; receives nothing and calls nobody.
+  virtual void flush() {}
+  // A poll() that does not sleep: looks for something to do until there was something, `over` is not 0, or the time of
+  // TransportOptions::spin has passed. False: nothing has been moved.
+  virtual bool spin(const std::atomic<std::uint32_t>& over) { return (void)over, false; }
 };
 
 struct TransportOptions {

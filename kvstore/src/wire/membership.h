@@ -55,7 +55,7 @@ struct Synced {
 
 struct Heartbeat {
   std::uint64_t version = 0;     // of the newest views that the process has
-  std::vector<Synced> synced{};  // servers: the shards that they back up completely, and in which epoch
+  std::vector<Synced> synced{};  // servers: of which shards, and in which epoch, their backup has all state
 };
 
 // The process ends, or serves no more: nobody need wait for it.

@@ -1,5 +1,7 @@
 #include "wire/messages.h"
 
+#include "wire/rows.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -44,6 +46,33 @@ Hello hello_from(Reader& reader) {
   return hello;
 }
 
+bool is_bundle(Kind kind) { return kind == Kind::push_many || kind == Kind::pull_many; }
+
+void read_entries(Request& request, Reader& reader) {
+  const auto count = reader.get<std::uint32_t>();
+  if (count == 0 || count > kMostBundled)
+    throw MalformedMessage(std::to_string(count) + " keys in one message");
+  request.entries.resize(count);
+  std::uint64_t bytes = 0;
+  for (BundleEntry& entry : request.entries) {
+    entry.key = reader.get<std::uint32_t>();
+    entry.bytes = reader.get<std::uint32_t>();
+    entry.clock = reader.get<std::uint64_t>();
+    entry.dtype = dtype(reader);
+    bytes += entry.bytes;
+  }
+  if (bytes > kPieceBytes || bytes != request.bytes)
+    throw MalformedMessage("values of " + std::to_string(bytes) + " bytes, which are said to be " +
+                           std::to_string(request.bytes));
+}
+
+void check_bundle(const Request& request, std::size_t payload) {
+  const std::uint64_t wanted = request.kind == Kind::push_many ? request.bytes : 0;
+  if (request.offset != 0 || payload != wanted)
+    throw MalformedMessage("a payload of " + std::to_string(payload) + " bytes instead of " +
+                           std::to_string(wanted));
+}
+
 Request request_from(Kind kind, Reader& reader) {
   Request request;
   request.kind = kind;
@@ -55,10 +84,12 @@ Request request_from(Kind kind, Reader& reader) {
   request.clock = reader.get<std::uint64_t>();
   request.offset = reader.get<std::uint64_t>();
   request.bytes = reader.get<std::uint64_t>();
+  request.row_bytes = reader.get<std::uint64_t>();
   request.lr = reader.get<double>();
   request.scale = reader.get<double>();
   request.priority = reader.get<std::int32_t>();
   request.text = reader.get_text(kMaxText);
+  if (is_bundle(kind)) read_entries(request, reader);
   reader.end();
   return request;
 }
@@ -76,7 +107,7 @@ Reply reply_from(Kind kind, Reader& reader) {
   return reply;
 }
 
-bool is_request(Kind kind) { return kind >= Kind::init && kind <= Kind::leave; }
+bool is_request(Kind kind) { return (kind >= Kind::init && kind <= Kind::leave) || is_bundle(kind); }
 bool is_reply(Kind kind) { return kind >= Kind::done && kind <= Kind::failed; }
 
 [[noreturn]] void refuse(Kind kind) {
@@ -119,10 +150,19 @@ std::vector<std::byte> encode(const Request& request) {
   writer.put(request.clock);
   writer.put(request.offset);
   writer.put(request.bytes);
+  writer.put(request.row_bytes);
   writer.put(request.lr);
   writer.put(request.scale);
   writer.put(request.priority);
   writer.put(request.text);
+  if (!is_bundle(request.kind)) return writer.take();
+  writer.put(static_cast<std::uint32_t>(request.entries.size()));
+  for (const BundleEntry& entry : request.entries) {
+    writer.put(entry.key);
+    writer.put(entry.bytes);
+    writer.put(entry.clock);
+    writer.put(static_cast<std::uint8_t>(entry.dtype));
+  }
   return writer.take();
 }
 
@@ -148,6 +188,8 @@ FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t paylo
   if (!is_request(kind)) refuse(kind);
   Request request = request_from(kind, reader);
   check_piece(request.offset, request.bytes, payload);
+  check_rows(request);
+  if (is_bundle(kind)) check_bundle(request, payload);
   return request;
 }
 

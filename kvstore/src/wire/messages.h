@@ -23,6 +23,7 @@ namespace heddle::kv_detail {
 constexpr std::uint16_t kProtocol = 1, kOldestProtocol = 1;
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
+constexpr std::uint32_t kMostWorkers = 1 << 16;  // of a job
 constexpr std::size_t kPieceBytes = 1
                                     << 20;  // of a value, in one message: a more urgent one waits for no more
 
@@ -41,7 +42,9 @@ enum class Kind : std::uint8_t {
   leave,  // no more requests of this worker
   done,
   value,
-  failed
+  failed,
+  push_many,  // small values of several keys, one behind the other. done: all count. failed: a byte each, 1: it counts
+  pull_many  // value: those of all keys, one behind the other, once each could be pulled
 };
 
 struct Hello {
@@ -58,6 +61,14 @@ struct Welcome {
   std::uint64_t incarnation = 0;  // of the server's state: another number means that the state is lost
 };
 
+// One of the keys of a push_many or a pull_many; the fields are those of a push or a pull.
+struct BundleEntry {
+  std::uint32_t key = 0, bytes = 0;
+  std::uint64_t clock = 0;
+  DType dtype = DType::f32;
+};
+constexpr std::size_t kMostBundled = 2048;  // keys of one message, with kPieceBytes of values at most
+
 // A request of a worker. Which fields a kind uses is written beside them; the others are 0.
 struct Request {
   Kind kind = Kind::push;
@@ -66,12 +77,14 @@ struct Request {
   DType dtype = DType::f32;  // init, push
   std::uint32_t key = 0;     // all that are about a key, but init: the server's number of it
   std::uint64_t number = 0;
-  std::uint64_t clock = 0;    // push: 1 for the worker's first of the key. pull: its pushes so far
-  std::uint64_t offset = 0;   // of the payload in all bytes of the value
-  std::uint64_t bytes = 0;    // of the whole value on this server
-  double lr = 0, scale = 1;   // push; lr NaN: the optimizer's own
-  std::int32_t priority = 0;  // of the value in a reply
-  std::string text{};         // init: the key. set_optimizer: name and parameters
+  std::uint64_t clock = 0;             // push: 1 for the worker's first of the key. pull: its pushes so far
+  std::uint64_t offset = 0;            // of the payload in all bytes of the value
+  std::uint64_t bytes = 0;             // of the whole value on this server; with row_bytes, of the payload
+  std::uint64_t row_bytes = 0;         // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
+  double lr = 0, scale = 1;            // push; lr NaN: the optimizer's own
+  std::int32_t priority = 0;           // of the value in a reply
+  std::string text{};                  // init: the key. set_optimizer: name and parameters
+  std::vector<BundleEntry> entries{};  // push_many, pull_many; their `bytes` are the sum
 };
 
 struct Reply {
@@ -82,7 +95,7 @@ struct Reply {
   // worth another try.
   std::uint64_t clock = 0;
   std::uint64_t offset = 0, bytes = 0;  // value: as in Request
-  std::string text{};                   // failed
+  std::string text{};                   // failed; of a push_many with a payload
 };
 
 std::vector<std::byte> encode(const Hello& hello);

@@ -40,6 +40,7 @@ void put(Writer& writer, const Views& views) {
     writer.put(one.primary);
     writer.put(one.backup);
     writer.put(static_cast<std::uint8_t>(one.fresh));
+    writer.put(static_cast<std::uint8_t>(one.handover));
   }
 }
 
@@ -60,6 +61,7 @@ Views views_from(Reader& reader) {
     one.primary = reader.get<std::uint64_t>();
     one.backup = reader.get<std::uint64_t>();
     one.fresh = flag_from(reader);
+    one.handover = flag_from(reader);
   }
   return views;
 }

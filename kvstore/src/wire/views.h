@@ -29,6 +29,9 @@ struct ShardView {
   std::uint64_t backup = 0;   // the incarnation of the process that has, or gets, a copy; 0: none
   // The primary begins the shard in this epoch: empty, or from its own snapshot. What was before is lost.
   bool fresh = false;
+  // The two have changed places. Workers are told nothing in this epoch before the backup has all, so the backup, which was
+  // the primary and keeps its state until then, may become it again.
+  bool handover = false;
   bool operator==(const ShardView&) const = default;
 };
 

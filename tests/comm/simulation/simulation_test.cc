@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr long long kLives = kSanitized ? 400 : 4000;
+
 void all_seeds(const char* name, long long everyday, std::string (*simulate)(std::uint64_t)) {
   const long long first = argument("seed", 0), seeds = argument("seeds", everyday);
   int failed = 0;
@@ -61,9 +63,9 @@ TEST_CASE("simulation: fibers that wait for nothing are found") {
 }
 
 TEST_CASE("simulated calls end right, or with the error that they have to end with") {
-  all_seeds("simulated calls*", 4000, simulate_calls);
+  all_seeds("simulated calls*", kLives, simulate_calls);
 }
 
 TEST_CASE("simulated survivors agree, whatever happens to them") {
-  all_seeds("simulated survivors*", 4000, simulate_survivors);
+  all_seeds("simulated survivors*", kLives, simulate_survivors);
 }

@@ -131,7 +131,8 @@ TEST_CASE("membership messages: whatever bytes come, they are a message or they 
 }
 
 TEST_CASE("scheduler state: what is on disk is what was saved, or it is refused") {
-  const SchedulerState state{.cluster = 5, .servers = 2, .replicas = 2, .views = some_views()};
+  const SchedulerState state{
+      .cluster = 5, .servers = 2, .replicas = 2, .views = some_views(), .synced = {3, 0}};
   CHECK(decode_scheduler_state(encode(state)) == state);
   attack({encode(state)}, [](std::span<const std::byte> bytes) { decode_scheduler_state(bytes); });
   SchedulerState wrong = state;

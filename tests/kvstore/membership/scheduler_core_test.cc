@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(world.shard(1) == ShardView{4, world.c->incarnation, back.incarnation, false});
   CHECK(world.shard(1).backup == back.incarnation);
   world.sync();
-  CHECK(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false});
+  CHECK(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
   world.sync();
   CHECK(world.shard(1).epoch == 5);
   const StoreSchedulerStats stats = world.core->stats();
@@ -159,6 +159,21 @@ TEST_CASE(
   CHECK(stats.shards[1].synced);
 }
 
+TEST_CASE("scheduler: who has just handed a shard back keeps all of it until it is taken over") {
+  Three world;
+  world.kill(*world.b);
+  world.pass(200ms);
+  Node& back = world.start_server(1);
+  world.pass(200ms);
+  world.sync();
+  world.sync();
+  REQUIRE(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
+  world.kill(back);  // before c has all of epoch 5
+  world.pass(200ms);
+  CHECK(world.shard(1).primary == world.c->incarnation);
+  CHECK(world.core->stats().lost == 0);
+}
+
 TEST_CASE("scheduler: without a complete backup a shard waits for its primary") {
   World world({.servers = 2});
   Node& a = world.start_server(0);
@@ -166,7 +181,7 @@ TEST_CASE("scheduler: without a complete backup a shard waits for its primary") 
   world.pass(200ms);
   a.silent = true;
   world.pass(5s);
-  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // b has reported nothing
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // a has reported nothing
   a.silent = false;
   world.pass(5s);
   CHECK(a.member.is_registered());
@@ -174,8 +189,8 @@ TEST_CASE("scheduler: without a complete backup a shard waits for its primary") 
   CHECK(world.core->stats().lost == 0);
   // A report of another epoch, or of another process, is none.
   const ShardView before = world.shard(0);
-  b.report(0, before.epoch + 1);
-  a.report(0, before.epoch);
+  a.member.report_synced(0, before.epoch + 1);
+  b.member.report_synced(0, before.epoch);
   world.pass(200ms);
   world.kill(a);
   world.pass(5s);
@@ -246,8 +261,7 @@ TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and 
   world.b->silent = false;
   world.pass(1s);
   CHECK(world.core->views() == before);
-  world.sync();  // members tell it again what they have
-  world.crash();
+  world.crash();  // it knows which backups have all
   world.kill(*world.b);
   world.pass(2900ms);
   CHECK(world.core->views() == before);

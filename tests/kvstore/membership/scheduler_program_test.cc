@@ -143,7 +143,8 @@ class Program {
   void check_successor(std::uint32_t shard, const ShardView& before, const ShardView& now) {
     if (!now.fresh) {
       CHECK(now.primary == before.backup);
-      CHECK(world_.reports.contains({shard, before.epoch, before.backup}));
+      CHECK((before.handover || world_.reports.contains({shard, before.epoch, before.backup})));
+      if (now.handover) CHECK(now.backup == before.primary);
       return;
     }
     // It is lost only if another process has taken the number, or if nobody waits any longer.

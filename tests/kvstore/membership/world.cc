@@ -35,7 +35,11 @@ void Node::see(const Views& views) {
     CHECK(now.epoch >= before.epoch);
     if (now.primary != incarnation || before.primary == incarnation) continue;
     // It becomes the primary: it begins anew, or has all state.
-    CHECK((now.fresh || reported.contains(shard)));
+    const bool has_all = std::any_of(world.reports.begin(), world.reports.end(), [&](const auto& report) {
+      return std::get<0>(report) == shard && std::get<2>(report) == incarnation;
+    });
+    CHECK((now.fresh || has_all || held.contains(shard)));
+    held.insert(shard);
   }
   seen = views;
 }
@@ -50,14 +54,11 @@ void Node::close(Peer peer) {
 void Node::report_all() {
   const Views& views = member.views();
   for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
-    if (views.shards[shard].backup == incarnation) report(shard, views.shards[shard].epoch);
+    const ShardView& view = views.shards[shard];
+    if (view.primary != incarnation || view.backup == 0) continue;
+    world.reports.insert({shard, view.epoch, view.backup});
+    member.report_synced(shard, view.epoch);
   }
-}
-
-void Node::report(std::uint32_t shard, std::uint64_t epoch) {
-  world.reports.insert({shard, epoch, incarnation});
-  reported.insert(shard);
-  member.report_synced(shard, epoch);
 }
 
 World::World(StoreSchedulerOptions given) : options(std::move(given)) {

@@ -39,16 +39,15 @@ class Node final : public kv_detail::Transport {
   void poll(std::chrono::microseconds) override {}
   void wake() noexcept override {}
 
-  // Reports of the shards that it backs up, as its views say.
+  // Reports that its backups have all, of the shards whose primary it is, as its views say.
   void report_all();
-  void report(std::uint32_t shard, std::uint64_t epoch);
 
   World& world;
   kv_detail::Member member;
   const std::uint64_t incarnation;
   bool alive = true, silent = false;
   kv_detail::Views seen;
-  std::set<std::uint32_t> reported;  // shards
+  std::set<std::uint32_t> held;  // shards whose primary it has been
   bool over = false;
   std::string refusal{};
 
@@ -91,7 +90,7 @@ class World {
   std::deque<Wire> wires;
   bool up = true;  // the scheduler
   std::vector<ServerEvent> events;
-  // What has been reported truthfully: shard, epoch, incarnation.
+  // Which backup has all: shard, epoch, incarnation.
   std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;
   // Whatever a process was told: by shard and epoch. An epoch is decided once.
   std::map<std::pair<std::uint32_t, std::uint64_t>, kv_detail::ShardView> sent_views;

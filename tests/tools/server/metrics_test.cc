@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include "arguments.h"
 #include "files.h"
 #include "server/hand_made.h"
 #include "server/http_client.h"
@@ -45,6 +46,7 @@ std::string bad_metrics(const std::string& text) {
 }
 
 constexpr std::chrono::seconds kTimeout{10};
+constexpr int kRounds = test::kSanitized ? 600 : 3000;  // of a server whose answers are faulty
 
 }  // namespace
 
@@ -178,7 +180,7 @@ TEST_CASE("metrics: a reader takes what a faulty server sends or says that it do
   const std::string good = metrics_text(hand_made());
   std::mt19937 random(1);
   int taken = 0, refused = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     std::string text = good;
     for (unsigned change = random() % 4 + 1; change > 0; --change) {
       const std::size_t at = random() % text.size();
@@ -196,8 +198,8 @@ TEST_CASE("metrics: a reader takes what a faulty server sends or says that it do
       ++refused;
     }
   }
-  CHECK(taken > 100);
-  CHECK(refused > 100);
+  CHECK(taken > kRounds / 30);
+  CHECK(refused > kRounds / 30);
 }
 
 TEST_CASE("pages: metrics, health and life over HTTP") {

@@ -56,7 +56,8 @@ std::string address_towards(const std::string& host) {
 }
 
 std::string root(const Lookup& lookup) {
-  return needed(lookup, kHost) + ":" + needed(lookup, "DMLC_PS_ROOT_PORT");
+  const std::string host = needed(lookup, kHost);
+  return host + ":" + needed(lookup, "DMLC_PS_ROOT_PORT");
 }
 
 }  // namespace

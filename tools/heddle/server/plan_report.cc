@@ -57,6 +57,14 @@ std::uint64_t size_of(const std::string& path, const std::string& name, const js
   return end - begin;
 }
 
+// As a store computes it; 0: the array has no rows.
+std::uint64_t row_bytes_of(const json& entry, std::uint64_t size) {
+  const auto found = entry.find("shape");
+  const bool has_rows = found != entry.end() && found->is_array() && !found->empty() &&
+                        (*found)[0].is_number_unsigned() && (*found)[0].get<std::uint64_t>() > 0;
+  return has_rows ? size / (*found)[0].get<std::uint64_t>() : 0;
+}
+
 int state_slots(const std::string& optimizer) {
   if (optimizer == "sgd") return 0;
   if (optimizer == "momentum") return 1;
@@ -121,7 +129,9 @@ std::vector<KeySize> safetensors_keys(const std::string& path) {
   if (!header.is_object()) bad(path, "its header is no JSON object");
   std::vector<KeySize> keys;
   for (const auto& [name, entry] : header.items()) {
-    if (name != kMetadata) keys.push_back({name, size_of(path, name, entry)});
+    if (name == kMetadata) continue;
+    const std::uint64_t size = size_of(path, name, entry);
+    keys.push_back({name, size, row_bytes_of(entry, size)});
   }
   return keys;
 }

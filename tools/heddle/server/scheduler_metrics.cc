@@ -72,7 +72,7 @@ std::string scheduler_metrics_text(const Stats& stats, const std::string& addres
   MetricFamily primaries{
       "heddle_scheduler_shard_primary", "The number of the server that keeps it; -1: none.", kGauge, {}};
   for (std::size_t shard = 0; shard < stats.shards.size(); ++shard) {
-    const ShardStats& one = stats.shards[shard];
+    const ShardPlace& one = stats.shards[shard];
     const std::vector<ClientMetric::Label> label = {{"shard", std::to_string(shard)}};
     add_value(copies, (one.primary >= 0 ? 1 : 0) + (one.synced ? 1 : 0), label);
     add_value(primaries, one.primary, label);

@@ -1,0 +1,72 @@
+// The changes of a job's state as records: the primary makes them, its backup applies them.
+#include <algorithm>
+
+#include "server/job.h"
+
+namespace heddle::kv_detail {
+
+// The backup gets what came in pieces when all of it is there.
+void Job::changed(std::uint32_t rank, const Request& request, const Payload& whole) {
+  if (!changes_.wanted) {
+    ++changes_.count;
+    return;
+  }
+  Record record{.kind = Record::Kind::request, .job = name_, .rank = rank, .request = request};
+  std::uint64_t& offset = record.request.offset;
+  offset = 0;
+  do {
+    const std::size_t bytes = std::min<std::size_t>(kPieceBytes, whole.bytes.size() - offset);
+    changes_.add(record, {whole.owner, whole.bytes.subspan(offset, bytes)});
+    offset += bytes;
+  } while (offset < whole.bytes.size());
+}
+
+// The array stays as it is until the backup has it: it is changed only where nobody else holds it.
+void Job::changed_value(std::uint32_t rank, const Request& request, const StoredKey& key) {
+  if (!changes_.wanted) return changed(rank, request);
+  const auto owner = std::make_shared<const NDArray>(key.incoming_memory(rank));
+  changed(rank, request, {owner, {owner->data<const std::byte>(), key.incoming_bytes(rank)}});
+}
+
+void Job::apply(const Record& record, std::size_t payload, Clock::time_point now) {
+  if (record.kind != Record::Kind::key && record.kind != Record::Kind::fail_key &&
+      record.rank >= workers_.size())
+    throw MalformedMessage("a record of worker " + std::to_string(record.rank) + " of " +
+                           std::to_string(workers_.size()));
+  switch (record.kind) {
+    case Record::Kind::drop:
+      return drop(record.rank);
+    case Record::Kind::key:
+      key_for_init(record.request);
+      return;
+    case Record::Kind::fail_key:
+      if (record.number >= keys_.size()) throw MalformedMessage("a record of a key that there is not");
+      return fail_key(*keys_[record.number], record.text);
+    case Record::Kind::request: {
+      const std::uint64_t before = changes_.count;
+      received(record.rank, record.request, payload, now);
+      const bool is_part = record.request.offset + payload < record.request.bytes;
+      if (changes_.count == before && !is_part)
+        throw MalformedMessage("a change of the primary that changes nothing here");
+      return;
+    }
+    default:
+      throw MalformedMessage("a record that is none of a job");
+  }
+}
+
+void Job::promoted(Clock::time_point now) {
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    Worker& worker = workers_[rank];
+    worker.peer = 0;
+    worker.stats.connected = false;
+    worker.state.clear();
+    worker.last_seen = now;
+    for (const auto& key : keys_) {
+      drop_incoming(*key, rank);
+      key->waiting().clear();
+    }
+  }
+}
+
+}  // namespace heddle::kv_detail

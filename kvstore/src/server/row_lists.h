@@ -1,0 +1,34 @@
+// The lists of rows that a worker's pulls name, while their pieces come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "wire/rows.h"
+
+namespace heddle::kv_detail {
+
+using RowList = std::shared_ptr<const std::vector<std::int64_t>>;
+
+class RowLists {
+ public:
+  // Where a piece of a pull's list goes; row_problem() has found none. Throws MalformedMessage for a piece that is not the
+  // next one.
+  std::span<std::byte> memory_for(const Request& request, std::size_t piece);
+  // The piece is there. The list, once all of it is; until then null, as for a list that was not begun.
+  RowList arrived(const Request& request, std::size_t piece, std::uint64_t bound);
+  void clear() { lists_.clear(); }
+
+ private:
+  struct List {
+    std::shared_ptr<std::vector<std::int64_t>> rows;
+    std::uint64_t filled = 0;
+  };
+  std::map<std::uint64_t, List> lists_;  // by the number of the request
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,185 @@
+#include "server/server_node.h"
+
+#include <algorithm>
+
+namespace heddle::kv_detail {
+
+ServerNode::ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
+                       Clock::time_point now)
+    : options_(options), incarnation_(incarnation), transport_(transport) {
+  set_number(options_.number, options_.servers);
+  if (!options_.scheduler.empty()) return;
+  const ShardView alone{.epoch = 1, .primary = incarnation_, .fresh = true};
+  shards_[static_cast<std::size_t>(options_.number)]->set_view(alone, "", now);
+}
+
+void ServerNode::set_number(int number, int servers) {
+  options_.number = number;
+  options_.servers = servers;
+  while (shards_.size() < static_cast<std::size_t>(servers))
+    shards_.push_back(std::make_unique<Shard>(*this, static_cast<std::uint32_t>(shards_.size())));
+}
+
+void ServerNode::set_views(const Views& views, Clock::time_point now) {
+  const std::size_t count = std::min(views.shards.size(), shards_.size());
+  for (std::size_t number = 0; number < count; ++number) {
+    const ShardView& view = views.shards[number];
+    const auto backup = std::find_if(views.servers.begin(), views.servers.end(), [&](const ServerInfo& one) {
+      return view.backup != 0 && one.incarnation == view.backup;
+    });
+    shards_[number]->set_view(view, backup == views.servers.end() ? "" : backup->address, now);
+  }
+}
+
+Peer ServerNode::connect_to_backup(std::uint32_t shard, const std::string& address) {
+  const Peer peer = transport_.connect(address);
+  sessions_[peer] = {.kind = Session::Kind::replica, .shard = shard};
+  return peer;
+}
+
+void ServerNode::close(Peer peer) {
+  sessions_.erase(peer);
+  transport_.close(peer);
+}
+
+void ServerNode::log(ServerEvent::Level level, const char* name,
+                     std::vector<std::pair<std::string, std::string>> fields) {
+  events_.push_back({level, name, std::move(fields)});
+}
+
+void ServerNode::connected(Peer peer, const std::string& key, Clock::time_point now) {
+  const auto [entry, fresh] = sessions_.try_emplace(peer);
+  entry->second.key = key;
+  if (!fresh) shards_[entry->second.shard]->connected(peer, now);
+}
+
+void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end()) return;
+  const Session session = std::move(found->second);
+  sessions_.erase(found);
+  if (session.kind == Session::Kind::fresh) return;
+  Shard& shard = *shards_[session.shard];
+  if (session.kind == Session::Kind::replica) shard.disconnected(peer, why, now);
+  if (session.kind != Session::Kind::worker || !shard.core()) return;
+  shard.core()->disconnected(peer, why, now);
+  shard.say(now);
+}
+
+// Null: it serves no longer.
+Shard* ServerNode::serving(const Session& session) {
+  Shard& shard = *shards_[session.shard];
+  return shard.core() ? &shard : nullptr;
+}
+
+std::span<std::byte> ServerNode::memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end() || found->second.kind == Session::Kind::fresh)
+    throw MalformedMessage("a payload before a hello");
+  const Session& session = found->second;
+  if (session.kind == Session::Kind::replica)
+    return shards_[session.shard]->memory_for(peer, decode_replica_message(head), bytes);
+  Shard* const shard = serving(session);
+  if (!shard) throw MalformedMessage("a message to a server that serves no longer");
+  return shard->core()->memory_for(peer, head, bytes);
+}
+
+void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
+                          Clock::time_point now) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end()) throw MalformedMessage("a message of a peer that is closed");
+  Session& session = found->second;
+  if (session.kind == Session::Kind::fresh) return greeted(peer, session, head, payload.size(), now);
+  if (session.kind == Session::Kind::replica)
+    return shards_[session.shard]->received(peer, decode_replica_message(head), payload, now);
+  Shard* const shard = serving(session);
+  if (!shard) throw MalformedMessage("a message to a server that serves no longer");
+  shard->core()->received(peer, head, payload.size(), now);
+  shard->say(now);  // the first reply need not wait for the messages that have come behind it
+}
+
+void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
+                         Clock::time_point now) {
+  if (is_replica_message(head)) {
+    const ReplicaMessage message = decode_replica_message(head);
+    if (message.kind != ReplicaKind::hello || message.shard >= shards_.size())
+      throw MalformedMessage("a message before a hello");
+    session.kind = Session::Kind::replica;
+    session.shard = message.shard;
+    return shards_[message.shard]->primary_greeted(peer, message);
+  }
+  const FromWorker message = decode_from_worker(head, payload);
+  const auto* hello = std::get_if<Hello>(&message);
+  if (!hello) throw MalformedMessage("a request before a hello");
+  worker_greeted(peer, session, *hello, head, now);
+}
+
+void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
+                                std::span<const std::byte> head, Clock::time_point now) {
+  // A server that the scheduler knows has more shards than its own; another one says itself what is wrong with the number.
+  const bool any = !options_.scheduler.empty() && hello.server < shards_.size();
+  const auto refuse = [&](const std::string& why) {
+    Reply reply{.kind = Kind::failed, .clock = 1};
+    reply.text = why;
+    transport_.send(peer, {encode(reply)});
+  };
+  if (!any && options_.number < 0) return refuse("the scheduler has not said yet which server this is");
+  Shard& shard = *shards_[any ? hello.server : static_cast<std::uint32_t>(options_.number)];
+  if (const std::string why = shard.obstacle(now); !why.empty()) return refuse(why);
+  session.kind = Session::Kind::worker;
+  session.shard =
+      static_cast<std::uint32_t>(any ? hello.server : static_cast<std::uint32_t>(options_.number));
+  shard.core()->connected(peer, session.key);
+  shard.core()->received(peer, head, 0, now);
+  shard.say(now);
+}
+
+void ServerNode::tick(Clock::time_point now) {
+  for (const auto& shard : shards_) shard->tick(now);
+}
+
+void ServerNode::paused(Clock::duration time) {
+  for (const auto& shard : shards_) {
+    if (shard->core()) shard->core()->paused(time);
+  }
+}
+
+void ServerNode::drain() {
+  draining_ = true;
+  for (const auto& shard : shards_) {
+    if (shard->core()) shard->core()->drain();
+  }
+}
+
+bool ServerNode::is_drained() const {
+  return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
+           return !shard->core() || shard->core()->is_drained();
+         });
+}
+
+std::vector<Peer> ServerNode::peers() const {
+  std::vector<Peer> all;
+  for (const auto& [peer, session] : sessions_) all.push_back(peer);
+  return all;
+}
+
+ServerStats ServerNode::stats(Clock::time_point now) const {
+  ServerStats stats;
+  stats.draining = draining_;
+  stats.number = options_.number;
+  stats.servers = options_.servers;
+  for (const auto& shard : shards_) {
+    if (shard->core()) shard->core()->add_to(stats, now);
+    if (shard->epoch() == 0) continue;
+    ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};
+    one.shard = static_cast<int>(&shard - shards_.data());
+    one.primary = shard->is_primary();
+    one.backup = shard->is_backup();
+    one.synced = shard->is_synced();
+    one.unconfirmed_bytes = shard->log_bytes();
+    stats.shards.push_back(one);
+  }
+  return stats;
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,81 @@
+// A server without threads and clocks: its shards, and which peer each message concerns. So a test can run it on a network
+// and a clock of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <heddle/server.h>
+
+#include "server/shard.h"
+#include "server/shard_owner.h"
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+class ServerNode final : public ShardOwner {
+ public:
+  // Without a scheduler it is the primary of its own shard from the start. `transport` is used from the first call below on.
+  ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
+             Clock::time_point now);
+
+  // As in Receiver. An exception means that the peer is to be closed; CannotFollow, that the process has to end.
+  void connected(Peer peer, const std::string& key, Clock::time_point now);
+  void disconnected(Peer peer, const std::string& why, Clock::time_point now);
+  std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
+  void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
+                Clock::time_point now);
+  // To be called every kBeat or so.
+  void tick(Clock::time_point now);
+  // The scheduler has said which server this is. The same in each later call.
+  void set_number(int number, int servers);
+  // The scheduler's newest.
+  void set_views(const Views& views, Clock::time_point now);
+  // Shards and epochs whose backups have got all since the last call.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> take_synced() { return std::exchange(synced_, {}); }
+
+  void paused(Clock::duration time);
+  void drain();
+  bool is_drained() const;
+  std::vector<Peer> peers() const;
+  std::vector<ServerEvent> take_events() { return std::exchange(events_, {}); }
+  ServerStats stats(Clock::time_point now) const;
+  const Shard& shard(std::uint32_t number) const { return *shards_[number]; }
+
+  Transport& transport() override { return transport_; }
+  const ServerOptions& options() const override { return options_; }
+  std::uint64_t incarnation() const override { return incarnation_; }
+  Peer connect_to_backup(std::uint32_t shard, const std::string& address) override;
+  void close(Peer peer) override;
+  void synced(std::uint32_t shard, std::uint64_t epoch) override { synced_.emplace_back(shard, epoch); }
+  void log(ServerEvent::Level level, const char* name,
+           std::vector<std::pair<std::string, std::string>> fields) override;
+
+ private:
+  struct Session {
+    enum class Kind : std::uint8_t { fresh, worker, replica } kind = Kind::fresh;
+    std::uint32_t shard = 0;
+    std::string key{};
+  };
+  Shard* serving(const Session& session);
+  void greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
+               Clock::time_point now);
+  void worker_greeted(Peer peer, Session& session, const Hello& hello, std::span<const std::byte> head,
+                      Clock::time_point now);
+
+  ServerOptions options_;
+  const std::uint64_t incarnation_;
+  Transport& transport_;
+  bool draining_ = false;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unordered_map<Peer, Session> sessions_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_;
+  std::vector<ServerEvent> events_;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,65 @@
+// One part of the keys on this server: as its primary, which workers talk to, as its backup, or neither. Which it is follows
+// from the views that the scheduler makes. A view has a number, the epoch.
+//
+// No answer of a primary is lost with it, and no two primaries answer at one time (Oki and Liskov, "Viewstamped replication",
+// PODC 1988; leases: Gray and Cheriton, SOSP 1989):
+// - A primary that has a backup tells workers nothing before its backup has it, too.
+// - The scheduler makes a backup the primary only if the primary has said that it has all.
+// - A primary answers for 250 ms after its backup has last confirmed it. A backup takes its place after that time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/replica_receiver.h"
+#include "server/replica_sender.h"
+#include "wire/views.h"
+
+namespace heddle::kv_detail {
+
+class Shard {
+ public:
+  Shard(ShardOwner& owner, std::uint32_t number) : owner_(owner), number_(number) {}
+
+  // The newest view. `backup`: the backup's address; empty: there is none, or it is not known.
+  void set_view(const ShardView& view, const std::string& backup, Clock::time_point now);
+  void tick(Clock::time_point now);
+
+  std::uint64_t epoch() const { return epoch_; }
+  bool is_primary() const { return core_ != nullptr; }
+  bool is_backup() const { return receiver_ != nullptr; }
+  bool is_synced() const { return sender_ && sender_->is_synced(); }
+  std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
+  // Empty: workers are served. Else why not, for those that ask.
+  std::string obstacle(Clock::time_point now) const;
+  ServerCore* core() { return core_.get(); }
+  const ServerCore* core() const { return core_.get(); }
+  // To be called after each use of the core: sends what it wants to say, or holds it until the backup has it.
+  void say(Clock::time_point now);
+
+  // A primary says hello to this server.
+  void primary_greeted(Peer peer, const ReplicaMessage& hello);
+  // The connection to its backup, or from its primary. What comes from other peers is ignored.
+  void connected(Peer peer, Clock::time_point now);
+  void disconnected(Peer peer, const std::string& why, Clock::time_point now);
+  std::span<std::byte> memory_for(Peer peer, const ReplicaMessage& message, std::size_t bytes);
+  void received(Peer peer, const ReplicaMessage& message, std::span<const std::byte> payload,
+                Clock::time_point now);
+
+ private:
+  void begin(std::unique_ptr<ServerCore> core, Clock::time_point now);
+  void take_over(Clock::time_point now);
+  std::unique_ptr<ServerCore> stop_serving();
+
+  ShardOwner& owner_;
+  const std::uint32_t number_;
+  std::uint64_t epoch_ = 0;
+  ReplicaSender::Backup backup_{};  // of a primary
+  Clock::time_point serves_from_{};
+  std::unique_ptr<ServerCore> core_{};  // of a primary
+  std::unique_ptr<ReplicaSender> sender_{};
+  std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup
+};
+
+}  // namespace heddle::kv_detail

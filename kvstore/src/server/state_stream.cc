@@ -1,0 +1,349 @@
+#include "server/state_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "wire/rows.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::uint64_t kAtOnce = 64 << 20;  // bytes of an array that are allocated before they have come
+constexpr std::uint64_t kGrowth = 4, kAlignment = 64;
+// An array of an optimizer's state is like the value, or has a count for each row of it.
+constexpr std::uint64_t kMostTimes = 8, kCounts = 64 << 10;
+
+void check(bool good, const char* wrong) {
+  if (!good) throw MalformedMessage(wrong);
+}
+
+Payload copy_of(std::span<const std::byte> bytes) {
+  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return {copy, *copy};
+}
+
+}  // namespace
+
+class StateSaver {
+ public:
+  explicit StateSaver(const StateSink& sink) : sink_(sink) {}
+  void save(const ServerCore& core);
+
+ private:
+  void put(const StateRecord& record, Payload payload = {}) {
+    ++messages_;
+    sink_(encode(record), std::move(payload));
+  }
+  void put(const Job& job);
+  void put(const Job::Worker& worker);
+  void put(const Job& job, const StoredKey& key);
+  void put_array(StateArray array, const NDArray& values, const std::shared_ptr<const void>& owner);
+
+  const StateSink& sink_;
+  std::uint64_t messages_ = 0;
+};
+
+void StateSaver::save(const ServerCore& core) {
+  const Counters& counted = core.counters_;
+  put(StateBegin{.number = static_cast<std::uint32_t>(core.options_.number),
+                 .servers = static_cast<std::uint32_t>(core.options_.servers),
+                 .incarnation = core.incarnation_,
+                 .jobs_begun = core.jobs_begun_,
+                 .pushes = counted.pushes,
+                 .pulls = counted.pulls,
+                 .duplicates = counted.duplicates,
+                 .refused = counted.refused,
+                 .rounds = counted.rounds,
+                 .worst_staleness = counted.worst_staleness});
+  for (const auto& [name, job] : core.jobs_) put(*job);
+  put(StateEnd{messages_});
+}
+
+void StateSaver::put(const Job& job) {
+  const UpdateRule& rule = job.rule_;
+  const bool adds = rule.kind == UpdateRule::Kind::add, replaces = rule.kind == UpdateRule::Kind::replace;
+  put(StateJob{.name = job.name_,
+               .consistency = job.consistency_text_,
+               .rule = replaces ? "" : update_rule_text(rule.name, adds ? OptimizerParams{} : rule.params),
+               .incarnation = job.incarnation_,
+               .workers = static_cast<std::uint32_t>(job.workers_.size()),
+               .servers = job.servers_});
+  for (const Job::Worker& worker : job.workers_) put(worker);
+  for (const auto& [rank, request] : job.collective_) put(StateCollective{rank, request});
+  for (const auto& key : job.keys_) put(job, *key);
+}
+
+void StateSaver::put(const Job::Worker& worker) {
+  put(StateWorker{.greeted = worker.greeted,
+                  .left = worker.left,
+                  .dropped = worker.dropped,
+                  .rejoined = worker.rejoined,
+                  .incarnation = worker.incarnation,
+                  .collective_done = worker.collective_done,
+                  .collective_failure = worker.collective_failure,
+                  .pushes = worker.stats.pushes,
+                  .pulls = worker.stats.pulls,
+                  .bytes_received = worker.stats.bytes_received,
+                  .bytes_sent = worker.stats.bytes_sent,
+                  .clock = worker.stats.clock});
+}
+
+void StateSaver::put(const Job& job, const StoredKey& key) {
+  put(StateKey{.name = key.name_,
+               .dtype = key.dtype_,
+               .number = job.numbers_.at(key.name_),
+               .bytes = key.bytes_,
+               .rounds = key.rounds_,
+               .failure = key.failure_},
+      copy_of(encode_clocks(key.clocks_, key.missed_)));
+  if (key.value_) put_array({.dtype = key.dtype_, .bytes = key.bytes_}, *key.value_, key.value_);
+  for (std::uint32_t rank = 0; rank < key.pushes_.size(); ++rank) {
+    for (const Push& push : key.pushes_[rank]) {
+      const bool has_value = push.value.defined(), has_rows = push.rows.defined();
+      const std::uint64_t row_bytes =
+          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype_) : 0;
+      put_array({.role = StateArray::Role::push,
+                 .overwrite = push.overwrite,
+                 .has_value = has_value,
+                 .dtype = key.dtype_,
+                 .rank = rank,
+                 .bytes = push.bytes(),
+                 .row_bytes = row_bytes,
+                 .lr = push.lr,
+                 .scale = push.scale},
+                has_rows ? push.rows : push.value, nullptr);  // the values lie behind the rows
+    }
+  }
+  for (const auto& [name, values] : key.state()) {
+    put_array({.role = StateArray::Role::optimizer,
+               .dtype = values.dtype(),
+               .bytes = static_cast<std::uint64_t>(values.size()) * size_of(values.dtype()),
+               .name = name},
+              values, nullptr);
+  }
+}
+
+// Without an owner, the array may change in place: its pieces are copied.
+void StateSaver::put_array(StateArray array, const NDArray& values,
+                           const std::shared_ptr<const void>& owner) {
+  std::span<const std::byte> left;
+  if (array.bytes > 0) left = {values.data<const std::byte>(), array.bytes};
+  const auto next = [&] {
+    const auto piece = left.first(std::min(left.size(), kPieceBytes));
+    left = left.subspan(piece.size());
+    return owner ? Payload{owner, piece} : copy_of(piece);
+  };
+  put(std::move(array), next());
+  while (!left.empty()) put(StatePiece{}, next());
+}
+
+void save_state(const ServerCore& core, const StateSink& sink) { StateSaver(sink).save(core); }
+
+StateLoader::StateLoader(ServerCore& empty, Clock::time_point now) : core_(empty), now_(now) {
+  if (!core_.jobs_.empty() || !core_.sessions_.empty())
+    throw InvalidArgument("StateLoader: the server has jobs or connections already");
+}
+
+StateLoader::~StateLoader() {
+  if (!complete()) core_.jobs_.clear();
+}
+
+void StateLoader::add(Bytes head, Bytes payload) {
+  const Stage stage = std::exchange(stage_, Stage::failed);
+  check(stage != Stage::failed, "a message of a state that was wrong before");
+  check(stage != Stage::complete, "a message after the end of a state");
+  check(payload.size() <= kPieceBytes, "a piece that is too long");
+  const StateRecord record = decode_state_record(head);
+  check((stage == Stage::begin) == std::holds_alternative<StateBegin>(record),
+        "a state that does not begin with its beginning");
+  check(in_array_ == std::holds_alternative<StatePiece>(record),
+        "a piece of no array, or one that is missing");
+  try {
+    std::visit([&](const auto& one) { take(one, payload); }, record);
+  } catch (const InvalidArgument& error) {
+    throw MalformedMessage(error.what());
+  }
+  ++messages_;
+  stage_ = std::holds_alternative<StateEnd>(record) ? Stage::complete : Stage::jobs;
+}
+
+void StateLoader::take(const StateBegin& begin, Bytes payload) {
+  check(payload.empty(), "a beginning with a payload");
+  const auto number = static_cast<std::uint32_t>(core_.options_.number),
+             servers = static_cast<std::uint32_t>(core_.options_.servers);
+  if (begin.number != number || begin.servers != servers) {
+    throw MalformedMessage("the state of server " + std::to_string(begin.number) + " of " +
+                           std::to_string(begin.servers) + "; this is server " + std::to_string(number) +
+                           " of " + std::to_string(servers));
+  }
+  begin_ = begin;
+}
+
+void StateLoader::take(const StateJob& job, Bytes payload) {
+  check(payload.empty(), "a job with a payload");
+  finish_key();
+  if (job_) whole_job();
+  check(job.servers == begin_.servers, "a job of another number of servers");
+  const Hello hello{
+      .job = job.name, .consistency = job.consistency, .workers = job.workers, .servers = job.servers};
+  auto made = std::make_unique<Job>(
+      hello, job.incarnation, MemoryLimits{core_.options_.memory_limit, core_.options_.job_memory_limit},
+      core_.used_, core_.counters_, core_.outbox_.replies, core_.changes_, now_);
+  made->rule_ = parse_update_rule(job.rule);
+  job_ = made.get();
+  workers_ = 0;
+  check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");
+}
+
+void StateLoader::take(const StateWorker& worker, Bytes payload) {
+  check(payload.empty(), "a worker with a payload");
+  check(job_ && workers_ < job_->workers_.size(), "a worker of no job");
+  Job::Worker& mine = job_->workers_[workers_];
+  mine.greeted = worker.greeted;
+  mine.left = worker.left;
+  mine.dropped = worker.dropped;
+  mine.rejoined = worker.rejoined;
+  mine.incarnation = worker.incarnation;
+  mine.collective_done = worker.collective_done;
+  mine.collective_failure = worker.collective_failure;
+  mine.stats.pushes = worker.pushes;
+  mine.stats.pulls = worker.pulls;
+  mine.stats.bytes_received = worker.bytes_received;
+  mine.stats.bytes_sent = worker.bytes_sent;
+  mine.stats.clock = worker.clock;
+  job_->required_[workers_] = job_->pushing_[workers_] = !worker.left && !worker.dropped;
+  ++workers_;
+}
+
+Job& StateLoader::whole_job() {
+  check(job_ != nullptr, "a part of no job");
+  check(workers_ == job_->workers_.size(), "a job without all of its workers");
+  return *job_;
+}
+
+void StateLoader::take(const StateCollective& collective, Bytes payload) {
+  check(payload.empty(), "a collective with a payload");
+  Job& job = whole_job();
+  check(job.keys_.empty(), "a collective after a key");
+  check(collective.rank < job.workers_.size(), "a collective of a worker that there is not");
+  check(job.collective_.emplace(collective.rank, collective.request).second, "a collective that comes twice");
+  job.pushing_[collective.rank] = false;
+}
+
+void StateLoader::take(const StateKey& key, Bytes payload) {
+  Job& job = whole_job();
+  finish_key();
+  check(key.number == job.keys_.size(), "keys that are not in the order of their numbers");
+  check(job.numbers_.emplace(key.name, key.number).second, "a key that comes twice");
+  auto made = std::make_unique<StoredKey>(key.name, key.dtype, key.bytes, job.workers_.size());
+  Clocks clocks = decode_clocks(payload, job.workers_.size());
+  made->clocks_ = std::move(clocks.clocks);
+  made->missed_ = std::move(clocks.missed);
+  made->rounds_ = key.rounds;
+  made->failure_ = key.failure;
+  key_ = made.get();
+  job.keys_.push_back(std::move(made));
+}
+
+void StateLoader::take(const StateArray& array, Bytes payload) {
+  check(key_ != nullptr, "an array of no key");
+  const bool is_state = array.role == StateArray::Role::optimizer;
+  if (array.row_bytes > 0) {
+    const Request push{.dtype = array.dtype, .bytes = array.bytes, .row_bytes = array.row_bytes};
+    check(array.dtype == key_->dtype() && row_problem(push, key_->bytes(), key_->dtype()).empty(),
+          "rows of another value");
+  } else if (!is_state && array.has_value) {
+    check(array.dtype == key_->dtype() && array.bytes == key_->bytes(),
+          "a value of another size than its key");
+  }
+  check(!is_state || array.bytes <= kCounts || array.bytes / kMostTimes <= key_->bytes(),
+        "an optimizer's array that is too long");
+  check(payload.size() == std::min<std::uint64_t>(array.bytes, kPieceBytes),
+        "an array without its first piece");
+  array_ = array;
+  memory_ = NDArray({0}, array.dtype);
+  filled_ = 0;
+  fill(payload);
+}
+
+void StateLoader::take(const StatePiece&, Bytes payload) {
+  check(payload.size() == std::min<std::uint64_t>(array_.bytes - filled_, kPieceBytes),
+        "a piece of another length than it should have");
+  fill(payload);
+}
+
+// Memory for all that is announced would be too much for a promise.
+void StateLoader::fill(Bytes piece) {
+  const auto element = size_of(array_.dtype);
+  const std::uint64_t room = static_cast<std::uint64_t>(memory_.size()) * element,
+                      needed = filled_ + piece.size();
+  if (needed > room) {
+    const std::uint64_t wanted =
+        std::max({kAtOnce, kGrowth * room, needed + kAlignment}) / kAlignment * kAlignment;
+    const NDArray larger({static_cast<std::int64_t>(std::min(array_.bytes, wanted) / element)}, array_.dtype);
+    auto* const to = larger.data<std::byte>();
+    if (filled_ > 0) std::memcpy(to, memory_.data<const std::byte>(), filled_);
+    memory_ = larger;
+  }
+  if (!piece.empty()) std::memcpy(memory_.data<std::byte>() + filled_, piece.data(), piece.size());
+  filled_ = needed;
+  in_array_ = filled_ < array_.bytes;
+  if (!in_array_) finish_array();
+}
+
+void StateLoader::finish_array() {
+  NDArray values = std::exchange(memory_, {});
+  switch (array_.role) {
+    case StateArray::Role::value:
+      check(!key_->has_value(), "a key with two values");
+      return key_->set_value(std::move(values));
+    case StateArray::Role::push:
+      return finish_push(array_.has_value ? std::move(values) : NDArray());
+    case StateArray::Role::optimizer:
+      check(key_->has_value(), "an optimizer's state of no value");
+      check(optimizer_.emplace(array_.name, std::move(values)).second,
+            "an optimizer's array that comes twice");
+  }
+}
+
+void StateLoader::finish_push(NDArray value) {
+  const std::uint32_t rank = array_.rank;
+  check(job_->consistency_.mode == Consistency::Mode::sync, "a push that waits where pushes count at once");
+  check(rank < job_->workers_.size(), "a push of a worker that there is not");
+  check(key_->pushes_[rank].size() < key_->clocks_[rank], "more pushes than the worker has made");
+  Push push{.overwrite = array_.overwrite, .lr = array_.lr, .scale = array_.scale};
+  if (array_.row_bytes > 0) {
+    const auto bytes = static_cast<std::int64_t>(array_.bytes);
+    key_->set_rows(push, NDArray(value.storage(), {bytes}, DType::u8), array_.row_bytes);
+  } else {
+    push.value = std::move(value);
+  }
+  key_->pushes_[rank].push_back(std::move(push));
+}
+
+void StateLoader::finish_key() {
+  if (!key_) return;
+  check(optimizer_.empty() || job_->rule_.kind == UpdateRule::Kind::optimizer,
+        "an optimizer's state where there is no optimizer");
+  if (!optimizer_.empty()) key_->set_state(job_->rule_, std::exchange(optimizer_, {}));
+  const std::uint64_t value = key_->has_value() ? key_->bytes() : 0;
+  job_->use(static_cast<std::int64_t>(value + key_->state_bytes() + key_->waiting_bytes()));
+  key_ = nullptr;
+}
+
+void StateLoader::take(const StateEnd& end, Bytes payload) {
+  check(payload.empty(), "an end with a payload");
+  finish_key();
+  if (job_) whole_job();
+  if (end.messages != messages_) {
+    throw MalformedMessage("the state has " + std::to_string(messages_) + " messages; " +
+                           std::to_string(end.messages) + " were written");
+  }
+  core_.incarnation_ = begin_.incarnation;
+  core_.jobs_begun_ = begin_.jobs_begun;
+  core_.counters_ = {begin_.pushes,  begin_.pulls,  begin_.duplicates,
+                     begin_.refused, begin_.rounds, begin_.worst_staleness};
+}
+
+}  // namespace heddle::kv_detail

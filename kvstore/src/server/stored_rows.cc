@@ -1,0 +1,196 @@
+// What a stored key does with pushes of rows. Its value and its optimizer's state have one dimension, or, once rows of a value
+// were pushed whose state is whole, two.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <heddle/ops.h>
+
+#include "server/stored_key.h"
+#include "wire/rows.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one key
+const std::string kPrefix = "0.";
+constexpr const char *kWidth = "width", *kRowUpdates = "row_updates";
+
+NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
+
+NDArray as_matrix(const NDArray& value, std::int64_t rows) {
+  return value.view_as({rows, value.size() / rows});
+}
+
+std::uint64_t bytes_of(const NDArray& array) {
+  return array.defined() ? static_cast<std::uint64_t>(array.size()) * size_of(array.dtype()) : 0;
+}
+
+// The state of an optimizer by the names that it has there.
+std::map<std::string, NDArray> named(const std::map<std::string, NDArray>& state, const NDArray& matrix) {
+  std::map<std::string, NDArray> all;
+  for (const auto& [name, array] : state)
+    all[kPrefix + name] =
+        name != kRowUpdates && array.size() == matrix.size() ? array.view_as(matrix.shape()) : array;
+  return all;
+}
+
+}  // namespace
+
+std::uint64_t Push::bytes() const { return bytes_of(value) + bytes_of(rows); }
+
+void StoredKey::begin_incoming(std::uint32_t rank, const Request& request) {
+  NDArray memory = request.row_bytes == 0 ? NDArray({size()}, dtype_)
+                                          : NDArray({static_cast<std::int64_t>(request.bytes)}, DType::u8);
+  memory.data<std::byte>();  // is allocated now
+  incoming_[rank] = {std::move(memory), 0, request.row_bytes};
+}
+
+std::uint64_t StoredKey::incoming_bytes(std::uint32_t rank) const { return bytes_of(incoming_[rank].memory); }
+
+void StoredKey::take_incoming(std::uint32_t rank, Push& push) {
+  const Incoming& mine = incoming_[rank];
+  if (mine.row_bytes == 0) {
+    push.value = take_incoming(rank);
+    return;
+  }
+  set_rows(push, mine.memory, mine.row_bytes);
+  incoming_[rank] = {};
+}
+
+void StoredKey::check_incoming(std::uint32_t rank) const {
+  const Incoming& mine = incoming_[rank];
+  if (mine.row_bytes > 0) rows_in(mine.memory, mine.row_bytes, dtype_, bytes_ / mine.row_bytes);
+}
+
+void StoredKey::set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const {
+  RowValues rows = rows_in(payload, row_bytes, dtype_, bytes_ / row_bytes);
+  push.rows = std::move(rows.rows);
+  push.value = std::move(rows.values);
+}
+
+NDArray StoredKey::rows_of_value(const RowList& rows, std::uint64_t row_bytes) const {
+  NDArray list({static_cast<std::int64_t>(rows->size())}, DType::i64);
+  std::copy(rows->begin(), rows->end(), list.data<std::int64_t>());
+  return gather_rows(as_matrix(*value_, static_cast<std::int64_t>(bytes_ / row_bytes)), list);
+}
+
+// Rows of all workers give rows. With a value of a worker among them, the round is one of values.
+void StoredKey::apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
+  std::vector<RowValues> rows;
+  NDArray sum;
+  for (const Push* push : pushes) {
+    if (push->rows.defined()) {
+      rows.push_back({push->rows, push->value});
+    } else {
+      sum = zeros({size()}, wide(*value_).dtype());
+    }
+  }
+  if (!sum.defined()) return update_rows(rule, sum_rows(rows, size() / rows[0].width()), *pushes[0]);
+  for (const Push* push : pushes) {
+    if (push->rows.defined()) {
+      add_rows_to(sum, {push->rows, push->value});
+    } else {
+      sum += wide(push->value);
+    }
+  }
+  update(rule, sum, *pushes[0]);
+}
+
+void StoredKey::update_rows(const UpdateRule& rule, const RowValues& sum, const Push& push) {
+  if (rule.kind == UpdateRule::Kind::optimizer) return update_row_state(rule, sum, push);
+  const std::int64_t rows = size() / sum.width();
+  NDArray values = sum.values;
+  if (rule.kind == UpdateRule::Kind::add) {
+    values = wide(gather_rows(as_matrix(*value_, rows), sum.rows));
+    values += push.scale == 1 ? sum.values : sum.values * push.scale;
+  }
+  if (values.dtype() != dtype_) values = values.astype(dtype_);
+  scatter_rows(as_matrix(to_change(), rows), {sum.rows, values});
+}
+
+void StoredKey::update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push) {
+  UpdateOptions options{.grad_scale = push.scale};
+  if (!std::isnan(push.lr)) options.lr = push.lr;
+  const std::int64_t rows = size() / sum.width();
+  if (optimizer_) {
+    if (matrix_rows_ != rows) make_matrix_optimizer(rule, rows);
+    const RowSparse gradient({rows, sum.width()}, sum.rows, sum.values, full({1}, sum.count(), DType::i64));
+    optimizer_->update(kOnly, shaped(to_change()), gradient, options);
+  } else {
+    if (!row_optimizer_) row_optimizer_ = std::make_unique<RowOptimizer>(rule, dtype_, sum.width());
+    if (row_optimizer_->width() != sum.width())
+      throw InvalidArgument("rows of " + std::to_string(sum.width()) + " elements; those before had " +
+                            std::to_string(row_optimizer_->width()));
+    const RowValues now{sum.rows, gather_rows(as_matrix(*value_, rows), sum.rows)};
+    row_optimizer_->update(now.values, sum, options);
+    scatter_rows(as_matrix(to_change(), rows), now);
+  }
+  count_state();
+  value_->wait();
+}
+
+// Of the whole value.
+void StoredKey::make_optimizer(const UpdateRule& rule) {
+  if (!row_optimizer_) {
+    optimizer_ = create_optimizer(rule.name, rule.params);
+    return;
+  }
+  const std::int64_t rows = size() / row_optimizer_->width();
+  optimizer_ = row_optimizer_->whole(as_matrix(*value_, rows));
+  matrix_rows_ = rows;
+  row_optimizer_ = nullptr;
+}
+
+void StoredKey::make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows) {
+  const NDArray matrix = as_matrix(*value_, rows);
+  auto made = create_optimizer(rule.name, rule.params);
+  made->set_state(named(state(), matrix), {{kOnly, matrix}});
+  optimizer_ = std::move(made);
+  matrix_rows_ = rows;
+}
+
+// Null: the state is that of a whole value.
+std::unique_ptr<RowOptimizer> StoredKey::row_optimizer_from(const UpdateRule& rule,
+                                                            const std::map<std::string, NDArray>& state,
+                                                            std::uint64_t row_bytes) const {
+  const auto width = state.find(kWidth);
+  const bool is_of_rows =
+      width != state.end() && width->second.dtype() == DType::i64 && width->second.size() == 1;
+  const auto elements = is_of_rows ? width->second.item<std::int64_t>()
+                                   : static_cast<std::int64_t>(row_bytes / size_of(dtype_));
+  if (elements < 1 || size() % elements != 0) return nullptr;
+  auto made = std::make_unique<RowOptimizer>(rule, dtype_, elements);
+  const std::int64_t rows = size() / elements;
+  if (!is_of_rows) return made->take_over(state, rows) ? std::move(made) : nullptr;
+  made->set_state(state, rows);
+  return made;
+}
+
+// False: the state is that of a value without rows.
+bool StoredKey::set_row_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
+                              std::uint64_t row_bytes) {
+  if (auto made = row_optimizer_from(rule, state, row_bytes)) {
+    reset_optimizer();
+    row_optimizer_ = std::move(made);
+    count_state();
+    return true;
+  }
+  const auto counts = state.find(kRowUpdates);
+  if (counts == state.end() || counts->second.size() == 0 || size() % counts->second.size() != 0)
+    return false;
+  const NDArray matrix = as_matrix(*value_, counts->second.size());
+  auto made = create_optimizer(rule.name, rule.params);
+  made->set_state(named(state, matrix), {{kOnly, matrix}});
+  reset_optimizer();
+  optimizer_ = std::move(made);
+  matrix_rows_ = matrix.shape()[0];
+  count_state();
+  return true;
+}
+
+NDArray StoredKey::shaped(const NDArray& flat) const {
+  return matrix_rows_ > 0 ? as_matrix(flat, matrix_rows_) : flat;
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,231 @@
+#include "wire/state_records.h"
+
+#include "wire/rows.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::size_t kMaxName = 256, kMaxArrayName = 64;
+
+// The first byte of a head. The numbers are those of the alternatives of StateRecord, from 1.
+enum class Mark : std::uint8_t { begin = 1, job, worker, collective, key, array, piece, end };
+
+std::string cut(const std::string& text) { return text.substr(0, kMaxText); }
+
+void put(Writer& writer, const StateBegin& begin) {
+  writer.put(kStateVersion);
+  writer.put(begin.number);
+  writer.put(begin.servers);
+  for (const std::uint64_t one : {begin.incarnation, begin.jobs_begun, begin.pushes, begin.pulls,
+                                  begin.duplicates, begin.refused, begin.rounds, begin.worst_staleness})
+    writer.put(one);
+}
+
+void put(Writer& writer, const StateJob& job) {
+  writer.put(job.name);
+  writer.put(job.consistency);
+  writer.put(job.rule);
+  writer.put(job.incarnation);
+  writer.put(job.workers);
+  writer.put(job.servers);
+}
+
+void put(Writer& writer, const StateWorker& worker) {
+  for (const bool flag : {worker.greeted, worker.left, worker.dropped, worker.rejoined})
+    writer.put(static_cast<std::uint8_t>(flag));
+  for (const std::uint64_t one : {worker.incarnation, worker.collective_done, worker.pushes, worker.pulls,
+                                  worker.bytes_received, worker.bytes_sent})
+    writer.put(one);
+  writer.put(worker.clock);
+  writer.put(cut(worker.collective_failure));
+}
+
+void put(Writer& writer, const StateCollective& collective) {
+  writer.put(collective.rank);
+  writer.put(encode(collective.request));
+}
+
+void put(Writer& writer, const StateKey& key) {
+  writer.put(key.name);
+  writer.put(static_cast<std::uint8_t>(key.dtype));
+  writer.put(key.number);
+  writer.put(key.bytes);
+  writer.put(key.rounds);
+  writer.put(cut(key.failure));
+}
+
+void put(Writer& writer, const StateArray& array) {
+  writer.put(array.role);
+  writer.put(static_cast<std::uint8_t>(array.overwrite));
+  writer.put(static_cast<std::uint8_t>(array.has_value));
+  writer.put(static_cast<std::uint8_t>(array.dtype));
+  writer.put(array.rank);
+  writer.put(array.bytes);
+  writer.put(array.row_bytes);
+  writer.put(array.lr);
+  writer.put(array.scale);
+  writer.put(array.name);
+}
+
+void put(Writer&, const StatePiece&) {}
+void put(Writer& writer, const StateEnd& end) { writer.put(end.messages); }
+
+bool flag(Reader& reader) {
+  const auto value = reader.get<std::uint8_t>();
+  if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
+  return value == 1;
+}
+
+DType dtype(Reader& reader) {
+  const auto value = reader.get<std::uint8_t>();
+  if (value > static_cast<std::uint8_t>(DType::i8))
+    throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
+  return static_cast<DType>(value);
+}
+
+void check_size(const char* what, std::uint64_t bytes, DType type) {
+  if (bytes % size_of(type) == 0) return;
+  throw MalformedMessage(std::string(what) + " of " + std::to_string(bytes) + " bytes of " + name_of(type));
+}
+
+StateBegin begin_from(Reader& reader) {
+  const auto version = reader.get<std::uint16_t>();
+  if (version != kStateVersion) {
+    throw MalformedMessage("a state of version " + std::to_string(version) + "; this program reads version " +
+                           std::to_string(kStateVersion));
+  }
+  StateBegin begin;
+  begin.number = reader.get<std::uint32_t>();
+  begin.servers = reader.get<std::uint32_t>();
+  for (std::uint64_t* one : {&begin.incarnation, &begin.jobs_begun, &begin.pushes, &begin.pulls,
+                             &begin.duplicates, &begin.refused, &begin.rounds, &begin.worst_staleness})
+    *one = reader.get<std::uint64_t>();
+  return begin;
+}
+
+StateJob job_from(Reader& reader) {
+  StateJob job;
+  job.name = reader.get_text(kMaxName);
+  job.consistency = reader.get_text(kMaxName);
+  job.rule = reader.get_text(kMaxText);
+  job.incarnation = reader.get<std::uint64_t>();
+  job.workers = reader.get<std::uint32_t>();
+  job.servers = reader.get<std::uint32_t>();
+  if (job.workers == 0 || job.workers > kMostWorkers)
+    throw MalformedMessage("a job of " + std::to_string(job.workers) + " workers");
+  return job;
+}
+
+StateWorker worker_from(Reader& reader) {
+  StateWorker worker;
+  for (bool* one : {&worker.greeted, &worker.left, &worker.dropped, &worker.rejoined}) *one = flag(reader);
+  for (std::uint64_t* one : {&worker.incarnation, &worker.collective_done, &worker.pushes, &worker.pulls,
+                             &worker.bytes_received, &worker.bytes_sent})
+    *one = reader.get<std::uint64_t>();
+  worker.clock = reader.get<std::int64_t>();
+  worker.collective_failure = reader.get_text(kMaxText);
+  return worker;
+}
+
+StateCollective collective_from(Reader& reader) {
+  StateCollective collective;
+  collective.rank = reader.get<std::uint32_t>();
+  const FromWorker message = decode_from_worker(reader.get_bytes(reader.left()), 0);
+  const auto* request = std::get_if<Request>(&message);
+  if (!request || (request->kind != Kind::set_optimizer && request->kind != Kind::barrier))
+    throw MalformedMessage("a collective that is none");
+  collective.request = *request;
+  return collective;
+}
+
+StateKey key_from(Reader& reader) {
+  StateKey key;
+  key.name = reader.get_text(kMaxKeyText);
+  key.dtype = dtype(reader);
+  key.number = reader.get<std::uint32_t>();
+  key.bytes = reader.get<std::uint64_t>();
+  key.rounds = reader.get<std::uint64_t>();
+  key.failure = reader.get_text(kMaxText);
+  check_size("a key", key.bytes, key.dtype);
+  return key;
+}
+
+StateArray array_from(Reader& reader) {
+  StateArray array;
+  array.role = reader.get<StateArray::Role>();
+  if (array.role > StateArray::Role::optimizer) throw MalformedMessage("an array of no role");
+  array.overwrite = flag(reader);
+  array.has_value = flag(reader);
+  array.dtype = dtype(reader);
+  array.rank = reader.get<std::uint32_t>();
+  array.bytes = reader.get<std::uint64_t>();
+  array.row_bytes = reader.get<std::uint64_t>();
+  array.lr = reader.get<double>();
+  array.scale = reader.get<double>();
+  array.name = reader.get_text(kMaxArrayName);
+  check_size("an array", array.bytes, array.dtype);
+  if (!array.has_value && (array.role != StateArray::Role::push || !array.overwrite || array.bytes > 0))
+    throw MalformedMessage("an array without a value");
+  if (array.row_bytes > 0 && array.role != StateArray::Role::push)
+    throw MalformedMessage("rows of what is no push");
+  check_rows({.overwrite = array.overwrite, .bytes = array.bytes, .row_bytes = array.row_bytes});
+  return array;
+}
+
+StateRecord record_from(Mark mark, Reader& reader) {
+  switch (mark) {
+    case Mark::begin:
+      return begin_from(reader);
+    case Mark::job:
+      return job_from(reader);
+    case Mark::worker:
+      return worker_from(reader);
+    case Mark::collective:
+      return collective_from(reader);
+    case Mark::key:
+      return key_from(reader);
+    case Mark::array:
+      return array_from(reader);
+    case Mark::piece:
+      return StatePiece{};
+    case Mark::end:
+      return StateEnd{reader.get<std::uint64_t>()};
+  }
+  throw MalformedMessage("a part of a state of the kind " + std::to_string(static_cast<int>(mark)));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const StateRecord& record) {
+  Writer writer;
+  writer.put(static_cast<std::uint8_t>(record.index() + 1));
+  std::visit([&writer](const auto& one) { put(writer, one); }, record);
+  return writer.take();
+}
+
+StateRecord decode_state_record(std::span<const std::byte> head) {
+  Reader reader(head);
+  const auto mark = reader.get<Mark>();
+  StateRecord record = record_from(mark, reader);
+  reader.end();
+  return record;
+}
+
+std::vector<std::byte> encode_clocks(const std::vector<std::uint64_t>& clocks,
+                                     const std::vector<std::uint64_t>& missed) {
+  Writer writer;
+  writer.put(std::as_bytes(std::span(clocks)));
+  writer.put(std::as_bytes(std::span(missed)));
+  return writer.take();
+}
+
+Clocks decode_clocks(std::span<const std::byte> payload, std::size_t workers) {
+  Clocks result{std::vector<std::uint64_t>(workers), std::vector<std::uint64_t>(workers)};
+  Reader reader(payload);
+  for (std::uint64_t& one : result.clocks) one = reader.get<std::uint64_t>();
+  for (std::uint64_t& one : result.missed) one = reader.get<std::uint64_t>();
+  reader.end();
+  return result;
+}
+
+}  // namespace heddle::kv_detail
