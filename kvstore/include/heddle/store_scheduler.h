@@ -47,7 +47,7 @@ struct StoreSchedulerStats {
   std::uint64_t version = 0;  // of the views
   int servers = 0, servers_here = 0, workers_here = 0;
   std::uint64_t failovers = 0, handed_back = 0, lost = 0, refused = 0;
-  std::vector<ShardPlace> shards;
+  std::vector<ShardPlace> shards{};
 };
 
 class StoreScheduler {

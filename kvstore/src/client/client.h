@@ -23,22 +23,12 @@
 #include <heddle/progress_source.h>
 
 #include "client/call_ring.h"
+#include "client/client_options.h"
 #include "client/rendezvous.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
-
-struct ClientOptions {
-  std::vector<std::string> servers;  // HOST:PORT of each; with a scheduler it says where they are
-  std::string scheduler{};           // HOST:PORT; empty: none
-  std::string job = "default";
-  std::string consistency = "sync";
-  int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
-  TransportOptions transport{};
-  // A server that has been unreachable for so long is given up: all requests to it fail.
-  std::chrono::milliseconds timeout{60'000};
-};
 
 // One request, and what becomes of the reply.
 struct Call {
