@@ -34,7 +34,8 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views)
 bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter) {
   if (!has_begun() || shard >= servers_) return false;
   const ShardView& view = views_.shards[shard];
-  if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
+  if (view.epoch != epoch || view.backup == 0) return false;
+  if (reporter != view.primary && reporter != view.backup) return false;
   notes_[shard].synced = true;
   // The step is done: a shard that is home may have others move.
   notes_[shard].moves_home = notes_[shard].moves_home && notes_[shard].primary_number != shard;

@@ -2,8 +2,8 @@
 //
 //   - The epoch of a shard grows with each change of the shard, and so does the version of the views with each change.
 //   - In each epoch a shard has one primary, which is decided once.
-//   - A primary is followed by another process only if that one is its backup and the primary has reported in exactly this
-//     epoch that it has all state, or if the two have just changed places (handover), or if the shard begins anew (fresh). So no push that a server has acknowledged is lost unnoticed.
+//   - A primary is followed by another process only if that one is its backup and one of the two has reported in exactly
+//     this epoch that it has all state, or if the two have just changed places (handover), or if the shard begins anew (fresh). So no push that a server has acknowledged is lost unnoticed.
 //   - A primary that begins a shard anew is told so before anything else about the shard changes under it.
 #pragma once
 
@@ -41,7 +41,8 @@ class ViewRules {
   bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }
   void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
 
-  // A process says that its backup has all of the shard. True if that is of use: if it is the primary of this epoch.
+  // A process says that the backup has all of the shard. True if that is of use: if it is the primary of this epoch, or the
+  // backup, which knows it from the primary.
   bool report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
   // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
   // version has grown if anything has changed. To be called again whenever one of these changes.

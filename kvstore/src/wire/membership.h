@@ -55,7 +55,7 @@ struct Synced {
 
 struct Heartbeat {
   std::uint64_t version = 0;     // of the newest views that the process has
-  std::vector<Synced> synced{};  // servers: the shards whose backups have all that they have, and in which epoch
+  std::vector<Synced> synced{};  // servers: the shards whose backups have all, and in which epoch
 };
 
 // The process ends, or serves no more: nobody need wait for it.

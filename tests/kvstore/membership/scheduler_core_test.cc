@@ -172,10 +172,10 @@ TEST_CASE("scheduler: without a complete backup a shard waits for its primary") 
   CHECK(a.member.is_registered());
   CHECK(world.shard(0).primary == a.incarnation);
   CHECK(world.core->stats().lost == 0);
-  // A report of another epoch, or of another process, is none.
+  // A report of another epoch is none.
   const ShardView before = world.shard(0);
   a.report(0, before.epoch + 1);
-  b.report(0, before.epoch);
+  b.report(0, before.epoch + 1);
   world.pass(200ms);
   world.kill(a);
   world.pass(5s);

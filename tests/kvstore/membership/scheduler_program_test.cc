@@ -143,7 +143,8 @@ class Program {
   void check_successor(std::uint32_t shard, const ShardView& before, const ShardView& now) {
     if (!now.fresh) {
       CHECK(now.primary == before.backup);
-      CHECK((before.handover || world_.reports.contains({shard, before.epoch, before.primary})));
+      CHECK((before.handover || world_.reports.contains({shard, before.epoch, before.primary}) ||
+             world_.reports.contains({shard, before.epoch, before.backup})));
       return;
     }
     // It is lost only if another process has taken the number, or if nobody waits any longer.

@@ -47,8 +47,9 @@ void Node::close(Peer peer) {
 void Node::report_all() {
   const Views& views = member.views();
   for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
-    if (views.shards[shard].primary == incarnation && views.shards[shard].backup != 0)
-      report(shard, views.shards[shard].epoch);
+    const ShardView& view = views.shards[shard];
+    if (view.backup != 0 && (view.primary == incarnation || view.backup == incarnation))
+      report(shard, view.epoch);
   }
 }
 
