@@ -61,17 +61,19 @@ LAYERS = {
     "kvstore": {
         "transport": [],
         "wire": [],
+        "membership": ["transport", "wire"],
         "stores": [],
-        "server": ["transport", "wire"],
-        "client": ["transport", "wire", "stores"],
+        "server": ["transport", "wire", "membership"],
+        "client": ["transport", "wire", "membership", "stores"],
         "training": ["stores"],
         "api": ["stores", "client"],
     },
 }
-# Folders of private headers that another module is built on too: connections between processes; where keys are placed;
-# the layers of a store, which its benchmark measures one by one.
+# Folders of private headers that another module is built on too: connections between processes; files that survive a crash;
+# where keys are placed; the layers of a store, which its benchmark measures one by one.
 LENT = {
     ("kvstore", "net"): "comm",
+    ("kvstore", "files"): "ndarray",
     ("tools", "client"): "kvstore",
     **{("bench", layer): "kvstore" for layer in ("client", "transport", "wire")},
 }

@@ -106,8 +106,9 @@ void World::tell() {
   for (std::uint32_t number = 0; number < servers_.size(); ++number) {
     const std::uint64_t incarnation = servers_[number].incarnation;
     network_.after(milliseconds(network_.below(40)), [this, number, incarnation, views] {
-      if (servers_[number].incarnation == incarnation && servers_[number].process)
-        servers_[number].process->set_views(*views);
+      if (servers_[number].incarnation != incarnation || !servers_[number].process) return;
+      servers_[number].process->set_views(*views);
+      service_.told(incarnation, views->version);
     });
   }
   for (const auto& worker : workers_)

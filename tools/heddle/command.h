@@ -25,5 +25,6 @@ void add_doctor(Program& program, Action& action);
 void add_simulate(Program& program, Action& action);
 void add_keygen(Program& program, Action& action);
 void add_server(Program& program, Action& action);
+void add_scheduler(Program& program, Action& action);
 
 }  // namespace heddle::tool

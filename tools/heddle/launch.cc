@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -26,7 +27,7 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  int ranks = 0, servers = 0;
+  int ranks = 0, servers = 0, replicas = 1;
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
   bool no_bind = false;
@@ -146,44 +147,53 @@ RankProgram program_of(const RankPlan& rank, int restart, int size, const std::s
           {}};
 }
 
-// The servers of the job's key-value stores, on this host.
+// The servers of the job's key-value stores and their scheduler, on this host.
 class Servers {
  public:
-  explicit Servers(int count) {
-    for (int i = 0; i < count; ++i) addresses_.push_back(free_address());
+  // `directory`: where the scheduler keeps its state.
+  Servers(const Options& options, const std::string& directory)
+      : count_(options.servers), replicas_(options.replicas), state_(directory + "/" + kSchedulerState) {
+    if (count_ > 0) scheduler_ = free_address();
   }
   std::vector<RankPlan> plan() const {
     std::vector<RankPlan> all;
-    for (std::size_t i = 0; i < addresses_.size(); ++i)
-      all.push_back({.rank = static_cast<int>(i), .host = {}, .is_server = true});
+    if (count_ > 0) all.push_back({.kind = ProcessKind::scheduler});
+    for (int i = 0; i < count_; ++i) all.push_back({.rank = i, .kind = ProcessKind::server});
     return all;
   }
   RankProgram program(const RankPlan& plan) const {
-    const auto number = static_cast<std::size_t>(plan.rank);
-    return {plan,
-            {std::filesystem::read_symlink("/proc/self/exe").string(), "server", "--listen",
-             addresses_[number], "--number", std::to_string(number), "--servers",
-             std::to_string(addresses_.size()), "--metrics", "off", "--log-level", "warning"},
-            {},
-            {}};
+    std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe").string()};
+    const auto add = [&words](std::initializer_list<std::string> more) {
+      words.insert(words.end(), more.begin(), more.end());
+    };
+    if (plan.kind == ProcessKind::scheduler) {
+      add({"scheduler", "--listen", scheduler_, "--state", state_});
+    } else {
+      add({"server", "--listen", "127.0.0.1:0", "--scheduler", scheduler_, "--number",
+           std::to_string(plan.rank), "--replicas", std::to_string(replicas_)});
+    }
+    add({"--servers", std::to_string(count_), "--metrics", "off", "--log-level", "warning"});
+    return {plan, words, {}, {}};
   }
   // What the ranks are told.
   void tell(Environment& environment) const {
-    std::string all;
-    for (const std::string& one : addresses_) all += (all.empty() ? "" : ",") + one;
-    if (!all.empty()) environment["HEDDLE_SERVERS"] = all;
+    if (count_ > 0) environment["HEDDLE_STORE_SCHEDULER"] = scheduler_;
   }
 
  private:
-  std::vector<std::string> addresses_;
+  const int count_, replicas_;
+  const std::string state_;
+  std::string scheduler_;  // its address
 };
 
 std::vector<RankPlan> plan_of(const Options& options) {
+  if (options.replicas > 1 && options.servers < 2)
+    throw std::runtime_error("--replicas " + std::to_string(options.replicas) +
+                             " needs two servers: --servers 2");
   if (options.servers > 0 && !options.hosts.empty()) {
     throw std::runtime_error(
-        "--servers starts servers for ranks of this host; for --hosts start them by `heddle server`, and "
-        "name them by "
-        "HEDDLE_SERVERS=HOST:PORT,...");
+        "--servers starts servers for ranks of this host; for --hosts start them by `heddle scheduler` and "
+        "`heddle server`, and name the scheduler by HEDDLE_STORE_SCHEDULER=HOST:PORT");
   }
   if (!options.hosts.empty()) return place_ranks(parse_hosts(options.hosts), options.ranks);
   if (options.ranks == 0) throw std::runtime_error("say how many ranks: -n N, or where: --hosts A:2,B:2");
@@ -211,9 +221,9 @@ int run(const Options& options) {
   const std::unique_ptr<SocketDirectory> directory = all_here ? std::make_unique<SocketDirectory>() : nullptr;
   const std::string rendezvous = directory ? "unix:" + directory->path() + "/job.sock" : tcp_rendezvous(plan);
   Guard guard(directory ? directory->path() : "");
-  const Servers servers(options.servers);
+  const Servers servers(options, directory ? directory->path() : "");
   const auto program = [&, size = static_cast<int>(plan.size())](const RankPlan& rank, int restart) {
-    if (rank.is_server) return servers.program(rank);
+    if (rank.kind != ProcessKind::rank) return servers.program(rank);
     RankProgram mine = program_of(rank, restart, size, rendezvous, options);
     servers.tell(mine.environment);
     return mine;
@@ -246,7 +256,8 @@ constexpr const char* kDescription =
     "the program\n"
     "has to meet again, with Communicator::grow().\n\n"
     "    heddle launch -n 2 --servers 1 ./train         and a server for stores such as dist_sync\n\n"
-    "HEDDLE_SERVERS tells the ranks where it is; it ends after them.\n\n"
+    "It also starts a scheduler. HEDDLE_STORE_SCHEDULER tells the ranks where that is; both end after "
+    "them.\n\n"
     "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
     "by the\n"
     "number of ranks on the host, 1 at least. Ranks of this host stay on cores of their own, if there are as "
@@ -286,6 +297,10 @@ void add_launch(Program& program, Action& action, const Behind& behind) {
       .add_option("--servers", options->servers,
                   "how many servers of key-value stores to start, on this host")
       .range(0, 64)
+      .type_name("N");
+  command.add_option("--replicas", options->replicas, "copies of each part of the keys, on different servers")
+      .range(1, 2)
+      .show_default()
       .type_name("N");
   command
       .add_option("--env", options->variables, "set a variable for all ranks; also for those on other hosts")

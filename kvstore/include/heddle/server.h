@@ -25,11 +25,12 @@ struct ServerOptions {
   std::string transport = "net";       // "net" or "zmq"
   std::string keys{};                  // directory of comm.key and comm.allowed; empty: comm_keys_directory()
   int number = 0, servers = 1;         // this server's number among those of the job
+  // HOST:PORT of the scheduler (heddle/store_scheduler.h) that tells workers where servers are. Empty: none. With one,
+  // number -1 is any that is free, and servers 0 as many as it says.
+  std::string scheduler{};
+  int replicas = 1;  // copies of each part of the keys, on different servers: 1, or 2 with a scheduler
   std::uint64_t memory_limit = 0;      // bytes of values, optimizer state and pushes that wait; 0: none
   std::uint64_t job_memory_limit = 0;  // the same for each job; 0: none
-  // HOST:PORT of the scheduler, which says which shards this server is the primary and the backup of; empty: there is none,
-  // and this server alone has the shard of its number.
-  std::string scheduler{};
   int max_connections = 10'000;
   // A worker that has been gone for so long is left out of rounds and clocks until it comes back.
   std::chrono::milliseconds worker_timeout{30'000};
@@ -47,7 +48,7 @@ struct WorkerStats {
 };
 
 // A part of the keys that this server has.
-struct ShardStats {
+struct ServerShardStats {
   int shard = 0;
   std::int64_t epoch = 0;  // the number of the scheduler's decision who its primary and its backup are
   bool primary = false, backup = false;
@@ -62,8 +63,9 @@ struct ServerStats {
   std::uint64_t value_bytes = 0, state_bytes = 0, waiting_bytes = 0;  // of pushes that wait for their round
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
   std::int64_t worst_staleness = 0;  // the most clocks that a pull was ahead of the slowest worker
+  int number = 0, servers = 1;  // as in the options, or as the scheduler has said; -1 of 0: it has not yet
   std::vector<WorkerStats> workers;
-  std::vector<ShardStats> shards;
+  std::vector<ServerShardStats> shards;
 };
 
 class Server {

@@ -13,7 +13,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
+constexpr std::chrono::milliseconds kPoll{100}, kMemberPoll{50}, kLongestPause{1000}, kPing{1000};
 // Between two looks of the client's own thread while waiting threads do the work.
 constexpr std::chrono::microseconds kRest{300};
 constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
@@ -28,13 +28,14 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 Client::Client(ClientOptions options) : options_(std::move(options)), process_(getpid()) {
   std::random_device device;
   incarnation_ = std::uint64_t{device()} << 32 | device();
+  transport_ = make_transport(options_.transport, *this);
+  if (!options_.scheduler.empty()) find_servers();
   for (const std::string& address : options_.servers) {
-    parse_address(address);  // throws InvalidArgument
+    if (!rendezvous_) parse_address(address);  // throws InvalidArgument
     Link& link = links_.emplace_back();
     link.address = address;
     link.lost_since = link.next_try = Clock::now();
   }
-  transport_ = make_transport(options_.transport, *this);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -52,7 +53,41 @@ Client::~Client() {
   with_turn(lock, [this] {
     take_submitted();
     for (Link& link : links_) fail(link, "the store is closed");
+    if (!rendezvous_) return;
+    rendezvous_->member().depart();
+    transport_->poll(std::chrono::microseconds(0));
   });
+}
+
+void Client::find_servers() {
+  parse_address(options_.scheduler);  // throws InvalidArgument
+  rendezvous_ = std::make_unique<Rendezvous>(
+      *transport_, MemberOptions{.scheduler = options_.scheduler,
+                                 .role = Role::worker,
+                                 .number = static_cast<std::uint32_t>(options_.rank),  // -1: kAnyNumber
+                                 .workers = static_cast<std::uint32_t>(options_.workers),
+                                 .incarnation = incarnation_ | 1,
+                                 .job = options_.job});
+  rendezvous_->wait(options_.timeout);
+  options_.servers = rendezvous_->addresses();
+  options_.rank = static_cast<int>(rendezvous_->rank());
+  options_.workers = static_cast<int>(rendezvous_->workers());
+}
+
+// Another process keeps what this link is about: it is asked at once.
+void Client::follow_servers(Clock::time_point now) {
+  rendezvous_->member().tick(now);
+  for (const std::size_t moved : rendezvous_->take_moved()) {
+    Link& link = links_[moved];
+    link.address = rendezvous_->addresses()[moved];
+    if (link.state == State::failed) continue;
+    if (link.state != State::waiting) {
+      transport_->close(link.peer);
+      lost(link, "the scheduler has moved what it keeps to another server");
+    }
+    link.next_try = now;
+    link.pause = std::chrono::milliseconds(10);
+  }
 }
 
 void Client::submit(std::size_t server, Call call) {
@@ -196,7 +231,7 @@ void Client::loop() {
       with_turn(lock, [this] {
         take_submitted();
         connect_where_needed(Clock::now());
-        transport_->poll(kPoll);
+        transport_->poll(rendezvous_ ? kMemberPoll : kPoll);
       });
     }
   }
@@ -245,6 +280,7 @@ void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
 }
 
 void Client::connect_where_needed(Clock::time_point now) {
+  if (rendezvous_) follow_servers(now);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     if (link.state == State::greeted) ping(link, now);
@@ -254,7 +290,7 @@ void Client::connect_where_needed(Clock::time_point now) {
            "it has been unreachable for " + seconds_text(now - link.lost_since) + ": " + link.why +
                ". Is it running? A store goes on when all of its servers are there again; start the job "
                "anew, from its last checkpoint");
-    } else if (link.state == State::waiting && now >= link.next_try) {
+    } else if (link.state == State::waiting && now >= link.next_try && !link.address.empty()) {
       link.state = State::connecting;
       link.peer = transport_->connect(link.address);
       by_peer_[link.peer] = i;
@@ -281,6 +317,8 @@ Client::Link* Client::link_of(Peer peer) {
 }
 
 void Client::connected(Peer peer, const std::string&) {
+  if (rendezvous_ && rendezvous_->member().owns(peer))
+    return rendezvous_->member().connected(peer, Clock::now());
   const Link* link = link_of(peer);
   if (!link) return;
   Hello hello{.job = options_.job,
@@ -294,6 +332,8 @@ void Client::connected(Peer peer, const std::string&) {
 }
 
 void Client::disconnected(Peer peer, const std::string& why) {
+  if (rendezvous_ && rendezvous_->member().owns(peer))
+    return rendezvous_->member().disconnected(peer, why, Clock::now());
   if (Link* link = link_of(peer)) lost(*link, why);
 }
 
@@ -384,6 +424,8 @@ std::span<std::byte> Client::memory_for(Peer peer, std::span<const std::byte> he
 }
 
 void Client::received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) {
+  if (rendezvous_ && rendezvous_->member().owns(peer))
+    return rendezvous_->member().received(peer, head, Clock::now());
   Link* link = link_of(peer);
   if (!link) return;
   const FromServer message = decode_from_server(head, payload.size());

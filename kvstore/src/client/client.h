@@ -23,16 +23,18 @@
 #include <heddle/progress_source.h>
 
 #include "client/call_ring.h"
+#include "client/rendezvous.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
 
 struct ClientOptions {
-  std::vector<std::string> servers;  // HOST:PORT of each
+  std::vector<std::string> servers;  // HOST:PORT of each; with a scheduler it says where they are
+  std::string scheduler{};           // HOST:PORT; empty: none
   std::string job = "default";
   std::string consistency = "sync";
-  int rank = 0, workers = 1;
+  int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
   TransportOptions transport{};
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
@@ -58,6 +60,7 @@ struct ServerCall {
 
 class Client final : public ProgressSource, Receiver {
  public:
+  // With a scheduler it blocks until that has said where all servers are, and throws StoreError if it does not.
   explicit Client(ClientOptions options);
   ~Client() override;  // fails what is not answered yet; not on the client's thread
 
@@ -103,6 +106,8 @@ class Client final : public ProgressSource, Receiver {
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override;
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
+  void find_servers();
+  void follow_servers(Clock::time_point now);
   void loop();
   void rest(Lock& lock);
   void work_until(const std::atomic<std::uint32_t>& over) noexcept;
@@ -119,7 +124,7 @@ class Client final : public ProgressSource, Receiver {
   void answered(Call call, const Reply& reply, std::exception_ptr error);
   Link* link_of(Peer peer);
 
-  const ClientOptions options_;
+  ClientOptions options_;  // as they are once the servers are found
   const int process_;
   std::uint64_t incarnation_;
   // Of the thread that has the turn:
@@ -127,6 +132,7 @@ class Client final : public ProgressSource, Receiver {
   std::vector<Link> links_;
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
   std::vector<Answered> answered_;  // whose done() is called when the turn is given back
   std::vector<ServerCall> taken_;
 

@@ -1,6 +1,8 @@
 // Dist stores as environment variables describe them.
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include <heddle/launch_environment.h>
 
@@ -28,6 +30,50 @@ std::vector<std::string> servers_in(const std::string& text) {
   return servers;
 }
 
+// The variables of DMLC's launchers, which name a scheduler.
+std::string dmlc_scheduler() {
+  const std::string host = variable("DMLC_PS_ROOT_URI"), port = variable("DMLC_PS_ROOT_PORT");
+  if (variable("DMLC_ROLE") != "worker" || host.empty()) return "";
+  if (port.empty()) throw InvalidArgument("DMLC_PS_ROOT_PORT is not set, but DMLC_PS_ROOT_URI is");
+  return host + ":" + port;
+}
+
+int workers_of_dmlc() {
+  const std::string text = variable("DMLC_NUM_WORKER", "0");
+  int workers = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), workers);
+  if (error != std::errc{} || end != text.data() + text.size() || workers < 0)
+    throw InvalidArgument("DMLC_NUM_WORKER: got '" + text + "', want a number of workers");
+  return workers;
+}
+
+// The rank that a launcher has given; with a scheduler, which gives ranks to those who have none, any.
+void find_rank(kv_detail::ClientOptions& options) {
+  const bool numbered = !variable("DMLC_WORKER_ID", variable("DMLC_TASK_ID")).empty();
+  const auto without_dmlc = [](const char* name) -> const char* {
+    return std::string_view(name).starts_with("DMLC_") ? nullptr : std::getenv(name);
+  };
+  const LaunchEnvironment job = options.scheduler.empty() || variable("DMLC_ROLE").empty() || numbered
+                                    ? LaunchEnvironment::from_environment()
+                                    : LaunchEnvironment::from(without_dmlc);
+  const bool any = !options.scheduler.empty() && job.source == "alone";
+  options.rank = any ? -1 : job.rank;
+  options.workers = any ? workers_of_dmlc() : job.size;
+}
+
+// The scheduler, or else the servers themselves.
+void find_addresses(kv_detail::ClientOptions& options, const std::string& type) {
+  options.scheduler = variable("HEDDLE_STORE_SCHEDULER");
+  if (!options.scheduler.empty()) return;
+  options.servers = servers_in(variable("HEDDLE_SERVERS"));
+  if (!options.servers.empty()) return;
+  options.scheduler = dmlc_scheduler();
+  if (!options.scheduler.empty()) return;
+  throw InvalidArgument("KVStore::create: a " + type +
+                        " store needs servers: HEDDLE_STORE_SCHEDULER=HOST:PORT names their scheduler, or "
+                        "HEDDLE_SERVERS=HOST:PORT,... names them, and `heddle launch --servers` starts both");
+}
+
 }  // namespace
 
 bool is_dist_type(const std::string& type) { return type.starts_with(kPrefix); }
@@ -36,16 +82,8 @@ std::unique_ptr<KVStore> make_dist_store(const std::string& type) {
   kv_detail::ClientOptions options;
   options.consistency = type.substr(std::string(kPrefix).size());
   kv_detail::parse_consistency(options.consistency);
-  options.servers = servers_in(variable("HEDDLE_SERVERS"));
-  if (options.servers.empty()) {
-    throw InvalidArgument(
-        "KVStore::create: a " + type +
-        " store needs servers: HEDDLE_SERVERS=HOST:PORT,... names them, and `heddle launch --servers` "
-        "starts them");
-  }
-  const LaunchEnvironment job = LaunchEnvironment::from_environment();
-  options.rank = job.rank;
-  options.workers = job.size;
+  find_addresses(options, type);
+  find_rank(options);
   options.job = variable("HEDDLE_JOB", options.job);
   options.transport.kind = variable("HEDDLE_STORE_TRANSPORT", options.transport.kind);
   return std::make_unique<DistStore>(type, options);

@@ -58,6 +58,9 @@ void ReplicaReceiver::received(const ReplicaMessage& message, std::span<const st
       return answer(ReplicaKind::applied, applied_);
     case ReplicaKind::record:
       return apply(message, payload.size(), now);
+    case ReplicaKind::synced:  // the scheduler may hear of it from either of the two
+      if (!complete_) throw MalformedMessage("a backup without a state is said to have all");
+      return owner_.synced(shard_, epoch_);
     case ReplicaKind::beat:
       lease_end_ = now + kLease;
       return answer(ReplicaKind::beat, message.number);

@@ -146,6 +146,7 @@ void ReplicaSender::acknowledged(std::uint64_t number, Clock::time_point now) {
   if (stage_ == Stage::closing && number >= cut_) {
     stage_ = Stage::synced;
     retry_ = kRetry;
+    send({.kind = ReplicaKind::synced});
     owner_.synced(shard_, epoch_);
   }
   release(now);

@@ -72,7 +72,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
     // A former process of this rank may only seem to be there.
-    const bool later = known != jobs_.end() && known->second->is_connected(hello);
+    const bool later = (known != jobs_.end() && known->second->is_connected(hello)) || options_.number < 0;
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
     outbox_.greetings.emplace_back(peer, encode(reply));
@@ -206,6 +206,8 @@ void ServerCore::paused(Clock::duration time) {
 ServerStats ServerCore::stats(Clock::time_point now) const {
   ServerStats stats;
   stats.draining = draining_;
+  stats.number = options_.number;
+  stats.servers = options_.servers;
   add_to(stats, now);
   return stats;
 }

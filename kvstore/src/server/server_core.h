@@ -40,6 +40,8 @@ class ServerCore {
   // The process was stopped, or busy, for so long: workers could not be heard.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
+  // The scheduler has said which server this is.
+  void set_number(int number, int servers) { options_.number = number, options_.servers = servers; }
   void drain() { draining_ = true; }
   bool is_drained() const { return draining_ && jobs_.empty(); }
 
@@ -72,7 +74,7 @@ class ServerCore {
   void log(ServerEvent::Level level, const char* name,
            std::vector<std::pair<std::string, std::string>> fields);
 
-  const ServerOptions options_;
+  ServerOptions options_;
   std::uint64_t incarnation_;
   std::uint64_t jobs_begun_ = 0;
   bool draining_ = false;

@@ -7,11 +7,21 @@ namespace heddle::kv_detail {
 ServerNode::ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
                        Clock::time_point now)
     : options_(options), incarnation_(incarnation), transport_(transport) {
-  for (int number = 0; number < options_.servers; ++number)
-    shards_.push_back(std::make_unique<Shard>(*this, static_cast<std::uint32_t>(number)));
+  make_shards();
   if (!options_.scheduler.empty()) return;
   const ShardView alone{.epoch = 1, .primary = incarnation_, .fresh = true};
   shards_[static_cast<std::size_t>(options_.number)]->set_view(alone, "", now);
+}
+
+void ServerNode::make_shards() {
+  while (shards_.size() < static_cast<std::size_t>(options_.servers))
+    shards_.push_back(std::make_unique<Shard>(*this, static_cast<std::uint32_t>(shards_.size())));
+}
+
+void ServerNode::set_number(int number, int servers) {
+  options_.number = number;
+  options_.servers = servers;
+  make_shards();
 }
 
 void ServerNode::set_views(const Views& views, Clock::time_point now) {
@@ -158,10 +168,12 @@ std::vector<Peer> ServerNode::peers() const {
 ServerStats ServerNode::stats(Clock::time_point now) const {
   ServerStats stats;
   stats.draining = draining_;
+  stats.number = options_.number;
+  stats.servers = options_.servers;
   for (const auto& shard : shards_) {
     if (shard->core()) shard->core()->add_to(stats, now);
     if (shard->epoch() == 0) continue;
-    ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};
+    ServerShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};
     one.shard = static_cast<int>(&shard - shards_.data());
     one.primary = shard->is_primary();
     one.backup = shard->is_backup();

@@ -24,6 +24,8 @@ class ServerNode final : public ShardOwner {
   ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
              Clock::time_point now);
 
+  // The scheduler has said so; a server may not know before.
+  void set_number(int number, int servers);
   // As in Receiver. An exception means that the peer is to be closed; CannotFollow, that the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
@@ -60,13 +62,14 @@ class ServerNode final : public ShardOwner {
     std::uint32_t shard = 0;
     std::string key{};
   };
+  void make_shards();
   Shard* serving(const Session& session);
   void greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                Clock::time_point now);
   void worker_greeted(Peer peer, Session& session, const Hello& hello, std::span<const std::byte> head,
                       Clock::time_point now);
 
-  const ServerOptions options_;
+  ServerOptions options_;
   const std::uint64_t incarnation_;
   Transport& transport_;
   bool draining_ = false;

@@ -40,8 +40,9 @@ void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now) {
   core_ = std::move(core);
   sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
   sender_->set_backup(epoch_, backup_, now);
-  owner_.log(ServerEvent::Level::info, "primary",
-             {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_.address}});
+  owner_.log(
+      ServerEvent::Level::info, "primary",
+      {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_.address}});
 }
 
 void Shard::take_over(Clock::time_point now) {

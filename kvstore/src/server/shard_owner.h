@@ -21,7 +21,7 @@ class ShardOwner {
   // Connects to a shard's backup; what comes from there is handed to the shard.
   virtual Peer connect_to_backup(std::uint32_t shard, const std::string& address) = 0;
   virtual void close(Peer peer) = 0;
-  // The backup of this epoch has all that the primary has, and from now on whatever workers are told.
+  // The backup of this epoch has all that the primary has, and from now on whatever workers are told. Both of them say so.
   virtual void synced(std::uint32_t shard, std::uint64_t epoch) = 0;
   virtual void log(ServerEvent::Level level, const char* name,
                    std::vector<std::pair<std::string, std::string>> fields) = 0;

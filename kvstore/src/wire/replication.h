@@ -28,6 +28,7 @@ enum class ReplicaKind : std::uint8_t {
   state_end,    // primary: the state has all records up to `number`
   record,       // primary: `inner` is a Record
   applied,      // backup: it has all records up to `number`
+  synced,       // primary: from now on workers are told nothing that the backup does not have
   beat          // primary, and the backup with the same number
 };
 

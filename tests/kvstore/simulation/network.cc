@@ -132,18 +132,19 @@ void Network::after(Clock::duration time, std::function<void()> what) {
 
 void Network::at_host(const std::string& address, std::uint64_t life, Clock::time_point time,
                       std::function<void(Process&)> what) {
-  events_.push({time, ++last_order_, [this, address, life, what = std::move(what)] {
-                  const auto host = hosts_.find(address);
-                  if (host == hosts_.end() || host->second.life != life) return;
-                  Host& mine = host->second;
-                  if (mine.paused_until <= now && mine.backlog.empty()) {
-                    if (mine.process) what(*mine.process);
-                    return;
-                  }
-                  mine.backlog.push_back(what);
-                  if (mine.backlog.size() == 1)
-                    events_.push({mine.paused_until, ++last_order_, [this, address, life] { resume(address, life); }});
-                }});
+  events_.push(
+      {time, ++last_order_, [this, address, life, what = std::move(what)] {
+         const auto host = hosts_.find(address);
+         if (host == hosts_.end() || host->second.life != life) return;
+         Host& mine = host->second;
+         if (mine.paused_until <= now && mine.backlog.empty()) {
+           if (mine.process) what(*mine.process);
+           return;
+         }
+         mine.backlog.push_back(what);
+         if (mine.backlog.size() == 1)
+           events_.push({mine.paused_until, ++last_order_, [this, address, life] { resume(address, life); }});
+       }});
 }
 
 void Network::resume(const std::string& address, std::uint64_t life) {

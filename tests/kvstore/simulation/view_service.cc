@@ -5,7 +5,7 @@
 namespace heddle::kv_detail::sim {
 
 void ViewService::came(std::uint32_t number, std::uint64_t incarnation, const std::string& address) {
-  servers_[incarnation] = {number};
+  servers_[incarnation] = {.number = number};
   std::erase_if(views.servers, [&](const ServerInfo& one) { return one.number == number; });
   views.servers.push_back({number, incarnation, address});
 }
@@ -13,6 +13,11 @@ void ViewService::came(std::uint32_t number, std::uint64_t incarnation, const st
 void ViewService::is_gone(std::uint64_t incarnation, bool gone) {
   const auto found = servers_.find(incarnation);
   if (found != servers_.end()) found->second.gone = gone;
+}
+
+void ViewService::told(std::uint64_t incarnation, std::uint64_t version) {
+  std::uint64_t& newest = servers_.at(incarnation).version;
+  newest = std::max(newest, version);
 }
 
 // A process whose number another one has is gone for good.
@@ -47,6 +52,8 @@ bool ViewService::decide(std::uint32_t shard) {
     }
     return false;
   }
+  // A primary that begins a shard must not hear of a later epoch first, which would not say so.
+  if (view.fresh && servers_.at(view.primary).version == 0) return false;
   if (!is_up(view.primary)) {
     return (is_synced(shard) || view.handover) && is_up(view.backup) ? make(view.backup, 0, false) : false;
   }

@@ -17,6 +17,8 @@ class ViewService {
   void came(std::uint32_t number, std::uint64_t incarnation, const std::string& address);
   void is_gone(std::uint64_t incarnation, bool gone);  // or seems to be
   void synced(std::uint32_t shard, std::uint64_t epoch) { synced_.emplace(shard, epoch); }
+  // A process has been told of the views of this version.
+  void told(std::uint64_t incarnation, std::uint64_t version);
   bool is_synced(std::uint32_t shard) const { return synced_.contains({shard, views.shards[shard].epoch}); }
   // Changes the views where there is a reason. True: it has.
   bool decide();
@@ -27,6 +29,7 @@ class ViewService {
   struct Server {
     std::uint32_t number = 0;
     bool gone = false;
+    std::uint64_t version = 0;  // of the newest views that it was told of
   };
   bool is_up(std::uint64_t incarnation) const;
   std::uint64_t other_than(std::uint64_t primary) const;

@@ -34,6 +34,19 @@ sigset_t handled_signals() {
   return set;
 }
 
+// "rank 3", "server 0" or "scheduler".
+std::string name_of(const RankPlan& plan) {
+  if (plan.kind == ProcessKind::scheduler) return "scheduler";
+  return (plan.kind == ProcessKind::server ? "server " : "rank ") + std::to_string(plan.rank);
+}
+
+// The same as a file's name: "rank-3".
+std::string file_of(const RankPlan& plan) {
+  std::string name = name_of(plan);
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name + ".log";
+}
+
 // One rank's process and what it prints.
 struct Rank {
   RankPlan plan;
@@ -41,10 +54,7 @@ struct Rank {
   Descriptor file;  // with --output
   LineWriter out, error;
   std::optional<int> status;  // of waitpid, once it has ended for good
-  std::string name() const {
-    return (plan.is_server ? "server " : "rank ") + std::to_string(plan.rank) +
-           (plan.host.empty() ? "" : " on " + plan.host);
-  }
+  std::string name() const { return name_of(plan) + (plan.host.empty() ? "" : " on " + plan.host); }
 };
 
 int left_until(Clock::time_point time) {
@@ -77,15 +87,15 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   void add(const RankPlan& plan) {
-    const std::string number = std::to_string(plan.rank), kind = plan.is_server ? "server" : "rank";
     Descriptor file;
     if (!options_.output.empty()) {
-      const std::string path = options_.output + "/" + kind + "-" + number + ".log";
+      const std::string path = options_.output + "/" + file_of(plan);
       file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
       if (!file) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
     }
-    const std::string prefix =
-        options_.prefix && !file ? (plan.is_server ? "[server " : "[") + number + "] " : "";
+    const bool is_rank = plan.kind == ProcessKind::rank;
+    const std::string name = is_rank ? std::to_string(plan.rank) : name_of(plan);
+    const std::string prefix = options_.prefix && !file ? "[" + name + "] " : "";
     const int out = file ? file.get() : STDOUT_FILENO, error = file ? file.get() : STDERR_FILENO;
     ranks_.push_back(std::make_unique<Rank>(Rank{plan,
                                                  run_program(plan, 0),
@@ -132,7 +142,7 @@ class Job {
       drain(rank->process.error, rank->error);
     }
     take_signals();
-    if (!ending_ && ranks_have_ended()) end(SIGTERM);  // the servers
+    if (!ending_ && ranks_have_ended()) end(SIGTERM);  // the servers and the scheduler
     if (kill_at_ && Clock::now() >= *kill_at_) {
       kill_at_.reset();
       send(SIGKILL);
@@ -141,7 +151,7 @@ class Job {
 
   bool ranks_have_ended() const {
     return std::all_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& rank) { return rank->status || rank->plan.is_server; });
+                       [](const auto& rank) { return rank->status || rank->plan.kind != ProcessKind::rank; });
   }
 
   static void drain(Descriptor& from, LineWriter& to) {
@@ -181,8 +191,8 @@ class Job {
     int status = 0;
     ::waitpid(rank.process.id, &status, 0);
     guard_.forget(rank.process.id);
-    if (exit_code(status) != 0 && !ending_ && !rank.plan.is_server && restarts_ < options_.restarts)
-      return restart(rank, status);
+    const bool again = rank.plan.kind == ProcessKind::rank && restarts_ < options_.restarts;
+    if (exit_code(status) != 0 && !ending_ && again) return restart(rank, status);
     rank.status = status;
     if (exit_code(status) != 0 && !ending_) {
       first_failed_ = &rank;

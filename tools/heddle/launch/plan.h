@@ -15,12 +15,14 @@ struct Host {
 // "a:2,b,localhost:2". Throws std::runtime_error.
 std::vector<Host> parse_hosts(const std::string& list);
 
+// What a process of a job is. Servers, and the scheduler that tells where they are, end after the ranks.
+enum class ProcessKind { rank, server, scheduler };
+
 struct RankPlan {
   int rank = 0;
-  std::string host;  // empty: this one
+  std::string host{};  // empty: this one
   int local_rank = 0, local_size = 1;
-  bool is_server =
-      false;  // number `rank` of the servers of the job's key-value stores, which end after the ranks
+  ProcessKind kind = ProcessKind::rank;  // server: the number `rank` of the job's key-value stores
 };
 
 // The ranks in order, host after host. `ranks` 0: as many as there are slots. Throws std::runtime_error.

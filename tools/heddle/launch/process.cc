@@ -141,7 +141,8 @@ void Guard::tell(pid_t group) {
 void remove_socket_directory(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    if (entry.is_socket(ignored)) std::filesystem::remove(entry.path(), ignored);
+    const bool state = entry.path().filename().string().starts_with(kSchedulerState);
+    if (state || entry.is_socket(ignored)) std::filesystem::remove(entry.path(), ignored);
   }
   ::rmdir(directory.c_str());
 }

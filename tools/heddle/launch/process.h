@@ -58,7 +58,10 @@ class Guard {
   pid_t id_;
 };
 
-// Removes the sockets in it and then the directory.
+// How the files of a job's scheduler begin, in the directory of its sockets.
+constexpr const char* kSchedulerState = "scheduler.state";
+
+// Removes the sockets in it, the scheduler's files and then the directory.
 void remove_socket_directory(const std::string& directory);
 
 }  // namespace heddle::tool

@@ -23,6 +23,9 @@ ServerOptions options_with_log(const ServerSettings& settings, Log& log) {
   return options;
 }
 
+// -1: the scheduler will say which.
+std::string number_text(int number) { return number < 0 ? "any" : std::to_string(number); }
+
 class Service {
  public:
   Service(const ServerSettings& settings, Log& log)
@@ -38,7 +41,7 @@ class Service {
                 "started",
                 {{"address", server_.address()},
                  {"transport", settings_.server.transport},
-                 {"number", std::to_string(settings_.server.number)},
+                 {"number", number_text(settings_.server.number)},
                  {"servers", std::to_string(settings_.server.servers)},
                  {"metrics", pages_ ? pages_->address() : "off"},
                  {"pid", std::to_string(::getpid())}}});
@@ -51,12 +54,13 @@ class Service {
 
  private:
   ServerSnapshot snapshot() const {
+    const ServerStats stats = server_.stats();
     return {.address = server_.address(),
             .transport = settings_.server.transport,
-            .number = settings_.server.number,
-            .servers = settings_.server.servers,
+            .number = stats.number,
+            .servers = stats.servers,
             .memory_limit = settings_.server.memory_limit,
-            .stats = server_.stats()};
+            .stats = stats};
   }
 
   // Asks the server's thread: one that no longer answers lets the probe wait until its timeout.

@@ -19,7 +19,7 @@ extern char** environ;
 namespace heddle::tool {
 namespace {
 
-constexpr std::string_view kPrefix = "HEDDLE_SERVER_";
+constexpr int kMostScheduled = 256;  // servers of one scheduler
 constexpr int kMostServers = 65'536, kMostConnections = 1'000'000;
 
 [[noreturn]] void want(const std::string& value, const std::string& wanted) {
@@ -83,6 +83,21 @@ std::string metrics_from(const std::string& value) {
   return value;
 }
 
+std::string scheduler_from(const std::string& value) {
+  if (!value.empty() && address_from(value).port == 0)
+    want(value, "HOST:PORT of the scheduler; port 0 is none");
+  return value;
+}
+
+std::chrono::milliseconds timeout_or_never(const std::string& value) {
+  return value == "0" || value == "0s" ? std::chrono::milliseconds(0) : timeout_from(value);
+}
+
+bool answer_from(const std::string& value) {
+  if (value != "yes" && value != "no") want(value, "yes or no");
+  return value == "yes";
+}
+
 std::string this_host() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
@@ -112,6 +127,11 @@ constexpr Setting kSettings[] = {
      }},
     {"servers", "N", "1", "how many servers the job has",
      [](ServerSettings& all, Value value) { all.server.servers = integer_from(value, 1, kMostServers); }},
+    {"scheduler", "HOST:PORT", "",
+     "where heddle scheduler is, which then says number and servers to who is not told; empty: none",
+     [](ServerSettings& all, Value value) { all.server.scheduler = scheduler_from(value); }},
+    {"replicas", "N", "1", "copies of each part of the keys, on different servers: 1, or 2 with a scheduler",
+     [](ServerSettings& all, Value value) { all.server.replicas = integer_from(value, 1, 2); }},
     {"memory-limit", "BYTES", "0", "of values, optimizer state and pushes that wait: 8GiB; 0: none",
      [](ServerSettings& all, Value value) { all.server.memory_limit = limit_from(value); }},
     {"job-memory-limit", "BYTES", "0", "the same for each job; 0: none",
@@ -132,14 +152,57 @@ constexpr Setting kSettings[] = {
      [](ServerSettings& all, Value value) { all.log.file = value; }},
 };
 
-bool is_setting(std::string_view name) {
-  return std::any_of(std::begin(kSettings), std::end(kSettings),
+constexpr Setting kSchedulerSettings[] = {
+    {"listen", "HOST:PORT", "127.0.0.1:9462",
+     "where servers and workers connect: one address of this host, or an interface; port 0: any",
+     [](ServerSettings& all, Value value) { all.scheduler.listen = listen_from(value); }},
+    {"transport", "net|zmq", "net", "what carries messages; that of servers and workers has to be the same",
+     [](ServerSettings& all, Value value) { all.scheduler.transport = transport_from(value); }},
+    {"keys", "DIR", "",
+     "of comm.key and comm.allowed, which heddle keygen makes; empty: where that puts them",
+     [](ServerSettings& all, Value value) { all.scheduler.keys = value; }},
+    {"servers", "N", "1", "how many servers there are",
+     [](ServerSettings& all, Value value) {
+       all.scheduler.servers = integer_from(value, 1, kMostScheduled);
+     }},
+    {"workers", "N", "0", "how many workers each job has; 0: as many as they say",
+     [](ServerSettings& all, Value value) { all.scheduler.workers = integer_from(value, 0, kMostServers); }},
+    {"state", "FILE", "",
+     "keeps which server has what, so that the scheduler can be started anew; empty: nothing is kept",
+     [](ServerSettings& all, Value value) { all.scheduler.state_file = value; }},
+    {"server-timeout", "TIME", "3s", "a server that is silent for so long is replaced by its backup",
+     [](ServerSettings& all, Value value) { all.scheduler.server_timeout = timeout_from(value); }},
+    {"grace", "TIME", "100ms", "how long a connection that has ended may take to come back",
+     [](ServerSettings& all, Value value) { all.scheduler.grace = timeout_from(value); }},
+    {"start-timeout", "TIME", "120s", "how long to wait for all servers before those that wait are refused",
+     [](ServerSettings& all, Value value) { all.scheduler.start_timeout = timeout_from(value); }},
+    {"lost-after", "TIME", "0s",
+     "what only a server has that is gone for so long begins anew on another; 0s: it waits for that server",
+     [](ServerSettings& all, Value value) { all.scheduler.lost_after = timeout_or_never(value); }},
+    {"once", "yes|no", "no", "end, and let the servers end, when all workers have left",
+     [](ServerSettings& all, Value value) { all.scheduler.once = answer_from(value); }},
+    {"max-connections", "N", "10000", "more are refused",
+     [](ServerSettings& all, Value value) {
+       all.scheduler.max_connections = integer_from(value, 1, kMostConnections);
+     }},
+    {"metrics", "HOST:PORT", "127.0.0.1:9465", "where /metrics, /healthz and /livez are served; off: nowhere",
+     [](ServerSettings& all, Value value) { all.metrics = metrics_from(value); }},
+    {"log-level", "LEVEL", "info", "debug, info, warning or error",
+     [](ServerSettings& all, Value value) { all.log.level = level_from(value); }},
+    {"log-format", "FORMAT", "logfmt", "logfmt or json",
+     [](ServerSettings& all, Value value) { all.log.format = log_format_from(value); }},
+    {"log-file", "FILE", "", "to which lines are appended, opened again at SIGHUP; empty: stderr",
+     [](ServerSettings& all, Value value) { all.log.file = value; }},
+};
+
+bool is_setting(std::string_view name, const SettingsTable& table) {
+  return std::any_of(table.settings.begin(), table.settings.end(),
                      [name](const Setting& one) { return one.name == name; });
 }
 
-std::string names() {
+std::string names(const SettingsTable& table) {
   std::string result;
-  for (const Setting& one : kSettings) result += std::string(result.empty() ? "" : ", ") + one.name;
+  for (const Setting& one : table.settings) result += std::string(result.empty() ? "" : ", ") + one.name;
   return result;
 }
 
@@ -147,14 +210,15 @@ std::string place(const SettingSources& sources, const ConfigLine& line) {
   return sources.file + ":" + std::to_string(line.line);
 }
 
-void check_lines(const SettingSources& sources, std::vector<std::string>& problems) {
+void check_lines(const SettingSources& sources, const SettingsTable& table,
+                 std::vector<std::string>& problems) {
   std::map<std::string_view, int> seen;
   for (const ConfigLine& line : sources.lines) {
     if (!line.problem.empty()) {
       problems.push_back(place(sources, line) + ": " + line.problem);
-    } else if (!is_setting(line.name)) {
+    } else if (!is_setting(line.name, table)) {
       problems.push_back(place(sources, line) + ": there is no setting '" + line.name +
-                         "'; there is: " + names());
+                         "'; there is: " + names(table));
     } else if (const auto [first, added] = seen.emplace(line.name, line.line); !added) {
       problems.push_back(place(sources, line) + ": " + line.name + " is set in line " +
                          std::to_string(first->second) + " too");
@@ -162,8 +226,8 @@ void check_lines(const SettingSources& sources, std::vector<std::string>& proble
   }
 }
 
-SettingValue value_of(const Setting& setting, const SettingSources& sources) {
-  const std::string variable = variable_of(setting);
+SettingValue value_of(const Setting& setting, const SettingSources& sources, const SettingsTable& table) {
+  const std::string variable = variable_of(setting, table);
   if (const auto flag = sources.flags.find(setting.name); flag != sources.flags.end())
     return {setting.name, flag->second, std::string("--") + setting.name};
   if (const auto found = sources.environment.find(variable);
@@ -172,6 +236,8 @@ SettingValue value_of(const Setting& setting, const SettingSources& sources) {
   for (const ConfigLine& line : sources.lines) {
     if (line.name == setting.name) return {setting.name, line.value, place(sources, line)};
   }
+  if (const auto told = sources.launcher.find(setting.name); told != sources.launcher.end())
+    return {setting.name, told->second.first, told->second.second};
   return {setting.name, setting.usual, "default"};
 }
 
@@ -187,7 +253,7 @@ std::string who(const SettingValue& one) {
 }
 
 void check_keys(const FoundSettings& found, std::vector<std::string>& problems) {
-  const std::string& keys = found.settings.server.keys;
+  const std::string& keys = value(found, "keys").value;
   if (keys.empty()) return;
   for (const char* name : {"comm.key", "comm.allowed"}) {
     std::error_code none;
@@ -198,39 +264,90 @@ void check_keys(const FoundSettings& found, std::vector<std::string>& problems) 
   }
 }
 
-void check_together(const FoundSettings& found, std::vector<std::string>& problems) {
+// Without a directory for a file nothing is written.
+void check_folder(const FoundSettings& found, const char* setting, std::vector<std::string>& problems) {
+  const std::filesystem::path folder = std::filesystem::path(value(found, setting).value).parent_path();
+  std::error_code none;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
+    problems.push_back(who(value(found, setting)) + ": there is no directory " + folder.string());
+}
+
+void check_metrics(const FoundSettings& found, const std::string& listen,
+                   std::vector<std::string>& problems) {
+  const std::string& metrics = found.settings.metrics;
+  if (!metrics.empty() && metrics == listen && address_from(metrics).port != 0)
+    problems.push_back(who(value(found, "metrics")) + ": " + metrics + " is where workers connect");
+}
+
+// A scheduler says what a server was not told.
+void leave_to_scheduler(FoundSettings& found) {
+  ServerOptions& server = found.settings.server;
+  if (value(found, "number").origin == "default") server.number = -1;
+  if (value(found, "servers").origin == "default") server.servers = 0;
+  if (value(found, "replicas").origin == "default") server.replicas = 2;
+}
+
+void check_server(FoundSettings& found) {
+  std::vector<std::string>& problems = found.problems;
   const ServerSettings& all = found.settings;
-  if (all.server.number >= all.server.servers)
+  const bool scheduled = !all.server.scheduler.empty();
+  if (scheduled) leave_to_scheduler(found);
+  if (!scheduled && all.server.replicas > 1)
+    problems.push_back(who(value(found, "replicas")) +
+                       ": copies need a scheduler, which says who has them: "
+                       "--scheduler HOST:PORT of heddle scheduler");
+  if (all.server.number >= all.server.servers && all.server.servers > 0)
     problems.push_back(who(value(found, "number")) + ": " + std::to_string(all.server.number) + " of " +
                        std::to_string(all.server.servers) +
                        " servers; numbers begin at 0, and servers is how many");
   if (all.server.memory_limit != 0 && all.server.job_memory_limit > all.server.memory_limit)
     problems.push_back(who(value(found, "job-memory-limit")) + ": " + value(found, "job-memory-limit").value +
                        " is more than memory-limit, " + value(found, "memory-limit").value);
-  if (!all.metrics.empty() && all.metrics == all.server.listen && address_from(all.metrics).port != 0)
-    problems.push_back(who(value(found, "metrics")) + ": " + all.metrics + " is where workers connect");
-  const std::filesystem::path folder = std::filesystem::path(all.log.file).parent_path();
-  std::error_code none;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
-    problems.push_back(who(value(found, "log-file")) + ": there is no directory " + folder.string());
+  check_metrics(found, all.server.listen, problems);
+  check_folder(found, "log-file", problems);
   check_keys(found, problems);
 }
 
-void note_variables(const SettingSources& sources, std::vector<std::string>& notes) {
+void check_scheduler(FoundSettings& found) {
+  const StoreSchedulerOptions& scheduler = found.settings.scheduler;
+  if (scheduler.grace > scheduler.server_timeout)
+    found.problems.push_back(who(value(found, "grace")) + ": " + value(found, "grace").value +
+                             " is more than server-timeout, " + value(found, "server-timeout").value);
+  if (scheduler.state_file.empty())
+    found.notes.push_back(
+        "state is not set: a scheduler that is started anew does not know its servers any longer");
+  check_metrics(found, scheduler.listen, found.problems);
+  check_folder(found, "log-file", found.problems);
+  check_folder(found, "state", found.problems);
+  check_keys(found, found.problems);
+}
+
+void note_variables(const SettingSources& sources, const SettingsTable& table,
+                    std::vector<std::string>& notes) {
   for (const auto& [variable, text] : sources.environment) {
-    const bool known = variable == std::string(kPrefix) + "CONFIG" ||
-                       std::any_of(std::begin(kSettings), std::end(kSettings),
-                                   [&](const Setting& one) { return variable_of(one) == variable; });
+    const bool known = variable == std::string(table.prefix) + "CONFIG" ||
+                       std::any_of(table.settings.begin(), table.settings.end(),
+                                   [&](const Setting& one) { return variable_of(one, table) == variable; });
     if (!known) notes.push_back(variable + " is the variable of no setting");
   }
 }
 
 }  // namespace
 
+const SettingsTable& server_table() {
+  static constexpr SettingsTable table{"HEDDLE_SERVER_", kSettings, &check_server};
+  return table;
+}
+
+const SettingsTable& scheduler_table() {
+  static constexpr SettingsTable table{"HEDDLE_SCHEDULER_", kSchedulerSettings, &check_scheduler};
+  return table;
+}
+
 std::span<const Setting> server_settings() { return kSettings; }
 
-std::string variable_of(const Setting& setting) {
-  std::string result(kPrefix);
+std::string variable_of(const Setting& setting, const SettingsTable& table) {
+  std::string result(table.prefix);
   for (const char one : std::string_view(setting.name)) {
     result += one == '-' ? '_' : static_cast<char>(one >= 'a' && one <= 'z' ? one - 'a' + 'A' : one);
   }
@@ -245,19 +362,19 @@ int number_in_host(const std::string& host) {
   return integer_from(digits, 0, kMostServers - 1);
 }
 
-FoundSettings find_settings(const SettingSources& sources) {
+FoundSettings find_settings(const SettingSources& sources, const SettingsTable& table) {
   FoundSettings found;
-  check_lines(sources, found.problems);
-  for (const Setting& setting : kSettings) {
-    found.values.push_back(value_of(setting, sources));
+  check_lines(sources, table, found.problems);
+  for (const Setting& setting : table.settings) {
+    found.values.push_back(value_of(setting, sources, table));
     try {
       setting.apply(found.settings, found.values.back().value);
     } catch (const std::runtime_error& error) {
       found.problems.push_back(who(found.values.back()) + ": " + error.what());
     }
   }
-  if (found.problems.empty()) check_together(found, found.problems);
-  note_variables(sources, found.notes);
+  if (found.problems.empty()) table.check(found);
+  note_variables(sources, table, found.notes);
   return found;
 }
 
@@ -276,12 +393,12 @@ std::string settings_table(const FoundSettings& found) {
   return result;
 }
 
-std::map<std::string, std::string> server_environment() {
+std::map<std::string, std::string> settings_environment(const SettingsTable& table) {
   std::map<std::string, std::string> result;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
-    if (text.starts_with(kPrefix) && equals != std::string_view::npos)
+    if (text.starts_with(table.prefix) && equals != std::string_view::npos)
       result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return result;

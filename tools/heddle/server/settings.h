@@ -1,4 +1,4 @@
-// What a server is told, by flags, by its environment and by a file, and who said it.
+// What a server or a scheduler is told, by flags, by its environment and by a file, and who said it.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <heddle/server.h>
+#include <heddle/store_scheduler.h>
 
 #include "server/config_file.h"
 #include "server/log.h"
@@ -14,8 +15,9 @@
 namespace heddle::tool {
 
 struct ServerSettings {
-  ServerOptions server{};
-  std::string metrics{};  // HOST:PORT; empty: none
+  ServerOptions server{};             // of `heddle server`
+  StoreSchedulerOptions scheduler{};  // of `heddle scheduler`
+  std::string metrics{};              // HOST:PORT; empty: none
   LogOptions log{};
 };
 
@@ -29,19 +31,30 @@ struct Setting {
   void (*apply)(ServerSettings& settings, const std::string& value);
 };
 
+struct FoundSettings;
+// The settings of one program.
+struct SettingsTable {
+  const char* prefix;  // of its variables
+  std::span<const Setting> settings;
+  void (*check)(FoundSettings& found);  // how the values fit together; they may depend on each other
+};
+const SettingsTable& server_table();
+const SettingsTable& scheduler_table();
 std::span<const Setting> server_settings();
-std::string variable_of(const Setting& setting);
+std::string variable_of(const Setting& setting, const SettingsTable& table = server_table());
 
 struct SettingSources {
   std::map<std::string, std::string> flags{};        // by the setting's name
   std::map<std::string, std::string> environment{};  // by the variable's name; one that is empty is not there
   std::string file{};                                // how the file is called in origins
   std::vector<ConfigLine> lines{};                   // of the file
+  // What variables say that a launcher has set for all of a job's processes; by the setting's name: value and variable.
+  std::map<std::string, std::pair<std::string, std::string>> launcher{};
 };
 
 struct SettingValue {
   std::string name, value;
-  std::string origin;  // "--listen", "HEDDLE_SERVER_LISTEN", "server.toml:3" or "default"
+  std::string origin;  // "--listen", "HEDDLE_SERVER_LISTEN", "server.toml:3", "DMLC_NUM_SERVER" or "default"
 };
 
 struct FoundSettings {
@@ -51,8 +64,9 @@ struct FoundSettings {
   std::vector<std::string> notes{};     // what is no mistake but deserves a look
 };
 
-// Flags go before the environment, and that before the file. Also checks how the values fit together.
-FoundSettings find_settings(const SettingSources& sources);
+// Flags go before the environment, that before the file, and that before a launcher's variables. Also checks how the values
+// fit together.
+FoundSettings find_settings(const SettingSources& sources, const SettingsTable& table = server_table());
 
 // All settings as a table of name, value and origin.
 std::string settings_table(const FoundSettings& found);
@@ -60,7 +74,7 @@ std::string settings_table(const FoundSettings& found);
 // The number that ends a name: 3 of "heddle-server-3", and of "heddle-server-3.heddle.svc". Throws std::runtime_error.
 int number_in_host(const std::string& host);
 
-// The HEDDLE_SERVER_ variables of this process.
-std::map<std::string, std::string> server_environment();
+// The variables of this process that begin with the table's prefix.
+std::map<std::string, std::string> settings_environment(const SettingsTable& table);
 
 }  // namespace heddle::tool

@@ -1,0 +1,152 @@
+#include "membership/member.h"
+
+#include <algorithm>
+#include <unistd.h>
+#include <utility>
+
+namespace heddle::kv_detail {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{10}, kLongestPause{250};
+constexpr milliseconds kUsualInterval{50};
+// A scheduler that has not answered for so long, and for so many heartbeats, may be on a host that is lost.
+constexpr milliseconds kSilence{3000};
+constexpr int kSilentHeartbeats = 10;
+
+}  // namespace
+
+std::string this_process() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return std::string(host) + ", process " + std::to_string(::getpid());
+}
+
+Member::Member(Transport& transport, MemberOptions self)
+    : transport_(transport), self_(std::move(self)), random_(self_.incarnation), pause_(kFirstPause) {}
+
+Member::Duration Member::interval() const {
+  return registered_.heartbeat == 0
+             ? kUsualInterval
+             : std::min(kUsualInterval, milliseconds(registered_.heartbeat) / 2 + milliseconds(1));
+}
+
+void Member::tick(Time now) {
+  if (lost_since_ == Time()) lost_since_ = now;
+  if (state_ == State::waiting && now >= next_try_) {
+    state_ = State::connecting;
+    heard_ = now;
+    peer_ = transport_.connect(self_.scheduler);
+    return;
+  }
+  if (state_ != State::asked && state_ != State::registered) return;
+  const Duration silence =
+      std::max<Duration>(kSilence, kSilentHeartbeats * milliseconds(registered_.heartbeat));
+  if (now - heard_ > silence) {
+    transport_.close(peer_);
+    return lose("it is silent", now);
+  }
+  if (state_ == State::registered && now >= next_heartbeat_) send_heartbeat(now);
+}
+
+void Member::send_heartbeat(Time now) {
+  next_heartbeat_ = now + milliseconds(registered_.heartbeat);
+  Heartbeat heartbeat{.version = views_.version};
+  for (const auto& [shard, epoch] : synced_) heartbeat.synced.push_back({shard, epoch});
+  transport_.send(peer_, {encode(heartbeat)});
+}
+
+void Member::connected(Peer peer, Time now) {
+  if (!owns(peer)) return;
+  state_ = State::asked;
+  heard_ = now;
+  transport_.send(peer, {encode(Enlist{.role = self_.role,
+                                       .number = self_.number,
+                                       .servers = self_.servers,
+                                       .workers = self_.workers,
+                                       .replicas = self_.replicas,
+                                       .incarnation = self_.incarnation,
+                                       .cluster = registered_.cluster,
+                                       .version = views_.version,
+                                       .job = self_.job,
+                                       .address = self_.address,
+                                       .process = this_process()})});
+}
+
+void Member::disconnected(Peer peer, const std::string& why, Time now) {
+  if (owns(peer)) lose(why, now);
+}
+
+void Member::lose(const std::string& why, Time now) {
+  if (state_ == State::registered) {
+    lost_since_ = now;
+    pause_ = kFirstPause;
+  }
+  peer_ = 0;
+  if (state_ == State::departed || state_ == State::refused) return;
+  state_ = State::waiting;
+  why_ = "the scheduler " + self_.scheduler + ": " + why;
+  // Many processes that have lost the scheduler do not come back in step.
+  next_try_ = now + pause_ * static_cast<int>(50 + random_() % 100) / 100;
+  pause_ = std::min<Duration>(2 * pause_, kLongestPause);
+}
+
+void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
+  if (!owns(peer)) return;
+  FromScheduler message = decode_from_scheduler(head);
+  heard_ = now;
+  if (const auto* one = std::get_if<Refused>(&message)) return refused(*one, now);
+  if (auto* views = std::get_if<Views>(&message)) {
+    take_views(std::move(*views));
+    if (state_ == State::registered) send_heartbeat(now);  // the scheduler waits for who has seen them
+    return;
+  }
+  if (const auto* status = std::get_if<Status>(&message)) {
+    why_ = status->text;
+    if (status->over && !std::exchange(over_, true) && on_over) on_over();
+    return;
+  }
+  registered_ = std::get<Registered>(message);
+  state_ = State::registered;
+  why_.clear();
+  refused_since_ = {};
+  pause_ = kFirstPause;
+  // It is known by that number from now on, also to a scheduler that is started anew.
+  self_.number = registered_.number;
+  send_heartbeat(now);
+  if (on_registered) on_registered(registered_);
+}
+
+void Member::refused(const Refused& refused, Time now) {
+  transport_.close(peer_);
+  lose(refused.text, now);
+  if (refused_since_ == Time()) refused_since_ = now;
+  if (refused.retry > 0 && now - refused_since_ < milliseconds(refused.retry)) return;
+  state_ = State::refused;
+  why_ = "the scheduler " + self_.scheduler + " has refused this process: " + refused.text;
+  if (on_refused) on_refused(why_);
+}
+
+void Member::take_views(Views views) {
+  if (views.version <= views_.version) return;
+  for (std::size_t shard = 0; shard < views.shards.size(); ++shard) {
+    const auto found = synced_.find(static_cast<std::uint32_t>(shard));
+    if (found != synced_.end() && found->second < views.shards[shard].epoch) synced_.erase(found);
+  }
+  views_ = std::move(views);
+  if (on_views) on_views(views_);
+}
+
+void Member::report_synced(std::uint32_t shard, std::uint64_t epoch) {
+  if (shard >= kMostServers) return;
+  synced_[shard] = epoch;
+  next_heartbeat_ = {};  // now
+}
+
+void Member::depart() {
+  if (state_ == State::registered) transport_.send(peer_, {encode(Depart{})});
+  state_ = State::departed;
+}
+
+}  // namespace heddle::kv_detail

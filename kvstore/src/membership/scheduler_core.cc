@@ -1,0 +1,501 @@
+#include "membership/scheduler_core.h"
+
+#include <algorithm>
+
+namespace heddle::kv_detail {
+namespace {
+
+using Level = ServerEvent::Level;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kNone = kAnyNumber;
+constexpr std::size_t kMostNames = 16;  // of processes, in one text
+
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
+std::string seconds_text(std::chrono::steady_clock::duration time) {
+  const auto tenths = std::chrono::duration_cast<milliseconds>(time).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+std::uint32_t count(milliseconds time) { return static_cast<std::uint32_t>(time.count()); }
+
+// Often enough for several within the time after which a silent process is gone.
+milliseconds heartbeat_interval(Role role, milliseconds timeout) {
+  const milliseconds usual(role == Role::server ? 100 : 500);
+  return std::clamp(timeout / 5, milliseconds(1), usual);
+}
+
+SchedulerState checked(SchedulerState state, const StoreSchedulerOptions& options) {
+  const auto wanted = static_cast<std::uint32_t>(options.servers);
+  if (state.views.version > 0 && state.servers != wanted)
+    throw InvalidArgument("StoreScheduler: " + options.state_file + " is of " +
+                          std::to_string(state.servers) + " servers, not of " + std::to_string(wanted) +
+                          "; another job needs another state file");
+  state.servers = wanted;
+  return state;
+}
+
+}  // namespace
+
+SchedulerCore::SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now)
+    : options_(options),
+      state_(checked(std::move(state), options)),
+      rules_(state_.servers, state_.replicas, state_.views),
+      servers_(state_.servers) {
+  for (const ServerInfo& one : state_.views.servers)
+    servers_[one.number] = {.incarnation = one.incarnation,
+                            .heard = now,
+                            .deadline = now + options_.server_timeout,
+                            .address = one.address};
+}
+
+void SchedulerCore::log(Level level, const std::string& name,
+                        std::vector<std::pair<std::string, std::string>> fields) {
+  out_.events.push_back({level, name, std::move(fields)});
+}
+
+void SchedulerCore::connected(Peer peer) { sessions_[peer] = {}; }
+
+void SchedulerCore::disconnected(Peer peer, const std::string& why, Time now) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end()) return;
+  const Session session = found->second;
+  sessions_.erase(found);
+  Process* const process = process_of(session);
+  if (!process || process->peer != peer) return;
+  process->peer = 0;
+  process->heard = now;
+  process->deadline = now + options_.grace;
+  log(Level::debug, session.role == Role::server ? "server_disconnected" : "worker_disconnected",
+      {{session.role == Role::server ? "server" : "worker", std::to_string(session.number)}, {"why", why}});
+}
+
+SchedulerCore::Process* SchedulerCore::process_of(const Session& session) {
+  if (!session.registered) return nullptr;
+  if (session.role == Role::server) return &servers_[session.number];
+  const auto job = jobs_.find(session.job);
+  if (job == jobs_.end()) return nullptr;
+  const auto rank = job->second.ranks.find(session.number);
+  return rank == job->second.ranks.end() ? nullptr : &rank->second;
+}
+
+void SchedulerCore::received(Peer peer, std::span<const std::byte> head, Time now) {
+  const auto found = sessions_.find(peer);
+  if (found == sessions_.end())
+    throw MalformedMessage("a message of a process that is not expected any longer");
+  Session& session = found->second;
+  const FromMember message = decode_from_member(head);
+  if (session.dismissed) return;
+  if (const auto* first = std::get_if<Enlist>(&message)) return enlist(peer, session, *first, now);
+  Process* const process = process_of(session);
+  if (!process || process->peer != peer)
+    throw MalformedMessage("a message before the process has registered");
+  process->heard = now;
+  if (const auto* beat = std::get_if<Heartbeat>(&message)) return heartbeat(peer, session, *beat);
+  depart(peer, session, now);
+}
+
+void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Time now) {
+  if (session.registered) throw MalformedMessage("a second registration");
+  const bool is_server = enlist.role == Role::server;
+  const char* const role = is_server ? "server" : "worker";
+  if (const Refused refused = refusal(enlist); !refused.text.empty()) {
+    ++refused_;
+    send(peer, encode(refused));
+    return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
+               {{"role", role}, {"process", enlist.process}, {"why", refused.text}});
+  }
+  session = {true, false, enlist.role, is_server ? "" : enlist.job,
+             is_server ? number_for(enlist) : rank_for(enlist)};
+  std::uint32_t workers = static_cast<std::uint32_t>(options_.workers);
+  if (is_server) {
+    if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = enlist.replicas);
+    settle(servers_[session.number], peer, enlist, now);
+  } else {
+    workers = workers_of(enlist);
+    Job& job = jobs_[enlist.job];
+    job.workers = workers;
+    job.ended.erase(session.number);
+    had_workers_ = true;
+    settle(job.ranks[session.number], peer, enlist, now);
+  }
+  send(peer, encode(Registered{.number = session.number,
+                               .servers = state_.servers,
+                               .workers = workers,
+                               .heartbeat = count(heartbeat_interval(enlist.role, options_.server_timeout)),
+                               .cluster = state_.cluster}));
+  log(Level::info, std::string(role) + "_registered",
+      {{role, std::to_string(session.number)}, {"process", enlist.process}, {"address", enlist.address}});
+  if (!rules_.has_begun() && !waiting_since_) waiting_since_ = now;
+  const std::uint64_t before = views().version;
+  change_views(now);
+  if (before > 0 && before == views().version) send(peer, encode(views()));  // else all have been told
+  if (!rules_.has_begun()) {
+    missing_ = missing(now);
+    send(peer, encode(status()));
+  }
+}
+
+// The process has this number or rank from now on. Its former connection, or process, is not heard any longer.
+void SchedulerCore::settle(Process& process, Peer peer, const Enlist& enlist, Time now) {
+  if (process.peer != 0) {
+    sessions_.erase(process.peer);
+    out_.closed.push_back(process.peer);
+  }
+  process = {.incarnation = enlist.incarnation,
+             .peer = peer,
+             .heard = now,
+             .version = enlist.version,
+             .address = enlist.address,
+             .process = enlist.process};
+}
+
+Refused SchedulerCore::refusal(const Enlist& enlist) const {
+  if (enlist.oldest > kMembershipProtocol || enlist.newest < kOldestMembershipProtocol)
+    return {0, "the process speaks versions " + std::to_string(enlist.oldest) + " to " +
+                   std::to_string(enlist.newest) + " of the protocol, this scheduler " +
+                   std::to_string(kOldestMembershipProtocol) + " to " + std::to_string(kMembershipProtocol)};
+  if (over_) return {0, "the job is over: all of its workers have left"};
+  if (enlist.version > 0 && enlist.cluster != state_.cluster)
+    return {
+        0,
+        "the scheduler does not know the servers that this process belongs to: it was started without their "
+        "state file. Start it with that file; or end all servers, and start the job from its last "
+        "checkpoint"};
+  if (enlist.version > views().version)
+    return {
+        0,
+        "the scheduler's state file is older than what this process was told (version " +
+            std::to_string(views().version) + ", not " + std::to_string(enlist.version) +
+            "). Bring back the latest one; or end all servers, and start the job from its last checkpoint"};
+  if (enlist.servers != 0 && enlist.servers != state_.servers)
+    return {0, "the process expects " + std::to_string(enlist.servers) + " servers, the scheduler is for " +
+                   std::to_string(state_.servers)};
+  return enlist.role == Role::server ? refusal_of_server(enlist) : refusal_of_worker(enlist);
+}
+
+// Who has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
+// each start of the scheduler.
+Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
+  return {count(2 * options_.server_timeout + milliseconds(1000)),
+          who + " is there already: " + (by.process.empty() ? "a process" : by.process) +
+              (by.address.empty() ? "" : " at " + by.address) +
+              (by.peer != 0 ? "" : "; it is not connected, but not given up yet")};
+}
+
+Refused SchedulerCore::refusal_of_server(const Enlist& enlist) const {
+  if (enlist.replicas < 1 || enlist.replicas > kMostCopies)
+    return {0, "the server wants " + std::to_string(enlist.replicas) + " replicas, there may be 1 or 2"};
+  if (enlist.address.empty()) return {0, "the server does not say at which address it serves"};
+  const bool others =
+      rules_.has_begun() || std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
+        return one.incarnation != 0 && !one.gone && one.incarnation != enlist.incarnation;
+      });
+  if (others && enlist.replicas != state_.replicas)
+    return {0, "the server's setting replicas is " + std::to_string(enlist.replicas) +
+                   ", that of the others " + std::to_string(state_.replicas)};
+  if (enlist.number != kAnyNumber && enlist.number >= state_.servers)
+    return {0, "there is no number " + std::to_string(enlist.number) + " among " +
+                   std::to_string(state_.servers) + " servers; numbers begin at 0"};
+  const std::uint32_t number = number_for(enlist);
+  if (number == kNone)
+    return {taken("", {}).retry, "all " + std::to_string(state_.servers) + " servers are there already"};
+  for (std::uint32_t other = 0; other < state_.servers; ++other) {
+    if (other != number && servers_[other].incarnation == enlist.incarnation)
+      return {0,
+              "this process is server " + std::to_string(other) + " already, not " + std::to_string(number)};
+  }
+  const Process& now = servers_[number];
+  if (now.incarnation == 0 || now.gone || now.incarnation == enlist.incarnation) return {};
+  return taken("server " + std::to_string(number), now);
+}
+
+// kNone: all are taken.
+std::uint32_t SchedulerCore::number_for(const Enlist& enlist) const {
+  if (enlist.number != kAnyNumber) return enlist.number;
+  std::uint32_t unused = kNone, gone = kNone;
+  for (std::uint32_t number = state_.servers; number-- > 0;) {
+    const Process& one = servers_[number];
+    if (one.incarnation == enlist.incarnation) return number;
+    if (one.incarnation == 0) unused = number;
+    if (one.gone) gone = number;
+  }
+  return unused != kNone ? unused : gone;
+}
+
+std::uint32_t SchedulerCore::workers_of(const Enlist& enlist) const {
+  if (options_.workers > 0) return static_cast<std::uint32_t>(options_.workers);
+  const auto job = jobs_.find(enlist.job);
+  if (job != jobs_.end()) return job->second.workers;
+  return enlist.workers > 0 ? enlist.workers : 1;
+}
+
+std::uint32_t SchedulerCore::rank_for(const Enlist& enlist) const {
+  if (enlist.number != kAnyNumber) return enlist.number;
+  const auto job = jobs_.find(enlist.job);
+  if (job == jobs_.end()) return 0;
+  std::uint32_t unused = kNone;
+  for (const auto& [rank, process] : job->second.ranks) {
+    if (process.incarnation == enlist.incarnation) return rank;
+  }
+  for (std::uint32_t rank = 0; rank < job->second.workers && unused == kNone; ++rank) {
+    const auto found = job->second.ranks.find(rank);
+    if (found == job->second.ranks.end() || found->second.gone) unused = rank;
+  }
+  return unused;
+}
+
+Refused SchedulerCore::refusal_of_worker(const Enlist& enlist) const {
+  const std::uint32_t workers = workers_of(enlist);
+  const std::string of_job = " of job " + quoted(enlist.job);
+  if (enlist.workers != 0 && enlist.workers != workers)
+    return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
+                   (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
+                   std::to_string(workers)};
+  const std::uint32_t rank = rank_for(enlist);
+  if (rank == kNone)
+    return {taken("", {}).retry, "all " + std::to_string(workers) + " workers" + of_job + " are there"};
+  if (rank >= workers)
+    return {0, "there is no rank " + std::to_string(rank) + " among " + std::to_string(workers) + " workers" +
+                   of_job};
+  const auto job = jobs_.find(enlist.job);
+  if (job == jobs_.end()) return {};
+  const auto found = job->second.ranks.find(rank);
+  const bool free = found == job->second.ranks.end() || found->second.gone ||
+                    found->second.incarnation == enlist.incarnation;
+  return free ? Refused{} : taken("worker " + std::to_string(rank) + of_job, found->second);
+}
+
+void SchedulerCore::heartbeat(Peer peer, const Session& session, const Heartbeat& heartbeat) {
+  Process& process = *process_of(session);
+  process.version = heartbeat.version;
+  if (session.role == Role::server) {
+    for (const Synced& one : heartbeat.synced)
+      rules_.report_synced(one.shard, one.epoch, process.incarnation);
+  }
+  send(peer, encode(status()));
+}
+
+Status SchedulerCore::status() const { return {.over = over_, .text = rules_.has_begun() ? "" : missing_}; }
+
+void SchedulerCore::depart(Peer peer, const Session& session, Time now) {
+  Process& process = *process_of(session);
+  const Session who = session;
+  sessions_.erase(peer);
+  out_.closed.push_back(peer);
+  process.peer = 0;
+  mark_gone(process, who, "it has left", now);
+  if (who.role == Role::worker) {
+    Job& job = jobs_[who.job];
+    job.ended.insert(who.number);
+    job.ranks.erase(who.number);
+  }
+}
+
+template <class Function> void SchedulerCore::for_each_process(const Function& function) {
+  for (std::uint32_t number = 0; number < servers_.size(); ++number) {
+    if (servers_[number].incarnation != 0)
+      function(servers_[number], Session{true, false, Role::server, "", number});
+  }
+  for (auto& [name, job] : jobs_) {
+    for (auto& [rank, process] : job.ranks) function(process, Session{true, false, Role::worker, name, rank});
+  }
+}
+
+bool SchedulerCore::is_gone_now(const Process& process, Time now) const {
+  if (process.gone) return false;
+  return process.peer == 0 ? now >= process.deadline : now - process.heard > options_.server_timeout;
+}
+
+void SchedulerCore::find_gone(Time now) {
+  for_each_process([&](Process& process, const Session& who) {
+    if (!is_gone_now(process, now)) return;
+    const bool silent = process.peer != 0;
+    if (silent) {
+      sessions_.erase(process.peer);
+      out_.closed.push_back(std::exchange(process.peer, 0));
+    }
+    mark_gone(process, who, silent ? "it is silent" : "its connection has ended", now);
+  });
+}
+
+void SchedulerCore::mark_gone(Process& process, const Session& who, const std::string& why, Time now) {
+  process.gone = true;
+  const bool is_server = who.role == Role::server;
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {is_server ? "server" : "worker", std::to_string(who.number)},
+      {"process", process.process},
+      {"why", why},
+      {"for", seconds_text(now - process.heard)}};
+  if (!is_server) fields.emplace(fields.begin(), "job", who.job);
+  log(why == "it has left" ? Level::info : Level::warning, is_server ? "server_gone" : "worker_gone",
+      std::move(fields));
+}
+
+// A rank that was gone for long is not waited for.
+void SchedulerCore::forget_workers(Time now) {
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    for (auto rank = job->second.ranks.begin(); rank != job->second.ranks.end();) {
+      const bool old = rank->second.gone && now - rank->second.heard > options_.start_timeout;
+      if (old) job->second.ended.insert(rank->first);
+      rank = old ? job->second.ranks.erase(rank) : std::next(rank);
+    }
+    const bool ended = job->second.ranks.empty() && job->second.ended.size() >= job->second.workers;
+    job = ended ? jobs_.erase(job) : std::next(job);
+  }
+}
+
+void SchedulerCore::tick(Time now) {
+  find_gone(now);
+  forget_workers(now);
+  change_views(now);
+  check_start(now);
+  check_end();
+}
+
+void SchedulerCore::paused(Time::duration time) {
+  for_each_process([time](Process& process, const Session&) {
+    process.heard += time;
+    process.deadline += time;
+  });
+  if (waiting_since_) *waiting_since_ += time;
+}
+
+void SchedulerCore::change_views(Time now) {
+  std::vector<ServerPresence> presence;
+  std::vector<ServerInfo> infos;
+  for (std::uint32_t number = 0; number < servers_.size(); ++number) {
+    const Process& one = servers_[number];
+    presence.push_back(
+        {.incarnation = one.incarnation,
+         .here = one.incarnation != 0 && !one.gone,
+         .connected = one.peer != 0,
+         .given_up = one.gone && options_.lost_after.count() > 0 && now - one.heard > options_.lost_after,
+         .version = one.version});
+    if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address});
+  }
+  const std::uint64_t before = views().version;
+  const std::vector<ViewChange> changes = rules_.update(presence, std::move(infos));
+  if (views().version == before) return;
+  for (const ViewChange& one : changes) log_change(one);
+  state_.views = views();
+  out_.save = state_;
+  waiting_since_.reset();
+  const std::vector<std::byte> message = encode(views());
+  for_each_process([&](const Process& process, const Session&) {
+    if (process.peer != 0) send(process.peer, message);
+  });
+}
+
+std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
+  const ServerInfo* const server = find_server(views(), incarnation);
+  return incarnation == 0 ? "none" : server ? std::to_string(server->number) : "a former process";
+}
+
+void SchedulerCore::log_change(const ViewChange& change) {
+  using Why = ViewChange::Why;
+  failovers_ += change.why == Why::failover;
+  handed_back_ += change.why == Why::handed_back;
+  lost_ += change.why == Why::lost;
+  const Level level = change.why == Why::lost                                         ? Level::error
+                      : change.why == Why::failover || change.why == Why::backup_gone ? Level::warning
+                                                                                      : Level::info;
+  log(level, name_of(change.why),
+      {{"shard", std::to_string(change.shard)},
+       {"epoch", std::to_string(change.after.epoch)},
+       {"primary", server_text(change.after.primary)},
+       {"backup", server_text(change.after.backup)},
+       {"primary_before", server_text(change.before.primary)}});
+}
+
+// Who has not come yet, by role and number.
+std::string SchedulerCore::missing(Time now) const {
+  std::vector<std::string> names;
+  for (std::uint32_t number = 0; number < servers_.size(); ++number) {
+    const Process& one = servers_[number];
+    if (one.peer != 0) continue;
+    names.push_back("server " + std::to_string(number) + " of " + std::to_string(servers_.size()));
+    if (one.incarnation != 0)
+      names.back() += " (it was here, and is gone for " + seconds_text(now - one.heard) + ")";
+  }
+  const auto workers = static_cast<std::uint32_t>(options_.workers);
+  if (workers > 0 && jobs_.empty()) names.push_back("all " + std::to_string(workers) + " workers");
+  for (const auto& [job, members] : jobs_) {
+    for (std::uint32_t rank = 0; rank < members.workers; ++rank) {
+      const auto found = members.ranks.find(rank);
+      if ((found != members.ranks.end() && found->second.peer != 0) || members.ended.contains(rank)) continue;
+      names.push_back("worker " + std::to_string(rank) + " of " + std::to_string(members.workers) +
+                      " of job " + quoted(job));
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMostNames) text += " and " + std::to_string(names.size() - kMostNames) + " more";
+  const auto since = waiting_since_ ? now - *waiting_since_ : Time::duration(0);
+  return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
+}
+
+// Who waits in vain is told for whom, and ends: a job of half of its servers would wait for ever.
+void SchedulerCore::check_start(Time now) {
+  if (rules_.has_begun() || !waiting_since_) return;
+  missing_ = missing(now);
+  bool anybody = false;
+  for_each_process([&](const Process& process, const Session&) { anybody = anybody || !process.gone; });
+  if (!anybody) return waiting_since_.reset();
+  if (now - *waiting_since_ < options_.start_timeout) return;
+  const std::string why = "the servers have not all come: " + missing_;
+  log(Level::error, "start_failed", {{"why", why}});
+  for_each_process([&](const Process& process, const Session&) {
+    if (process.peer == 0) return;
+    send(process.peer, encode(Refused{0, why}));
+    sessions_[process.peer] = {.dismissed = true};
+  });
+  std::fill(servers_.begin(), servers_.end(), Process{});
+  jobs_.clear();
+  waiting_since_.reset();
+}
+
+void SchedulerCore::check_end() {
+  if (over_ || !options_.once || !had_workers_ || !jobs_.empty()) return;
+  over_ = true;
+  log(Level::info, "job_over", {});
+  for_each_process([&](const Process& process, const Session&) {
+    if (process.peer != 0) send(process.peer, encode(status()));
+  });
+}
+
+std::vector<Peer> SchedulerCore::peers() const {
+  std::vector<Peer> all;
+  for (const auto& [peer, session] : sessions_) all.push_back(peer);
+  return all;
+}
+
+StoreSchedulerStats SchedulerCore::stats() const {
+  StoreSchedulerStats stats;
+  stats.begun = rules_.has_begun();
+  stats.version = views().version;
+  stats.servers = static_cast<int>(servers_.size());
+  for (const Process& one : servers_)
+    stats.servers_here += one.incarnation != 0 && !one.gone && one.peer != 0;
+  for (const auto& [name, job] : jobs_) {
+    for (const auto& [rank, process] : job.ranks) stats.workers_here += process.peer != 0;
+  }
+  stats.failovers = failovers_;
+  stats.handed_back = handed_back_;
+  stats.lost = lost_;
+  stats.refused = refused_;
+  const auto number_of = [this](std::uint64_t incarnation) {
+    const ServerInfo* const server = find_server(views(), incarnation);
+    return server ? static_cast<int>(server->number) : -1;
+  };
+  for (std::uint32_t shard = 0; shard < views().shards.size(); ++shard) {
+    const ShardView& view = views().shards[shard];
+    stats.shards.push_back(
+        {view.epoch, number_of(view.primary), number_of(view.backup), rules_.is_synced(shard)});
+  }
+  return stats;
+}
+
+}  // namespace heddle::kv_detail

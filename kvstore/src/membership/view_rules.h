@@ -1,0 +1,78 @@
+// The rules by which views change. They keep these invariants, whatever processes do:
+//
+//   - The epoch of a shard grows with each change of the shard, and so does the version of the views with each change.
+//   - In each epoch a shard has one primary, which is decided once.
+//   - A primary is followed by another process only if that one is its backup and one of the two has reported in exactly
+//     this epoch that it has all state, or if the two have just changed places (handover), or if the shard begins anew (fresh). So no push that a server has acknowledged is lost unnoticed.
+//   - A primary that begins a shard anew is told so before anything else about the shard changes under it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/views.h"
+
+namespace heddle::kv_detail {
+
+// The latest process of a server's number, as far as it decides about views.
+struct ServerPresence {
+  std::uint64_t incarnation = 0;  // 0: none has come yet
+  bool here = false;              // it is not known to be gone
+  bool connected = false;         // it is registered, and heard
+  bool given_up = false;          // not here, and nobody waits for it any longer
+  std::uint64_t version = 0;      // of the newest views that it has
+};
+
+struct ViewChange {
+  enum class Why : std::uint8_t { begun, failover, backup_gone, backup_added, handed_back, lost };
+  Why why;
+  std::uint32_t shard;
+  ShardView before, after;
+};
+
+class ViewRules {
+ public:
+  // `replicas`: copies of each shard, 1 or 2. `views`: as they were saved; without shards: there are none yet.
+  ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views);
+
+  const Views& views() const { return views_; }
+  bool has_begun() const { return views_.version > 0; }
+  bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }
+  void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
+
+  // A process says that the backup has all of the shard. True if that is of use: if it is the primary of this epoch, or the
+  // backup, which knows it from the primary.
+  bool report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
+  // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
+  // version has grown if anything has changed. To be called again whenever one of these changes.
+  std::vector<ViewChange> update(const std::vector<ServerPresence>& servers, std::vector<ServerInfo> infos);
+
+ private:
+  using Servers = std::vector<ServerPresence>;
+  struct Note {
+    bool synced = false;        // the backup, in this epoch
+    bool moves_home = false;    // this epoch is a step on the way back to the server of the shard's number
+    std::uint64_t version = 0;  // of the views that this epoch was new in
+    std::uint32_t primary_number{};  // of the primary, which another process may have taken since
+  };
+  void begin(const Servers& servers, std::vector<ViewChange>& changes);
+  bool step(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool replace_primary(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool add_backup(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool is_moving(std::uint64_t incarnation) const;
+  std::uint64_t best_backup(std::uint32_t shard, const Servers& servers) const;
+  const ServerPresence* successor(std::uint32_t shard, const Servers& servers) const;
+  std::size_t load(std::uint64_t incarnation) const;
+  void change(std::uint32_t shard, ShardView after, ViewChange::Why why, std::vector<ViewChange>& changes);
+
+  const std::uint32_t servers_;
+  std::uint32_t replicas_;
+  Views views_;
+  std::vector<Note> notes_;  // by shard
+};
+
+std::string name_of(ViewChange::Why why);  // as the event is called in the log
+
+}  // namespace heddle::kv_detail

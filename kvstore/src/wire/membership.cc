@@ -1,0 +1,178 @@
+#include "wire/membership.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+constexpr std::size_t kMaxName = 256, kMaxReason = 16 << 10;
+
+Enlist enlist_from(Reader& reader) {
+  Enlist enlist;
+  enlist.oldest = reader.get<std::uint16_t>();
+  enlist.newest = reader.get<std::uint16_t>();
+  enlist.role = reader.get<Role>();
+  if (enlist.role != Role::server && enlist.role != Role::worker)
+    throw MalformedMessage("a process of role " + std::to_string(static_cast<int>(enlist.role)));
+  enlist.number = reader.get<std::uint32_t>();
+  enlist.servers = reader.get<std::uint32_t>();
+  enlist.workers = reader.get<std::uint32_t>();
+  enlist.replicas = reader.get<std::uint32_t>();
+  enlist.incarnation = reader.get<std::uint64_t>();
+  if (enlist.incarnation == 0) throw MalformedMessage("an incarnation is 0");
+  enlist.cluster = reader.get<std::uint64_t>();
+  enlist.version = reader.get<std::uint64_t>();
+  enlist.job = reader.get_text(kMaxName);
+  enlist.address = reader.get_text(kMaxAddress);
+  enlist.process = reader.get_text(kMaxName);
+  // What follows belongs to later versions, which say so in `newest`.
+  if (enlist.newest <= kMembershipProtocol) reader.end();
+  return enlist;
+}
+
+Heartbeat heartbeat_from(Reader& reader) {
+  Heartbeat heartbeat;
+  heartbeat.version = reader.get<std::uint64_t>();
+  const auto count = reader.get<std::uint32_t>();
+  if (count > kMostServers) throw MalformedMessage("reports about " + std::to_string(count) + " shards");
+  heartbeat.synced.resize(count);
+  for (Synced& one : heartbeat.synced) {
+    one.shard = reader.get<std::uint32_t>();
+    one.epoch = reader.get<std::uint64_t>();
+  }
+  return heartbeat;
+}
+
+Registered registered_from(Reader& reader) {
+  Registered registered;
+  registered.protocol = reader.get<std::uint16_t>();
+  registered.number = reader.get<std::uint32_t>();
+  registered.servers = reader.get<std::uint32_t>();
+  registered.workers = reader.get<std::uint32_t>();
+  registered.heartbeat = reader.get<std::uint32_t>();
+  registered.cluster = reader.get<std::uint64_t>();
+  if (registered.servers == 0 || registered.servers > kMostServers)
+    throw MalformedMessage("a scheduler of " + std::to_string(registered.servers) + " servers");
+  return registered;
+}
+
+Refused refused_from(Reader& reader) {
+  Refused refused;
+  refused.retry = reader.get<std::uint32_t>();
+  refused.text = reader.get_text(kMaxReason);
+  return refused;
+}
+
+Status status_from(Reader& reader) {
+  Status status;
+  const auto over = reader.get<std::uint8_t>();
+  if (over > 1) throw MalformedMessage("a flag is " + std::to_string(over));
+  status.over = over == 1;
+  status.text = reader.get_text(kMaxReason);
+  return status;
+}
+
+[[noreturn]] void refuse(MembershipKind kind) {
+  throw MalformedMessage("a message of the kind " + std::to_string(static_cast<int>(kind)) +
+                         ", which is none between processes and their scheduler");
+}
+
+template <class T> T ended(T message, const Reader& reader) {
+  reader.end();
+  return message;
+}
+
+std::string cut(const std::string& text, std::size_t most) { return text.substr(0, most); }
+
+}  // namespace
+
+std::vector<std::byte> encode(const Enlist& enlist) {
+  Writer writer;
+  writer.put(MembershipKind::enlist);
+  writer.put(enlist.oldest);
+  writer.put(enlist.newest);
+  writer.put(enlist.role);
+  writer.put(enlist.number);
+  writer.put(enlist.servers);
+  writer.put(enlist.workers);
+  writer.put(enlist.replicas);
+  writer.put(enlist.incarnation);
+  writer.put(enlist.cluster);
+  writer.put(enlist.version);
+  writer.put(enlist.job);
+  writer.put(enlist.address);
+  writer.put(cut(enlist.process, kMaxName));
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Heartbeat& heartbeat) {
+  Writer writer;
+  writer.put(MembershipKind::heartbeat);
+  writer.put(heartbeat.version);
+  writer.put(static_cast<std::uint32_t>(heartbeat.synced.size()));
+  for (const Synced& one : heartbeat.synced) {
+    writer.put(one.shard);
+    writer.put(one.epoch);
+  }
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Depart&) {
+  Writer writer;
+  writer.put(MembershipKind::depart);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Registered& registered) {
+  Writer writer;
+  writer.put(MembershipKind::registered);
+  writer.put(registered.protocol);
+  writer.put(registered.number);
+  writer.put(registered.servers);
+  writer.put(registered.workers);
+  writer.put(registered.heartbeat);
+  writer.put(registered.cluster);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Refused& refused) {
+  Writer writer;
+  writer.put(MembershipKind::refused);
+  writer.put(refused.retry);
+  writer.put(cut(refused.text, kMaxReason));
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Views& views) {
+  Writer writer;
+  writer.put(MembershipKind::views);
+  put(writer, views);
+  return writer.take();
+}
+
+std::vector<std::byte> encode(const Status& status) {
+  Writer writer;
+  writer.put(MembershipKind::status);
+  writer.put(static_cast<std::uint8_t>(status.over));
+  writer.put(cut(status.text, kMaxReason));
+  return writer.take();
+}
+
+FromMember decode_from_member(std::span<const std::byte> head) {
+  Reader reader(head);
+  const auto kind = reader.get<MembershipKind>();
+  if (kind == MembershipKind::enlist) return enlist_from(reader);
+  if (kind == MembershipKind::heartbeat) return ended(heartbeat_from(reader), reader);
+  if (kind == MembershipKind::depart) return ended(Depart{}, reader);
+  refuse(kind);
+}
+
+FromScheduler decode_from_scheduler(std::span<const std::byte> head) {
+  Reader reader(head);
+  const auto kind = reader.get<MembershipKind>();
+  if (kind == MembershipKind::registered) return ended(registered_from(reader), reader);
+  if (kind == MembershipKind::refused) return ended(refused_from(reader), reader);
+  if (kind == MembershipKind::views) return ended(views_from(reader), reader);
+  if (kind == MembershipKind::status) return ended(status_from(reader), reader);
+  refuse(kind);
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,97 @@
+// The messages between the scheduler and the processes that register with it.
+//
+// A process registers, and the scheduler answers with registered or refused. From then on the process sends heartbeats, each
+// of which is answered with a status, and the scheduler sends views whenever they change. A process that has lost its
+// connection registers again with what it was told. All of this may be repeated without harm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "wire/bytes.h"
+#include "wire/views.h"
+
+namespace heddle::kv_detail {
+
+constexpr std::uint16_t kMembershipProtocol = 1, kOldestMembershipProtocol = 1;
+
+// No number of messages.h: who speaks to the wrong process is found out.
+enum class MembershipKind : std::uint8_t {
+  enlist = 128,
+  heartbeat,
+  depart,
+  registered,
+  refused,
+  views,
+  status
+};
+
+enum class Role : std::uint8_t { server = 1, worker };
+
+constexpr std::uint32_t kAnyNumber = ~0u;  // the scheduler chooses one
+constexpr std::uint32_t kMostCopies = 2;
+
+struct Enlist {
+  std::uint16_t oldest = kOldestMembershipProtocol, newest = kMembershipProtocol;
+  Role role = Role::worker;
+  std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
+  std::uint32_t servers = 0, workers = 0;  // how many the process knows of; 0: it does not know
+  std::uint32_t replicas = 1;              // servers: copies of each shard, 1 or 2
+  std::uint64_t incarnation = 0;           // a random number; not 0
+  std::uint64_t cluster = 0, version = 0;  // the newest views that the process has seen; 0: none
+  std::string job{};                       // workers: ranks are those of the job
+  std::string address{};                   // servers: HOST:PORT where they serve
+  std::string process{};                   // for people: "host, process 123"
+};
+
+struct Synced {
+  std::uint32_t shard = 0;
+  std::uint64_t epoch = 0;
+};
+
+struct Heartbeat {
+  std::uint64_t version = 0;     // of the newest views that the process has
+  std::vector<Synced> synced{};  // servers: the shards whose backups have all, and in which epoch
+};
+
+// The process ends, or serves no more: nobody need wait for it.
+struct Depart {};
+
+struct Registered {
+  std::uint16_t protocol = kMembershipProtocol;
+  std::uint32_t number = 0;
+  std::uint32_t servers = 0, workers = 0;
+  std::uint32_t heartbeat = 0;  // milliseconds between two
+  // Stands for the history of views that the scheduler keeps. Epochs of another one cannot be compared.
+  std::uint64_t cluster = 0;
+};
+
+struct Refused {
+  std::uint32_t retry = 0;  // for so many milliseconds it is worth another try; 0: for good
+  std::string text{};
+};
+
+struct Status {
+  bool over = false;   // all workers have left: servers may end
+  std::string text{};  // what the scheduler waits for before it gives out the first views
+};
+
+std::vector<std::byte> encode(const Enlist& enlist);
+std::vector<std::byte> encode(const Heartbeat& heartbeat);
+std::vector<std::byte> encode(const Depart& depart);
+std::vector<std::byte> encode(const Registered& registered);
+std::vector<std::byte> encode(const Refused& refused);
+std::vector<std::byte> encode(const Views& views);
+std::vector<std::byte> encode(const Status& status);
+
+// What a process may send, and the scheduler. Both throw MalformedMessage.
+using FromMember = std::variant<Enlist, Heartbeat, Depart>;
+FromMember decode_from_member(std::span<const std::byte> head);
+using FromScheduler = std::variant<Registered, Refused, Views, Status>;
+FromScheduler decode_from_scheduler(std::span<const std::byte> head);
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,316 @@
+#include "membership/scheduler_core.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "membership/world.h"
+
+using namespace heddle;
+using namespace heddle::kv_detail;
+using namespace heddle::test;
+
+namespace {
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Three servers with copies, all of which are complete.
+struct Three : World {
+  Node *a, *b, *c;
+  Three() : World({.servers = 3}) {
+    a = &start_server(0), b = &start_server(1), c = &start_server(2);
+    pass(100ms);
+    sync();
+  }
+  void sync() {
+    for (const auto& node : nodes) {
+      if (node->alive) node->report_all();
+    }
+    pass(150ms);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("scheduler: the views are given out once all servers have come") {
+  World world({.servers = 3});
+  Node& first = world.start_server(0);
+  Node& worker = world.start_worker();
+  Node& third = world.start_server(kAnyNumber);  // gets the lowest number that is free
+  world.pass(1s);
+  CHECK(world.core->views().version == 0);
+  CHECK(first.member.is_registered());
+  CHECK(third.member.registered().number == 1);
+  CHECK(holds(worker.member.why(), "server 2 of 3"));
+  CHECK_FALSE(holds(worker.member.why(), "server 1"));
+  Node& last = world.start_server(2);
+  world.pass(100ms);
+  REQUIRE(world.core->views().version == 1);
+  CHECK(world.disk->views == world.core->views());
+  for (const Node* node : {&first, &third, &last, &worker})
+    CHECK(node->member.views() == world.core->views());
+  CHECK(world.shard(0) == ShardView{1, first.incarnation, third.incarnation, true});
+  CHECK(world.shard(1) == ShardView{1, third.incarnation, last.incarnation, true});
+  CHECK(world.shard(2) == ShardView{1, last.incarnation, first.incarnation, true});
+}
+
+TEST_CASE("scheduler: who has not come is named, and those that wait are told so in the end") {
+  World world({.servers = 2, .workers = 2, .start_timeout = 5000ms});
+  Node& server = world.start_server(0);
+  Node& worker = world.start_worker(0);
+  world.pass(4s);
+  CHECK(server.refusal.empty());
+  world.pass(2s);
+  for (const Node* node : {&server, &worker}) {
+    CHECK(holds(node->refusal, "waiting for 5.0 s for server 1 of 2, worker 1 of 2 of job 'job'"));
+    CHECK(node->member.is_refused());
+  }
+  CHECK(world.has_event("start_failed"));
+  // The scheduler is there for others.
+  world.start_server(0), world.start_server(1);
+  world.pass(100ms);
+  CHECK(world.core->views().version == 1);
+}
+
+TEST_CASE("scheduler: ranks are given or assigned, and a rank has one process") {
+  World world({.servers = 1});
+  world.start_server(0, 1);
+  Node& second = world.start_worker(1, 3);
+  world.pass(100ms);
+  Node& any = world.start_worker();
+  world.pass(100ms);
+  Node& other = world.start_worker();
+  world.pass(100ms);
+  CHECK(second.member.registered().number == 1);
+  CHECK(any.member.registered().number == 0);
+  CHECK(any.member.registered().workers == 3);
+  CHECK(other.member.registered().number == 2);
+  Node& many = world.start_worker();
+  Node& wrong = world.start_worker(0, 4);
+  world.pass(10s);
+  CHECK(holds(many.refusal, "all 3 workers of job 'job' are there"));
+  CHECK(holds(wrong.refusal, "a job of 4 workers; the other workers of job 'job' say 3"));
+  world.kill(any);
+  Node& again = world.start_worker();
+  world.pass(1s);
+  CHECK(again.member.registered().number == 0);
+}
+
+TEST_CASE("scheduler: a second process of a number that is alive is refused; of one that is gone it is not") {
+  Three world;
+  Node& second = world.start_server(1);
+  world.pass(6s);
+  CHECK_FALSE(second.member.is_registered());
+  CHECK(second.refusal.empty());  // the first could be dead without anybody knowing
+  world.pass(2s);
+  CHECK(holds(second.refusal, "server 1 is there already: "));
+  CHECK(holds(second.refusal, "process "));
+  CHECK(world.shard(1).primary == world.b->incarnation);
+  world.b->silent = true;
+  Node& next = world.start_server(1);
+  world.pass(4s);
+  CHECK(next.member.is_registered());
+  CHECK(world.shard(1).primary == world.c->incarnation);
+}
+
+TEST_CASE("scheduler: what does not fit is refused with the reason") {
+  Three world;
+  const auto refusal = [&](MemberOptions options) {
+    Node& node = world.start(std::move(options));
+    world.pass(100ms);
+    return node.refusal;
+  };
+  CHECK(holds(refusal({.role = Role::server, .number = 3, .replicas = 2, .address = "a:1"}),
+              "there is no number 3 among 3 servers"));
+  CHECK(holds(refusal({.role = Role::server, .number = 1, .servers = 2, .replicas = 2, .address = "a:1"}),
+              "expects 2 servers, the scheduler is for 3"));
+  CHECK(holds(refusal({.role = Role::server, .number = 1, .replicas = 1, .address = "a:1"}),
+              "replicas is 1, that of the others 2"));
+  CHECK(holds(refusal({.role = Role::server, .number = 1, .replicas = 3, .address = "a:1"}), "3 replicas"));
+  CHECK(holds(refusal({.role = Role::server, .number = 1, .replicas = 2}), "at which address"));
+  CHECK(holds(refusal({.number = 4, .workers = 2}), "there is no rank 4 among 2 workers"));
+  CHECK(world.core->stats().refused == 6);
+}
+
+TEST_CASE(
+    "scheduler: a shard fails over to a backup that is complete, gets another one, and goes home later") {
+  Three world;
+  world.kill(*world.b);
+  world.pass(200ms);
+  CHECK(world.shard(1) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
+  CHECK(world.shard(0) == ShardView{3, world.a->incarnation, world.c->incarnation, false});
+  CHECK(world.shard(2).epoch == 1);
+  CHECK(world.has_event("shard_failed_over"));
+  Node& back = world.start_server(1);
+  world.pass(200ms);
+  CHECK(world.shard(1).backup == world.a->incarnation);  // which is not complete yet
+  world.sync();
+  CHECK(world.shard(1) == ShardView{4, world.c->incarnation, back.incarnation, false});
+  CHECK(world.shard(1).backup == back.incarnation);
+  world.sync();
+  CHECK(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
+  world.sync();
+  CHECK(world.shard(1).epoch == 5);
+  const StoreSchedulerStats stats = world.core->stats();
+  CHECK(stats.failovers == 1);
+  CHECK(stats.handed_back == 1);
+  CHECK(stats.lost == 0);
+  CHECK(stats.shards[1].primary == 1);
+  CHECK(stats.shards[1].synced);
+}
+
+TEST_CASE("scheduler: without a complete backup a shard waits for its primary") {
+  World world({.servers = 2});
+  Node& a = world.start_server(0);
+  Node& b = world.start_server(1);
+  world.pass(200ms);
+  a.silent = true;
+  world.pass(5s);
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // b has reported nothing
+  a.silent = false;
+  world.pass(5s);
+  CHECK(a.member.is_registered());
+  CHECK(world.shard(0).primary == a.incarnation);
+  CHECK(world.core->stats().lost == 0);
+  // A report of another epoch is none.
+  const ShardView before = world.shard(0);
+  a.report(0, before.epoch + 1);
+  b.report(0, before.epoch + 1);
+  world.pass(200ms);
+  world.kill(a);
+  world.pass(5s);
+  CHECK(world.shard(0).primary == a.incarnation);
+}
+
+TEST_CASE("scheduler: a shard whose only process was started anew begins anew, and says so") {
+  World world({.servers = 2});
+  Node& a = world.start_server(0, 1);
+  world.start_server(1, 1);
+  world.pass(200ms);
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, 0, true});
+  world.kill(a);
+  world.pass(1s);
+  CHECK(world.shard(0).epoch == 1);
+  Node& again = world.start_server(0, 1);
+  world.pass(200ms);
+  CHECK(world.shard(0) == ShardView{2, again.incarnation, 0, true});
+  CHECK(world.has_event("shard_lost"));
+  CHECK(world.core->stats().lost == 1);
+}
+
+TEST_CASE("scheduler: a shard is given to another server if its own is gone for long, if that is wanted") {
+  World world({.servers = 2, .lost_after = 10'000ms});
+  Node& a = world.start_server(0, 1);
+  Node& b = world.start_server(1, 1);
+  world.pass(200ms);
+  world.kill(a);
+  world.pass(9s);
+  CHECK(world.shard(0).primary == a.incarnation);
+  world.pass(2s);
+  CHECK(world.shard(0) == ShardView{2, b.incarnation, 0, true});
+}
+
+TEST_CASE("scheduler: a complete backup that has lost its connection is waited for") {
+  Three world;
+  world.b->silent = world.c->silent = true;  // c has all of shard 1
+  world.pass(5s);
+  Node& again = world.start_server(1);
+  world.pass(1s);
+  CHECK(again.member.is_registered());
+  CHECK(world.shard(1).primary == world.b->incarnation);
+  world.c->silent = false;
+  world.pass(1s);
+  CHECK(world.shard(1).primary == world.c->incarnation);
+  CHECK(world.core->stats().lost == 0);
+}
+
+TEST_CASE("scheduler: a connection that comes back within the grace changes nothing") {
+  Three world;
+  const std::uint64_t version = world.core->views().version;
+  for (int i = 0; i < 5; ++i) {
+    world.cut(*world.b);
+    world.pass(50ms);
+  }
+  world.pass(1s);
+  CHECK(world.core->views().version == version);
+  CHECK(world.b->member.is_registered());
+}
+
+TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and decides nothing meanwhile") {
+  Three world;
+  const Views before = world.core->views();
+  world.crash();
+  world.b->silent = true;
+  world.pass(2900ms);
+  CHECK(world.core->views() == before);
+  world.b->silent = false;
+  world.pass(1s);
+  CHECK(world.core->views() == before);
+  world.sync();  // members tell it again what they have
+  world.crash();
+  world.kill(*world.b);
+  world.pass(2900ms);
+  CHECK(world.core->views() == before);
+  world.pass(500ms);
+  CHECK(world.shard(1).primary == world.c->incarnation);
+}
+
+TEST_CASE("scheduler: without its state it refuses processes that know views of another one") {
+  Three world;
+  world.disk.reset();
+  world.crash();
+  world.pass(1s);
+  CHECK(holds(world.a->refusal, "it was started without their state file"));
+  CHECK(world.core->views().version == 0);
+}
+
+TEST_CASE("scheduler: with an old state file it refuses processes that know newer views") {
+  Three world;
+  const auto old = world.disk;
+  world.kill(*world.b);
+  world.pass(1s);
+  world.disk = old;
+  world.crash();
+  world.pass(1s);
+  CHECK(holds(world.a->refusal, "older than what this process was told"));
+}
+
+TEST_CASE("scheduler: a server that leaves is replaced at once") {
+  Three world;
+  world.b->member.depart();
+  world.step_all();
+  world.tick(10ms);
+  CHECK(world.shard(1).primary == world.c->incarnation);
+}
+
+TEST_CASE("scheduler: a job of once is over when all its workers have left") {
+  World world({.servers = 1, .once = true});
+  Node& server = world.start_server(0, 1);
+  Node& first = world.start_worker(0, 2);
+  Node& second = world.start_worker(1, 2);
+  world.pass(200ms);
+  first.member.depart();
+  world.pass(1s);
+  CHECK_FALSE(world.core->is_over());
+  second.member.depart();
+  world.pass(200ms);
+  CHECK(world.core->is_over());
+  CHECK(server.over);
+}
+
+TEST_CASE("scheduler: a pause of its own makes nobody silent") {
+  Three world;
+  const std::uint64_t version = world.core->views().version;
+  world.now += 10s;
+  world.core->paused(10s);
+  world.tick(10ms);
+  world.pass(1s);
+  CHECK(world.core->views().version == version);
+  CHECK(world.b->member.is_registered());
+}
+
+TEST_CASE("scheduler: a state of another number of servers is refused") {
+  Three world;
+  StoreSchedulerOptions options{.servers = 2, .state_file = "state"};
+  CHECK_THROWS_AS(SchedulerCore(options, *world.disk, world.now), InvalidArgument);
+}

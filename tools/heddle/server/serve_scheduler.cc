@@ -1,0 +1,91 @@
+#include <atomic>
+#include <csignal>
+#include <exception>
+#include <optional>
+#include <string>
+#include <unistd.h>
+
+#include "server/http_server.h"
+#include "server/notify.h"
+#include "server/scheduler_metrics.h"
+#include "server/serve.h"
+#include "server/signals.h"
+
+namespace heddle::tool {
+namespace {
+
+using Level = ServerEvent::Level;
+
+StoreSchedulerOptions options_with_log(const ServerSettings& settings, Log& log) {
+  StoreSchedulerOptions options = settings.scheduler;
+  options.log = [&log](const ServerEvent& event) { log.write(event); };
+  return options;
+}
+
+class SchedulerService {
+ public:
+  SchedulerService(const ServerSettings& settings, Log& log)
+      : settings_(settings), log_(log), scheduler_(options_with_log(settings, log)) {
+    const auto metrics = [this] { return scheduler_metrics_text(scheduler_.stats(), scheduler_.address()); };
+    // Servers reach the scheduler while it waits for them: it is well then.
+    const auto ready = [this] { return scheduler_.stats().uptime >= 0; };
+    if (!settings.metrics.empty())
+      pages_.emplace(settings.metrics, PageHandlers{.metrics = metrics, .ready = ready});
+  }
+
+  int run() {
+    const SignalThread signals([this](int signal) { handle(signal); });
+    const StoreSchedulerOptions& options = settings_.scheduler;
+    log_.write({Level::info,
+                "started",
+                {{"address", scheduler_.address()},
+                 {"transport", options.transport},
+                 {"servers", std::to_string(options.servers)},
+                 {"workers", options.workers > 0 ? std::to_string(options.workers) : "any"},
+                 {"state", options.state_file.empty() ? "none" : options.state_file},
+                 {"version", std::to_string(scheduler_.stats().version)},
+                 {"metrics", pages_ ? pages_->address() : "off"},
+                 {"pid", std::to_string(::getpid())}}});
+    notify_manager("READY=1\nSTATUS=scheduling at " + scheduler_.address());
+    scheduler_.run();
+    log_.write({Level::info, "ended", {{"how", stopped_ ? "stopped" : "over"}}});
+    return 0;
+  }
+
+ private:
+  // On the thread of signals.
+  void handle(int signal) {
+    if (signal == SIGHUP) {
+      const bool worked = log_.reopen();
+      log_.write({worked ? Level::info : Level::error, "log_reopened", {{"worked", worked ? "yes" : "no"}}});
+      return;
+    }
+    log_.write(
+        {Level::info, "signal", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}, {"then", "stop"}}});
+    notify_manager("STOPPING=1");
+    stopped_ = true;
+    scheduler_.stop();
+  }
+
+  const ServerSettings& settings_;
+  Log& log_;
+  std::atomic<bool> stopped_ = false;
+  StoreScheduler scheduler_;
+  std::optional<Pages> pages_;  // asks the scheduler
+};
+
+}  // namespace
+
+int serve_scheduler(const ServerSettings& settings) {
+  block_server_signals();  // before there are threads of ours
+  Log log(settings.log);
+  try {
+    SchedulerService service(settings, log);
+    return service.run();
+  } catch (const std::exception& error) {
+    log.write({Level::error, "failed", {{"reason", error.what()}}});
+    return 1;
+  }
+}
+
+}  // namespace heddle::tool
