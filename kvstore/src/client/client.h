@@ -22,6 +22,7 @@
 
 #include <heddle/progress_source.h>
 
+#include "client/call.h"
 #include "client/call_ring.h"
 #include "client/rendezvous.h"
 #include "transport/transport.h"
@@ -38,24 +39,6 @@ struct ClientOptions {
   TransportOptions transport{};
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
-};
-
-// One request, and what becomes of the reply.
-struct Call {
-  Request request{};              // the client sets its number
-  Payload payload{};              // the whole value: the client sends it in pieces
-  std::span<std::byte> into{};    // where the value of the reply goes, all of it
-  std::shared_ptr<void> owner{};  // keeps `into`
-  std::vector<std::byte>* collect =
-      nullptr;  // instead of `into`, for a value of unknown length, and what a failure has
-  // Called once, on any thread, with no lock held: with the last reply, or with the error. Must not throw.
-  std::function<void(const Reply&, std::exception_ptr)> done{};
-};
-
-// A call and the number of the server that it is for.
-struct ServerCall {
-  std::size_t server = 0;
-  Call call{};
 };
 
 class Client final : public ProgressSource, Receiver {
@@ -133,7 +116,7 @@ class Client final : public ProgressSource, Receiver {
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
-  std::vector<Answered> answered_;  // whose done() is called when the turn is given back
+  std::vector<Answered> answered_;          // whose done() is called when the turn is given back
   std::vector<ServerCall> taken_;
 
   std::mutex mutex_;  // guards what follows; nothing else is locked under it, and nobody is called
