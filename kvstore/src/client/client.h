@@ -22,6 +22,7 @@
 
 #include <heddle/progress_source.h>
 
+#include "client/call.h"
 #include "client/call_ring.h"
 #include "client/client_options.h"
 #include "client/rendezvous.h"
@@ -29,24 +30,6 @@
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
-
-// One request, and what becomes of the reply.
-struct Call {
-  Request request{};              // the client sets its number
-  Payload payload{};              // the whole value: the client sends it in pieces
-  std::span<std::byte> into{};    // where the value of the reply goes, all of it
-  std::shared_ptr<void> owner{};  // keeps `into`
-  std::vector<std::byte>* collect =
-      nullptr;  // instead of `into`, for a value of unknown length, and what a failure has
-  // Called once, on any thread, with no lock held: with the last reply, or with the error. Must not throw.
-  std::function<void(const Reply&, std::exception_ptr)> done{};
-};
-
-// A call and the number of the server that it is for.
-struct ServerCall {
-  std::size_t server = 0;
-  Call call{};
-};
 
 class Client final : public ProgressSource, Receiver {
  public:
