@@ -55,6 +55,11 @@ class InStepStore final : public KVStore {
     own_->push(key, values, options);
   }
   void do_pull(Key key, std::span<const NDArray> out) override { own_->pull(key, out); }
+  // Of the models here none has rows.
+  void do_push_rows(Key, const RowSparse&, const UpdateOptions&) override {
+    throw InvalidArgument("this store has no rows");
+  }
+  RowSparse do_pull_rows(Key, const NDArray&) override { throw InvalidArgument("this store has no rows"); }
   void do_assign(Key key, const NDArray& value) override { own_->assign(key, value); }
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override {
     own_->set_optimizer(name, params);
