@@ -67,7 +67,7 @@ void BundleTransfer::send(const std::shared_ptr<BundleTransfer>& self, std::size
   if (keys_[0].out.defined()) {
     Call call{.request = request_for(Kind::pull_many, share)};
     share.results.resize(call.request.bytes);
-    for (const BundledKey* one : share.keys) one->out.data<std::byte>();  // is allocated inside the op
+    for (const BundledKey* one : share.keys) share.into.push_back(one->out.data<std::byte>());
     call.into = share.results;
     call.owner = self;
     call.done = [self, &share](const Reply&, std::exception_ptr error) { self->pulled(share, error); };
@@ -85,9 +85,9 @@ void BundleTransfer::pushed(Share& share, std::exception_ptr error) {
 
 void BundleTransfer::pulled(Share& share, std::exception_ptr error) {
   const std::byte* from = share.results.data();
-  for (const BundledKey* one : share.keys) {
-    const std::size_t bytes = one->key->bytes();
-    if (!error && bytes > 0) std::memcpy(one->out.data<std::byte>(), from, bytes);
+  for (std::size_t i = 0; i < share.keys.size(); ++i) {
+    const std::size_t bytes = share.keys[i]->key->bytes();
+    if (!error && bytes > 0) std::memcpy(share.into[i], from, bytes);
     from += bytes;
   }
   answered(std::move(error));

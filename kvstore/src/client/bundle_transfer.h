@@ -44,6 +44,7 @@ class BundleTransfer {
   struct Share {
     std::vector<BundledKey*> keys{};
     std::vector<std::byte> values{}, results{};
+    std::vector<std::byte*> into{};    // by key: where its value goes; known inside the op
     std::vector<std::byte> counted{};  // by push, if one of them failed
   };
   void send(const std::shared_ptr<BundleTransfer>& self, std::size_t server,
