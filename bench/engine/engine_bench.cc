@@ -28,7 +28,7 @@ struct Arguments {
 };
 
 std::vector<PeerKind> peers(const Arguments& arguments) {
-  std::vector<PeerKind> all{heddle_peer(), openmp_peer()};
+  std::vector<PeerKind> all{heddle_peer(), c_peer(), openmp_peer()};
   if (const auto peer = clang_openmp_peer()) all.push_back(*peer);
   all.push_back(flow_graph_peer());
   if (const auto peer = starpu_peer()) all.push_back(*peer);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint32_t kFewOps = 20'000, kManyOps = 60'000;
 constexpr int kMostRuns = 3;
+// Before the name of a program, for the child process: how it runs it.
+const std::string kNoEngine = "no_", kThroughC = "c_";
 
 struct Named {
   const char* name;
@@ -32,23 +34,22 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-double count(const std::string& program, bool engine, std::uint32_t ops, int workers) {
+double count(const std::string& what, std::uint32_t ops, int workers) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string output =
       output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + self + "' --instructions-of " +
-                (engine ? "" : "no_") + program + " --workers " + std::to_string(workers) + " --ops " +
-                std::to_string(ops) + " 2>&1");
+                what + " --workers " + std::to_string(workers) + " --ops " + std::to_string(ops) + " 2>&1");
   const std::string mark = "Collected : ";
   const std::size_t at = output.find(mark);
   if (at == std::string::npos) throw std::runtime_error("valgrind said: " + output);
   return std::strtod(output.c_str() + at + mark.size(), nullptr);
 }
 
-double instructions_an_op(const std::string& program, int workers) {
-  const auto more = [&](bool engine) {
-    return count(program, engine, kManyOps, workers) - count(program, engine, kFewOps, workers);
+double instructions_an_op(const std::string& prefix, const std::string& program, int workers) {
+  const auto more = [&](const std::string& what) {
+    return count(what + program, kManyOps, workers) - count(what + program, kFewOps, workers);
   };
-  return (more(true) - more(false)) / (kManyOps - kFewOps);
+  return (more(prefix) - more(kNoEngine)) / (kManyOps - kFewOps);
 }
 
 void run(Setting setting) {
@@ -59,11 +60,14 @@ void run(Setting setting) {
   setting.options.runs = setting.options.quick ? 1 : std::min(setting.options.runs, kMostRuns);
   for (const Named& program : kPrograms) {
     const std::string name = program.name;
-    run_case(setting,
-             {"engine", "instructions_" + name, "instr/op", setting.workers, {{"heddle", [&] {
-                                                                                 return instructions_an_op(
-                                                                                     name, setting.workers);
-                                                                               }}}});
+    const auto of = [&](const std::string& prefix) {
+      return [prefix, name, &setting] { return instructions_an_op(prefix, name, setting.workers); };
+    };
+    run_case(setting, {"engine",
+                       "instructions_" + name,
+                       "instr/op",
+                       setting.workers,
+                       {{"heddle", of("")}, {"heddle_c", of(kThroughC)}}});
   }
 }
 
@@ -75,10 +79,11 @@ void run_instructions_child(const Setting& setting, const std::string& what) {
   for (const Named& program : kPrograms) {
     if (!what.ends_with(program.name)) continue;
     Stage stage(program.make(setting.ops));
-    if (what.starts_with("no_")) {
+    if (what.starts_with(kNoEngine)) {
       stage.run_serially();
     } else {
-      heddle_peer().make(stage.program(), stage.cells(), setting.workers)->session([&](Session& session) {
+      const PeerKind kind = what.starts_with(kThroughC) ? c_peer() : heddle_peer();
+      kind.make(stage.program(), stage.cells(), setting.workers)->session([&](Session& session) {
         session.push(0, stage.ops());
         session.wait_all();
       });

@@ -54,6 +54,7 @@ struct PeerKind {
 };
 
 PeerKind heddle_peer();
+PeerKind c_peer();  // Heddle through its C ABI
 PeerKind openmp_peer();
 PeerKind flow_graph_peer();
 

@@ -89,7 +89,8 @@ void print_header(const Setting& setting);
 // says how many bytes an op took while queued and how many were kept when all were done.
 void run_memory_child(const Setting& setting, const std::string& subject, std::uint32_t beside);
 
-// What valgrind counts for `instructions`: the program called so, or without an engine after "no_", once.
+// What valgrind counts for `instructions`: the program called so, once; without an engine after "no_", through the C ABI
+// after "c_".
 void run_instructions_child(const Setting& setting, const std::string& what);
 
 // An op that blocks: pushed with Session::push_call(Gate::pass, &gate, cell).

@@ -314,7 +314,7 @@ TEST_CASE("an op may describe its engine, whatever the scheduler") {
 }
 
 TEST_CASE("under load, described all the time from other threads") {
-  for (const EngineOptions options :
+  for (const EngineOptions& options :
        {EngineOptions{.workers = 3, .watchdog = 1e6}, EngineOptions{.workers = 2},
         EngineOptions{.scheduler = Scheduler::fuzz, .seed = 5, .watchdog = 1e6}}) {
     Engine engine(options);

@@ -31,9 +31,9 @@ class Held final : public ProgressSource {
     {
       std::lock_guard guard(mutex_);
       for (auto& [of, done] : held_) {
-        if (of == var) ended.push_back(std::move(done));
+        if (!var || of == var) ended.push_back(std::move(done));
       }
-      std::erase_if(held_, [&](const auto& one) { return one.first == var; });
+      std::erase_if(held_, [&](const auto& one) { return !var || one.first == var; });
     }
     for (Completion& done : ended) done.done();
   }
@@ -88,6 +88,44 @@ TEST_CASE("progress_source: a wait makes it end what is waited for, on the threa
   CHECK(held->calls() == 2);
 }
 
+TEST_CASE("progress_source: wait_all makes it end everything") {
+  Engine engine = two_workers();
+  const auto held = std::make_shared<Held>();
+  engine.add_progress_source(held);
+  const Var a = engine.new_var(), b = engine.new_var();
+  engine.push_async(Immediately{*held, a}, {.mutate = {a}});
+  engine.push_async(Immediately{*held, b}, {.mutate = {b}});
+  int after = 0;
+  engine.push([&] { ++after; }, {.read = {a, b}});
+  engine.wait_all();
+  CHECK(after == 1);
+  CHECK(held->calls() == 1);
+  CHECK(held->where() == std::this_thread::get_id());
+}
+
+TEST_CASE("progress_source: one that blocks until wait_all is over does not delay it") {
+  Engine engine = two_workers();
+  const auto blocking = std::make_shared<UntilOver>();
+  engine.add_progress_source(blocking);
+  const Var a = engine.new_var();
+  std::optional<Completion> completion;
+  for (int i = 0; i < 200; ++i) {
+    std::promise<void> started;
+    engine.push_async(
+        [&](RunContext&, Completion done) {
+          completion.emplace(std::move(done));
+          started.set_value();
+        },
+        {.mutate = {a}});
+    std::thread other([&] {
+      started.get_future().wait();
+      completion->done();
+    });
+    engine.wait_all();
+    other.join();
+  }
+}
+
 TEST_CASE("progress_source: one that blocks until a wait is over does not delay the wait") {
   Engine engine = two_workers();
   const auto blocking = std::make_shared<UntilOver>();
@@ -103,13 +141,13 @@ TEST_CASE("progress_source: one that blocks until a wait is over does not delay 
 }
 
 TEST_CASE("progress_source: a wait inside an op does not ask, since the op has a slot that others need") {
-  Engine engine = two_workers();
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 1});
   const auto held = std::make_shared<Held>();
   engine.add_progress_source(held);
   const Var a = engine.new_var(), outer = engine.new_var();
   std::optional<Completion> completion;
+  std::promise<void> inside, all;
   engine.push_async(Started{completion}, {.mutate = {a}});
-  std::promise<void> inside;
   engine.push(
       [&] {
         inside.set_value();
@@ -117,8 +155,8 @@ TEST_CASE("progress_source: a wait inside an op does not ask, since the op has a
       },
       {.mutate = {outer}});
   inside.get_future().wait();
-  completion->done();
-  std::promise<void> all;
+  // Runs when the wait has given its slot away, and ends it.
+  engine.push([&] { completion->done(); });
   engine.push([&] { all.set_value(); }, {.mutate = {outer}});
   all.get_future().wait();
   CHECK(held->calls() == 0);

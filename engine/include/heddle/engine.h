@@ -8,11 +8,12 @@
 //
 // Ops that touch a var run as if one at a time in push order, except that consecutive reads run together.
 //
-// Errors travel with data. An exception out of an op poisons the vars that the op mutates; ops that read a poisoned
-// var are skipped and what they mutate is poisoned in turn; every wait on a poisoned var rethrows the exception. An op
-// that overwrites the var without reading it makes it clean again, and so does clear_error.
+// Errors travel with data. An exception out of an op poisons the vars that the op mutates; ops that read a poisoned var
+// are skipped and poison what they mutate; every wait on a poisoned var rethrows the exception. An op that overwrites
+// the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,8 +49,8 @@ class Engine {
 
   Var new_var();
 
-  // Queues fn, callable as fn() or fn(RunContext&), and returns. An exception out of fn poisons the vars that the
-  // op mutates. Throws InvalidArgument for an empty var or another engine's, or a name that is a null pointer.
+  // Queues fn, callable as fn() or fn(RunContext&), and returns. An exception out of fn poisons what the op mutates.
+  // Throws InvalidArgument for an empty var or another engine's, or a name that is a null pointer.
   template <class F>
   requires(!std::is_same_v<std::decay_t<F>, PreparedOp>) void push(
       F&& fn, const Access& access = {}, std::source_location where = std::source_location::current()) {
@@ -78,8 +79,7 @@ class Engine {
                 std::source_location where = std::source_location::current());
   // A value that the graph's ops read and that each launch is given. Only inside fn; throws Error elsewhere.
   template <class T> Slot<T> slot();
-  // Queues fn(Stream&) or fn(RunContext&, Stream&), which enqueues work on a stream of this engine and does not
-  // wait; nor may destructors of what it holds. Defined in <heddle/stream_ops.h>.
+  // Queues fn(Stream&) or fn(RunContext&, Stream&), which only enqueues work: see <heddle/stream_ops.h>.
   template <class F>
   void push_on(Stream& stream, F&& fn, const Access& access = {},
                std::source_location where = std::source_location::current());
@@ -92,10 +92,11 @@ class Engine {
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
   // (not found if the cycle goes through threads of several engines), and Error if no thread can work meanwhile.
   void wait(const Var& var);
+  // As wait, but until `deadline` at the latest: false if such ops are still under way then.
+  bool wait_until(const Var& var, std::chrono::steady_clock::time_point deadline);
 
-  // Blocks until every op pushed so far, and whatever those ops push, is done. Throws AggregateError with all errors
-  // that still poison a var, and those that no wait has thrown: the first 1,000 of these; the rest is counted. Throws
-  // WouldDeadlock inside an op.
+  // Blocks until every op pushed so far, and what those push, is done. Throws AggregateError with all errors that still
+  // poison a var and the first 1,000 others that no wait has thrown; WouldDeadlock inside an op.
   void wait_all();
 
   // From now on threads that wait on this engine do the source's work, until it is gone. Only with `threaded`.
@@ -108,8 +109,8 @@ class Engine {
   // Removes the poison of var, in push order: ops pushed later see it clean.
   void clear_error(const Var& var, std::source_location where = std::source_location::current());
 
-  // The ops that run, those that wait and what for, the first hundred of each: as text, and as a DOT graph. From any
-  // thread, at any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.
+  // The ops that run, those that wait and what for, the first hundred of each: as text, and as a DOT graph. Any thread,
+  // any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.
   std::string describe_pending() const;
   std::string pending_dot() const;
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace heddle {
 
@@ -26,6 +27,10 @@ struct EngineOptions {
   // Bounds of the ops in flight and of the bytes that they hold: a push blocks until there is room, but never inside an
   // op. An op larger than max_bytes has room when no other holds any. 0: unbounded. See docs/engine.md.
   std::size_t max_ops = 0, max_bytes = 0;
+
+  // Called on each worker thread before its first op and after its last, for what a thread has to set up: a name, cores,
+  // the state of an interpreter. They must neither throw nor use an engine. Only for threaded.
+  std::function<void()> on_thread_start{}, on_thread_end{};
 
   // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_SPIN,
   // HEDDLE_MAX_OPS, HEDDLE_MAX_BYTES. An engine made without options has these. An engine made with options ignores the

@@ -55,7 +55,7 @@ struct VarRef {
 // handles that it was made from must live until the push returns.
 class VarList {
  public:
-  VarList() = default;
+  VarList() {}  // not `= default`, by which `VarList list{}` would write zeros to all of inline_
   VarList(std::initializer_list<VarRef> vars) {
     for (VarRef var : vars) add(var);
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
 
+#include "api/wait.h"
 #include "core/capture.h"
 #include "core/core.h"
 #include "diagnostics/pending.h"
@@ -331,13 +333,8 @@ OpNode* wait_op(EngineCore* core, const Var& var) {
 
 namespace {
 
-void rethrow(const Failure& failure) {
-  failure.root->seen = true;
-  std::rethrow_exception(failure.root->exception);
-}
-
 // In the child of a fork: what was done before it is there, what was under way never ends.
-void wait_in_child(VarState& var) {
+std::shared_ptr<const Failure> wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
   if (!var.lock.try_lock()) throw Error(kUnderWay);
@@ -350,22 +347,40 @@ void wait_in_child(VarState& var) {
     if (failure) poison = failure;
   }
   if (!done) throw Error(kUnderWay);
-  if (poison) rethrow(*poison);
+  if (poison) poison->root->seen = true;
+  return poison;
 }
 
 }  // namespace
 
-void Engine::wait(const Var& var) {
+detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline deadline) {
   refuse_in_capture("wait");
-  if (core_->forked() && var && var.state()->core == core_) return wait_in_child(*var.state());
+  if (core->forked() && var && var.state()->core == core) return {true, wait_in_child(*var.state())};
   StreamOps::check_may_wait();
   auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
-  OpNode* op = wait_op(core_, var);
+  OpNode* op = wait_op(core, var);
   op->extra->wait = state;
-  core_->scheduler().wait(op);
+  if (deadline == kNever) {
+    core->scheduler().wait(op);
+  } else if (!core->scheduler().wait_until(op, deadline)) {
+    return {};
+  }
   // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
   // reference for one that poisons a var.
-  if (const std::shared_ptr<const Failure> poison = std::move(state->poison)) rethrow(*poison);
+  WaitOutcome outcome{true, std::move(state->poison)};
+  if (outcome.poison) outcome.poison->root->seen = true;
+  return outcome;
+}
+
+void Engine::wait(const Var& var) {
+  const WaitOutcome outcome = wait_for(core_, var, kNever);
+  if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
+}
+
+bool Engine::wait_until(const Var& var, Deadline deadline) {
+  const WaitOutcome outcome = wait_for(core_, var, deadline);
+  if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
+  return outcome.over;
 }
 
 void Engine::wait_all() {

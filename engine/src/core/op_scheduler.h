@@ -25,7 +25,9 @@ class OpScheduler {
 
   virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
-  virtual void wait_all() = 0;             // blocks until every op pushed so far and what those push is done
+  // As wait, until then at the latest; false: it was given up.
+  virtual bool wait_until(OpNode* wait_op, Deadline deadline) = 0;
+  virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
   // An op of this epoch has completed outside of this scheduler's own calls of EngineCore::run(), on any thread;
   // `ready` has what it made ready.
   virtual void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept = 0;

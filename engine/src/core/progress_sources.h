@@ -22,9 +22,7 @@ class ProgressSources {
   bool any() const { return any_.load(std::memory_order_acquire); }
   // Calls them without the mutex, since a progress source may take long, and holds one at a time: it may wait for the end of
   // another one.
-  void progress_until(VarState& state, const std::atomic<std::uint32_t>& over) {
-    detail::retain(&state);
-    const Var var = Var::adopt(&state);
+  void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) {
     std::vector<std::weak_ptr<ProgressSource>> all;
     {
       std::lock_guard guard(mutex_);

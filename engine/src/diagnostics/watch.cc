@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/log.h"
 #include "core/core.h"
 #include "diagnostics/pending.h"
 
@@ -112,17 +113,16 @@ void Watch::watch() {
   }
 }
 
-// A report is one write, so that the reports of several engines do not mix.
+// A report is one text, so that the reports of several engines do not mix.
 void Watch::report(double seconds) {
   const Pending pending(core_);
   if (pending.empty()) return;
   char lasted[64];
   std::snprintf(lasted, sizeof lasted, "heddle: no op has ended for %.1f s. ", seconds);
   std::string text = lasted + pending.text();
-  text += write_file(dot_path_, pending.dot()) ? "as a graph: " + dot_path_ + "\n"
-                                               : "the graph could not be written to " + dot_path_ + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  text += write_file(dot_path_, pending.dot()) ? "as a graph: " + dot_path_
+                                               : "the graph could not be written to " + dot_path_;
+  log(text);
 }
 
 }  // namespace heddle::detail

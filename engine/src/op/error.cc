@@ -55,8 +55,10 @@ std::string ErrorReport::message() const {
 
 std::string ErrorReport::to_string() const {
   if (!exception) return "no error";
-  std::string text = "op '" + op + "' pushed at " + where.file_name() + ":" + std::to_string(where.line()) +
-                     " failed: " + message();
+  std::string text = "op '" + op + "'";
+  if (where.line() > 0)
+    text.append(" pushed at ").append(where.file_name()).append(":" + std::to_string(where.line()));
+  text += " failed: " + message();
   constexpr std::size_t kShown = 16;
   for (std::size_t i = 0; i < path.size() && i < kShown; ++i) text += "\n  skipped because of it: " + path[i];
   if (path.size() > kShown) text += "\n  ... and " + std::to_string(path.size() - kShown) + " more";

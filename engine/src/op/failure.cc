@@ -1,15 +1,16 @@
 #include "op/failure.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
+#include "base/log.h"
 #include "op/op_node.h"
 
 namespace heddle::detail {
 namespace {
 
 std::string site(const char* name, const std::source_location& where) {
+  if (where.line() == 0) return name;  // pushed by a language that does not know its lines
   return std::string(name) + " at " + where.file_name() + ":" + std::to_string(where.line());
 }
 
@@ -103,20 +104,23 @@ ErrorLog::Reports ErrorLog::take_reports() {
 }
 
 void ErrorLog::log_unseen() noexcept {
-  std::lock_guard guard(mutex_);
-  std::size_t count = std::exchange(more_, 0);
-  const FailureRoot* first = nullptr;
-  for (const auto& root : roots_) {
-    if (root->seen.exchange(true)) continue;
-    ++count;
-    if (!first) first = root.get();
+  std::size_t count = 0;
+  std::shared_ptr<const FailureRoot> first;
+  {
+    std::lock_guard guard(mutex_);
+    count = std::exchange(more_, 0);
+    for (const auto& root : roots_) {
+      if (root->seen.exchange(true)) continue;
+      ++count;
+      if (!first) first = root;
+    }
   }
   if (!first) return;
   std::string text = describe_root(*first).to_string();
   std::replace(text.begin(), text.end(), '\n', ' ');
   const std::string what = count == 1 ? "an error that nobody waited for: "
                                       : std::to_string(count) + " errors that nobody waited for; the first: ";
-  std::fprintf(stderr, "heddle: %s%s\n", what.c_str(), text.c_str());
+  log("heddle: " + what + text);
 }
 
 }  // namespace heddle::detail

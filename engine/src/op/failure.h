@@ -59,7 +59,7 @@ class ErrorLog {
   std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
   Reports take_reports();      // marks them seen
-  void log_unseen() noexcept;  // one line to stderr, none if there is none; marks them seen
+  void log_unseen() noexcept;  // one line to the log, none if there is none; marks them seen
 
  private:
   void forget_settled();

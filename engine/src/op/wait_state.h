@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,10 @@ namespace heddle::detail {
 
 struct Failure;
 struct OpNode;
+
+// When a wait is given up.
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kNever = Deadline::max();
 
 // Wakes a thread whose wait has a time limit.
 struct Alarm {

@@ -32,7 +32,9 @@ class FuzzScheduler final : public OpScheduler {
     }
   }
 
-  void wait(OpNode* wait_op) override {
+  void wait(OpNode* wait_op) override { wait_until(wait_op, kNever); }
+
+  bool wait_until(OpNode* wait_op, Deadline deadline) override {
     std::shared_ptr<WaitState> state = wait_op->extra->wait;
     OpNode* const current = core_.current_op();
     state->resumes = current;
@@ -43,9 +45,11 @@ class FuzzScheduler final : public OpScheduler {
                           "' waits for a var that can only be ready after that op has ended");
     }
     while (!state->done) {
+      if (deadline != kNever && std::chrono::steady_clock::now() >= deadline) return give_up(*state), false;
       const bool acted = current ? act(lock, current, state.get()) : !running_ && act(lock);
-      if (!acted && !state->done) progress_.wait(lock);
+      if (!acted && !state->done) await_progress(lock, deadline);
     }
+    return true;
   }
 
   void wait_all() override {
@@ -112,12 +116,24 @@ class FuzzScheduler final : public OpScheduler {
   }
 
  private:
+  void await_progress(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    if (deadline == kNever) {
+      progress_.wait(lock);
+    } else {
+      progress_.wait_until(lock, deadline);
+    }
+  }
+
+  void give_up(WaitState& state) {
+    const std::lock_guard guard(core_.waits.mutex);
+    core_.waits.give_up(state);
+  }
+
   bool would_deadlock(WaitState& state, OpNode& current) {
     try {
       return depends(state, current, core_.waits, WaitSearch::IfFound::give_up);
     } catch (...) {  // no memory: the wait ends, and its op may
-      const std::lock_guard guard(core_.waits.mutex);
-      core_.waits.give_up(state);
+      give_up(state);
       throw;
     }
   }

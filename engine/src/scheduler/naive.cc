@@ -1,6 +1,7 @@
 // The oracle of the other schedulers: every op runs inside its push, in push order. Nothing is queued on vars, and no two ops
 // run at the same time.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -51,6 +52,18 @@ class NaiveScheduler final : public OpScheduler {
       std::lock_guard guard(mutex_);
       state->poison = var->poison;
     }
+  }
+
+  bool wait_until(OpNode* wait_op, Deadline deadline) override {
+    if (core_.current_op()) return wait(wait_op), true;
+    std::unique_lock guard(mutex_, std::defer_lock);
+    while (!guard.try_lock()) {  // a thread that pushes holds it until its op has ended
+      if (std::chrono::steady_clock::now() >= deadline) return free_op(wait_op), false;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    wait_op->extra->wait->poison = wait_op->accesses()[0].var->poison;
+    free_op(wait_op);
+    return true;
   }
 
   void wait_all() override {

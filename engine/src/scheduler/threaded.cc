@@ -35,7 +35,11 @@ ThreadedScheduler::ThreadedScheduler(EngineCore& core)
       one_core_(cores_by_affinity() == 1),
       slots_(worker_count(core.options.workers)),
       arena_(slots_.size()),
-      pool_(slots_, [this] { work(); }) {
+      pool_(slots_, [this] {
+        if (core_.options.on_thread_start) core_.options.on_thread_start();
+        work();
+        if (core_.options.on_thread_end) core_.options.on_thread_end();
+      }) {
   try {
     pool_.start();
   } catch (const std::system_error& error) {

@@ -25,6 +25,7 @@ class ThreadedScheduler final : public OpScheduler {
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
   void wait(OpNode* wait_op) override;
+  bool wait_until(OpNode* wait_op, Deadline deadline) override;
   void wait_all() override;
   void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept override;
   void issued(OpNode* op) noexcept override;
@@ -106,18 +107,17 @@ class ThreadedScheduler final : public OpScheduler {
   bool can_work() const;
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  // threaded_wait.cc: threads that wait
-  void help(const WaitState& state, VarState& var);
-  void wait_inside(WaitState& state, OpNode& current);
-  bool find_deadlock(WaitSearch& search, WaitState& state);
+  void help(const WaitState& state, VarState& var);  // this and the next: threaded_wait.cc
+  void wait_inside(WaitState& state, OpNode& current, Deadline deadline = kNever);
+  bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
   void run_needed(ReadyList& ready, const VarState& var, Worker& self);
+  void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);
   void count_child(std::uint8_t epoch);
   bool quiescent(std::uint8_t epoch);
   void check_quiescence();
   void enter_some();  // threaded_pending.cc
-
   using Context = WorkerContext<ThreadedScheduler>;
   static constinit thread_local Context worker_context;
   using WorkerScope = WorkerScopeOf<ThreadedScheduler>;
@@ -143,7 +143,8 @@ class ThreadedScheduler final : public OpScheduler {
   std::atomic<int> quiescence_waiters_{0};
   std::atomic<int> dropping_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
   std::atomic<std::uint32_t> quiescence_signal_{0};
-  ThreadPool pool_;  // last: its threads use all of the above
+  std::atomic<std::uint32_t> all_over_{0};  // for progress sources: not 0 once wait_all is over
+  ThreadPool pool_;                         // last: its threads use all of the above
 };
 
 }  // namespace heddle::detail

@@ -33,6 +33,18 @@ bool is_over_within(WaitState& state, std::chrono::microseconds time) {
   return alarm.rung.wait_for(lock, time, [&] { return state.done.load(std::memory_order_seq_cst) != 0; });
 }
 
+// Blocks until the wait is over or the deadline has passed. True if it is over.
+bool block_until(WaitState& state, Deadline deadline) {
+  using std::chrono::microseconds;
+  constexpr microseconds kLongestPart =
+      std::chrono::hours(1);  // a condition variable adds it to its own clock
+  for (auto now = std::chrono::steady_clock::now(); now < deadline; now = std::chrono::steady_clock::now()) {
+    const auto left = std::chrono::ceil<microseconds>(deadline - now);
+    if (is_over_within(state, std::min(left, kLongestPart))) return true;
+  }
+  return state.done.load(std::memory_order_acquire) != 0;
+}
+
 [[noreturn]] void throw_would_deadlock(const OpNode& op) {
   throw WouldDeadlock("op '" + std::string(op.name) +
                       "' waits for a var that can only be ready after that op has ended");
@@ -116,6 +128,16 @@ void ThreadedScheduler::help(const WaitState& state, VarState& var) {
   if (can_work()) wake_one();
 }
 
+// var: null for all.
+void ThreadedScheduler::ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over) {
+  if (!core_.progress_sources.any() || over.load(std::memory_order_acquire)) return;
+  // Inside an op, of any engine, its slot would be held while the progress source blocks.
+  if (this_thread_state.core) return;
+  if (has_work()) wake_one();  // ready ops need not wait for the progress source
+  if (var) retain(var);
+  core_.progress_sources.progress_until(Var::adopt(var), over);
+}
+
 void ThreadedScheduler::wait(OpNode* wait_op) {
   const std::shared_ptr<WaitState> state = wait_op->extra->wait;
   OpNode* const current = core_.current_op();
@@ -124,12 +146,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   submissions_.push(wait_op);
   if (stopping_) enter_submitted();  // the thread pool has ended
   help(*state, var);
-  // Not inside an op, of any engine: its slot would be held while the progress source blocks.
-  if (core_.progress_sources.any() && !this_thread_state.core &&
-      !state->done.load(std::memory_order_acquire)) {
-    if (has_work()) wake_one();  // ready ops need not wait for the progress source
-    core_.progress_sources.progress_until(var, state->done);
-  }
+  ask_progress_sources(&var, state->done);
   if (!state->done.load(std::memory_order_acquire)) wake_one();
   for (int spins = 0; spins < kWaitSpins; ++spins) {
     if (state->done.load(std::memory_order_acquire)) return;
@@ -144,7 +161,25 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   end_blocking_everywhere();
 }
 
-void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current) {
+// Without `help`: what this thread would run might last longer.
+bool ThreadedScheduler::wait_until(OpNode* wait_op, Deadline deadline) {
+  const std::shared_ptr<WaitState> state = wait_op->extra->wait;
+  OpNode* const current = core_.current_op();
+  state->resumes = current;
+  submissions_.push(wait_op);
+  if (stopping_) enter_submitted();  // as in wait()
+  wake_one();
+  if (current) {
+    wait_inside(*state, *current, deadline);
+  } else {
+    enter_some();  // as in wait()
+    const BlockingEverywhere blocking;
+    block_until(*state, deadline);
+  }
+  return state->done.load(std::memory_order_acquire) != 0;
+}
+
+void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current, Deadline deadline) {
   while (!state.entered.load(std::memory_order_acquire)) {
     ReadyList ready;
     enter_batch(ready);
@@ -155,8 +190,11 @@ void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current) {
     std::optional<bool> deadlock = search.look(kFirstSteps, WaitSearch::IfFound::give_up);
     if (deadlock == true) throw_would_deadlock(current);
     const BlockingEverywhere blocking;
-    if (!deadlock && find_deadlock(search, state)) throw_would_deadlock(current);
-    state.done.wait(0, std::memory_order_acquire);
+    if (!deadlock && find_deadlock(search, state, deadline)) throw_would_deadlock(current);
+    if (deadline == kNever) return state.done.wait(0, std::memory_order_acquire);
+    if (block_until(state, deadline)) return;
+    std::lock_guard guard(core_.waits.mutex);
+    core_.waits.give_up(state);
   } catch (...) {
     std::lock_guard guard(core_.waits.mutex);
     core_.waits.give_up(state);
@@ -164,10 +202,11 @@ void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current) {
   }
 }
 
-// The rest of a search that its first steps did not decide. False also if the wait is over meanwhile.
-bool ThreadedScheduler::find_deadlock(WaitSearch& search, WaitState& state) {
+// The rest of a search that its first steps did not decide. False also if the wait is over meanwhile, or its deadline.
+bool ThreadedScheduler::find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline) {
   for (std::size_t steps = kFirstSteps;; steps = std::min(2 * steps, kMostSteps)) {
     if (is_over_within(state, static_cast<std::int64_t>(steps) * kPauseOfStep)) return false;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
     if (const std::optional<bool> deadlock = search.look(steps, WaitSearch::IfFound::give_up))
       return *deadlock;
   }
@@ -200,6 +239,8 @@ void ThreadedScheduler::check_quiescence() {
   if (!quiescent(awaited_.load(std::memory_order_seq_cst))) return;
   quiescence_signal_.fetch_add(1, std::memory_order_seq_cst);
   quiescence_signal_.notify_all();
+  all_over_.store(1, std::memory_order_seq_cst);
+  all_over_.notify_all();
 }
 
 void ThreadedScheduler::help_all(std::uint32_t signal, std::uint8_t epoch) {
@@ -227,10 +268,12 @@ void ThreadedScheduler::wait_all() {
     quiescence_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = quiescence_signal_.load(std::memory_order_seq_cst);
+      all_over_.store(0, std::memory_order_seq_cst);
       if (stopping_) enter_submitted();  // as in wait()
       if (quiescent(epoch)) break;
       help_all(signal, epoch);
       if (quiescent(epoch)) break;
+      ask_progress_sources(nullptr, all_over_);
       quiescence_signal_.wait(signal, std::memory_order_seq_cst);
     }
     quiescence_waiters_.fetch_sub(1, std::memory_order_seq_cst);

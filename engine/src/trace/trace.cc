@@ -1,12 +1,12 @@
 #include "trace/trace.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "trace/trace_file.h"
 #include "trace/trace_recorder.h"
 
@@ -63,13 +63,12 @@ std::string with_numbers(const std::string& path) {
                   std::to_string(std::max<std::int64_t>(0, rank_of_process())));
 }
 
-// Writes one line to stderr if the trace is not complete.
+// Writes one line to the log if the trace is not complete.
 void report_missing(const TraceSummary& summary) noexcept {
   if (summary.dropped == 0 && summary.error.empty()) return;
-  std::fprintf(stderr, "heddle: trace %s: %llu of %llu records are missing: %s\n", summary.path.c_str(),
-               static_cast<unsigned long long>(summary.dropped),
-               static_cast<unsigned long long>(summary.dropped + summary.records),
-               summary.error.empty() ? "they came faster than they could be written" : summary.error.c_str());
+  detail::log("heddle: trace " + summary.path + ": " + std::to_string(summary.dropped) + " of " +
+              std::to_string(summary.dropped + summary.records) + " records are missing: " +
+              (summary.error.empty() ? "they came faster than they could be written" : summary.error));
 }
 
 struct StopAtExit {
@@ -77,7 +76,7 @@ struct StopAtExit {
     try {
       report_missing(stop());
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "heddle: %s\n", error.what());
+      detail::log(std::string("heddle: ") + error.what());
     }
   }
 };
@@ -147,7 +146,7 @@ void start_from_environment() noexcept {
   try {
     if (!running()) start(path);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "heddle: HEDDLE_TRACE: %s\n", error.what());
+    detail::log(std::string("heddle: HEDDLE_TRACE: ") + error.what());
   }
 }
 

@@ -1,0 +1,23 @@
+// A wait that returns the error of the var with its path, for interfaces that throw no exception.
+#pragma once
+
+#include <memory>
+
+#include <heddle/var.h>
+
+#include "op/failure.h"
+#include "op/wait_state.h"
+
+namespace heddle::detail {
+
+struct EngineCore;
+
+struct WaitOutcome {
+  bool over = false;                      // else the deadline has passed before
+  std::shared_ptr<const Failure> poison;  // counts as seen
+};
+
+// Engine::wait; with another deadline than kNever, Engine::wait_until. Throws what these throw, except for the error of the var.
+WaitOutcome wait_for(EngineCore* core, const Var& var, Deadline deadline);
+
+}  // namespace heddle::detail

@@ -1,0 +1,15 @@
+// What tells the handles on the default engine from those on engines that the program has made.
+#pragma once
+
+namespace heddle {
+class Engine;
+}
+
+namespace heddle::c {
+
+// The deleter of a shared pointer to the default engine, which belongs to the process.
+struct NotOwned {
+  void operator()(Engine*) const {}
+};
+
+}  // namespace heddle::c
