@@ -1,0 +1,201 @@
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/dlpack.h>
+
+namespace heddle {
+namespace {
+
+constexpr std::uint32_t kMajor = 1, kMinor = 0;
+
+struct Coded {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+constexpr Coded kCodes[] = {{DType::f32, HEDDLE_DL_FLOAT, 32},  {DType::f64, HEDDLE_DL_FLOAT, 64},
+                            {DType::f16, HEDDLE_DL_FLOAT, 16},  {DType::i8, HEDDLE_DL_INT, 8},
+                            {DType::i32, HEDDLE_DL_INT, 32},    {DType::i64, HEDDLE_DL_INT, 64},
+                            {DType::u8, HEDDLE_DL_UINT, 8},     {DType::bf16, HEDDLE_DL_BFLOAT, 16},
+                            {DType::boolean, HEDDLE_DL_BOOL, 8}};
+
+heddle_dl_dtype code_of(DType dtype) {
+  for (const Coded& one : kCodes) {
+    if (one.dtype == dtype) return {one.code, one.bits, 1};
+  }
+  throw InvalidArgument("to_dlpack: DLPack has no code for " + std::string(name_of(dtype)));
+}
+
+DType dtype_of_code(const heddle_dl_dtype& given) {
+  for (const Coded& one : kCodes) {
+    if (one.code == given.code && one.bits == given.bits && given.lanes == 1) return one.dtype;
+  }
+  throw InvalidArgument("from_dlpack: there is no dtype for elements of code " + std::to_string(given.code) +
+                        ", " + std::to_string(given.bits) + " bits and " + std::to_string(given.lanes) +
+                        " lanes");
+}
+
+Device device_of(const heddle_dl_device& given) {
+  if (given.type == HEDDLE_DL_CPU) return cpu();
+  if (given.type == HEDDLE_DL_CUDA) return gpu(given.index);
+  if (given.type == HEDDLE_DL_CUDA_HOST) return cpu_pinned();
+  throw InvalidArgument("from_dlpack: there is no device for type " + std::to_string(given.type) +
+                        ", index " + std::to_string(given.index));
+}
+
+// What a loan holds: the struct that the receiver gets comes first in memory of its own.
+template <class Managed> struct Loan {
+  Managed managed{};
+  NDArray array;
+  Shape shape;
+  Strides strides;
+};
+
+void wait_for_all(const NDArray& array) {
+  Engine& engine = array.engine();
+  const Var done = engine.new_var();
+  // Behind those that read the array too: the receiver may write.
+  engine.push([] {}, {.read = {array.var()}, .mutate = {array.var(), done}, .name = "to_dlpack"},
+              CallSite::current());
+  engine.wait(done);
+}
+
+template <class Managed> Managed* lend(const NDArray& given, bool copy, Where where) {
+  const CallSite site(where);
+  if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
+  auto loan = std::make_unique<Loan<Managed>>();
+  loan->array = copy ? given.detach().copy() : given.detach();
+  loan->shape = loan->array.shape();
+  loan->strides = loan->array.strides();
+  heddle_dl_tensor& tensor = loan->managed.tensor;
+  tensor.dtype = code_of(given.dtype());
+  tensor.device = dlpack_device(given);
+  wait_for_all(loan->array);
+  if (loan->array.size() > 0) {
+    std::byte* const begin = loan->array.storage()->device_data(check::Touch::write, &loan->array);
+    tensor.data = begin + loan->array.offset() * static_cast<std::int64_t>(size_of(given.dtype()));
+  }
+  tensor.ndim = loan->shape.size();
+  tensor.shape = &loan->shape[0];
+  tensor.strides = &loan->strides[0];
+  if constexpr (std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>) {
+    loan->managed.version = {kMajor, kMinor};
+    loan->managed.flags = copy ? HEDDLE_DL_IS_COPIED : 0;
+  }
+  loan->managed.manager_ctx = loan.get();
+  loan->managed.deleter = [](Managed* self) { delete static_cast<Loan<Managed>*>(self->manager_ctx); };
+  return &loan.release()->managed;
+}
+
+// The layout of a tensor's elements, relative to the first one.
+struct Extent {
+  Shape shape;
+  Strides strides;
+  std::int64_t size = 0, first = 0, last = 0;  // elements; the lowest and the highest one
+};
+
+Extent extent_of(const heddle_dl_tensor& tensor) {
+  if (tensor.ndim < 0 || tensor.ndim > kMaxDims)
+    throw InvalidArgument("from_dlpack: " + std::to_string(tensor.ndim) + " dimensions; arrays have 0 to " +
+                          std::to_string(kMaxDims));
+  if (tensor.ndim > 0 && !tensor.shape) throw InvalidArgument("from_dlpack: the shape is null");
+  const auto ndim = static_cast<std::size_t>(tensor.ndim);
+  Extent extent;
+  extent.shape = Shape(std::span<const std::int64_t>(tensor.shape, ndim));
+  extent.size = ndarray_detail::in_name_of("from_dlpack", [&] { return element_count(extent.shape); });
+  // A tensor without elements may have any strides.
+  extent.strides = tensor.strides && extent.size > 0
+                       ? Strides(std::span<const std::int64_t>(tensor.strides, ndim))
+                       : contiguous_strides(extent.shape);
+  for (int i = 0; i < extent.shape.size() && extent.size > 0; ++i) {
+    std::int64_t reach;
+    std::int64_t& end = extent.strides[i] < 0 ? extent.first : extent.last;
+    if (__builtin_mul_overflow(extent.shape[i] - 1, extent.strides[i], &reach) ||
+        __builtin_add_overflow(end, reach, &end))
+      throw InvalidArgument("from_dlpack: strides " + extent.strides.to_string() + " of shape " +
+                            extent.shape.to_string() + " reach beyond all memory");
+  }
+  return extent;
+}
+
+template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_only, Where where) {
+  const CallSite site(where);
+  const heddle_dl_tensor& tensor = managed->tensor;
+  const DType dtype = dtype_of_code(tensor.dtype);
+  const Device device = device_of(tensor.device);
+  const Extent extent = extent_of(tensor);
+  const auto give_back = [managed] {
+    if (managed->deleter) managed->deleter(managed);
+  };
+  if (extent.size == 0) {
+    NDArray empty(extent.shape, dtype, device.kind == DeviceKind::cuda ? cpu() : device);
+    give_back();
+    return empty;
+  }
+  if (read_only && !copy)
+    throw InvalidArgument("from_dlpack: the memory is read-only; a copy can be written (copy = true)");
+  if (!tensor.data) throw InvalidArgument("from_dlpack: the data is null");
+  const auto item = static_cast<std::int64_t>(size_of(dtype));
+  std::int64_t bytes;
+  if (__builtin_mul_overflow(extent.last - extent.first + 1, item, &bytes))
+    throw InvalidArgument("from_dlpack: shape " + extent.shape.to_string() + " exceeds all memory");
+  std::byte* const begin = static_cast<std::byte*>(tensor.data) + tensor.byte_offset + extent.first * item;
+  if (reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(item))
+    throw InvalidArgument("from_dlpack: the memory is not aligned for " + std::string(name_of(dtype)));
+  // Owned only once nothing can throw any more: who gets an exception still has the tensor.
+  struct Holder {
+    Managed* managed = nullptr;
+    ~Holder() {
+      if (managed && managed->deleter) managed->deleter(managed);
+    }
+  };
+  const auto holder = std::make_shared<Holder>();
+  auto storage = std::make_shared<Storage>(current_engine(), device, static_cast<std::size_t>(bytes),
+                                           std::shared_ptr<std::byte>(holder, begin));
+  const NDArray whole(std::move(storage), {extent.last - extent.first + 1}, dtype);
+  NDArray array = whole.view(extent.shape, extent.strides, -extent.first);
+  if (copy) array = array.copy();
+  holder->managed = managed;
+  return array;
+}
+
+}  // namespace
+
+heddle_dl_managed_tensor_versioned* to_dlpack(const NDArray& array, bool copy, Where where) {
+  return lend<heddle_dl_managed_tensor_versioned>(array, copy, where);
+}
+
+heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, bool copy, Where where) {
+  return lend<heddle_dl_managed_tensor>(array, copy, where);
+}
+
+NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy, Where where) {
+  if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
+  if (tensor->version.major != kMajor)
+    throw InvalidArgument("from_dlpack: the tensor is of DLPack " + std::to_string(tensor->version.major) +
+                          "." + std::to_string(tensor->version.minor) + "; this is DLPack " +
+                          std::to_string(kMajor));
+  return borrow(tensor, copy, (tensor->flags & HEDDLE_DL_READ_ONLY) != 0, where);
+}
+
+NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy, Where where) {
+  if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
+  return borrow(tensor, copy, false, where);
+}
+
+heddle_dl_device dlpack_device(const NDArray& array) {
+  const Device device = array.device();
+  switch (device.kind) {
+    case DeviceKind::cuda:
+      return {HEDDLE_DL_CUDA, device.index};
+    case DeviceKind::cpu_pinned:
+      return {HEDDLE_DL_CUDA_HOST, 0};
+    default:
+      return {HEDDLE_DL_CPU, 0};
+  }
+}
+
+}  // namespace heddle
