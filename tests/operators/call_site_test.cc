@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/array_op.h>
+#include <heddle/operator_registry.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
@@ -80,6 +81,7 @@ TEST_CASE("each operator names the line of its call") {
   const NDArray mask = full({4, 4}, true, DType::boolean), index = zeros({2}, DType::i64);
   const NDArray labels = zeros({4}, DType::i64), halves = full({4, 4}, 0.5, DType::f16);
   const std::vector<NDArray> both{x, y};
+  const OperatorValues values{x, y};
   Generator generator(1);
   check_site("add", [&] { add(x, row); });
   check_site("subtract", [&] { subtract(x, y); });
@@ -147,6 +149,8 @@ TEST_CASE("each operator names the line of its call") {
   check_site("contiguous", [&] { contiguous(odd); });
   check_site("copy", [&] { copy(x); });
   check_site("copy_to", [&] { copy_to(x, cpu(1)); });
+  check_site("call_operator", [&] { call_operator("conv2d", {image, kernel}); });
+  check_site("call_operator", [&] { call_operator(*find_operator("add_"), values); });
 }
 
 TEST_CASE("functions on row-sparse arrays name the line of their call") {
@@ -274,6 +278,9 @@ TEST_CASE("a bad argument is refused with the line of the call") {
   check_refusal([&] { reshape(x, {4}); });
   check_refusal([&] { stack({x}, 7); });  // an operator made of others
   check_refusal([&] { x + ones({4}); });
+  check_refusal([&] { call_operator("add", {x, ones({4})}); });
+  check_refusal([&] { call_operator("add", {x}); });
+  check_refusal([&] { call_operator("no operator", {x}); });
   check_refusal([&] { x.astype(DType::f16).view({-1}, {1}, 0); });
   check_refusal([&] { Dense(3, 2)(ones({2, 4})); });
   check_refusal([&] { twice(x); });

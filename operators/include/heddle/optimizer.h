@@ -1,13 +1,13 @@
 // Optimizers: an update is one op, which reads the gradient and mutates the weight and the optimizer's state.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <heddle/key.h>
 #include <heddle/ndarray.h>
 #include <heddle/row_sparse.h>
 
@@ -29,16 +29,16 @@ class Optimizer {
   const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
 
   // Throws the InvalidArgument that update() would throw for a gradient like the weight, and pushes nothing.
-  void check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const;
+  void check(Key key, const NDArray& weight, const UpdateOptions& options) const;
 
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
-  void update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
+  void update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
 
   // The same for the rows that grad has, at a cost in proportion to them. Other rows keep weight and state: each row is
   // updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would decay
   // the momenta and the weights of such rows. Without momentum and weight_decay sgd makes no difference.
-  void update(std::int64_t key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
+  void update(Key key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
               Where where = Where::current());
 
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved. Of adam
@@ -52,7 +52,7 @@ class Optimizer {
   // Replaces all state by copies of `state`, which state() gave earlier. Blocks for the counts. Throws InvalidArgument
   // before anything is changed; given the weights by key, also for the state of another key, and for another shape or
   // dtype than the weight's.
-  using Weights = std::map<std::int64_t, NDArray>;
+  using Weights = std::map<Key, NDArray>;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
   void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
                  Where where = Where::current());
@@ -76,13 +76,13 @@ class Optimizer {
  private:
   void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   void check_options(const UpdateOptions& options) const;
-  void check_like_weight(std::int64_t key, const NDArray& weight, DType dtype, const Shape& shape) const;
-  std::string text_of(std::int64_t key) const;
-  Slot& slot_of(std::int64_t key, const NDArray& weight);
+  void check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const;
+  std::string text_of(Key key) const;
+  Slot& slot_of(Key key, const NDArray& weight);
   void set_entry(Slot& slot, const std::string& entry, const NDArray& value, const NDArray& weight) const;
   std::string name_;
   OptimizerParams params_;
-  std::map<std::int64_t, Slot> slots_;
+  std::map<Key, Slot> slots_;
 };
 
 // By name, with the parameters that differ from the defaults. Throws InvalidArgument saying what exists.

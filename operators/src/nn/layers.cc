@@ -11,6 +11,8 @@
 #include <heddle/pooling.h>
 #include <heddle/shape_ops.h>
 
+#include "registry/operator_table.h"
+
 namespace heddle {
 namespace {
 
@@ -211,6 +213,20 @@ NDArray Dropout::forward(const NDArray& x) {
 std::string Dropout::to_string() const {
   std::string number = std::to_string(probability_);
   return "Dropout(" + number.substr(0, number.find_last_not_of('0') + 1) + ")";
+}
+
+void operators_detail::register_layer_init(OperatorTable& table) {
+  static constexpr const char* kInits[] = {"he", "xavier"};
+  table.family("Layers");
+  table.add(
+      "init_weight",
+      +[](const Shape& shape, const std::string& init, Device device, Generator& generator, Where where) {
+        return init_weight(shape, init == "he" ? Init::he : Init::xavier, generator, device, where);
+      },
+      {"A weight (out, in, ...) that requires a gradient, uniform within the limits of He or of Xavier's "
+       "(Glorot's) rule. Drawn from `generator`, or for None from the thread's own.",
+       {"shape", {"init", "he", kInits}, {"device", cpu()}, {"generator", kNone}},
+       "f32"});
 }
 
 }  // namespace heddle

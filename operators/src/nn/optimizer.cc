@@ -176,15 +176,12 @@ void check_row_counts(const std::string& what, const NDArray& counts, const NDAr
                         weight.shape().to_string());
 }
 
-std::int64_t key_of(const std::string& entry, std::size_t dot) {
-  std::size_t used = 0;
-  try {
-    std::int64_t key = std::stoll(entry, &used);
-    if (used == dot) return key;
-  } catch (const std::exception&) {
-    used = 0;  // reported below, with the numbers that do not parse to their end
-  }
-  throw InvalidArgument("optimizer state: '" + entry + "' is not KEY.NAME with a whole number as key");
+// Names of keys may have dots, those of an optimizer's arrays have none.
+Key key_of(const std::string& entry) {
+  const std::size_t dot = entry.rfind('.');
+  if (dot == std::string::npos || dot == 0)
+    throw InvalidArgument("optimizer state: '" + entry + "' is not KEY.NAME");
+  return entry.substr(0, dot);
 }
 
 }  // namespace
@@ -202,7 +199,7 @@ Optimizer::Optimizer(std::string name, OptimizerParams defaults, const Optimizer
   }
 }
 
-Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
+Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
     Slot fresh;
@@ -214,22 +211,20 @@ Optimizer::Slot& Optimizer::slot_of(std::int64_t key, const NDArray& weight) {
   Slot& slot = entry->second;
   for (const NDArray& array : slot.arrays) {
     if (array.shape() == weight.shape() && array.dtype() == weight.dtype()) continue;
-    throw InvalidArgument("optimizer " + name_ + ": weight " + std::to_string(key) + " is " +
-                          name_of(weight.dtype()) + " " + weight.shape().to_string() + ", its state is " +
-                          name_of(array.dtype()) + " " + array.shape().to_string());
+    throw InvalidArgument("optimizer " + name_ + ": weight " + key.text() + " is " + name_of(weight.dtype()) +
+                          " " + weight.shape().to_string() + ", its state is " + name_of(array.dtype()) +
+                          " " + array.shape().to_string());
   }
   if (slot.row_updates.defined()) {
-    check_row_counts("optimizer " + name_ + ": weight " + std::to_string(key) + "'s row_updates",
-                     slot.row_updates, weight);
+    check_row_counts("optimizer " + name_ + ": weight " + key.text() + "'s row_updates", slot.row_updates,
+                     weight);
   }
   return slot;
 }
 
-std::string Optimizer::text_of(std::int64_t key) const {
-  return "optimizer " + name_ + ", weight " + std::to_string(key);
-}
+std::string Optimizer::text_of(Key key) const { return "optimizer " + name_ + ", weight " + key.text(); }
 
-void Optimizer::check(std::int64_t key, const NDArray& weight, const UpdateOptions& options) const {
+void Optimizer::check(Key key, const NDArray& weight, const UpdateOptions& options) const {
   if (!weight.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, weight.dtype(), weight.shape());
   check_options(options);
@@ -244,8 +239,7 @@ void Optimizer::check_options(const UpdateOptions& options) const {
 }
 
 // dtype and shape: of the gradient.
-void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, DType dtype,
-                                  const Shape& shape) const {
+void Optimizer::check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const {
   const std::string who = text_of(key);
   if (is_half(weight.dtype())) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
@@ -259,7 +253,7 @@ void Optimizer::check_like_weight(std::int64_t key, const NDArray& weight, DType
   if (!weight.is_contiguous()) throw InvalidArgument(who + ": the weight must be contiguous");
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
+void Optimizer::update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options,
                        Where where) {
   const CallSite site(where);
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
@@ -275,7 +269,7 @@ void Optimizer::update(std::int64_t key, const NDArray& weight, const NDArray& g
   }
 }
 
-void Optimizer::update(std::int64_t key, const NDArray& weight, const RowSparse& grad, UpdateOptions options,
+void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, UpdateOptions options,
                        Where where) {
   const CallSite site(where);
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
@@ -289,7 +283,7 @@ std::map<std::string, NDArray> Optimizer::state() const {
   std::map<std::string, NDArray> all;
   std::vector<std::string> names = state_names();
   for (const auto& [key, slot] : slots_) {
-    std::string prefix = std::to_string(key) + ".";
+    std::string prefix = key.text() + ".";
     for (std::size_t i = 0; i < names.size(); ++i) all[prefix + names[i]] = slot.arrays[i];
     all[prefix + "updates"] = slot.updates;
     if (slot.row_updates.defined()) all[prefix + "row_updates"] = slot.row_updates;
@@ -306,7 +300,7 @@ void Optimizer::clear_errors(Where where) {
 void Optimizer::set_entry(Slot& slot, const std::string& entry, const NDArray& value,
                           const NDArray& weight) const {
   const std::string what = "optimizer " + name_ + ": '" + entry + "'";
-  const std::string name = entry.substr(entry.find('.') + 1);
+  const std::string name = entry.substr(entry.rfind('.') + 1);
   const Device device = weight.defined() ? weight.device() : value.device();
   if (name == "updates") {
     if (value.item<std::int64_t>() < 0) throw InvalidArgument(what + " is negative");
@@ -330,10 +324,10 @@ void Optimizer::set_entry(Slot& slot, const std::string& entry, const NDArray& v
 
 void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
   const std::string who = "optimizer " + name_ + ": ";
-  std::map<std::int64_t, Slot> slots;
+  std::map<Key, Slot> slots;
   const std::vector<std::string> names = state_names();
   for (const auto& [entry, value] : state) {
-    const std::int64_t key = key_of(entry, entry.find('.'));
+    const Key key = key_of(entry);
     if (!value.defined()) ndarray_detail::refuse_undefined((who + "'" + entry + "'").c_str());
     if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
     Slot& slot = slots[key];
@@ -342,8 +336,7 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
   }
   for (const auto& [key, slot] : slots) {
     auto want = [&](const NDArray& array, const std::string& name) {
-      if (!array.defined())
-        throw InvalidArgument(who + "'" + std::to_string(key) + "." + name + "' is missing");
+      if (!array.defined()) throw InvalidArgument(who + "'" + key.text() + "." + name + "' is missing");
     };
     for (std::size_t i = 0; i < names.size(); ++i) want(slot.arrays[i], names[i]);
     want(slot.updates, "updates");

@@ -6,6 +6,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/conv_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -159,6 +160,27 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
     return grads;
   });
   return y;
+}
+
+void operators_detail::register_conv(OperatorTable& table) {
+  table.family("Neural networks");
+  table.add("conv2d",
+            +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Pair stride, Pair padding,
+                Pair dilation, std::int64_t groups, bool relu, Where where) {
+              return conv2d(x, weight, bias, {stride, padding, dilation, groups, relu}, where);
+            },
+            {"Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias "
+             "(O); then max(0, .) if `relu`.",
+             {{"x", DTypes::floating},
+              {"weight", DTypes::floating},
+              {"bias", kNone, DTypes::floating},
+              {"stride", Pair{1, 1}},
+              {"padding", Pair{0, 0}},
+              {"dilation", Pair{1, 1}},
+              {"groups", 1},
+              {"relu", false}},
+             "that of x",
+             kDifferentiable});
 }
 
 }  // namespace heddle

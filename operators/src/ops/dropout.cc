@@ -6,6 +6,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/dropout_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -36,6 +37,18 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
     });
   }
   return y;
+}
+
+void operators_detail::register_dropout(OperatorTable& table) {
+  table.add("dropout",
+            +[](const NDArray& x, double p, bool training, Generator& generator, Where where) {
+              return dropout(x, p, generator, training, where);
+            },
+            {"Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless "
+             "`training`. Drawn from `generator`, or for None from the thread's own.",
+             {{"x", DTypes::floating}, {"p", 0.5}, {"training", true}, {"generator", kNone}},
+             "that of x",
+             kDifferentiable});
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 #include "kernels/elementwise_kernels.h"
 #include "ops/elementwise_gradient.h"
 #include "ops/elementwise_rule.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -214,5 +215,72 @@ NDArray& operator/=(NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   return update("operator/=", "divide", Family::floating, x, b);
 }
+
+namespace operators_detail {
+namespace {
+
+constexpr const char* kCommon = "common";
+constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
+
+void register_arithmetic(OperatorTable& table) {
+  const auto add_binary = [&](const char* name, auto* function, std::string text, DTypes dtypes,
+                              const char* result) {
+    table.add(name, function, {std::move(text), {{"a", dtypes}, {"b", dtypes}}, result, kDifferentiable});
+  };
+  add_binary("add", add, "a + b; of bools, or.", DTypes::all, kCommon);
+  add_binary("subtract", subtract, "a - b.", DTypes::no_bool, kCommon);
+  add_binary("multiply", multiply, "a * b; of bools, and.", DTypes::all, kCommon);
+  add_binary("divide", divide, "a / b, in floating point.", DTypes::all, kFloatingCommon);
+  table.add("power", power,
+            {"base to the power of exponent. A negative exponent of integers is an error.",
+             {{"base", DTypes::no_bool}, {"exponent", DTypes::no_bool}},
+             kCommon,
+             kDifferentiable});
+  add_binary("maximum", maximum, "The larger of both; NaN if either is.", DTypes::all, kCommon);
+  add_binary("minimum", minimum, "The smaller of both; NaN if either is.", DTypes::all, kCommon);
+}
+
+void register_unary(OperatorTable& table) {
+  const auto add_unary = [&](const char* name, auto* function, std::string text, DTypes dtypes,
+                             const char* result) {
+    table.add(name, function, {std::move(text), {{"x", dtypes}}, result, kDifferentiable});
+  };
+  const char* same = "that of x";
+  const char* floating = "that of x; f64 for integers and bool";
+  add_unary("negative", negative, "-x.", DTypes::no_bool, same);
+  add_unary("abs", abs, "The absolute value.", DTypes::all, same);
+  add_unary("square", square, "x * x.", DTypes::no_bool, same);
+  add_unary("relu", relu, "max(x, 0); NaN of NaN.", DTypes::no_bool, same);
+  add_unary("exp", exp, "e to the power of x.", DTypes::all, floating);
+  add_unary("log", log, "The natural logarithm.", DTypes::all, floating);
+  add_unary("sqrt", sqrt, "The square root.", DTypes::all, floating);
+  add_unary("tanh", tanh, "The hyperbolic tangent.", DTypes::all, floating);
+  add_unary("sigmoid", sigmoid, "1 / (1 + exp(-x)).", DTypes::all, floating);
+}
+
+void register_comparisons(OperatorTable& table) {
+  const auto add_comparison = [&](const char* name, auto* function, std::string text) {
+    table.add(name, function,
+              {std::move(text) + " Integers are compared by their values.", {"a", "b"}, "bool"});
+  };
+  add_comparison("equal", equal, "a == b.");
+  add_comparison("not_equal", not_equal, "a != b.");
+  add_comparison("less", less, "a < b.");
+  add_comparison("less_equal", less_equal, "a <= b.");
+  add_comparison("greater", greater, "a > b.");
+  add_comparison("greater_equal", greater_equal, "a >= b.");
+}
+
+}  // namespace
+
+void register_elementwise(OperatorTable& table) {
+  table.family("Elementwise");
+  register_arithmetic(table);
+  register_unary(table);
+  register_comparisons(table);
+  table.add("logical_not", logical_not, {"x == 0.", {"x"}, "bool"});
+}
+
+}  // namespace operators_detail
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 #include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
 #include "ops/row_sparse.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -49,6 +50,18 @@ NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOption
   record_embedding(y, weight, at, options.sparse_grad);
   array_push("embedding", {source, at}, {y}, [=, y = y.detach()] { kernel(source, at, y); });
   return y;
+}
+
+void operators_detail::register_embedding(OperatorTable& table) {
+  table.add("embedding",
+            +[](const NDArray& weight, const NDArray& indices, bool sparse_grad, Where where) {
+              return embedding(weight, indices, {.sparse_grad = sparse_grad}, where);
+            },
+            {"The rows of weight (n, d...) at indices, of any shape. With `sparse_grad` the gradient of "
+             "weight is row-sparse.",
+             {"weight", {"indices", DTypes::index}, {"sparse_grad", false}},
+             "that of weight",
+             kDifferentiable});
 }
 
 }  // namespace heddle

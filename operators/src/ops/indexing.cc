@@ -7,6 +7,7 @@
 #include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
 #include "ops/row_sparse.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -72,6 +73,20 @@ NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype, Where where)
   auto* kernel = kernel_for<OneHotKernel>("one_hot", labels);
   array_push("one_hot", {source}, {y}, [=] { kernel(source, y); });
   return y;
+}
+
+void operators_detail::register_indexing(OperatorTable& table) {
+  table.family("Indexing");
+  table.add("take", take,
+            {"The entries of x at indices along `axis`, negative ones from the end. The axes of indices "
+             "replace that axis.",
+             {"x", {"indices", DTypes::index}, {"axis", 0}},
+             "that of x",
+             kDifferentiable});
+  table.add("one_hot", one_hot,
+            {"Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.",
+             {{"labels", DTypes::index}, "num_classes", {"dtype", DType::f32}},
+             "`dtype`"});
 }
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include "autograd/operator.h"
 #include "kernels/matmul_kernels.h"
 #include "ops/relu_mask.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -124,6 +125,21 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
            return grads;
          });
   return result;
+}
+
+void operators_detail::register_linear(OperatorTable& table) {
+  table.add("linear",
+            +[](const NDArray& x, const NDArray& weight, const NDArray& bias, bool relu, Where where) {
+              return linear(x, weight, bias, {.relu = relu}, where);
+            },
+            {"x (..., in) times the transpose of weight (out, in), plus bias (out): (..., out); then max(0, "
+             ".) if `relu`.",
+             {{"x", DTypes::floating},
+              {"weight", DTypes::floating},
+              {"bias", kNone, DTypes::floating},
+              {"relu", false}},
+             "that of x",
+             kDifferentiable});
 }
 
 }  // namespace heddle

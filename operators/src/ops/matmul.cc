@@ -7,6 +7,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/matmul_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -176,6 +177,16 @@ NDArray matmul(const NDArray& a, const NDArray& b, Where where) {
            });
   }
   return y;
+}
+
+void operators_detail::register_matmul(OperatorTable& table) {
+  table.family("Products");
+  table.add("matmul", matmul,
+            {"The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are "
+             "a row and a column.",
+             {"a", "b"},
+             "common",
+             kDifferentiable});
 }
 
 }  // namespace heddle

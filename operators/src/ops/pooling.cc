@@ -6,6 +6,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/pooling_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -102,6 +103,29 @@ NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
     });
   }
   return y;
+}
+
+void operators_detail::register_pooling(OperatorTable& table) {
+  const Argument x = {"x", DTypes::floating}, size = {"kernel_size", Pair{2, 2}}, stride = {"stride", kNone};
+  const Argument padding = {"padding", Pair{0, 0}};
+  const std::string of_window =
+      " of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.";
+  static constexpr Pair kAsLarge{0, 0};  // as the size of the windows
+  table.add("max_pool2d",
+            +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, Where where) {
+              return max_pool2d(in, {.kernel = kernel, .stride = step.value_or(kAsLarge), .padding = pad},
+                                where);
+            },
+            {"The largest element" + of_window, {x, size, stride, padding}, "that of x", kDifferentiable});
+  table.add(
+      "avg_pool2d",
+      +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, bool count_pad, Where where) {
+        return avg_pool2d(in, {kernel, step.value_or(kAsLarge), pad, count_pad}, where);
+      },
+      {"The mean" + of_window + " Padding counts as zeros if `count_include_pad`, else not at all.",
+       {x, size, stride, padding, {"count_include_pad", true}},
+       "that of x",
+       kDifferentiable});
 }
 
 }  // namespace heddle

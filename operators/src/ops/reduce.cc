@@ -8,6 +8,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/reduce_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -165,5 +166,22 @@ NDArray sum_to_shape(const NDArray& gradient, const Shape& shape) {
 }
 
 }  // namespace operators_detail
+
+void operators_detail::register_reductions(OperatorTable& table) {
+  table.family("Reductions");
+  const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false}, last = {"axis", -1};
+  const std::string along = " along `axis`, an axis or several; None: all.";
+  table.add(
+      "sum", static_cast<NDArray (*)(const NDArray&, Dims, bool, Where)>(sum),
+      {"The sum" + along, {"x", axis, keepdims}, "that of x; i64 for integers and bool", kDifferentiable});
+  table.add(
+      "mean", mean,
+      {"The mean" + along, {"x", axis, keepdims}, "that of x; f64 for integers and bool", kDifferentiable});
+  table.add("max", max, {"The largest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
+  table.add("min", min,
+            {"The smallest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
+  table.add("argmax", argmax, {"The index of the first largest element along `axis`.", {"x", last}, "i64"});
+  table.add("argmin", argmin, {"The index of the first smallest element along `axis`.", {"x", last}, "i64"});
+}
 
 }  // namespace heddle

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include <heddle/elementwise.h>
+#include <heddle/operator_value.h>
 #include <heddle/row_sparse.h>
 
 #include "autograd/operator.h"
 #include "kernels/row_sparse_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -219,6 +221,31 @@ void add_rows(const NDArray& dense, const RowSparse& x, Where where) {
   auto* kernel = kernel_for<AddRowsKernel>("add_rows", dense);
   const NDArray target = dense.detach();
   array_push("add_rows", {x.rows(), x.values(), x.count(), target}, {target}, [=] { kernel(target, x); });
+}
+
+void operators_detail::register_row_sparse(OperatorTable& table) {
+  table.family("Row-sparse arrays");
+  table.add("row_sparse", row_sparse,
+            {"Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up.",
+             {{"rows", DTypes::index}, {"values", DTypes::floating}, "shape"},
+             "that of values"});
+  table.add("retain",
+            +[](const OperatorValue& x, const NDArray& rows, Where where) {
+              const auto* dense = std::get_if<NDArray>(&x);
+              return dense ? retain(*dense, rows, where) : retain(std::get<RowSparse>(x), rows, where);
+            },
+            {"What x has at these rows, and 0 elsewhere.",
+             {{"x", DTypes::floating}, {"rows", DTypes::index}},
+             "that of x"});
+  table.add("sum_row_sparse", static_cast<RowSparse (*)(const std::vector<RowSparse>&, Where)>(sum),
+            {"The sum of row-sparse arrays of one shape and dtype.",
+             {{"arrays", DTypes::floating}},
+             "that of arrays"});
+  table.add("scale", scale, {"x * factor.", {{"x", DTypes::floating}, "factor"}, "that of x"});
+  table.add("to_dense", to_dense,
+            {"The whole array, with its zeros.", {{"x", DTypes::floating}}, "that of x"});
+  table.add("add_rows_", add_rows,
+            {"dense += x, at the rows that x has.", {{"dense", DTypes::floating}, {"x", DTypes::floating}}});
 }
 
 }  // namespace heddle

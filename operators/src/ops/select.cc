@@ -5,6 +5,7 @@
 #include "autograd/operator.h"
 #include "kernels/elementwise_kernels.h"
 #include "ops/elementwise_rule.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -114,6 +115,19 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
     });
   }
   return y;
+}
+
+void operators_detail::register_selection(OperatorTable& table) {
+  table.add("where", where,
+            {"a where condition is true, else b; all three broadcast.",
+             {{"condition", DTypes::boolean}, "a", "b"},
+             "common of a and b",
+             kDifferentiable});
+  table.add("clip", clip,
+            {"min where x < min, max where x > max; NaN of NaN.",
+             {"x", "min", "max"},
+             "that of x; wider where a bound is of another kind",
+             kDifferentiable});
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 
 #include "autograd/operator.h"
 #include "autograd/view_gradient.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 
@@ -247,5 +248,86 @@ NDArray copy_to(const NDArray& x, Device device, Where where) {
   check_arrays("copy_to", {&x});
   return x.copy_to(device);
 }
+
+namespace operators_detail {
+namespace {
+
+void register_views(OperatorTable& table) {
+  const char* same = "that of x";
+  table.add("reshape", reshape,
+            {"The elements in row-major order in another shape, of which one dimension may be -1. A view of "
+             "a contiguous x, else a copy.",
+             {"x", "shape"},
+             same,
+             kDifferentiable});
+  table.add("flatten", flatten,
+            {"The axes from `from_axis` on as one. A view of a contiguous x, else a copy.",
+             {"x", {"from_axis", 1}},
+             same,
+             kDifferentiable});
+  table.add("transpose",
+            +[](const NDArray& x, std::optional<Dims> axes, Where where) {
+              return axes ? transpose(x, *axes, where) : transpose(x, where);
+            },
+            {"Axis i of the result is axis axes[i] of x; None: the axes reversed. A view.",
+             {"x", {"axes", kNone}},
+             same,
+             kDifferentiable});
+  table.add("broadcast_to", broadcast_to,
+            {"x repeated to a larger shape. A view.", {"x", "shape"}, same, kDifferentiable});
+  table.add("expand_dims", expand_dims,
+            {"x with a new axis of size 1 at `axis`. A view.", {"x", "axis"}, same, kDifferentiable});
+  table.add("squeeze", squeeze,
+            {"x without these axes, which have size 1; None: without all such. A view.",
+             {"x", {"axis", kNone}},
+             same,
+             kDifferentiable});
+  table.add("slice",
+            +[](const NDArray& x, int axis, std::optional<std::int64_t> start,
+                std::optional<std::int64_t> stop, std::int64_t step, Where where) {
+              return slice(x, axis, {start, stop, step}, where);
+            },
+            {"x[start:stop:step] along `axis`, with Python's meaning. A view.",
+             {"x", "axis", {"start", kNone}, {"stop", kNone}, {"step", 1}},
+             same,
+             kDifferentiable});
+}
+
+void register_joining(OperatorTable& table) {
+  table.add("concat", concat,
+            {"Arrays one after another along an axis that they have.",
+             {"arrays", {"axis", 0}},
+             "common",
+             kDifferentiable});
+  table.add("stack", stack,
+            {"Arrays of one shape along a new axis.", {"arrays", {"axis", 0}}, "common", kDifferentiable});
+}
+
+void register_copying(OperatorTable& table) {
+  table.add("cast", cast,
+            {"x as another dtype; x itself if it has it. A gradient passes between floating dtypes.",
+             {"x", "dtype"},
+             "`dtype`",
+             kDifferentiable});
+  table.add("contiguous", contiguous,
+            {"x itself if it is row-major without gaps, else a copy that is.",
+             {"x"},
+             "that of x",
+             kDifferentiable});
+  table.add("copy", copy, {"A contiguous copy.", {"x"}, "that of x", kDifferentiable});
+  table.add("copy_to", copy_to,
+            {"A contiguous copy on a device.", {"x", "device"}, "that of x", kDifferentiable});
+}
+
+}  // namespace
+
+void register_shape_ops(OperatorTable& table) {
+  table.family("Shapes, joining and copies");
+  register_views(table);
+  register_joining(table);
+  register_copying(table);
+}
+
+}  // namespace operators_detail
 
 }  // namespace heddle

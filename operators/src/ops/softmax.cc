@@ -6,6 +6,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/softmax_kernels.h"
+#include "registry/operator_table.h"
 
 namespace heddle {
 namespace {
@@ -87,6 +88,20 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
     });
   }
   return loss;
+}
+
+void operators_detail::register_softmax(OperatorTable& table) {
+  const Argument x = {"x", DTypes::floating}, axis = {"axis", -1};
+  table.add("softmax", softmax,
+            {"exp(x) / sum(exp(x)) along `axis`.", {x, axis}, "that of x", kDifferentiable});
+  table.add("log_softmax", log_softmax,
+            {"The logarithm of softmax(x, axis).", {x, axis}, "that of x", kDifferentiable});
+  table.add(
+      "cross_entropy", cross_entropy,
+      {"The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.",
+       {{"logits", DTypes::floating}, {"labels", DTypes::label}},
+       "that of logits",
+       kDifferentiable});
 }
 
 }  // namespace heddle

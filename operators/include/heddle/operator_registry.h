@@ -1,0 +1,66 @@
+// Every operator by its name: what it takes, what it gives, and a call whose arguments are checked at run time. Bindings to
+// other languages, `heddle operators` and docs/operators.md are made of it. C++ programs call the functions themselves.
+//
+//   call_operator("softmax", {x}, {{"axis", 0}});  // softmax(x, 0)
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/argument_kind.h>
+#include <heddle/call_site.h>
+#include <heddle/operator_value.h>
+
+namespace heddle {
+
+namespace operators_detail {
+struct OperatorCode;
+}
+
+struct ArgumentInfo {
+  std::string name;  // the keyword
+  ArgumentKind kind = ArgumentKind::array;
+  // Nothing: the argument must be given. None stands for what `documentation` says.
+  std::optional<OperatorValue> default_value{};
+  std::vector<DType> dtypes{};         // that arrays may have; empty if it takes no array
+  std::vector<std::string> choices{};  // of a text; empty for all other kinds
+  int length = 0;  // of a list of integers, for all of which one integer may stand; 0: any length
+  bool differentiable = false;  // a floating array here gets a gradient
+
+  bool required() const { return !default_value; }
+  bool takes_none() const { return default_value && default_value->is_none(); }
+};
+
+struct OperatorInfo {
+  std::string name;
+  std::string family;         // the heading that it stands under in docs/operators.md
+  std::string documentation;  // plain text on one line
+  std::vector<ArgumentInfo> arguments{};
+  std::vector<ArgumentKind> results{};  // array, row_sparse, or no result
+  std::string result_dtype{};           // in words; empty without a result
+  bool differentiable = false;          // in some argument
+  bool in_place = false;                // writes its first argument and has no result; the name ends with _
+
+  std::string signature() const;                                 // "softmax(x, axis=-1)"
+  std::shared_ptr<const operators_detail::OperatorCode> code{};  // for call_operator
+};
+
+// All operators, by family and then in the order of registration. Any thread; the same objects for the life of the process.
+std::span<const OperatorInfo> operators();
+const OperatorInfo* find_operator(std::string_view name);  // null if there is none
+
+// Calls the function that `op` stands for: `values` are its first arguments, in their order, `named` are others; the rest have
+// their defaults. It returns at once and records gradients as that function does, and its ops and errors name `where`.
+// Throws InvalidArgument for too many values, for an argument that is missing, unknown or given twice, or is of
+// another kind, and whatever the function throws. Any thread.
+OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorValue> values,
+                             std::span<const NamedValue> named = {}, Where where = Where::current());
+// By name; throws InvalidArgument for an unknown one.
+OperatorValues call_operator(std::string_view name, const OperatorValues& values,
+                             const std::vector<NamedValue>& named = {}, Where where = Where::current());
+
+}  // namespace heddle

@@ -1,0 +1,71 @@
+// The arguments of a call by name, as the parameters of the C++ function that it leads to.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/elementwise.h>
+
+namespace heddle {
+
+class Generator;
+class RowSparse;
+struct OperatorInfo;
+struct OperatorValue;
+enum class ArgumentKind : std::uint8_t;
+
+namespace operators_detail {
+
+using Pair = std::array<std::int64_t, 2>;
+
+// One value for each argument of an operator, of the kind that it takes, and room for the result. Files of operators include
+// this header: it leaves the type OperatorValue, which takes long to compile, to operator_call.cc.
+class CheckedCall {
+ public:
+  // Throws InvalidArgument for a value of another kind. All arguments outlive the call.
+  CheckedCall(const OperatorInfo& op, std::span<const OperatorValue* const> values, Where where,
+              std::vector<OperatorValue>& results);
+
+  Where where() const { return where_; }
+  const OperatorValue& value(std::size_t i) const { return *values_[i]; }
+  bool is_none(std::size_t i) const;
+
+  // The value of argument i, as the argument's kind has it.
+  const NDArray& array(std::size_t i) const;  // undefined for None
+  const std::vector<NDArray>& arrays(std::size_t i) const;
+  const RowSparse& row_sparse(std::size_t i) const;
+  const std::vector<RowSparse>& row_sparse_list(std::size_t i) const;
+  Operand operand(std::size_t i) const;
+  Scalar number(std::size_t i) const;
+  double real(std::size_t i) const;
+  bool boolean(std::size_t i) const;
+  std::int64_t integer(std::size_t i) const;
+  int small_integer(std::size_t i) const;  // throws InvalidArgument beyond an int
+  const std::string& text(std::size_t i) const;
+  DType dtype(std::size_t i) const;  // throws InvalidArgument for a name that no dtype has
+  Device device(std::size_t i) const;
+  Generator& generator(std::size_t i) const;  // the thread's for None
+  Dims integers(std::size_t i) const;
+  // None is an empty list, which the function takes for all axes. So an empty list itself throws InvalidArgument where None
+  // is meant by it.
+  Dims axes(std::size_t i) const;
+  Pair pair(std::size_t i) const;  // throws InvalidArgument unless there are 2, or 1 for both
+
+  void give(NDArray result) const;
+  void give(RowSparse result) const;
+
+ private:
+  [[noreturn]] void refuse(std::size_t i, const std::string& wanted) const;
+  const OperatorInfo& op_;
+  std::span<const OperatorValue* const> values_;
+  Where where_;
+  std::vector<OperatorValue>& results_;
+};
+
+}  // namespace operators_detail
+}  // namespace heddle

@@ -1,0 +1,366 @@
+#include "operator_samples.h"
+
+#include <cstring>
+#include <initializer_list>
+
+#include <doctest/doctest.h>
+
+#include <heddle/layer_init.h>
+#include <heddle/ops.h>
+
+namespace heddle::testing {
+namespace {
+
+using In = const OperatorValues&;
+
+const NDArray& at(In values, std::size_t i) { return std::get<NDArray>(values.at(i)); }
+const RowSparse& rows_at(In values, std::size_t i) { return std::get<RowSparse>(values.at(i)); }
+
+// 1, 2, 3, 1, 2, 3, 1 ... of this shape.
+NDArray small(const Shape& shape, DType dtype = DType::f32) {
+  std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 3 + 1);
+  return array(values, shape).astype(dtype);
+}
+
+NDArray numbers(std::initializer_list<std::int64_t> values) { return array<std::int64_t>(values); }
+NDArray ones_of_bool(const Shape& shape) { return ones(shape, DType::boolean); }
+Generator& a_generator() {
+  static Generator generator(3);
+  return generator;
+}
+
+void add_creation(std::vector<Sample>& to) {
+  const Shape shape{2, 3};
+  to.insert(
+      to.end(),
+      {{"full", {shape, 2.5}, {}, [=](In) { return full(shape, 2.5); }},
+       {"full", {5, 7, DType::i64, cpu(1)}, {}, [](In) { return full({5}, 7, DType::i64, cpu(1)); }},
+       {"full", {shape, true, DType::boolean}, {}, [=](In) { return full(shape, true, DType::boolean); }},
+       {"zeros", {shape}, {}, [=](In) { return zeros(shape); }},
+       {"zeros", {shape, "f16", cpu(1)}, {}, [=](In) { return zeros(shape, DType::f16, cpu(1)); }},
+       {"ones", {shape}, {}, [=](In) { return ones(shape); }},
+       {"ones", {Shape{}, DType::u8, cpu(1)}, {}, [](In) { return ones({}, DType::u8, cpu(1)); }},
+       {"zeros_like", {small(shape)}, {}, [](In v) { return zeros_like(at(v, 0)); }},
+       {"arange", {4}, {}, [](In) { return arange(0, 4); }},
+       {"arange",
+        {1, 6.5, 0.5, DType::f64, cpu(1)},
+        {},
+        [](In) { return arange(1, 6.5, 0.5, DType::f64, cpu(1)); }},
+       {"eye", {3}, {}, [](In) { return eye(3); }},
+       {"eye", {3, DType::i8, cpu(1)}, {}, [](In) { return eye(3, DType::i8, cpu(1)); }}});
+}
+
+void add_random(std::vector<Sample>& to) {
+  const Shape shape{2, 3};
+  Generator* own = &a_generator();
+  to.insert(to.end(),
+            {{"uniform", {shape}, {}, [=](In) { return default_generator().uniform(shape); }},
+             {"uniform",
+              {shape, -1, 2.5, DType::f64, cpu(1), own},
+              {},
+              [=](In) { return own->uniform(shape, -1, 2.5, DType::f64, cpu(1)); }},
+             {"normal", {shape}, {}, [=](In) { return default_generator().normal(shape); }},
+             {"normal",
+              {shape, 1.0, 2.0, DType::f64, cpu(1), own},
+              {},
+              [=](In) { return own->normal(shape, 1, 2, DType::f64, cpu(1)); }},
+             {"bernoulli", {shape, 0.5}, {}, [=](In) { return default_generator().bernoulli(shape, 0.5); }},
+             {"bernoulli",
+              {shape, 0.25, DType::bf16, cpu(1), own},
+              {},
+              [=](In) { return own->bernoulli(shape, 0.25, DType::bf16, cpu(1)); }},
+             {"integers", {shape, -5, 5}, {}, [=](In) { return default_generator().integers(shape, -5, 5); }},
+             {"integers",
+              {shape, 0, 9, DType::u8, cpu(1), own},
+              {},
+              [=](In) { return own->integers(shape, 0, 9, DType::u8, cpu(1)); }},
+             {"permutation", {7}, {}, [](In) { return default_generator().permutation(7); }},
+             {"permutation", {7, cpu(1), own}, {}, [=](In) { return own->permutation(7, cpu(1)); }},
+             {"init_weight",
+              {Shape{4, 3}},
+              {},
+              [](In) {
+                return init_weight({4, 3}, Init::he, default_generator());
+              }},
+             {"init_weight", {Shape{4, 3}, "xavier", cpu(1), own}, {}, [=](In) {
+                return init_weight({4, 3}, Init::xavier, *own, cpu(1));
+              }}});
+}
+
+void add_elementwise(std::vector<Sample>& to) {
+  using Unary = NDArray (*)(const NDArray&, Where);
+  for (const auto& [name, f] :
+       std::initializer_list<std::pair<const char*, Unary>>{{"negative", negative},
+                                                            {"abs", abs},
+                                                            {"square", square},
+                                                            {"relu", relu},
+                                                            {"exp", exp},
+                                                            {"log", log},
+                                                            {"sqrt", sqrt},
+                                                            {"tanh", tanh},
+                                                            {"sigmoid", sigmoid},
+                                                            {"logical_not", logical_not}}) {
+    to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
+  }
+  using Binary = NDArray (*)(const Operand&, const Operand&, Where);
+  for (const auto& [name, f] :
+       std::initializer_list<std::pair<const char*, Binary>>{{"add", add},
+                                                             {"subtract", subtract},
+                                                             {"multiply", multiply},
+                                                             {"divide", divide},
+                                                             {"power", power},
+                                                             {"maximum", maximum},
+                                                             {"minimum", minimum},
+                                                             {"equal", equal},
+                                                             {"not_equal", not_equal},
+                                                             {"less", less},
+                                                             {"less_equal", less_equal},
+                                                             {"greater", greater},
+                                                             {"greater_equal", greater_equal}}) {
+    const Where here = Where::current();
+    to.push_back(
+        {name, {small({2, 3}), small({3})}, {}, [f = f, here](In v) { return f(at(v, 0), at(v, 1), here); }});
+    to.push_back({name, {small({2, 3}), 2}, {}, [f = f, here](In v) { return f(at(v, 0), 2, here); }});
+    to.push_back({name, {1.5, small({3})}, {}, [f = f, here](In v) { return f(1.5, at(v, 1), here); }});
+    to.push_back({name, {small({2, 3}, DType::i32), true}, {}, [f = f, here](In v) {
+                    return f(at(v, 0), true, here);
+                  }});
+  }
+  const NDArray odd = array<bool>({true, false, true});
+  to.push_back({"where", {odd, small({2, 3}), small({3})}, {}, [](In v) {
+                  return where(at(v, 0), at(v, 1), at(v, 2));
+                }});
+  to.push_back({"where", {odd, 2, 0.5}, {}, [](In v) { return where(at(v, 0), 2, 0.5); }});
+  to.push_back({"clip", {small({2, 3}), 1, 2}, {}, [](In v) { return clip(at(v, 0), 1, 2); }});
+  to.push_back(
+      {"clip", {small({2, 3})}, {{"max", 2.5}, {"min", 1.5}}, [](In v) { return clip(at(v, 0), 1.5, 2.5); }});
+}
+
+void add_reductions(std::vector<Sample>& to) {
+  using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
+  for (const auto& [name, f] : std::initializer_list<std::pair<const char*, Reduction>>{
+           {"sum", sum}, {"mean", mean}, {"max", max}, {"min", min}}) {
+    const NDArray x = small({2, 3, 4});
+    const Where here = Where::current();
+    to.push_back({name, {x}, {}, [f = f, here](In v) { return f(at(v, 0), {}, false, here); }});
+    to.push_back(
+        {name, {x, OperatorValue(), true}, {}, [f = f, here](In v) { return f(at(v, 0), {}, true, here); }});
+    to.push_back({name, {x}, {{"axis", -1}}, [f = f, here](In v) { return f(at(v, 0), {-1}, false, here); }});
+    to.push_back({name, {x, Dims{2, 0}, true}, {}, [f = f, here](In v) {
+                    return f(at(v, 0), {2, 0}, true, here);
+                  }});
+  }
+  const NDArray x = small({4, 3});
+  to.insert(to.end(), {{"argmax", {x}, {}, [](In v) { return argmax(at(v, 0)); }},
+                       {"argmax", {x, 0}, {}, [](In v) { return argmax(at(v, 0), 0); }},
+                       {"argmin", {x}, {}, [](In v) { return argmin(at(v, 0)); }},
+                       {"argmin", {x, 0}, {}, [](In v) { return argmin(at(v, 0), 0); }}});
+}
+
+void add_shape_ops(std::vector<Sample>& to) {
+  const NDArray x = small({2, 1, 3}), y = small({2, 1, 3}) * 2;
+  const std::vector<NDArray> both{x, y};
+  const auto list = [](In v) -> const std::vector<NDArray>& {
+    return std::get<std::vector<NDArray>>(v.at(0));
+  };
+  to.insert(to.end(),
+            {{"reshape",
+              {x, Dims{3, -1}},
+              {},
+              [](In v) {
+                return reshape(at(v, 0), {3, -1});
+              }},
+             {"flatten", {x}, {}, [](In v) { return flatten(at(v, 0)); }},
+             {"flatten", {x, 0}, {}, [](In v) { return flatten(at(v, 0), 0); }},
+             {"transpose", {x}, {}, [](In v) { return transpose(at(v, 0)); }},
+             {"transpose",
+              {x, Dims{1, 2, 0}},
+              {},
+              [](In v) {
+                return transpose(at(v, 0), {1, 2, 0});
+              }},
+             {"broadcast_to",
+              {x, Dims{2, 4, 3}},
+              {},
+              [](In v) {
+                return broadcast_to(at(v, 0), {2, 4, 3});
+              }},
+             {"expand_dims", {x, -1}, {}, [](In v) { return expand_dims(at(v, 0), -1); }},
+             {"squeeze", {x}, {}, [](In v) { return squeeze(at(v, 0)); }},
+             {"squeeze", {x, 1}, {}, [](In v) { return squeeze(at(v, 0), {1}); }},
+             {"slice", {x, 2}, {}, [](In v) { return slice(at(v, 0), 2, {}); }},
+             {"slice",
+              {x, 2, -1, 0, -2},
+              {},
+              [](In v) {
+                return slice(at(v, 0), 2, {-1, 0, -2});
+              }},
+             {"slice", {x, 2}, {{"stop", 2}}, [](In v) { return slice(at(v, 0), 2, {.end = 2}); }},
+             {"concat", {both}, {}, [=](In v) { return concat(list(v)); }},
+             {"concat", {both, -1}, {}, [=](In v) { return concat(list(v), -1); }},
+             {"stack", {both}, {}, [=](In v) { return stack(list(v)); }},
+             {"stack", {both, 2}, {}, [=](In v) { return stack(list(v), 2); }},
+             {"cast", {x, DType::f64}, {}, [](In v) { return cast(at(v, 0), DType::f64); }},
+             {"cast", {x, "i32"}, {}, [](In v) { return cast(at(v, 0), DType::i32); }},
+             {"contiguous", {transpose(x)}, {}, [](In v) { return contiguous(at(v, 0)); }},
+             {"copy", {x}, {}, [](In v) { return copy(at(v, 0)); }},
+             {"copy_to", {x, cpu(1)}, {}, [](In v) { return copy_to(at(v, 0), cpu(1)); }},
+             {"take", {x, numbers({1, 0, -1})}, {}, [](In v) { return take(at(v, 0), at(v, 1)); }},
+             {"take", {x, numbers({1, 0, 2}), -1}, {}, [](In v) { return take(at(v, 0), at(v, 1), -1); }},
+             {"one_hot", {numbers({1, 0, 2}), 4}, {}, [](In v) { return one_hot(at(v, 0), 4); }},
+             {"one_hot", {numbers({1, 0, 2}), 4, DType::u8}, {}, [](In v) {
+                return one_hot(at(v, 0), 4, DType::u8);
+              }}});
+}
+
+void add_network(std::vector<Sample>& to) {
+  const NDArray x = small({2, 3}), weight = small({4, 3}), bias = small({4}), image = small({1, 2, 5, 6});
+  const NDArray kernels = small({4, 2, 3, 3}), halves = small({4, 1, 3, 3}), labels = numbers({2, 0});
+  const auto other = Conv2dOptions{{2, 1}, {1, 1}, {1, 2}, 2, true};
+  Generator* own = &a_generator();
+  to.insert(
+      to.end(),
+      {{"matmul", {x, transpose(weight)}, {}, [](In v) { return matmul(at(v, 0), at(v, 1)); }},
+       {"linear", {x, weight}, {}, [](In v) { return linear(at(v, 0), at(v, 1)); }},
+       {"linear",
+        {x, weight, bias, true},
+        {},
+        [](In v) { return linear(at(v, 0), at(v, 1), at(v, 2), {.relu = true}); }},
+       {"conv2d", {image, kernels}, {}, [](In v) { return conv2d(at(v, 0), at(v, 1)); }},
+       {"conv2d",
+        {image, halves, bias, Dims{2, 1}, 1, Dims{1, 2}, 2, true},
+        {},
+        [=](In v) { return conv2d(at(v, 0), at(v, 1), at(v, 2), other); }},
+       {"max_pool2d", {image}, {}, [](In v) { return max_pool2d(at(v, 0)); }},
+       {"max_pool2d",
+        {image, Dims{3, 2}, 1, Dims{1, 0}},
+        {},
+        [](In v) {
+          return max_pool2d(at(v, 0), {{3, 2}, {1, 1}, {1, 0}});
+        }},
+       {"avg_pool2d", {image}, {}, [](In v) { return avg_pool2d(at(v, 0)); }},
+       {"avg_pool2d",
+        {image, 3, Dims{1, 2}, 1, false},
+        {},
+        [](In v) {
+          return avg_pool2d(at(v, 0), {{3, 3}, {1, 2}, {1, 1}, false});
+        }},
+       {"softmax", {x}, {}, [](In v) { return softmax(at(v, 0)); }},
+       {"softmax", {x, 0}, {}, [](In v) { return softmax(at(v, 0), 0); }},
+       {"log_softmax", {x}, {}, [](In v) { return log_softmax(at(v, 0)); }},
+       {"log_softmax", {x, 0}, {}, [](In v) { return log_softmax(at(v, 0), 0); }},
+       {"cross_entropy", {x, labels}, {}, [](In v) { return cross_entropy(at(v, 0), at(v, 1)); }},
+       {"dropout", {x}, {}, [](In v) { return dropout(at(v, 0), 0.5, default_generator(), true); }},
+       {"dropout", {x, 0.25, false, own}, {}, [=](In v) { return dropout(at(v, 0), 0.25, *own, false); }},
+       {"dropout",
+        {x, 0.25},
+        {{"generator", own}},
+        [=](In v) { return dropout(at(v, 0), 0.25, *own, true); }},
+       {"embedding", {weight, labels}, {}, [](In v) { return embedding(at(v, 0), at(v, 1)); }},
+       {"embedding", {weight, labels, true}, {}, [](In v) {
+          return embedding(at(v, 0), at(v, 1), {.sparse_grad = true});
+        }}});
+}
+
+void add_row_sparse(std::vector<Sample>& to) {
+  const NDArray dense = small({4, 2}), at_rows = numbers({3, 1});
+  const RowSparse x = retain(dense, at_rows), y = retain(dense, numbers({0, 1}));
+  to.insert(to.end(),
+            {{"row_sparse",
+              {numbers({2, 0, 2}), small({3, 2}), Shape{4, 2}},
+              {},
+              [](In v) {
+                return row_sparse(at(v, 0), at(v, 1), {4, 2});
+              }},
+             {"retain", {dense, at_rows}, {}, [](In v) { return retain(at(v, 0), at(v, 1)); }},
+             {"retain", {x, numbers({1, 2})}, {}, [](In v) { return retain(rows_at(v, 0), at(v, 1)); }},
+             {"sum_row_sparse",
+              {std::vector<RowSparse>{x, y}},
+              {},
+              [](In v) { return sum(std::get<std::vector<RowSparse>>(v.at(0))); }},
+             {"scale", {x, 2.5}, {}, [](In v) { return scale(rows_at(v, 0), 2.5); }},
+             {"to_dense", {x}, {}, [](In v) { return to_dense(rows_at(v, 0)); }},
+             {"add_rows_", {dense, x}, {}, [](In v) {
+                add_rows(at(v, 0), rows_at(v, 1));
+                return OperatorValue();
+              }}});
+}
+
+template <class Change> PlainCall changing(Change change) {
+  return [change](In values) {
+    NDArray x = at(values, 0);
+    change(x, values);
+    return OperatorValue();
+  };
+}
+
+void add_in_place(std::vector<Sample>& to) {
+  const NDArray x = small({2, 3}), bits = ones_of_bool({3});
+  to.insert(to.end(),
+            {{"add_", {x, bits}, {}, changing([](NDArray& a, In v) { a += at(v, 1); })},
+             {"add_", {x, 2.5}, {}, changing([](NDArray& a, In) { a += 2.5; })},
+             {"subtract_", {x, bits}, {}, changing([](NDArray& a, In v) { a -= at(v, 1); })},
+             {"multiply_", {x, bits}, {}, changing([](NDArray& a, In v) { a *= at(v, 1); })},
+             {"multiply_", {x, 3}, {}, changing([](NDArray& a, In) { a *= 3; })},
+             {"divide_", {x, bits}, {}, changing([](NDArray& a, In v) { a /= at(v, 1); })},
+             {"assign_", {x, small({3})}, {}, changing([](NDArray& a, In v) { a.assign(at(v, 1)); })},
+             {"fill_", {x, 2.5}, {}, changing([](NDArray& a, In) { a.fill(2.5); })},
+             {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
+}
+
+void check_same_array(const NDArray& a, const NDArray& b) {
+  REQUIRE(a.dtype() == b.dtype());
+  REQUIRE(a.shape() == b.shape());
+  CHECK(a.strides() == b.strides());
+  CHECK(a.device() == b.device());
+  const NDArray left = a.detach().contiguous(), right = b.detach().contiguous();
+  left.wait();
+  right.wait();
+  const auto bytes = static_cast<std::size_t>(left.size()) * size_of(left.dtype());
+  CHECK(std::memcmp(left.data<const std::byte>(), right.data<const std::byte>(), bytes) == 0);
+}
+
+}  // namespace
+
+std::vector<Sample> operator_samples() {
+  std::vector<Sample> all;
+  add_creation(all);
+  add_random(all);
+  add_elementwise(all);
+  add_reductions(all);
+  add_shape_ops(all);
+  add_network(all);
+  add_row_sparse(all);
+  add_in_place(all);
+  return all;
+}
+
+void restart_generators() {
+  manual_seed(7);
+  a_generator().set_position(0);
+}
+
+void check_same(const OperatorValue& a, const OperatorValue& b) {
+  REQUIRE(a.index() == b.index());
+  if (const auto* array = std::get_if<NDArray>(&a)) check_same_array(*array, std::get<NDArray>(b));
+  if (const auto* rows = std::get_if<RowSparse>(&a)) {
+    const RowSparse left = rows->trimmed(), right = std::get<RowSparse>(b).trimmed();
+    CHECK(left.shape() == right.shape());
+    check_same_array(left.rows(), right.rows());
+    check_same_array(left.values(), right.values());
+  }
+}
+
+void check_same(const OperatorValues& a, const OperatorValues& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) check_same(a[i], b[i]);
+}
+
+OperatorValues with_copy_of_first(const OperatorValues& values) {
+  OperatorValues copied = values;
+  copied.at(0) = at(values, 0).copy();
+  return copied;
+}
+
+}  // namespace heddle::testing

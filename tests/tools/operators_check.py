@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Whether every public operator can be called by its name, and docs/operators.md is what the registry says.
+
+Usage: operators_check.py PROGRAM ROOT
+
+PROGRAM is heddle, ROOT the repository. A public operator is a function that the headers of ndarray and operators declare on
+arrays, or a member of the classes below that makes, changes or views one.
+"""
+import collections
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAM = ROOT = ""
+MODULES = ["ndarray", "operators"]
+CLASSES = {"NDArray", "RowSparse", "Generator"}  # layers and optimizers are classes in every language
+
+# What has another name in C++.
+BY_NAME = {
+    "operator+": ["add"], "operator-": ["subtract", "negative"], "operator*": ["multiply"], "operator/": ["divide"],
+    "operator<": ["less"], "operator<=": ["less_equal"], "operator>": ["greater"], "operator>=": ["greater_equal"],
+    "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
+    "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
+    "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
+    "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
+    "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],
+    **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
+}
+# How many functions of a name there are: another one needs a look at the registry.
+OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 2, "operator-": 2, "from_dlpack": 2, "NDArray::fill": 2,
+              "NDArray::NDArray": 2}
+TAPE = "the tape: marks and looks at handles, or is for those who write operators"
+FILES = "files are no operators: it blocks"
+LENT = "memory of other libraries is no operator: bindings have functions of their own"
+HANDLE = "a part of the handle"
+EXCEPTIONS = {
+    "array": "copies C++ values: other languages have buffers",
+    "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",
+    "operator<<": "prints",
+    "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,
+    "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
+    "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
+    "lend_gradient_memory": TAPE, "backward": TAPE, "make_gradient": TAPE, "recording": TAPE, "record": TAPE,
+    "record_part": TAPE, "record_rows": TAPE,
+    "NDArray::NDArray": "memory whose values are undetermined",
+    "NDArray::view": "strides of any kind: bindings take them from other libraries",
+    "NDArray::operator[]": "slice and squeeze",
+    "NDArray::detach": HANDLE, "NDArray::to_string": "prints", "NDArray::item": "blocks", "NDArray::to_vector": "blocks",
+    "RowSparse::RowSparse": HANDLE, "RowSparse::rows": HANDLE, "RowSparse::values": HANDLE, "RowSparse::count": HANDLE,
+    "RowSparse::trimmed": "blocks",
+}
+
+
+def call_sites():
+    """tools/check_call_sites.py, which knows how to read headers."""
+    spec = importlib.util.spec_from_file_location("check_call_sites", os.path.join(ROOT, "tools", "check_call_sites.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions_on_arrays(text):
+    """The names of the functions on arrays in a header's text, each as often as it is declared."""
+    reader = call_sites()
+    for owner, name, words in reader.declarations(text):
+        if owner == "" and reader.ARRAYS.search(words):
+            yield name
+        elif owner in CLASSES and (reader.ARRAYS.search(words) or reader.TOLD.search(words)):
+            yield f"{owner}::{name}"
+
+
+def problems(headers, registered):
+    """What is wrong, given the texts of all headers and the names of all operators."""
+    declared = collections.Counter(name for text in headers for name in functions_on_arrays(text))
+    found, meant = [], set()
+    for name, count in sorted(declared.items()):
+        if count != OVERLOADED.get(name, 1):
+            found.append(f"{name}: {count} functions of this name; operators_check.py expects {OVERLOADED.get(name, 1)}")
+        if name in EXCEPTIONS:
+            continue
+        operators = BY_NAME.get(name, [name])
+        meant.update(operators)
+        found += [f"{name}: no operator {one} is registered" for one in operators if one not in registered]
+    found += [f"{name}: is registered, but no public header has it" for name in sorted(registered - meant)]
+    known = {*EXCEPTIONS, *OVERLOADED, *BY_NAME}
+    return found + [f"operators_check.py names {name}; no public header has it" for name in sorted(known - declared.keys())]
+
+
+def heddle(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def public_headers():
+    for module in MODULES:
+        for header in sorted(pathlib.Path(ROOT, module, "include").rglob("*.h")):
+            yield header.read_text(encoding="utf-8")
+
+
+class Operators(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.registered = {op["name"] for op in json.loads(heddle("operators", "--json"))}
+
+    def test_every_public_operator_is_registered(self):
+        self.assertEqual(problems(public_headers(), self.registered), [])
+
+    def test_an_operator_that_is_missing_is_found(self):
+        header = """namespace heddle { NDArray cube(const NDArray& x, Where where = Where::current());
+            NDArray relu(const NDArray& x, int limit, Where where = Where::current());
+            class Generator { public: NDArray poisson(Shape shape, Where where = Where::current()); };
+            namespace some_detail { NDArray hidden(const NDArray& x); } }"""
+        found = problems([*public_headers(), header], self.registered | {"sqare"})
+        self.assertEqual(found, ["Generator::poisson: no operator Generator::poisson is registered",
+                                 "cube: no operator cube is registered",
+                                 "relu: 2 functions of this name; operators_check.py expects 1",
+                                 "sqare: is registered, but no public header has it"])
+
+    def test_the_page_is_what_the_program_writes(self):
+        with open(os.path.join(ROOT, "docs", "operators.md"), encoding="utf-8") as page:
+            self.assertEqual(page.read(), heddle("operators", "--markdown"),
+                             "run: heddle operators --markdown >docs/operators.md")
+
+    def test_the_list_has_all_operators_and_what_they_do(self):
+        listed = heddle("operators")
+        for op in json.loads(heddle("operators", "--json")):
+            self.assertIn(f"\n  {op['signature']}\n      {op['documentation']}\n", listed)
+
+    def test_json_says_what_bindings_need(self):
+        by_name = {op["name"]: op for op in json.loads(heddle("operators", "--json"))}
+        pool = {argument["name"]: argument for argument in by_name["avg_pool2d"]["arguments"]}
+        self.assertEqual(pool["x"]["dtypes"], ["f32", "f64", "f16", "bf16"])
+        self.assertTrue(pool["x"]["required"] and pool["x"]["differentiable"])
+        self.assertEqual((pool["kernel_size"]["default"], pool["kernel_size"]["length"]), ([2, 2], 2))
+        self.assertEqual((pool["stride"]["default"], pool["stride"]["takes_none"]), (None, True))
+        self.assertIs(pool["count_include_pad"]["default"], True)
+        self.assertEqual(by_name["init_weight"]["arguments"][1]["choices"], ["he", "xavier"])
+        self.assertEqual((by_name["add_"]["in_place"], by_name["add_"]["results"]), (True, []))
+        self.assertEqual(by_name["retain"]["results"], ["row-sparse array"])
+        for op in by_name.values():
+            for argument in op["arguments"]:
+                self.assertEqual(argument["required"], "default" not in argument)
+                self.assertRegex(argument["name"], re.compile(r"^[a-z][a-z0-9_]*$"))
+
+    def test_help_names_the_command_and_both_forms_exclude_each_other(self):
+        self.assertIn("heddle operators", heddle("--help"))
+        both = subprocess.run([PROGRAM, "operators", "--json", "--markdown"], capture_output=True, text=True, check=False)
+        self.assertEqual(both.returncode, 2)
+        self.assertIn("--markdown and --json exclude each other", both.stdout + both.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM, ROOT = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1])

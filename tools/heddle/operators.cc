@@ -1,0 +1,228 @@
+// heddle operators: every operator by its name, for people and for programs that make bindings.
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <heddle/operator_registry.h>
+
+#include "command.h"
+
+namespace heddle::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  bool markdown = false, json = false;
+};
+
+// In few words, else the names.
+std::string text_of(const std::vector<DType>& dtypes) {
+  const auto has = [&](DType dtype) {
+    return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+  };
+  if (dtypes.size() == std::size(kAllDTypes)) return "any dtype";
+  if (dtypes.size() + 1 == std::size(kAllDTypes) && !has(DType::boolean)) return "any dtype but bool";
+  if (std::all_of(std::begin(kAllDTypes), std::end(kAllDTypes),
+                  [&](DType dtype) { return has(dtype) == is_floating(dtype); })) {
+    return "floating dtypes";
+  }
+  std::string text;
+  for (DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string(name_of(dtype));
+  return text;
+}
+
+std::string text_of_kind(const ArgumentInfo& argument) {
+  std::string text = name_of(argument.kind);
+  if (argument.kind == ArgumentKind::integers) {
+    text =
+        argument.length == 0 ? "int or list of ints" : "int or " + std::to_string(argument.length) + " ints";
+  }
+  if (!argument.choices.empty()) {
+    text.clear();
+    for (const std::string& word : argument.choices) text += (text.empty() ? "'" : " or '") + word + "'";
+  }
+  return argument.takes_none() ? text + " or None" : text;
+}
+
+constexpr const char* kHead = R"(# Operators
+
+This page is for those who look an operator up, or call it by its name. `heddle operators --markdown` writes it from the
+registry of operators; a test fails if it is out of date. [Arrays](arrays.md) explains the use of operators in C++.
+
+Most of them are C++ functions of the same name and the same arguments. The others:
+
+| By name                                                         | In C++                                                       |
+|-----------------------------------------------------------------|--------------------------------------------------------------|
+| `add_`, `subtract_`, `multiply_`, `divide_`                     | `+=`, `-=`, `*=`, `/=`                                       |
+| `assign_`, `fill_`                                              | members of `NDArray`: `assign`, `fill`                       |
+| `uniform`, `normal`, `bernoulli`, `integers`, `permutation`     | members of `Generator`                                       |
+| `sum_row_sparse`, `add_rows_`                                   | `sum`, `add_rows`                                            |
+| the options of `linear`, `conv2d`, `embedding` and pooling      | a struct of options                                          |
+| `start`, `stop` and `step` of `slice`                           | a `Slice`                                                    |
+
+A program that learns the name when it runs, such as a binding to another language, calls an operator with values;
+[arrays](arrays.md#operators-by-name) shows how.
+
+- Values are given in the order of the arguments, by keyword, or both. An argument that has a default may be left out.
+- A number is an int, a float or a bool. Beside arrays it takes their dtype where its kind allows that
+  ([promotion](dtypes.md#promotion)). An int also stands for a float, and for a list of one int.
+- The common dtype is the one that arrays and numbers are promoted to. Where arrays are promoted, the dtypes of arguments are those
+  that it may be.
+- An argument that is marked "gradient" gets one if its dtype is floating.
+- An operator whose name ends with `_` changes its first argument in place and has no result.
+- A dtype may be given by its name. A generator, a `Generator*`, has to outlive the call.
+- Arguments that do not fit throw `InvalidArgument` at the call.
+)";
+
+std::string details_of(const ArgumentInfo& argument) {
+  std::string text = text_of_kind(argument);
+  if (!argument.dtypes.empty()) text += "; " + text_of(argument.dtypes);
+  if (argument.differentiable) text += "; gradient";
+  return text;
+}
+
+std::string text_of_result(const OperatorInfo& op) {
+  if (op.results.empty()) return "Changes " + op.arguments.front().name + "; no result.";
+  return std::string("Result: ") + name_of(op.results.front()) + "; its dtype: " + op.result_dtype + ".";
+}
+
+void write_markdown(const OperatorInfo& op) {
+  std::cout << "\n### " << op.name << "\n\n    " << op.signature() << "\n\n" << op.documentation << "\n\n";
+  for (const ArgumentInfo& argument : op.arguments) {
+    std::cout << "- `" << argument.name << "`: " << details_of(argument) << "\n";
+  }
+  std::cout << "\n" << text_of_result(op) << "\n";
+}
+
+// What GitHub makes of a heading.
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (char letter : heading) {
+    if (letter == ' ') anchor += '-';
+    if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '-') {
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+  }
+  return anchor;
+}
+
+void write_contents() {
+  std::string family, line = "Contents:";
+  for (const OperatorInfo& op : operators()) {
+    if (op.family == family) continue;
+    if (!family.empty()) line += " ·";
+    if (line.size() > 120) {
+      std::cout << line << "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "[" : " [") + op.family + "](#" + anchor_of(op.family) + ")";
+    family = op.family;
+  }
+  std::cout << line << "\n";
+}
+
+void write_markdown() {
+  std::cout << kHead << "\n";
+  write_contents();
+  std::string family;
+  for (const OperatorInfo& op : operators()) {
+    if (op.family != family) std::cout << "\n## " << op.family << "\n";
+    family = op.family;
+    write_markdown(op);
+  }
+}
+
+Json json_of(const OperatorValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* list = std::get_if<Dims>(&value))
+    return std::vector<std::int64_t>(list->begin(), list->end());
+  if (value.is_none()) return nullptr;
+  return value.to_string();  // a dtype or a device
+}
+
+Json json_of(const ArgumentInfo& argument) {
+  Json json = {{"name", argument.name}, {"kind", name_of(argument.kind)}, {"required", argument.required()}};
+  if (argument.default_value) json["default"] = json_of(*argument.default_value);
+  json["takes_none"] = argument.takes_none();
+  json["length"] = argument.length;
+  json["choices"] = argument.choices;
+  json["dtypes"] = Json::array();
+  for (DType dtype : argument.dtypes) json["dtypes"].push_back(name_of(dtype));
+  json["differentiable"] = argument.differentiable;
+  return json;
+}
+
+Json json_of(const OperatorInfo& op) {
+  Json json = {{"name", op.name},
+               {"family", op.family},
+               {"documentation", op.documentation},
+               {"signature", op.signature()},
+               {"arguments", Json::array()},
+               {"results", Json::array()},
+               {"result_dtype", op.result_dtype},
+               {"differentiable", op.differentiable},
+               {"in_place", op.in_place}};
+  for (const ArgumentInfo& argument : op.arguments) json["arguments"].push_back(json_of(argument));
+  for (ArgumentKind kind : op.results) json["results"].push_back(name_of(kind));
+  return json;
+}
+
+void write_json() {
+  Json list = Json::array();
+  for (const OperatorInfo& op : operators()) list.push_back(json_of(op));
+  std::cout << list.dump(2) << "\n";
+}
+
+void write_list() {
+  std::string family;
+  for (const OperatorInfo& op : operators()) {
+    if (op.family != family) std::cout << (family.empty() ? "" : "\n") << op.family << "\n";
+    family = op.family;
+    std::cout << "  " << op.signature() << "\n      " << op.documentation << "\n";
+  }
+}
+
+int run(const Options& options) {
+  if (options.markdown) {
+    write_markdown();
+  } else if (options.json) {
+    write_json();
+  } else {
+    write_list();
+  }
+  return 0;
+}
+
+constexpr const char* kDescription =
+    "Lists the operators on arrays: their names, arguments, defaults, and what they compute.\n\n"
+    "    heddle operators             for reading\n"
+    "    heddle operators --json      for programs, with kinds, dtypes and gradients\n"
+    "    heddle operators --markdown  the page docs/operators.md";
+
+}  // namespace
+
+void add_operators(Program& program, Action& action) {
+  auto options = std::make_shared<Options>();
+  command_line::Command command = program.add_command("operators", kDescription);
+  command.add_flag("--markdown", options->markdown, "write docs/operators.md");
+  command.add_flag("--json", options->json, "write a list of objects, one an operator");
+  command.on_parsed([options, &action] {
+    if (options->markdown && options->json)
+      throw command_line::Misuse("--markdown and --json exclude each other");
+    action = [options] { return run(*options); };
+  });
+}
+
+}  // namespace heddle::tool
