@@ -38,6 +38,7 @@ TEST_CASE("each call of a communicator names its line, also in the copies that i
   check_site("CompressedReduce::reduce", [&] { reduce.reduce(odd); });
   check_site("CompressedReduce::residual", [&] { reduce.residual(); });
   check_site("CompressedReduce::sum_residual", [&] { reduce.sum_residual(); });
+  check_site("CompressedReduce::set_residuals", [&] { reduce.set_residuals(a, b); });
   check_site("CompressedReduce::clear_errors", [&] { reduce.clear_errors(); });
 }
 

@@ -38,6 +38,12 @@ class Codec {
 // Throws InvalidArgument naming the codecs that exist.
 std::shared_ptr<const Codec> make_codec(const std::string& text);
 
+// Encodes c = residual + values, and sets next = c minus what the encoding decodes to: the residual of the next call. Where
+// that is not finite it is 0, or the element would be lost for ever. All spans but `bytes` have as many elements; bytes may
+// be longer than the encoding, and is filled up with zeros. next may be residual. Throws what the codec throws.
+void encode_with_feedback(const Codec& codec, std::span<const float> values, std::span<const float> residual,
+                          std::span<float> next, std::span<float> scratch, std::span<std::byte> bytes);
+
 // `text`, or if that is empty HEDDLE_COMM_COMPRESSION, or "none".
 std::string compression_setting(const std::string& text);
 
@@ -72,6 +78,9 @@ class CompressedReduce {
   std::vector<float> sum_residual(Where where = Where::current()) const {
     return sum_residual_.to_vector<float>(where);
   }
+  // Replaces both, for the next call. Throws InvalidArgument, before anything is changed, for arrays that are not f32 and as
+  // long as these.
+  void set_residuals(const NDArray& residual, const NDArray& sum_residual, Where where = Where::current());
 
   // Bytes that this rank sends to other ranks in a call.
   std::size_t wire_bytes() const;

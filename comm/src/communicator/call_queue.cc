@@ -164,7 +164,7 @@ bool CallQueue::has_work(const Lock& lock) const {
 }
 
 bool CallQueue::is_needed_for(const Lock&, const Var& var) const {
-  if (var == all_) return true;
+  if (!var || var == all_) return true;
   return std::any_of(calls_.rbegin(), calls_.rend(),
                      [&](const std::shared_ptr<Call>& call) { return call->ready && call->result == var; });
 }

@@ -23,24 +23,6 @@ struct Parts {
   template <class T> std::span<T> bytes(T* all, std::size_t r) const { return {all + r * slot, slot}; }
 };
 
-// Encodes c = residual + gradient. The next residual is c minus the decoded result. A residual that is not finite
-// becomes 0, because it would make its element not finite for ever.
-void encode_with_feedback(const Codec& codec, std::span<const float> gradient, const float* residual,
-                          float* next, float* scratch, std::span<std::byte> bytes) {
-  const std::size_t count = gradient.size();
-  for (std::size_t i = 0; i < count; ++i) next[i] = residual[i] + gradient[i];
-  const std::span<std::byte> used = bytes.first(codec.encoded_bytes(count));
-  codec.encode({next, count}, used);
-  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(used.size()), bytes.end(), std::byte{0});
-  codec.decode(used, {scratch, count});
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) {
-    const float left = next[i] - scratch[i];
-    const bool finite = (std::bit_cast<std::uint32_t>(left) & 0x7f800000) != 0x7f800000;
-    next[i] = finite ? left : 0.0f;
-  }
-}
-
 void decode_part(const Codec& codec, std::span<const std::byte> bytes, std::span<float> values) {
   codec.decode(bytes.first(codec.encoded_bytes(values.size())), values);
 }
@@ -70,6 +52,22 @@ void compare_settings(const std::byte* all, std::size_t ranks) {
 std::int64_t signed_of(std::size_t value) { return static_cast<std::int64_t>(value); }
 
 }  // namespace
+
+void encode_with_feedback(const Codec& codec, std::span<const float> values, std::span<const float> residual,
+                          std::span<float> next, std::span<float> scratch, std::span<std::byte> bytes) {
+  const std::size_t count = values.size();
+  for (std::size_t i = 0; i < count; ++i) next[i] = residual[i] + values[i];
+  const std::span<std::byte> used = bytes.first(codec.encoded_bytes(count));
+  codec.encode(next.first(count), used);
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(used.size()), bytes.end(), std::byte{0});
+  codec.decode(used, scratch.first(count));
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) {
+    const float left = next[i] - scratch[i];
+    const bool finite = (std::bit_cast<std::uint32_t>(left) & 0x7f800000) != 0x7f800000;
+    next[i] = finite ? left : 0.0f;
+  }
+}
 
 CompressedReduce::CompressedReduce(std::shared_ptr<Communicator> ranks, std::shared_ptr<const Codec> codec,
                                    std::int64_t count, Where where)
@@ -139,9 +137,9 @@ void CompressedReduce::push_encode(const NDArray& array) const {
       "compress", {array, residual_, agreed_}, {next_, scratch_, outgoing_},
       [=, codec = codec_, residual = residual_, next = next_, scratch = scratch_, outgoing = outgoing_] {
         for (std::size_t r = 0; r < size; ++r) {
-          encode_with_feedback(*codec, parts.values(array.data<const float>(), r),
-                               residual.data<const float>() + parts.begin(r),
-                               next.data<float>() + parts.begin(r), scratch.data<float>(),
+          const auto values = parts.values(array.data<const float>(), r);
+          encode_with_feedback(*codec, values, parts.values(residual.data<const float>(), r),
+                               parts.values(next.data<float>(), r), {scratch.data<float>(), values.size()},
                                parts.bytes(outgoing.data<std::byte>(), r));
         }
       });
@@ -161,8 +159,9 @@ void CompressedReduce::push_sum() const {
                  decode_part(*codec, parts.bytes(bytes, r), one);
                  for (std::size_t i = 0; i < total.size(); ++i) total[i] += one[i];
                }
-               encode_with_feedback(*sum_codec, total, residual.data<const float>(), next.data<float>(),
-                                    one.data(), parts.bytes(out.data<std::byte>(), 0));
+               encode_with_feedback(*sum_codec, total, {residual.data<const float>(), total.size()},
+                                    {next.data<float>(), total.size()}, one,
+                                    parts.bytes(out.data<std::byte>(), 0));
              });
 }
 
@@ -188,6 +187,21 @@ void CompressedReduce::clear_errors(Where where) {
   const Where site = CallSite::current(where);
   for (const NDArray& residual : {residual_, sum_residual_})
     residual.engine().clear_error(residual.var(), site);
+}
+
+void CompressedReduce::set_residuals(const NDArray& residual, const NDArray& sum_residual, Where where) {
+  const CallSite site(where);
+  const auto check = [](const char* name, const NDArray& given, const NDArray& mine) {
+    if (given.defined() && given.dtype() == DType::f32 && given.size() == mine.size()) return;
+    throw InvalidArgument(
+        "CompressedReduce::set_residuals: the " + std::string(name) + " is " +
+        (given.defined() ? given.shape().to_string() + " " + name_of(given.dtype()) : "undefined") +
+        "; want f32, " + std::to_string(mine.size()) + " elements");
+  };
+  check("residual", residual, residual_);
+  check("residual of the sum", sum_residual, sum_residual_);
+  residual_.assign(residual.detach().contiguous().view_as(residual_.shape()));
+  sum_residual_.assign(sum_residual.detach().contiguous().view_as(sum_residual_.shape()));
 }
 
 std::size_t CompressedReduce::wire_bytes() const {
