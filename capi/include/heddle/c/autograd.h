@@ -1,0 +1,33 @@
+// Gradients. Calls that compute with an array that needs a gradient are recorded; heddle_backward goes back over them.
+#pragma once
+
+#include <heddle/c/array.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// on: 1: the array is a leaf whose gradient is accumulated, also through handles that are copied from this one later. Only
+// of floating dtypes, and not while another thread uses the handle.
+HEDDLE_API heddle_status heddle_array_set_requires_grad(heddle_array* array, int32_t on,
+                                                        heddle_error** error);
+// 1 for a leaf and for what was computed from one.
+HEDDLE_API heddle_status heddle_array_requires_grad(const heddle_array* array, int32_t* needed,
+                                                    heddle_error** error);
+// The accumulated gradient; *grad is null before the first heddle_backward.
+HEDDLE_API heddle_status heddle_array_grad(const heddle_array* array, heddle_array** grad,
+                                           heddle_error** error);
+HEDDLE_API heddle_status heddle_array_clear_grad(const heddle_array* array, heddle_error** error);
+
+// Adds the derivative of root by each leaf that it was computed from to that leaf's gradient. `seed` has root's shape; null:
+// root has one element, and the seed is 1. The record is gone then, unless keep_tape is 1. Returns when all ops are pushed.
+HEDDLE_API heddle_status heddle_backward(const heddle_array* root, const heddle_array* seed,
+                                         int32_t keep_tape, heddle_error** error);
+
+// on: 0: what the calling thread computes from now on is not recorded; 1: it is. *previous, which may be null as a pointer,
+// is how it was. All threads begin with 1.
+HEDDLE_API heddle_status heddle_recording_set(int32_t on, int32_t* previous, heddle_error** error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,186 @@
+#include <map>
+
+#include <heddle/c/array_file.h>
+#include <heddle/default_engine.h>
+#include <heddle/npy.h>
+#include <heddle/safetensors.h>
+
+#include "c/wait.h"
+#include "new_array.h"
+
+using namespace heddle;
+using namespace heddle::c;
+
+namespace heddle::c {
+
+// Names and texts stand in maps, whose nodes stay where they are.
+struct Archive {
+  std::mutex mutex;  // guards all below
+  std::map<std::string, LinkedArray, std::less<>> arrays;
+  std::map<std::string, std::string, std::less<>> texts;
+};
+
+}  // namespace heddle::c
+
+namespace {
+
+template <class Map> const char* name_at(const Map& map, std::size_t index, const char* call) {
+  if (index >= map.size())
+    throw InvalidArgument(std::string(call) + ": index " + std::to_string(index) + " of " +
+                          std::to_string(map.size()) + " names");
+  return std::next(map.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
+}
+
+template <class Map> auto& value_of(Map& map, const char* name, const char* call) {
+  const auto found = map.find(text_of(name, call, "name"));
+  if (found == map.end()) throw InvalidArgument(std::string(call) + ": there is no '" + name + "'");
+  return found->second;
+}
+
+}  // namespace
+
+heddle_status heddle_npy_save(const char* path, const heddle_array* array, heddle_error** error) {
+  return called(error, [&] {
+    const std::string file = text_of(path, "heddle_npy_save", "path");
+    const UsedArray of(array, "heddle_npy_save");
+    c::wait(of.engine(), of->array.var(), "heddle_npy_save");
+    save_npy(file, of->array);
+  });
+}
+
+heddle_status heddle_npy_load(const char* path, const heddle_array_options* options, heddle_array** array,
+                              heddle_error** error) {
+  return called(error, [&] {
+    const std::string file = text_of(path, "heddle_npy_load", "path");
+    const NewArray place(options, "heddle_npy_load");
+    check_out(array, "heddle_npy_load", "array");
+    const EngineScope scope(place.engine());
+    *array = new_handle(load_npy(file, place.device()), place.link());
+  });
+}
+
+heddle_status heddle_archive_create(heddle_archive** archive, heddle_error** error) {
+  return called(error, [&] {
+    check_out(archive, "heddle_archive_create", "archive");
+    *archive = make_handle<heddle_archive>(std::make_shared<Archive>());
+  });
+}
+
+heddle_status heddle_archive_destroy(heddle_archive* archive) {
+  return guarded(nullptr, [&] {
+    if (archive) take(archive, "heddle_archive_destroy");
+  });
+}
+
+heddle_status heddle_archive_set(heddle_archive* archive, const char* name, const heddle_array* array,
+                                 heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_set";
+    const Borrowed<heddle_archive> to(archive, kCall);
+    const std::string key = text_of(name, kCall, "name");
+    const UsedArray of(array, kCall);
+    const LinkedArray value{of->array.detach(), of->engine};
+    const std::lock_guard guard((*to)->mutex);
+    (*to)->arrays.insert_or_assign(key, value);
+  });
+}
+
+heddle_status heddle_archive_set_text(heddle_archive* archive, const char* name, const char* text,
+                                      heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_set_text";
+    const Borrowed<heddle_archive> to(archive, kCall);
+    const std::string key = text_of(name, kCall, "name"), value = text_of(text, kCall, "text");
+    const std::lock_guard guard((*to)->mutex);
+    (*to)->texts.insert_or_assign(key, value);
+  });
+}
+
+heddle_status heddle_archive_size(const heddle_archive* archive, size_t* arrays, size_t* texts,
+                                  heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_archive> of(archive, "heddle_archive_size");
+    check_out(arrays, "heddle_archive_size", "arrays");
+    check_out(texts, "heddle_archive_size", "texts");
+    const std::lock_guard guard((*of)->mutex);
+    *arrays = (*of)->arrays.size();
+    *texts = (*of)->texts.size();
+  });
+}
+
+heddle_status heddle_archive_name(const heddle_archive* archive, size_t index, const char** name,
+                                  heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_archive> of(archive, "heddle_archive_name");
+    check_out(name, "heddle_archive_name", "name");
+    const std::lock_guard guard((*of)->mutex);
+    *name = name_at((*of)->arrays, index, "heddle_archive_name");
+  });
+}
+
+heddle_status heddle_archive_text_name(const heddle_archive* archive, size_t index, const char** name,
+                                       heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_archive> of(archive, "heddle_archive_text_name");
+    check_out(name, "heddle_archive_text_name", "name");
+    const std::lock_guard guard((*of)->mutex);
+    *name = name_at((*of)->texts, index, "heddle_archive_text_name");
+  });
+}
+
+heddle_status heddle_archive_get(const heddle_archive* archive, const char* name, heddle_array** array,
+                                 heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_archive> of(archive, "heddle_archive_get");
+    check_out(array, "heddle_archive_get", "array");
+    const std::lock_guard guard((*of)->mutex);
+    *array = make_handle<heddle_array>(value_of((*of)->arrays, name, "heddle_archive_get"));
+  });
+}
+
+heddle_status heddle_archive_text(const heddle_archive* archive, const char* name, const char** text,
+                                  heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_archive> of(archive, "heddle_archive_text");
+    check_out(text, "heddle_archive_text", "text");
+    const std::lock_guard guard((*of)->mutex);
+    *text = value_of((*of)->texts, name, "heddle_archive_text").c_str();
+  });
+}
+
+heddle_status heddle_archive_save(const heddle_archive* archive, const char* path, int32_t checksums,
+                                  heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_save";
+    const Borrowed<heddle_archive> of(archive, kCall);
+    const std::string file = text_of(path, kCall, "path");
+    Safetensors content;
+    std::vector<std::shared_ptr<Engine>> engines;  // live as long as the call
+    {
+      const std::lock_guard guard((*of)->mutex);
+      for (const auto& [name, value] : (*of)->arrays) {
+        engines.push_back(value.engine.lock(kCall));
+        content.arrays.emplace(name, value.array);
+      }
+      content.metadata.insert((*of)->texts.begin(), (*of)->texts.end());
+    }
+    save_safetensors(file, content, {.checksums = checksums != 0});
+  });
+}
+
+heddle_status heddle_archive_load(const char* path, const heddle_array_options* options,
+                                  heddle_archive** archive, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_load";
+    const std::string file = text_of(path, kCall, "path");
+    const NewArray place(options, kCall);
+    check_out(archive, kCall, "archive");
+    const EngineScope scope(place.engine());
+    Safetensors content = load_safetensors(file, place.device());
+    auto loaded = std::make_shared<Archive>();
+    for (const auto& [name, array] : content.arrays)
+      loaded->arrays.emplace(name, LinkedArray{array, place.link()});
+    loaded->texts.insert(content.metadata.begin(), content.metadata.end());
+    *archive = make_handle<heddle_archive>(std::move(loaded));
+  });
+}

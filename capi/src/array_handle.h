@@ -1,0 +1,131 @@
+// What stands behind the handles of this library, and how a call gets at it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <heddle/c/heddle.h>
+#include <heddle/call_site.h>
+#include <heddle/ndarray.h>
+#include <heddle/random.h>
+#include <heddle/row_sparse.h>
+
+#include "c/boundary.h"
+#include "c/handles.h"
+
+namespace heddle::c {
+
+constexpr Kind added_kind(std::uint32_t number) {
+  return static_cast<Kind>(static_cast<std::uint32_t>(Kind::first_added) + number);
+}
+inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerator = added_kind(2),
+                      kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
+                      kStore = added_kind(6);
+
+// The engine of an array, without keeping it alive: heddle_engine_destroy ends it.
+class EngineLink {
+ public:
+  explicit EngineLink(const std::shared_ptr<Engine>& engine);
+  std::shared_ptr<Engine> lock(const char* call) const;  // throws BadHandle if the engine was destroyed
+  bool is_of(const Engine& engine) const { return pointer_ == &engine; }
+
+ private:
+  Engine* pointer_;
+  std::weak_ptr<Engine> engine_;
+  std::shared_ptr<Engine> default_;  // else null
+};
+
+struct LinkedArray {
+  NDArray array;
+  EngineLink engine;
+};
+struct LinkedRows {
+  RowSparse rows;
+  EngineLink engine;
+};
+struct LockedGenerator {
+  explicit LockedGenerator(std::uint64_t seed) : generator(seed) {}
+  std::mutex mutex;  // guards the generator
+  Generator generator;
+};
+struct Archive;
+struct LockedOptimizer;
+struct LockedStore;
+struct Rank;
+
+}  // namespace heddle::c
+
+struct heddle_array : heddle::c::Handle<heddle::c::LinkedArray, heddle::c::kArray> {
+  using Handle::Handle;
+};
+struct heddle_archive : heddle::c::Handle<std::shared_ptr<heddle::c::Archive>, heddle::c::kArchive> {
+  using Handle::Handle;
+};
+struct heddle_generator
+    : heddle::c::Handle<std::shared_ptr<heddle::c::LockedGenerator>, heddle::c::kGenerator> {
+  using Handle::Handle;
+};
+struct heddle_row_sparse : heddle::c::Handle<heddle::c::LinkedRows, heddle::c::kRowSparse> {
+  using Handle::Handle;
+};
+struct heddle_optimizer
+    : heddle::c::Handle<std::shared_ptr<heddle::c::LockedOptimizer>, heddle::c::kOptimizer> {
+  using Handle::Handle;
+};
+struct heddle_communicator
+    : heddle::c::Handle<std::shared_ptr<const heddle::c::Rank>, heddle::c::kCommunicator> {
+  using Handle::Handle;
+};
+struct heddle_kvstore : heddle::c::Handle<std::shared_ptr<heddle::c::LockedStore>, heddle::c::kStore> {
+  using Handle::Handle;
+};
+
+namespace heddle::c {
+
+const heddle_site* site_of_thread();  // see heddle_site_set
+
+// guarded(), and what the body pushes names the thread's site.
+template <class Body> heddle_status called(heddle_error** error, Body&& body) noexcept {
+  return guarded(error, [&] {
+    const CallSite site(place_of(site_of_thread()));
+    body();
+  });
+}
+
+// An array or the like during a call, and its engine, which lives as long.
+template <class H> class Used {
+ public:
+  Used(const H* handle, const char* call) : value_(handle, call), engine_(value_->engine.lock(call)) {}
+  const typename H::Value* operator->() const { return &*value_; }
+  Engine& engine() const { return *engine_; }
+
+ private:
+  Borrowed<H> value_;
+  std::shared_ptr<Engine> engine_;
+};
+using UsedArray = Used<heddle_array>;
+
+std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call);  // null: the default engine
+
+DType dtype_of_number(std::int32_t dtype, const char* call);
+Device device_of(const heddle_device& device, const char* call);
+heddle_device device_of(const Device& device);
+Dims dims_of(const std::int64_t* numbers, std::int32_t count, const char* call);
+std::string text_of(const char* text, const char* call, const char* argument);  // throws if null
+
+heddle_array* new_handle(NDArray array, const EngineLink& engine);
+
+// The new array that a call makes of one that it is given.
+template <class Make>
+heddle_status make_array(const heddle_array* from, heddle_array** made, const char* call,
+                         heddle_error** error, Make&& make) noexcept {
+  return called(error, [&] {
+    const UsedArray source(from, call);
+    check_out(made, call, "the new array");
+    *made = new_handle(make(source->array), source->engine);
+  });
+}
+
+}  // namespace heddle::c

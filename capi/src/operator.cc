@@ -1,0 +1,114 @@
+#include <heddle/c/operator.h>
+#include <heddle/default_engine.h>
+#include <heddle/operator_registry.h>
+
+#include "operator_description.h"
+#include "value.h"
+
+using namespace heddle;
+using namespace heddle::c;
+
+namespace {
+
+OperatorValues call_checked(const OperatorInfo& op, const heddle_value* values, std::size_t value_count,
+                            const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
+                            heddle_engine* engine, const char* call) {
+  // No operator has more arguments: a count beyond would be memory that is not the caller's.
+  const std::size_t most = op.arguments.size();
+  if (value_count > most || named_count > most)
+    throw InvalidArgument(std::string(call) + ": " + std::to_string(value_count) + " values and " +
+                          std::to_string(named_count) + " named values; wanted: " + op.signature());
+  if (value_count > 0 && !values) throw_null(call, "values");
+  if (named_count > 0 && !named) throw_null(call, "named");
+  OperatorValues first;
+  std::vector<NamedValue> others;
+  for (std::size_t i = 0; i < value_count; ++i) first.push_back(arguments.value_of(values[i]));
+  for (std::size_t i = 0; i < named_count; ++i)
+    others.push_back({text_of(named[i].name, call, "a name"), arguments.value_of(named[i].value)});
+  const std::shared_ptr<Engine> on = arguments.engine(engine);
+  const EngineScope scope(*on);
+  return call_operator(op, first, others);
+}
+
+}  // namespace
+
+heddle_status heddle_operator_count(size_t* count) {
+  return called(nullptr, [&] {
+    check_out(count, "heddle_operator_count", "count");
+    *count = operators().size();
+  });
+}
+
+heddle_status heddle_operator_at(size_t index, const heddle_operator** op, heddle_error** error) {
+  return called(error, [&] {
+    check_out(op, "heddle_operator_at", "op");
+    if (index >= operators().size())
+      throw InvalidArgument("heddle_operator_at: index " + std::to_string(index) + " of " +
+                            std::to_string(operators().size()) + " operators");
+    *op = handle_of(operators()[index]);
+  });
+}
+
+heddle_status heddle_operator_find(const char* name, const heddle_operator** op, heddle_error** error) {
+  return called(error, [&] {
+    const std::string wanted = text_of(name, "heddle_operator_find", "name");
+    check_out(op, "heddle_operator_find", "op");
+    const OperatorInfo* found = find_operator(wanted);
+    if (!found) throw InvalidArgument("heddle_operator_find: there is no operator '" + wanted + "'");
+    *op = handle_of(*found);
+  });
+}
+
+heddle_status heddle_operator_describe(const heddle_operator* op, heddle_operator_info* info,
+                                       heddle_error** error) {
+  return called(error, [&] {
+    const std::size_t index = index_of(op, "heddle_operator_describe");
+    check_struct(info, "heddle_operator_describe", "heddle_operator_info");
+    *info = description_of(index).info();
+  });
+}
+
+heddle_status heddle_operator_argument(const heddle_operator* op, size_t index, heddle_argument_info* info,
+                                       heddle_error** error) {
+  return called(error, [&] {
+    const OperatorDescription& described = description_of(index_of(op, "heddle_operator_argument"));
+    check_struct(info, "heddle_operator_argument", "heddle_argument_info");
+    if (index >= described.argument_count())
+      throw InvalidArgument("heddle_operator_argument: index " + std::to_string(index) + " of " +
+                            std::to_string(described.argument_count()) + " arguments");
+    *info = described.argument(index);
+  });
+}
+
+heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value* values, size_t value_count,
+                                   const heddle_named_value* named, size_t named_count, heddle_engine* engine,
+                                   heddle_value* results, size_t room, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_operator_call";
+    const OperatorInfo& info = operators()[index_of(op, kCall)];
+    if (room < info.results.size())
+      throw InvalidArgument(std::string(kCall) + ": room for " + std::to_string(room) + " results, '" +
+                            info.name + "' has " + std::to_string(info.results.size()));
+    if (!results && !info.results.empty()) throw_null(kCall, "results");
+    Arguments arguments(kCall);
+    const OperatorValues made =
+        call_checked(info, values, value_count, named, named_count, arguments, engine, kCall);
+    give_results(made, EngineLink(arguments.engine(engine)), results);
+  });
+}
+
+heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_value* values, size_t value_count,
+                                    const heddle_named_value* named, size_t named_count,
+                                    heddle_engine* engine, heddle_array** result, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_operator_apply";
+    const OperatorInfo& info = operators()[index_of(op, kCall)];
+    check_out(result, kCall, "result");
+    if (info.results.size() != 1 || info.results[0] == ArgumentKind::row_sparse)
+      throw InvalidArgument(std::string(kCall) + ": the result of '" + info.name + "' is no array");
+    Arguments arguments(kCall);
+    const OperatorValues made =
+        call_checked(info, values, value_count, named, named_count, arguments, engine, kCall);
+    *result = new_handle(std::get<NDArray>(made.at(0)), EngineLink(arguments.engine(engine)));
+  });
+}

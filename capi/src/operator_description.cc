@@ -1,0 +1,80 @@
+#include "operator_description.h"
+
+#include <deque>
+
+#include "value.h"
+
+namespace heddle::c {
+
+static_assert(static_cast<std::int32_t>(ArgumentKind::array_or_row_sparse) ==
+              HEDDLE_ARGUMENT_ARRAY_OR_ROW_SPARSE);
+static_assert(static_cast<std::int32_t>(ArgumentKind::row_sparse_list) == HEDDLE_ARGUMENT_ROW_SPARSE_LIST);
+static_assert(static_cast<std::int32_t>(ArgumentKind::integers) == HEDDLE_ARGUMENT_INTEGERS);
+static_assert(static_cast<std::int32_t>(ArgumentKind::generator) == HEDDLE_ARGUMENT_GENERATOR);
+static_assert(static_cast<std::int32_t>(DType::i8) == HEDDLE_I8 &&
+              static_cast<std::int32_t>(DType::boolean) == HEDDLE_BOOL);
+
+OperatorDescription::OperatorDescription(const OperatorInfo& op)
+    : op_(op), signature_(op.signature()), arguments_(op.arguments.size()) {
+  for (const ArgumentKind result : op.results)
+    results_.push_back(result == ArgumentKind::row_sparse ? HEDDLE_VALUE_ROW_SPARSE : HEDDLE_VALUE_ARRAY);
+  for (std::size_t i = 0; i < arguments_.size(); ++i) describe(op.arguments[i], arguments_[i]);
+}
+
+void OperatorDescription::describe(const ArgumentInfo& argument, Argument& described) {
+  if (argument.default_value) described.default_text = argument.default_value->to_string();
+  for (const DType dtype : argument.dtypes) described.dtypes.push_back(static_cast<std::int32_t>(dtype));
+  for (const std::string& choice : argument.choices) described.choices.push_back(choice.c_str());
+  heddle_argument_info& info = described.info;
+  info.struct_size = sizeof info;
+  info.name = argument.name.c_str();
+  info.kind = static_cast<std::int32_t>(argument.kind);
+  info.required = argument.required() ? 1 : 0;
+  info.takes_none = argument.takes_none() ? 1 : 0;
+  info.differentiable = argument.differentiable ? 1 : 0;
+  info.length = argument.length;
+  info.default_text = described.default_text.c_str();
+  if (argument.default_value) info.default_value = plain_value(*argument.default_value);
+  info.dtypes = described.dtypes.data();
+  info.dtype_count = described.dtypes.size();
+  info.choices = described.choices.data();
+  info.choice_count = described.choices.size();
+}
+
+heddle_operator_info OperatorDescription::info() const {
+  return {.struct_size = sizeof(heddle_operator_info),
+          .name = op_.name.c_str(),
+          .family = op_.family.c_str(),
+          .documentation = op_.documentation.c_str(),
+          .signature = signature_.c_str(),
+          .result_dtype = op_.result_dtype.c_str(),
+          .argument_count = arguments_.size(),
+          .results = results_.data(),
+          .result_count = results_.size(),
+          .differentiable = op_.differentiable ? 1 : 0,
+          .in_place = op_.in_place ? 1 : 0};
+}
+
+const OperatorDescription& description_of(std::size_t index) {
+  static const std::deque<OperatorDescription>& immortal = *[] {
+    auto* all = new std::deque<OperatorDescription>;
+    for (const OperatorInfo& op : operators()) all->emplace_back(op);
+    return all;
+  }();
+  return immortal[index];
+}
+
+const heddle_operator* handle_of(const OperatorInfo& op) {
+  return reinterpret_cast<const heddle_operator*>(&op);
+}
+
+std::size_t index_of(const heddle_operator* op, const char* call) {
+  if (!op) throw_null(call, "heddle_operator");
+  const auto begin = reinterpret_cast<std::uintptr_t>(operators().data());
+  const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(op) - begin;  // huge if it is before
+  if (distance % sizeof(OperatorInfo) != 0 || distance / sizeof(OperatorInfo) >= operators().size())
+    throw BadHandle(std::string(call) + ": this heddle_operator was never made");
+  return distance / sizeof(OperatorInfo);
+}
+
+}  // namespace heddle::c

@@ -1,0 +1,12 @@
+// Parameters of optimizers and options of updates.
+#pragma once
+
+#include <heddle/c/optimizer.h>
+#include <heddle/optimizer.h>
+
+namespace heddle::c {
+
+OptimizerParams params_of(const heddle_parameter* parameters, std::size_t count, const char* call);
+UpdateOptions update_options_of(const heddle_update_options* options, const char* call);
+
+}  // namespace heddle::c
