@@ -91,7 +91,7 @@ class EngineUser final : public StoreUser {
 
   DistStore store_;
   const bool lists_;
-  KVStore::Key next_ = 0;
+  std::int64_t next_ = 0;
   std::vector<KVStore::Key> keys_;
   std::vector<NDArray> values_, results_;
 };

@@ -286,7 +286,7 @@ TEST_CASE("another key is named: of one push, within a bucket, of large ones, an
     CAPTURE(compression);
     expect_store_errors(
         [count = count](const auto& store, int rank) {
-          for (KVStore::Key key : {0, 1, 2}) store->init(key, ones({count}));
+          for (const std::int64_t key : {0, 1, 2}) store->init(key, ones({count}));
           store->push(rank == kOdd ? 2 : 1, ones({count}));
           pulled(*store, 1, {count});
           pulled(*store, 2, {count});
@@ -297,8 +297,8 @@ TEST_CASE("another key is named: of one push, within a bucket, of large ones, an
   }
   expect_store_errors(
       [](const auto& store, int rank) {
-        for (KVStore::Key key = 0; key < 6; ++key) store->init(key, ones({4}));
-        for (KVStore::Key key = 6; key-- > 0;) store->push(rank == kOdd ? 5 - key : key, ones({4}));
+        for (std::int64_t key = 0; key < 6; ++key) store->init(key, ones({4}));
+        for (std::int64_t key = 6; key-- > 0;) store->push(rank == kOdd ? 5 - key : key, ones({4}));
         pulled(*store, 0, {4});
       },
       {"push of keys 5..0", "push of keys 0..5"});
@@ -308,7 +308,7 @@ TEST_CASE("keys that do not fit into a message are told apart all the same") {
   expect_store_errors(
       [](const auto& store, int rank) {
         std::vector<KVStore::Key> keys;
-        for (KVStore::Key key = 0; key < 40; ++key) keys.push_back(key * 1000);
+        for (std::int64_t key = 0; key < 40; ++key) keys.push_back(key * 1000);
         for (const KVStore::Key key : keys) store->init(key, ones({4}));
         if (rank == kOdd) std::swap(keys[38], keys[39]);
         for (const KVStore::Key key : keys) store->push(key, ones({4}));
@@ -426,7 +426,7 @@ TEST_CASE("ranks that resume alone, or from other states, are told") {
     };
   };
   expect_store_errors(resumed([&](int rank) { return rank == kOdd ? early : ""; }),
-                      {"KVStore::set_optimizer_state", "push of keys 1, 0"});
+                      {"KVStore::set_residuals", "push of keys 1, 0"});
   expect_store_errors(
       resumed([&](int rank) { return rank == kOdd ? late : early; }),
       {"KVStore::set_optimizer_state: the ranks' state differs: that of 2 keys after 1 updates on "

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <functional>
@@ -109,20 +110,32 @@ TEST_CASE("pushes are summed over the ranks, small and large, in buckets or over
     REQUIRE(store->rank() == rank);
     REQUIRE(store->workers() == 3);
     const std::int64_t sizes[] = {1, 10, 200'000, 300'000, 5, 100'000, 1};
-    for (KVStore::Key key = 0; key < 7; ++key) store->init(key, zeros({sizes[key]}));
+    for (std::int64_t key = 0; key < 7; ++key) store->init(key, zeros({sizes[key]}));
     for (int round = 1; round <= 3; ++round) {
       std::vector<NDArray> out;
-      for (KVStore::Key key = 0; key < 7; ++key) {
+      for (std::int64_t key = 0; key < 7; ++key) {
         store->push(key, full({sizes[key]}, static_cast<double>((rank + 1) * (key + 1) * round)));
         out.push_back(zeros({sizes[key]}));
       }
-      for (KVStore::Key key = 0; key < 7; ++key) store->pull(key, out[static_cast<std::size_t>(key)]);
-      for (KVStore::Key key = 0; key < 7; ++key) {
+      for (std::int64_t key = 0; key < 7; ++key) store->pull(key, out[static_cast<std::size_t>(key)]);
+      for (std::int64_t key = 0; key < 7; ++key) {
         REQUIRE(out[static_cast<std::size_t>(key)].to_vector<float>() ==
                 values(sizes[key], static_cast<float>(6 * (key + 1) * round)));
       }
     }
     store->barrier();
+  });
+}
+
+TEST_CASE("a barrier blocks until all ranks have called it") {
+  constexpr int kRanks = 3;
+  std::atomic<int> came{0};
+  on_ranks(kRanks, [&](const std::shared_ptr<KVStore>& store, int) {
+    for (int round = 1; round <= 50; ++round) {
+      came += 1;
+      store->barrier();
+      REQUIRE(came >= kRanks * round);
+    }
   });
 }
 
@@ -244,7 +257,7 @@ TEST_CASE("a parameter that is there twice is pushed twice") {
     backward(matmul(x, weight));
     trainer.step();
     NDArray stored = zeros({kLarge});
-    for (const KVStore::Key key : {0, 1}) {
+    for (const std::int64_t key : {0, 1}) {
       store->pull(key, stored);
       REQUIRE(stored.to_vector<float>() == values(kLarge, -1));
     }

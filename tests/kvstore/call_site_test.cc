@@ -74,6 +74,17 @@ TEST_CASE("what the ranks do for a store names the line of the store's call") {
   check_site("KVStore::set_optimizer", [&] { store->push(0, value), store->set_optimizer("sgd"); });
 }
 
+TEST_CASE("what compression has left out is read and set on the line of the call") {
+  const auto store = allreduce_store("1bit");
+  store->init(0, ones({4}));
+  store->push(0, ones({4}));
+  store->barrier();
+  const auto residuals = store->residuals();
+  check_site("KVStore::residuals", [&] { store->push(0, ones({4})), store->barrier(), store->residuals(); });
+  check_site("KVStore::check_residuals", [&] { store->check_residuals([&] { return residuals; }); });
+  check_site("KVStore::set_residuals", [&] { store->set_residuals(residuals); });
+}
+
 TEST_CASE("an update that comes with a later call names the line of its push") {
   const auto store = allreduce_store();
   const NDArray value = ones({4});
@@ -105,6 +116,7 @@ TEST_CASE("each call of a trainer and of a checkpoint names its line") {
     check_site("Trainer::clear_errors", [&] { trainer.clear_errors(); });
     Checkpoint checkpoint{.parameters = parameters, .trainer = &trainer};
     check_site("save_checkpoint", [&] { save_checkpoint(path, checkpoint); });
+    if (distributed) check_site("save_residuals", [&] { save_residuals(path, trainer); });
     check_site("load_checkpoint", [&] { load_checkpoint(path, checkpoint); });
     check_site("Trainer::Trainer", [&] { Trainer(parameters, options); });
   }

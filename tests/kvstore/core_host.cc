@@ -4,7 +4,18 @@
 
 #include <doctest/doctest.h>
 
+#include "server/state_stream.h"
+
 namespace heddle::kv_detail {
+
+std::vector<Packet> saved_state(const ServerCore& core) {
+  std::vector<Packet> all;
+  save_state(core, [&all](std::vector<std::byte> head, Payload payload) {
+    CHECK(payload.bytes.size() <= kPieceBytes);
+    all.push_back({std::move(head), {payload.bytes.begin(), payload.bytes.end()}});
+  });
+  return all;
+}
 
 void Host::receive(Peer peer, const Packet& packet) {
   const std::size_t size = packet.payload.size();
@@ -26,6 +37,15 @@ void Host::tick(Clock::duration time) {
   now += time;
   core.tick(now);
   deliver();
+}
+
+void Host::replace_core() {
+  const std::vector<Packet> state = saved_state(core);
+  std::destroy_at(&core);
+  std::construct_at(&core, options_, 43);
+  StateLoader loader(core, now);
+  for (const Packet& one : state) loader.add(one.head, one.payload);
+  CHECK(loader.complete());
 }
 
 void Host::deliver() {

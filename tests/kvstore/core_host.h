@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,17 @@ template <class T> std::vector<T> values_in(const Bytes& bytes) {
   return values;
 }
 
+// What save_state calls its sink with.
+std::vector<Packet> saved_state(const ServerCore& core);
+
 // A server and its connections. Time passes when a test says so.
 class Host {
  public:
-  explicit Host(const ServerOptions& options = {}) : core(options, 42) {}
+  explicit Host(const ServerOptions& options = {}, bool own_engine = true)
+      : engine(own_engine ? std::make_unique<Engine>(EngineOptions{.scheduler = Scheduler::naive}) : nullptr),
+        scope(own_engine ? std::make_unique<EngineScope>(*engine) : nullptr),
+        core(options, 42),
+        options_(options) {}
   Peer connect() {
     core.connected(++last_peer_, "");
     return last_peer_;
@@ -42,16 +50,20 @@ class Host {
   void receive(Peer peer, const Packet& packet);
   void disconnect(Peer peer);
   void tick(Clock::duration time);
+  // Another core goes on with what this one saves. All connections are to be cut.
+  void replace_core();
 
   std::vector<std::string> events;  // names
   std::map<Peer, std::deque<Packet>> to_worker;
   Clock::time_point now{};
-  Engine engine{{.scheduler = Scheduler::naive}};
-  EngineScope scope{engine};
+  // Null if the host uses the current engine, which several hosts can share.
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<EngineScope> scope;
   ServerCore core;
 
  private:
   void deliver();
+  const ServerOptions options_;
   Peer last_peer_ = 0;
 };
 

@@ -46,6 +46,8 @@ struct Job {
   std::chrono::milliseconds timeout{20'000};
   Scheduler scheduler = Scheduler::threaded;
   std::uint64_t memory_limit = 0;
+  std::string compression = "none", pull_compression = "none";
+  std::string placement = "hash";
 };
 
 using Servers = std::vector<std::unique_ptr<Running>>;
@@ -59,7 +61,9 @@ inline std::unique_ptr<KVStore> make_store(const Job& job, const Servers& server
   options.timeout = job.timeout;
   for (const auto& one : servers) options.servers.push_back(one->server.address());
   options.transport.kind = job.transport;
-  return std::make_unique<DistStore>(job.type, options);
+  options.placement = kv_detail::placement_from(job.placement);
+  const DistStore::Codecs codecs{make_codec(job.compression), make_codec(job.pull_compression)};
+  return std::make_unique<DistStore>(job.type, options, codecs);
 }
 
 // Runs `body` for a worker on the current engine.

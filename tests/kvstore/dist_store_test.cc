@@ -1,10 +1,16 @@
 // Stores whose values are on servers: workers as threads, servers in this process, real connections.
+#include <atomic>
+#include <functional>
+#include <latch>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
 #include <heddle/engine.h>
 #include <heddle/ops.h>
 #include <heddle/trainer.h>
@@ -25,7 +31,7 @@ TEST_CASE(
       const std::vector<Shape> shapes = {{}, {0}, {1}, {7, 3}, {1000}, {1200, 801}};
       const std::vector<DType> dtypes = {DType::f32, DType::f64,  DType::i32,
                                          DType::i64, DType::bf16, DType::u8};
-      KVStore::Key key = 0;
+      std::int64_t key = 0;
       std::vector<NDArray> out;
       for (const Shape& shape : shapes) {
         for (const DType dtype : dtypes) {
@@ -85,7 +91,7 @@ TEST_CASE("dist store: on every scheduler, with errors and barriers") {
       store.broadcast(0, zeros({400'000}, DType::i64), {{out}});
       store.broadcast(1, zeros({2}, DType::i64), {{small}});
       for (int round = 1; round <= 5; ++round) {
-        for (KVStore::Key key : {0, 1}) {
+        for (const std::int64_t key : {0, 1}) {
           const Shape shape = key == 0 ? Shape{400'000} : Shape{2};
           store.push(key, full(shape, store.rank() + 1, DType::i64),
                      {.lr = key == 1 && round == 3 ? store.rank() + 1.0 : 1.0});
@@ -147,7 +153,7 @@ TEST_CASE("dist store: the optimizer's state goes from one job to the next") {
   const Job job{.workers = 2, .servers = 2};
   const auto train = [](KVStore& store, int steps) {
     for (int step = 0; step < steps; ++step)
-      for (KVStore::Key key : {0, 1}) store.push(key, full(key == 0 ? Shape{3} : Shape{700, 500}, 0.5));
+      for (const std::int64_t key : {0, 1}) store.push(key, full(key == 0 ? Shape{3} : Shape{700, 500}, 0.5));
   };
   const auto begin = [](KVStore& store) {
     store.init(0, zeros({3}));
@@ -188,6 +194,18 @@ TEST_CASE("dist store: the optimizer's state goes from one job to the next") {
   });
 }
 
+TEST_CASE("dist store: a barrier blocks until all workers have called it") {
+  constexpr int kWorkers = 3;
+  std::atomic<int> came{0};
+  run_job({.workers = kWorkers}, [&](KVStore& store) {
+    for (int round = 1; round <= 50; ++round) {
+      came += 1;
+      store.barrier();
+      REQUIRE(came >= kWorkers * round);
+    }
+  });
+}
+
 TEST_CASE("dist store: workers whose learning rates differ get an error that names them, and go on") {
   run_job({.workers = 2}, [](KVStore& store) {
     store.init(0, zeros({3}));
@@ -210,16 +228,16 @@ TEST_CASE("dist store: a worker with less data waits in a barrier, and the other
   run_job({.workers = 2, .servers = 3}, [](KVStore& store) {
     store.set_optimizer("add");
     const std::vector<Shape> shapes = {{3}, {5}, {7}, {900'000}};
-    for (KVStore::Key key = 0; key < 4; ++key) store.init(key, zeros(shapes[static_cast<std::size_t>(key)]));
+    for (std::int64_t key = 0; key < 4; ++key) store.init(key, zeros(shapes[static_cast<std::size_t>(key)]));
     std::vector<NDArray> out;
     for (const Shape& shape : shapes) out.emplace_back(shape);
     for (int round = 0; round < (store.rank() == 0 ? 2 : 5); ++round) {
-      for (KVStore::Key key = 0; key < 4; ++key)
+      for (std::int64_t key = 0; key < 4; ++key)
         store.push_pull(key, {{ones(shapes[static_cast<std::size_t>(key)])}},
                         {{out[static_cast<std::size_t>(key)]}});
     }
     store.barrier();
-    for (KVStore::Key key = 0; key < 4; ++key) {
+    for (std::int64_t key = 0; key < 4; ++key) {
       store.pull(key, out[static_cast<std::size_t>(key)]);
       const auto values = out[static_cast<std::size_t>(key)].to_vector<float>();
       CHECK(std::count(values.begin(), values.end(), 7.0f) == std::ssize(values));
@@ -305,4 +323,89 @@ TEST_CASE("dist store: a server that ends fails what needs it, and nothing hangs
     store.pull(0, out);
     CHECK_THROWS_AS(out.wait(), StoreError);
   });
+}
+
+namespace {
+
+using Body = std::function<void(KVStore&)>;
+
+// Worker 0 pulls what worker 1 would have to push first, then does `then`. Worker 1 ends once worker 0's store is gone.
+void check_that_pulls_are_given_up(const std::function<void(const std::function<void(Body)>&)>& worker_0) {
+  const Job job{.memory_limit = 100'000};
+  const Servers servers = start_servers(job);
+  std::latch gone(1);
+  std::thread other([&] {
+    Engine engine({.workers = 2});
+    const EngineScope scope(engine);
+    run_worker_here(
+        job, servers,
+        [&](KVStore& store) {
+          for (const int key : {0, 1}) store.init(key, zeros({3}));
+          gone.wait();
+        },
+        1);
+  });
+  NDArray out({3});
+  worker_0([&](const Body& then) {
+    run_worker_here(job, servers, [&](KVStore& store) {
+      for (const int key : {0, 1}) store.init(key, zeros({3}));
+      store.push(0, ones({3}));
+      store.pull(0, out);
+      then(store);
+    });
+  });
+  gone.count_down();
+  other.join();
+  CHECK_THROWS_WITH_AS(out.wait(), doctest::Contains("the store was closed after an error"), StoreError);
+}
+
+}  // namespace
+
+TEST_CASE("dist store: an exception that destroys it does not wait for other workers") {
+  check_that_pulls_are_given_up([](const auto& run) {
+    CHECK_THROWS_WITH_AS(run([](KVStore&) { throw std::runtime_error("of the program"); }), "of the program",
+                         std::runtime_error);
+  });
+}
+
+TEST_CASE("dist store: once a call has failed the destructor does not wait for other workers") {
+  check_that_pulls_are_given_up([](const auto& run) {
+    run([](KVStore& store) {
+      NDArray large({1'000'000});
+      store.init(2, zeros({1'000'000}));
+      store.pull(2, large);
+      CHECK_THROWS_WITH_AS(large.wait(), doctest::Contains("memory"), StoreError);
+    });
+  });
+}
+
+// A transport may have what was pushed for longer than the store is there, on a thread that cannot end the transport.
+TEST_CASE("dist store: what was pushed does not keep the connections") {
+  const Job job{.workers = 1};
+  const Servers servers = start_servers(job);
+  Engine engine({.workers = 1});
+  const EngineScope scope(engine);
+  kv_detail::ClientOptions options;
+  options.servers = {servers[0]->server.address()};
+  auto client = std::make_shared<kv_detail::Client>(options);
+  const auto key = std::make_shared<StoreKey>();
+  key->name = "0";
+  key->shape = {3};
+  key->dtype = DType::f32;
+  key->parts = {{.server = 0, .offset = 0, .bytes = 12}};
+  const NDArray value = ones({3});
+  value.wait();
+  const auto transfer = std::make_shared<Transfer>(client, key);
+  transfer->push({.kind = kv_detail::Kind::init, .has_value = true, .bytes = 12, .text = "0"}, value);
+  const Var var = engine.new_var();
+  Access access = array_access("init", {&value, 1}, {});
+  access.mutate.add(var);
+  engine.push_async(StartTransfer{transfer}, access);
+  engine.wait(var);
+  CHECK(key->is_known());
+  client->leave(std::chrono::seconds(20));
+  const std::weak_ptr<kv_detail::Client> weak = std::exchange(client, nullptr);
+  // The engine lets go of the op after those that waited for it have been told.
+  while (!weak.expired()) std::this_thread::yield();
+  CHECK(weak.expired());
 }

@@ -12,7 +12,12 @@
 
 #include <heddle/error.h>
 
+#include "files.h"
+#include "message_of.h"
+#include "wire/job_terms.h"
+
 using namespace heddle;
+using heddle::test::message_of;
 using namespace heddle::kv_detail;
 
 namespace {
@@ -200,6 +205,79 @@ TEST_CASE("placement: what cannot be placed is refused") {
   CHECK_THROWS_AS(place_keys({{"a", 1}}, 0, Placement::greedy), InvalidArgument);
   CHECK_THROWS_AS(place_keys({{"a", 1}, {"a", 2}}, 2, Placement::hash), InvalidArgument);
   CHECK(place_keys({}, 2, Placement::greedy).empty());
-  CHECK(placement_from("round_robin") == Placement::round_robin);
+  CHECK(placement_from("round_robin").kind == Placement::round_robin);
   CHECK_THROWS_AS(placement_from("random"), InvalidArgument);
+}
+
+TEST_CASE("placement: one key after the other, greedy takes the server with the fewest bytes so far") {
+  Placer greedy(Placement::greedy, 3);
+  std::vector<int> servers;
+  for (const KeySize& key :
+       std::vector<KeySize>{{"a", 10}, {"b", 30}, {"big", 8 * kMiB}, {"c", 5}, {"d", 10}, {"e", 1}}) {
+    const auto parts = greedy.place(key);
+    if (key.key == "big") {
+      CHECK(parts.size() == 3);
+    } else {
+      REQUIRE(parts.size() == 1);
+      servers.push_back(parts[0].server);
+    }
+  }
+  CHECK(servers == std::vector<int>{0, 1, 2, 2, 0});
+  CHECK(greedy.is_ordered());
+  CHECK_FALSE(Placer(Placement::hash, 3).is_ordered());
+}
+
+TEST_CASE("placement: a list says where keys are, whatever their size; others go by hash") {
+  const PlacementRule rule = placement_from("explicit:big=2,a=b=1,7=0");
+  CHECK(rule.servers == std::map<std::string, int, std::less<>>{{"7", 0}, {"a=b", 1}, {"big", 2}});
+  const auto parts =
+      place_keys({{"big", 80 * kMiB}, {"a=b", 4}, {"7", 4}, {"other", 4}, {"large", 80 * kMiB}}, 3, rule);
+  REQUIRE(parts.size() == 7);
+  CHECK(parts[0] == KeyPart{"big", 0, 80 * kMiB, 2});
+  CHECK(parts[1].server == 1);
+  CHECK(parts[2].server == 0);
+  CHECK(parts[3].server == hash_server("other", 3));
+  CHECK(parts[6].key == "large");
+  CHECK_THROWS_WITH_AS(Placer(rule, 2), "placement: key 'big' is to be on server 2; the last of 2 is 1",
+                       InvalidArgument);
+}
+
+TEST_CASE("placement: what is no list is refused") {
+  const std::pair<const char*, const char*> bad[] = {
+      {"explicit:", "names no key"},
+      {"explicit:a", "'a' is not KEY=SERVER"},
+      {"explicit:=1", "'=1' is not KEY=SERVER"},
+      {"explicit:a=-1", "'a=-1' is not KEY=SERVER"},
+      {"explicit:a=1x", "'a=1x' is not KEY=SERVER"},
+      {"explicit:a=99999999999", "is not KEY=SERVER"},
+      {"explicit:7=1,7=2", "the key '7' is there twice"},
+      {"explicit:@/nowhere/at/all", "/nowhere/at/all cannot be read"},
+      {"random", "want hash, greedy, round_robin, explicit:"}};
+  for (const auto& [text, why] : bad) {
+    CAPTURE(text);
+    const std::string message = message_of([&, text = text] { placement_from(text); });
+    CAPTURE(message);
+    CHECK(message.find(why) != std::string::npos);
+  }
+}
+
+TEST_CASE("placement: a file has a line for each key, and workers compare digests") {
+  const heddle::test::TemporaryFile file;
+  heddle::test::write_file(file.path, "b=1\r\n\na,b=0\n");
+  const PlacementRule rule = placement_from("explicit:@" + file.path);
+  CHECK(rule.servers == std::map<std::string, int, std::less<>>{{"a,b", 0}, {"b", 1}});
+  CHECK(rule.text() == placement_from("explicit:@" + file.path).text());
+  CHECK(rule.text() != placement_from("explicit:b=1").text());
+  for (const auto& text :
+       {std::string("hash"), std::string("greedy"), std::string("round_robin"), rule.text()})
+    CHECK(parse_job_terms(job_terms_text("ssp:3", text)).placement == text);
+  CHECK(job_terms_text("sync", "hash") == "sync");
+  CHECK(with_placement("sync, placement greedy", "hash") == "sync");
+  CHECK(parse_job_terms("ssp:3, placement greedy").consistency.slack == 3);
+  for (const char* const bad :
+       {"sync, placement ", "sync, placement hash", "sync, placement explicit 12", "greedy",
+        "sync, placement explicit 0123456789abcdeF", "sync, placement greedy "}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_job_terms(bad), InvalidArgument);
+  }
 }

@@ -182,6 +182,13 @@ TEST_CASE("server bundles: no push is lost or counts twice, wherever connections
   }
 }
 
+TEST_CASE("server bundles: values that are replaced at once are changes, which a snapshot waits for") {
+  Alone alone;
+  const std::uint64_t before = alone.host.core.changes();
+  alone.link.ask(bundle_of(Kind::push_many, {entry_of(0, 1, 1)}), bytes_of(Numbers{7}));
+  CHECK(alone.host.core.changes() > before);
+}
+
 TEST_CASE("server bundles: a push that is refused says which others count, and the pull behind it fails") {
   Alone alone;
   const std::vector<BundleEntry> entries = {entry_of(0, 1, 1), entry_of(2, 1, 3), entry_of(1, 1, 2)};

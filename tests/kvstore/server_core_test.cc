@@ -1,6 +1,7 @@
 // What a server's core answers, case by case.
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -319,13 +320,51 @@ TEST_CASE(
 TEST_CASE("server core: a job ends when its workers have left, and its memory is free") {
   Two two("sync");
   two.host.core.drain();
-  CHECK(!two.host.core.is_drained());
+  CHECK(two.host.core.has_jobs());
   CHECK(two.host.core.stats(two.host.now).value_bytes == 8);
   two.a.ask({.kind = Kind::leave});
   two.b.ask({.kind = Kind::leave});
   two.host.tick(1s);
-  CHECK(two.host.core.is_drained());
+  CHECK(!two.host.core.has_jobs());
   CHECK(two.host.core.stats(two.host.now).keys == 0);
+}
+
+TEST_CASE("server core: a job of the same name that begins at once has nothing of the one before") {
+  Two two("async");
+  two.a.ask(push_of(1), bytes_of(Floats{1, 2}));
+  two.a.ask({.kind = Kind::leave});
+  two.a.die();
+  Hello next = hello_of(0, 2, "async");
+  next.incarnation += 7;
+  {
+    Link early(two.host, next);  // worker 1 has not left yet
+    early.settle();
+    CHECK(early.incarnation == two.b.incarnation);
+    early.ask({.kind = Kind::leave});
+    early.die();
+  }
+  two.b.ask({.kind = Kind::leave});
+  next.incarnation += 7;
+  Link begins(two.host, next);
+  begins.settle();
+  CHECK(begins.incarnation != two.a.incarnation);
+  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "job_ended") == 1);
+  CHECK(two.host.core.stats(two.host.now).keys == 0);
+  CHECK(begins.ask(init_of(true, 8), bytes_of(Floats{5, 5})).first.kind == Kind::done);
+  CHECK(floats_in(begins.ask(pull_of(0))) == Floats{5, 5});
+}
+
+TEST_CASE("server core: a worker that repeats its goodbye is the one that has said it") {
+  Two two("sync");
+  const std::uint64_t before = two.a.incarnation;
+  two.a.send({.kind = Kind::leave});
+  two.b.ask({.kind = Kind::leave});
+  two.a.step();
+  two.a.cut();
+  two.settle();
+  CHECK(two.a.incarnation == before);
+  two.host.tick(1s);
+  CHECK(!two.host.core.has_jobs());
 }
 
 TEST_CASE("server core: who comes back to a job that has ended is told that its state is gone") {
@@ -423,6 +462,59 @@ TEST_CASE("server core: a worker that has come back takes part in the next call 
   again.settle(), two.a.settle(), again.settle();
   CHECK(two.a.take(first).first.kind == Kind::done);
   CHECK(again.take(second).first.kind == Kind::done);
+}
+
+TEST_CASE(
+    "server core: in rounds, processes of a worker that die in the middle of a step leave nobody waiting") {
+  Two two("sync");
+  two.set_optimizer("add");
+  two.a.ask(init_of(true, 8, "v"), bytes_of(Floats{0, 0}));
+  two.b.ask(init_of(false, 8, "v"));
+  const auto push = [](std::uint32_t key, std::uint64_t clock) {
+    Request request = push_of(clock);
+    request.key = key;
+    return request;
+  };
+  const auto pull = [](std::uint32_t key, std::uint64_t clock) {
+    Request request = pull_of(clock);
+    request.key = key;
+    return request;
+  };
+  const Bytes ones = bytes_of(Floats{1, 1});
+  // Three processes push the first key, one after the other, and only the last one pushes the second key as well.
+  two.b.ask(push(0, 1), ones);
+  two.b.die();
+  std::vector<std::unique_ptr<Link>> processes;
+  for (std::uint64_t life = 1; life <= 2; ++life) {
+    Hello hello = hello_of(1, 2, "sync");
+    hello.incarnation = 77 + life;
+    processes.push_back(std::make_unique<Link>(two.host, hello));
+    CHECK(processes.back()->ask(push(0, 1 + life), ones).first.kind == Kind::done);
+    if (life == 1) processes.back()->die();
+  }
+  Link& last = *processes.back();
+  const auto settle = [&] {
+    for (int i = 0; i < 3; ++i) two.a.settle(), last.settle();
+  };
+  // Both make whole steps from now on, and go on with the next one when they have pulled.
+  for (std::uint64_t step = 1; step <= 4; ++step) {
+    CAPTURE(step);
+    std::vector<std::uint64_t> mine, theirs;
+    for (const std::uint32_t key : {0U, 1U}) {
+      two.a.ask(push(key, step), ones);
+      const std::uint64_t clock = key == 0 ? step + 2 : step;
+      if (key == 1 || step > 1) last.ask(push(key, clock), ones);
+    }
+    for (const std::uint32_t key : {0U, 1U}) {
+      mine.push_back(two.a.send(pull(key, step)));
+      theirs.push_back(last.send(pull(key, key == 0 ? step + 2 : step)));
+    }
+    settle();
+    for (const std::uint32_t key : {0U, 1U}) {
+      CHECK(floats_in(two.a.take(mine[key]))[0] == static_cast<float>(2 * step));
+      CHECK(floats_in(last.take(theirs[key]))[0] == static_cast<float>(2 * step));
+    }
+  }
 }
 
 TEST_CASE("messages: hostile bytes are refused or are what they say") {

@@ -93,7 +93,9 @@ class Adder {
   std::vector<Key> keys_;
 };
 
-void run_program(std::uint64_t seed, const std::string& consistency, std::uint64_t slack) {
+// replaced: in how many of 1000 steps another core takes the state of the one before, and all connections are cut.
+void run_program(std::uint64_t seed, const std::string& consistency, std::uint64_t slack,
+                 std::uint64_t replaced = 0) {
   CAPTURE(seed);
   CAPTURE(consistency);
   std::mt19937_64 random(seed);
@@ -112,7 +114,10 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::uint64
     REQUIRE(step < 100'000);
     Adder& one = *adders[random() % adders.size()];
     const auto what = random() % 1000;
-    if (what < cuts) {
+    if (what < replaced) {
+      host.replace_core();
+      for (const auto& each : adders) each->link.cut();
+    } else if (what < replaced + cuts) {
       one.link.cut();
     } else if (what < 400) {
       one.link.step();
@@ -149,5 +154,14 @@ TEST_CASE("server core: no push is lost or counts twice, wherever connections ar
     run_program(static_cast<std::uint64_t>(seed), "async", 0);
     run_program(static_cast<std::uint64_t>(seed), "ssp:0", 0);
     run_program(static_cast<std::uint64_t>(seed), "ssp:2", 2);
+  }
+}
+
+TEST_CASE("server core: no push is lost or counts twice where another core goes on with a saved state") {
+  const auto programs = test::argument("programs", test::kSanitized ? 40 : 300);
+  for (long long seed = 0; seed < programs; ++seed) {
+    run_program(static_cast<std::uint64_t>(seed), "sync", 0, 30);
+    run_program(static_cast<std::uint64_t>(seed), "async", 0, 30);
+    run_program(static_cast<std::uint64_t>(seed), "ssp:1", 1, 30);
   }
 }

@@ -29,10 +29,10 @@ enum class How { singles, push_pulls, lists };
 std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::mt19937_64 random(seed);
   const std::vector<std::int64_t> sizes = {0, 1, 3, 100, 5'000, 12'000, 20'000, 400'000};
-  const auto keys = static_cast<Key>(3 + random() % 12);
+  const auto keys = static_cast<std::int64_t>(3 + random() % 12);
   if (random() % 2 == 0) store.set_optimizer("sgd", {{"lr", 0.5}, {"momentum", 0.5}});
   std::vector<NDArray> out;
-  for (Key key = 0; key < keys; ++key) {
+  for (std::int64_t key = 0; key < keys; ++key) {
     const Shape shape{sizes[random() % sizes.size()]};
     store.init(key, full(shape, 1));
     out.push_back(zeros(shape));
@@ -40,7 +40,7 @@ std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   for (int round = 0; round < 4; ++round) {
     std::vector<Key> some;
     std::vector<NDArray> values, targets;
-    for (Key key = keys; key-- > 0;) {
+    for (std::int64_t key = keys; key-- > 0;) {
       if (random() % 3 == 0) continue;
       some.push_back(key);
       const auto at = static_cast<std::size_t>(key);
@@ -65,7 +65,7 @@ std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   }
   store.barrier();
   std::vector<Floats> all;
-  for (Key key = 0; key < keys; ++key) {
+  for (std::int64_t key = 0; key < keys; ++key) {
     const auto at = static_cast<std::size_t>(key);
     if (store.type() != "dist_sync") store.pull(key, out[at]);  // until then others may not have pushed
     all.push_back(out[at].to_vector<float>());
@@ -107,7 +107,7 @@ TEST_CASE("store lists: on every scheduler, also what is pulled to where another
       store.set_optimizer("add");
       const std::vector<Key> keys = {0, 1, 2, 0};
       std::vector<NDArray> a;
-      for (Key key = 0; key < 3; ++key) {
+      for (std::int64_t key = 0; key < 3; ++key) {
         store.init(key, full({4}, 10));
         a.push_back(full({4}, key + 1));
       }
@@ -163,7 +163,7 @@ TEST_CASE("store lists: a push that the server refuses fails its op once, and th
     store.set_optimizer("add");
     std::vector<Key> keys;
     std::vector<NDArray> values, out;
-    for (Key key = 0; key < 3; ++key) {
+    for (std::int64_t key = 0; key < 3; ++key) {
       keys.push_back(key);
       store.init(key, zeros({key == 1 ? 600 : 10}));
       values.push_back(ones({key == 1 ? 600 : 10}));
@@ -195,12 +195,12 @@ TEST_CASE("dist store: two stores in a process, and many threads that wait") {
     run_worker_here(job, second, [&](KVStore& other) {
       for (KVStore* store : {&one, &other}) {
         store->set_optimizer("add");
-        for (Key key = 0; key < 4; ++key) store->init(key, zeros({50}, DType::i64));
+        for (std::int64_t key = 0; key < 4; ++key) store->init(key, zeros({50}, DType::i64));
       }
       // A store is not thread-safe: each thread has arrays, and takes its turn at the calls.
       std::mutex turn;
       std::vector<std::thread> threads;
-      for (Key key = 0; key < 4; ++key) {
+      for (std::int64_t key = 0; key < 4; ++key) {
         threads.emplace_back([&, key, &engine = current_engine()] {
           const EngineScope scope(engine);
           const NDArray value = ones({50}, DType::i64), seen = zeros({50}, DType::i64);

@@ -31,6 +31,12 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Wher
 // and counters must be those that were saved, shapes and dtypes too. With a trainer of several ranks, all of them load.
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where = Where::current());
 
+// What compression has left out of pushes (KVStore::residuals), which each worker has for itself: a file of its own beside
+// `path`, of this count of steps. All workers call it at the same count, and then one of them save_checkpoint to `path`:
+// load_checkpoint takes the file of its worker, or residuals of 0 where there is none. Blocks until all have written;
+// removes those of other counts, but for that of the checkpoint that is at `path`. Throws Error, and what residuals() does.
+void save_residuals(const std::string& path, const Trainer& trainer, Where where = Where::current());
+
 // The notes of a checkpoint: what one must know to build the model that load_checkpoint fills.
 // Needs no engine.
 std::map<std::string, std::string> checkpoint_notes(const std::string& path);

@@ -6,6 +6,7 @@
 #include <heddle/checkpoint.h>
 #include <heddle/communicator.h>
 #include <heddle/compression.h>
+#include <heddle/dlpack.h>
 #include <heddle/engine.h>
 #include <heddle/graph.h>
 #include <heddle/group.h>

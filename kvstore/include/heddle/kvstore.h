@@ -1,7 +1,7 @@
 // A key-value store of weights: push gradients, pull weights. Every call pushes engine ops and returns at once.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/key.h>
+#include <heddle/kvstore_options.h>
 #include <heddle/ndarray.h>
 #include <heddle/optimizer.h>
 #include <heddle/row_sparse.h>
@@ -17,29 +19,25 @@ namespace heddle {
 
 class Communicator;
 
-// Of an "allreduce" store; what is empty is read from the environment.
-struct KVStoreOptions {
-  // HEDDLE_COMM_COMPRESSION: how pushed f32 values go between ranks. "none" (the default), "fp16", "bf16", "1bit",
-  // "2bit:0.5", "topk:0.01": see compression.h. What is stored, and what ranks begin with, stays exact.
-  std::string compression{};
-};
-
 // Not thread-safe. All arrays of a key have the shape and dtype it was initialised with; a key that is unknown or
 // initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call.
 class KVStore {
  public:
-  using Key = std::int64_t;
-
+  using Key = heddle::Key;
+  using ReadResiduals = std::function<std::map<std::string, NDArray>()>;
   // "local": in this process, for any number of cpu(i) devices. "allreduce": what is stored is on every rank of the job
   // that this process was launched in, and pushes are summed over all of them. All ranks make the same calls in the same
   // order, but for optimizer_state and gradient_memory: where kind, key, shape, learning rate or scale differ, the arrays
-  // of all ranks fail with CommMismatch, which names both. Throws InvalidArgument saying what exists.
+  // of all ranks fail with CommMismatch, which names both. "dist_sync", "dist_async", "dist_ssp:S": on server processes, which
+  // HEDDLE_STORE_SCHEDULER, HEDDLE_STORE_ETCD or HEDDLE_SERVERS names (docs/kvstore.md). Throws InvalidArgument saying what exists.
   static std::unique_ptr<KVStore> create(const std::string& type = "local", Where where = Where::current());
+  static std::unique_ptr<KVStore> create(const std::string& type, const KVStoreOptions& options,
+                                         Where where = Where::current());
   // The same over these ranks. Each of them calls it, and waits for the others: if their options differ all throw
   // InvalidArgument naming what they have.
   static std::unique_ptr<KVStore> create(const std::string& type, std::shared_ptr<Communicator> ranks,
                                          const KVStoreOptions& options = {}, Where where = Where::current());
-
+  // Completes what was pushed and pulled; of the dist_ types, after an error, pushes alone, and pulls fail with StoreError.
   virtual ~KVStore() = default;
   virtual std::string type() const = 0;
   // This process's number among those that push, and how many there are.
@@ -74,7 +72,6 @@ class KVStore {
 
   // Overwrites what is stored, whatever the optimizer; of several workers' values with that of rank 0.
   void assign(Key key, const NDArray& value, Where where = Where::current());
-
   // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh. With several
   // workers it waits for all; if they ask for different ones all throw InvalidArgument, and nothing is changed.
   void set_optimizer(const std::string& name, const OptimizerParams& params = {},
@@ -87,6 +84,15 @@ class KVStore {
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
+  // What compression has left out of this worker's pushes, which later pushes will make up for: its own part of a checkpoint,
+  // f32 arrays; empty without compression. For stores of as many workers, with the same keys. Blocks, and rethrows errors.
+  std::map<std::string, NDArray> residuals(Where where = Where::current()) const;
+  // Without any, they are 0. Throws InvalidArgument, before anything is changed, naming what does not fit. Several workers
+  // wait for each other, and all throw if one refuses; of an "allreduce" store all of them have residuals, or none.
+  void set_residuals(const std::map<std::string, NDArray>& residuals, Where where = Where::current());
+  // What `read` returns, if set_residuals would take it. Throws what that would throw, or `read`, on all; changes nothing.
+  std::map<std::string, NDArray> check_residuals(const ReadResiduals& read, Where where = Where::current());
+
   // Removes the poison that failed ops left in what is stored and in the optimizer's state; the values are those before
   // the first of these ops, for the ops skipped since changed nothing. Ops pushed later see them clean.
   void clear_errors(Where where = Where::current());
@@ -95,7 +101,7 @@ class KVStore {
   // it leaves the sum there. Undefined where it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
-  // Ops that any worker of the store pushes after its barrier see everything pushed by all before theirs.
+  // Blocks until all workers have called it. Ops pushed after it see everything that any worker pushed before.
   void barrier(Where where = Where::current());
 
   // push, then pull. In a dist store one op, which does not wait for the answer to the push before it pulls.
@@ -135,6 +141,8 @@ class KVStore {
   virtual void do_assign(Key key, const NDArray& value) = 0;
   virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params) = 0;
   virtual void do_set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
+  virtual std::map<std::string, NDArray> do_residuals() const { return {}; }
+  virtual std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check);
   virtual void do_clear_errors() = 0;
   virtual void do_barrier() = 0;
 };

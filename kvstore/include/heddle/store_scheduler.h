@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/etcd.h>
 #include <heddle/server.h>
 
 namespace heddle {
@@ -21,6 +22,8 @@ struct StoreSchedulerOptions {
   int workers = 0;                     // how many each job has; 0: as many as the workers say
   // Where it keeps what it has decided, so that it can be started anew. Empty: nowhere.
   std::string state_file{};
+  // Or in etcd: several schedulers with the same prefix then agree on one that decides, and the others stand by.
+  EtcdOptions etcd{};
   int max_connections = 10'000;
   // A server that was silent for so long is gone, and so is one whose connection has ended and not come back within `grace`.
   std::chrono::milliseconds server_timeout{3000}, grace{100};
@@ -39,10 +42,12 @@ struct ShardPlace {
   int primary = -1,
       backup = -1;      // numbers of servers; -1: none, or a process whose number another one has taken
   bool synced = false;  // the backup has all state
+  int copies = 0;       // complete ones, on servers that are connected
 };
 
 struct StoreSchedulerStats {
   double uptime = 0;          // seconds
+  bool leads = true;          // false: with etcd, another scheduler decides, and what follows is empty
   bool begun = false;         // all servers have come, and the views have been given out
   std::uint64_t version = 0;  // of the views
   int servers = 0, servers_here = 0, workers_here = 0;
@@ -60,8 +65,8 @@ class StoreScheduler {
   StoreScheduler& operator=(const StoreScheduler&) = delete;
 
   const std::string& address() const;  // HOST:PORT, with the port that was chosen
-  // Works on the calling thread until stop(). Throws Error if the state file cannot be written: nobody has heard then of
-  // what is not in it.
+  // Works on the calling thread until stop(). Throws Error if the state file cannot be written, and nobody has heard then of
+  // what is not in it; or if the state in etcd is damaged, or of another number of servers.
   void run();
   void stop() noexcept;               // any thread, and in signal handlers
   StoreSchedulerStats stats() const;  // any thread; blocks until the scheduler's thread has answered

@@ -44,6 +44,7 @@ class Trainer {
   std::int64_t steps() const { return steps_; }  // done so far
   double learning_rate() const;                  // of the next step
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
+  KVStore& store() const { return *options_.store; }  // whose keys are the parameters' places in the list
 
   // To go on after an error, say a bad batch, that a wait reported: removes the poison of the parameters, of what is
   // stored and of the optimizer's state, and drops the gradients. Steps that were skipped changed nothing and no longer

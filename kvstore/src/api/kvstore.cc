@@ -1,4 +1,5 @@
 #include <heddle/communicator.h>
+#include <heddle/compression.h>
 #include <heddle/kvstore.h>
 
 #include "client/dist_store.h"
@@ -10,6 +11,12 @@ namespace heddle {
 
 namespace {
 
+void check_no_placement(const std::string& type, const KVStoreOptions& options) {
+  if (options.placement.empty() || options.placement == "hash") return;
+  throw InvalidArgument("KVStore::create: " + type + " stores have no servers that placement " +
+                        options.placement + " could choose from");
+}
+
 [[noreturn]] void no_such_type(const std::string& type) {
   throw InvalidArgument("KVStore::create: there is no type '" + type +
                         "'; there are local, allreduce, dist_sync, dist_async and dist_ssp:N");
@@ -18,11 +25,22 @@ namespace {
 }  // namespace
 
 std::unique_ptr<KVStore> KVStore::create(const std::string& type, Where where) {
-  if (type == "local") return std::make_unique<LocalStore>();
-  if (type == "allreduce") return create(type, Communicator::create(), {}, where);
+  return create(type, KVStoreOptions{}, where);
+}
+
+std::unique_ptr<KVStore> KVStore::create(const std::string& type, const KVStoreOptions& options,
+                                         Where where) {
+  if (type == "allreduce") return create(type, Communicator::create(), options, where);
   const CallSite site(where);
-  if (is_dist_type(type)) return make_dist_store(type);
-  no_such_type(type);
+  if (is_dist_type(type)) return make_dist_store(type, options);
+  if (type != "local") no_such_type(type);
+  check_no_placement(type, options);
+  for (const std::string& codec : {options.compression, options.pull_compression}) {
+    if (!codec.empty() && make_codec(codec))
+      throw InvalidArgument("KVStore::create: nothing of a local store travels that compression " + codec +
+                            " would make smaller");
+  }
+  return std::make_unique<LocalStore>();
 }
 
 std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_ptr<Communicator> ranks,
@@ -33,6 +51,11 @@ std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_pt
     no_such_type(type);
   }
   if (!ranks) throw InvalidArgument("KVStore::create: the communicator is null");
+  check_no_placement(type, options);
+  if (!options.pull_compression.empty() && make_codec(options.pull_compression))
+    throw InvalidArgument(
+        "KVStore::create: pulls of an allreduce store do not travel: for what goes between " +
+        std::string("ranks there is `compression`"));
   return std::make_unique<AllReduceStore>(std::move(ranks), options);
 }
 
@@ -91,6 +114,28 @@ void KVStore::set_optimizer(const std::string& name, const OptimizerParams& para
 void KVStore::set_optimizer_state(const std::map<std::string, NDArray>& state, Where where) {
   const CallSite site(where);
   do_set_optimizer_state(state);
+}
+
+std::map<std::string, NDArray> KVStore::residuals(Where where) const {
+  const CallSite site(where);
+  return do_residuals();
+}
+
+void KVStore::set_residuals(const std::map<std::string, NDArray>& residuals, Where where) {
+  const CallSite site(where);
+  do_set_residuals([&] { return residuals; }, false);
+}
+
+std::map<std::string, NDArray> KVStore::do_set_residuals(const ReadResiduals& read, bool) {
+  std::map<std::string, NDArray> residuals = read();
+  if (residuals.empty()) return residuals;
+  throw InvalidArgument("KVStore::set_residuals: got '" + residuals.begin()->first +
+                        "', but pushes to a store of type " + type() + " leave nothing out");
+}
+
+std::map<std::string, NDArray> KVStore::check_residuals(const ReadResiduals& read, Where where) {
+  const CallSite site(where);
+  return do_set_residuals(read, true);
 }
 
 void KVStore::clear_errors(Where where) {

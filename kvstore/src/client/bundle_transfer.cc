@@ -27,7 +27,8 @@ void BundleTransfer::start(const std::shared_ptr<BundleTransfer>& self, Completi
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  client_->submit(calls);
+  const std::shared_ptr<kv_detail::Client> client = client_;  // which the last answer lets go
+  client->submit(calls);
 }
 
 // Of the most urgent of its keys.
@@ -96,6 +97,7 @@ void BundleTransfer::pulled(Share& share, std::exception_ptr error) {
 void BundleTransfer::answered(std::exception_ptr error) {
   if (error && !failed_.exchange(true)) error_ = std::move(error);
   if (left_.fetch_sub(1) > 1) return;
+  client_ = nullptr;  // as in Transfer
   Completion done = std::move(*done_);
   done_.reset();
   error_ ? done.fail(std::move(error_)) : done.done();

@@ -54,7 +54,7 @@ class BundleTransfer {
   void pulled(Share& share, std::exception_ptr error);
   void answered(std::exception_ptr error);
 
-  const std::shared_ptr<kv_detail::Client> client_;
+  std::shared_ptr<kv_detail::Client> client_;  // null when all is answered: see answered()
   std::vector<BundledKey> keys_;
   const std::optional<kv_detail::Request> push_;
   std::vector<Share> shares_;  // by server

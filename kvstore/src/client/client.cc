@@ -8,7 +8,9 @@
 
 #include <heddle/store_error.h>
 
+#include "membership/etcd_finder.h"
 #include "transport/address.h"
+#include "wire/job_terms.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -18,6 +20,10 @@ constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000}
 constexpr std::chrono::microseconds kRest{300};
 constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
 constexpr std::uint64_t kPingNumber = ~0ull;  // of a ping, whose answer nobody waits for
+
+bool is_push(const Call& call) {
+  return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
+}
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
@@ -29,7 +35,7 @@ Client::Client(ClientOptions options) : options_(std::move(options)), process_(g
   std::random_device device;
   incarnation_ = std::uint64_t{device()} << 32 | device();
   transport_ = make_transport(options_.transport, *this);
-  if (!options_.scheduler.empty()) find_servers();
+  if (options_.is_scheduled()) find_servers();
   for (const std::string& address : options_.servers) {
     if (!rendezvous_) parse_address(address);  // throws InvalidArgument
     Link& link = links_.emplace_back();
@@ -60,9 +66,14 @@ Client::~Client() {
 }
 
 void Client::find_servers() {
-  parse_address(options_.scheduler);  // throws InvalidArgument
+  std::shared_ptr<SchedulerFinder> finder;
+  if (!options_.etcd.urls.empty())
+    finder = std::make_shared<EtcdFinder>(options_.etcd);  // throws InvalidArgument
+  else
+    parse_address(options_.scheduler);  // the same
   rendezvous_ = std::make_unique<Rendezvous>(
       *transport_, MemberOptions{.scheduler = options_.scheduler,
+                                 .finder = std::move(finder),
                                  .role = Role::worker,
                                  .number = static_cast<std::uint32_t>(options_.rank),  // -1: kAnyNumber
                                  .workers = static_cast<std::uint32_t>(options_.workers),
@@ -191,6 +202,25 @@ void Client::leave(std::chrono::milliseconds limit) noexcept {
   }
 }
 
+void Client::give_up_waiting(std::string why) {
+  Lock lock(mutex_);
+  give_up_ = std::move(why);
+  if (!turn_) return with_turn(lock, [this] { take_submitted(); });
+  lock.unlock();
+  transport_->wake();
+}
+
+void Client::fail_waiting() {
+  const auto error = std::make_exception_ptr(StoreError(given_up_));
+  for (Link& link : links_) {
+    std::vector<std::uint64_t> waiting;
+    link.calls.each([&](std::uint64_t number, const Call& call) {
+      if (!is_push(call)) waiting.push_back(number);
+    });
+    for (const std::uint64_t number : waiting) answered(link.calls.take(number), {}, error);
+  }
+}
+
 void Client::progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept { work_until(over); }
 
 // Ends when nothing has moved for a while: then the client's own thread can as well sleep until something does.
@@ -255,15 +285,25 @@ void Client::rest(Lock& lock) {
 }
 
 void Client::take_submitted() {
+  std::string give_up;
   {
     const Lock lock(mutex_);
+    give_up.swap(give_up_);
     taken_.swap(submitted_);
+  }
+  if (!give_up.empty()) {
+    given_up_ = std::move(give_up);
+    fail_waiting();
   }
   if (taken_.empty()) return;
   for (auto& [server, call] : taken_) {
     Link& link = links_[server];
     if (link.state == State::failed) {
       answered(std::move(call), {}, std::make_exception_ptr(StoreError(link.failure)));
+      continue;
+    }
+    if (!given_up_.empty() && !is_push(call) && call.request.kind != Kind::leave) {
+      answered(std::move(call), {}, std::make_exception_ptr(StoreError(given_up_)));
       continue;
     }
     const std::uint64_t number = link.next_number++;
@@ -305,6 +345,11 @@ void Client::ping(Link& link, Clock::time_point now) {
     transport_->close(link.peer);
     lost(link, "it has not answered for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
+  } else if (now - link.last_heard > options_.timeout / 4 + interval) {
+    // What is between may have forgotten the connection, which then stays open without an end.
+    transport_->close(link.peer);
+    lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
+    link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
     link.last_ping = now;
     transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber})});
@@ -322,7 +367,7 @@ void Client::connected(Peer peer, const std::string&) {
   const Link* link = link_of(peer);
   if (!link) return;
   Hello hello{.job = options_.job,
-              .consistency = options_.consistency,
+              .consistency = job_terms_text(options_.consistency, options_.placement.text()),
               .rank = static_cast<std::uint32_t>(options_.rank),
               .workers = static_cast<std::uint32_t>(options_.workers),
               .server = static_cast<std::uint32_t>(link - links_.data()),
@@ -360,6 +405,7 @@ void Client::fail(Link& link, const std::string& why) {
     transport_->close(link.peer);
   }
   link.state = State::failed;
+  has_failed_.store(true);
   link.failure = failure;
   const auto error = std::make_exception_ptr(StoreError(failure));
   link.calls.each([&](std::uint64_t, Call& call) { answered(std::move(call), {}, error); });
@@ -417,7 +463,8 @@ std::span<std::byte> Client::memory_for(Peer peer, std::span<const std::byte> he
     if (reply->offset == 0) call.collect->resize(reply->bytes);
     call.into = *call.collect;
   }
-  if (reply->bytes != call.into.size())
+  const bool compressed = call.request.kind == Kind::pull && !call.request.text.empty();
+  if (compressed ? reply->bytes > call.into.size() : reply->bytes != call.into.size())
     throw MalformedMessage("a value of " + std::to_string(reply->bytes) + " bytes instead of " +
                            std::to_string(call.into.size()));
   return call.into.subspan(reply->offset, bytes);
@@ -438,6 +485,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
   if (reply.kind != Kind::failed) return answered(std::move(call), reply, nullptr);
+  has_failed_.store(true);
   const std::string why = "server " + std::to_string(link - links_.data()) + ": " + reply.text;
   answered(std::move(call), reply, std::make_exception_ptr(StoreError(why)));
 }

@@ -49,6 +49,12 @@ class Client final : public ProgressSource, Receiver {
   Reply call(std::size_t server, Call call);
   // Blocks until `over`, which a call's done() sets and notifies, is not 0.
   void wait(const std::atomic<std::uint32_t>& over);
+  // Fails all calls, and those to come, but pushes: their answers may wait for other workers, and these for this one. Any
+  // thread; never blocks; once.
+  void give_up_waiting(std::string why);
+  // A call has failed since the last forgive().
+  bool has_failed() const { return has_failed_.load(); }
+  void forgive() { has_failed_.store(false); }
   // Tells all servers that this worker makes no more requests; waits `limit` at most.
   void leave(std::chrono::milliseconds limit) noexcept;
   void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept override;
@@ -87,6 +93,7 @@ class Client final : public ProgressSource, Receiver {
   void await_turn(Lock& lock);
   template <class Work> void with_turn(Lock& lock, Work&& work) noexcept;
   void take_submitted();
+  void fail_waiting();
   void connect_where_needed(Clock::time_point now);
   void ping(Link& link, Clock::time_point now);
   void greeted(Link& link, const Welcome& welcome);
@@ -108,10 +115,13 @@ class Client final : public ProgressSource, Receiver {
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
   std::vector<Answered> answered_;          // whose done() is called when the turn is given back
   std::vector<ServerCall> taken_;
+  std::string given_up_{};  // why; empty: not
 
+  std::atomic<bool> has_failed_{false};
   std::mutex mutex_;  // guards what follows; nothing else is locked under it, and nobody is called
   std::condition_variable changed_;
   std::vector<ServerCall> submitted_;
+  std::string give_up_{};       // see given_up_; until the next one that has the turn takes it
   std::size_t unanswered_ = 0;  // calls whose done() has not been called
   bool turn_ = false;           // a thread has it
   bool took_more_ = false;      // the last one that had it has sent calls that were submitted meanwhile

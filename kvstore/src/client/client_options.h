@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <heddle/etcd.h>
+
+#include "client/placement.h"
 #include "transport/transport.h"
 
 namespace heddle::kv_detail {
@@ -12,12 +15,16 @@ namespace heddle::kv_detail {
 struct ClientOptions {
   std::vector<std::string> servers;  // HOST:PORT of each; with a scheduler it says where they are
   std::string scheduler{};           // HOST:PORT; empty: none
+  EtcdOptions etcd{};                // or where to look for the scheduler that leads now
   std::string job = "default";
   std::string consistency = "sync";
+  PlacementRule placement{};
   int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
   TransportOptions transport{};
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
+
+  bool is_scheduled() const { return !scheduler.empty() || !etcd.urls.empty(); }
 };
 
 }  // namespace heddle::kv_detail

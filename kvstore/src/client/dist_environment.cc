@@ -53,24 +53,37 @@ void find_rank(kv_detail::ClientOptions& options) {
   const auto without_dmlc = [](const char* name) -> const char* {
     return std::string_view(name).starts_with("DMLC_") ? nullptr : std::getenv(name);
   };
-  const LaunchEnvironment job = options.scheduler.empty() || variable("DMLC_ROLE").empty() || numbered
+  const LaunchEnvironment job = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered
                                     ? LaunchEnvironment::from_environment()
                                     : LaunchEnvironment::from(without_dmlc);
-  const bool any = !options.scheduler.empty() && job.source == "alone";
+  const bool any = options.is_scheduled() && job.source == "alone";
   options.rank = any ? -1 : job.rank;
   options.workers = any ? workers_of_dmlc() : job.size;
 }
 
-// The scheduler, or else the servers themselves.
+EtcdOptions etcd_of_environment() {
+  EtcdOptions etcd;
+  etcd.urls = variable("HEDDLE_STORE_ETCD");
+  etcd.prefix = variable("HEDDLE_STORE_ETCD_PREFIX", etcd.prefix);
+  etcd.ca = variable("HEDDLE_STORE_ETCD_CA");
+  etcd.certificate = variable("HEDDLE_STORE_ETCD_CERT");
+  etcd.key = variable("HEDDLE_STORE_ETCD_KEY");
+  return etcd;
+}
+
+// The scheduler, where to look for it, or else the servers themselves.
 void find_addresses(kv_detail::ClientOptions& options, const std::string& type) {
   options.scheduler = variable("HEDDLE_STORE_SCHEDULER");
   if (!options.scheduler.empty()) return;
+  options.etcd = etcd_of_environment();
+  if (!options.etcd.urls.empty()) return;
   options.servers = servers_in(variable("HEDDLE_SERVERS"));
   if (!options.servers.empty()) return;
   options.scheduler = dmlc_scheduler();
   if (!options.scheduler.empty()) return;
   throw InvalidArgument("KVStore::create: a " + type +
-                        " store needs servers: HEDDLE_STORE_SCHEDULER=HOST:PORT names their scheduler, or "
+                        " store needs servers: HEDDLE_STORE_SCHEDULER=HOST:PORT names their scheduler, "
+                        "HEDDLE_STORE_ETCD=URL,... says where to look for it, or "
                         "HEDDLE_SERVERS=HOST:PORT,... names them, and `heddle launch --servers` starts both");
 }
 
@@ -78,15 +91,20 @@ void find_addresses(kv_detail::ClientOptions& options, const std::string& type) 
 
 bool is_dist_type(const std::string& type) { return type.starts_with(kPrefix); }
 
-std::unique_ptr<KVStore> make_dist_store(const std::string& type) {
+std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreOptions& given) {
+  const std::string pull = given.pull_compression.empty() ? variable("HEDDLE_STORE_PULL_COMPRESSION", "none")
+                                                          : given.pull_compression;
+  DistStore::Codecs codecs{make_codec(compression_setting(given.compression)), make_codec(pull)};
   kv_detail::ClientOptions options;
   options.consistency = type.substr(std::string(kPrefix).size());
   kv_detail::parse_consistency(options.consistency);
   find_addresses(options, type);
   find_rank(options);
   options.job = variable("HEDDLE_JOB", options.job);
+  options.placement = kv_detail::placement_from(
+      given.placement.empty() ? variable("HEDDLE_STORE_PLACEMENT", "hash") : given.placement);
   options.transport.kind = variable("HEDDLE_STORE_TRANSPORT", options.transport.kind);
-  return std::make_unique<DistStore>(type, options);
+  return std::make_unique<DistStore>(type, options, std::move(codecs));
 }
 
 }  // namespace heddle

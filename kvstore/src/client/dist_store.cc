@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -10,7 +11,6 @@
 #include <heddle/array_op.h>
 
 #include "client/answers.h"
-#include "client/placement.h"
 #include "stores/local_store.h"
 #include "wire/row_state.h"
 #include "wire/state_blob.h"
@@ -41,16 +41,24 @@ void end_client(Client* client) {
 
 }  // namespace
 
-DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options)
+DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, Codecs codecs)
     : type_(std::move(type)),
+      codecs_(std::move(codecs)),
       engine_(current_engine()),
       client_(new Client(options), end_client),
-      order_(engine_.new_var()) {
+      placer_(options.placement, static_cast<int>(client_->servers())),
+      inits_(engine_.new_var()),
+      order_(engine_.new_var()),
+      exceptions_(std::uncaught_exceptions()) {
   engine_.add_progress_source(client_);
   call_all({.kind = Kind::ping});  // answered once the server has let this worker in
 }
 
+// Without an error all that was pushed and pulled is completed. After one, other workers may wait for pushes that do not come,
+// and pulls here for theirs.
 DistStore::~DistStore() {
+  if (!client_->in_child() && (std::uncaught_exceptions() > exceptions_ || client_->has_failed()))
+    client_->give_up_waiting("the store was closed after an error, while this waited for other workers");
   try {
     wait_for_ops();
   } catch (const std::exception&) {
@@ -110,11 +118,9 @@ const DistStore::Entries& DistStore::checked(const char* call, Key key,
   return found;
 }
 
-std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) const {
+std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) {
   std::vector<StoreKeyPart> parts;
-  for (const kv_detail::KeyPart& part :
-       kv_detail::place_keys({{entry.name, entry.bytes(), entry.row_bytes}},
-                             static_cast<int>(client_->servers()), kv_detail::Placement::hash))
+  for (const kv_detail::KeyPart& part : placer_.place({entry.name, entry.bytes(), entry.row_bytes}))
     parts.push_back(
         {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
   return parts;
@@ -125,7 +131,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   if (entries_.contains(key)) throw InvalidArgument(who_says("init", key) + "the key exists already");
   check_engine("init", key, value, engine_);
   auto entry = std::make_shared<StoreKey>();
-  entry->name = std::to_string(key);
+  entry->name = key.text();
   entry->shape = value.shape();
   entry->dtype = value.dtype();
   const bool has_rows = value.ndim() > 0 && value.shape()[0] > 0;
@@ -134,6 +140,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine_.new_var();
   entry->parts = place(*entry);
+  set_codecs(*entry);
   entries_[key] = entry;
   Request request{.kind = Kind::init, .has_value = rank() == 0, .dtype = entry->dtype, .text = entry->name};
   push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
@@ -141,14 +148,18 @@ void DistStore::do_init(Key key, const NDArray& value) {
 
 // An op that sends the parts of a value, or, of another rank than 0, an init or an overwrite without one.
 void DistStore::push_value(const char* name, const Entries& entry, const NDArray& value, Request request) {
-  const NDArray flat = value.contiguous();
   const bool is_push = request.kind == Kind::push && !request.overwrite;
+  const NDArray flat = is_push ? compressed(entry, value, request) : value.contiguous();
   request.priority = entry->priority;
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
   if (is_push) access.read.add(entry->var);  // its errors stay
   access.mutate.add(entry->var);
+  if (request.kind == Kind::init && placer_.is_ordered()) {
+    access.read.add(inits_);  // its errors stay
+    access.mutate.add(inits_);
+  }
   access.name = name;
   StartTransfer op{std::make_shared<Transfer>(client_, entry)};
   op.transfer->push(request, is_push || request.has_value ? flat : NDArray());
@@ -190,6 +201,7 @@ NDArray DistStore::receiver_for(const NDArray& out) {
 }
 
 void DistStore::pull_value(const Entries& entry, const NDArray& out) {
+  if (entry->pull_codec) return pull_compressed(entry, out);
   const NDArray memory = receiver_for(out);
   Access access = array_access("kvstore_pull", {}, {&memory, 1});
   access.read.add(order_);
@@ -203,12 +215,13 @@ void DistStore::pull_value(const Entries& entry, const NDArray& out) {
 
 // One op. What is pushed must stay as it is until the server has it, so a value is not pulled to where it lies.
 void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
-                              const Request& request) {
-  const NDArray flat = value.contiguous(), memory = receiver_for(out);
-  if (flat.storage() == memory.storage()) {
-    push_value("kvstore_push", entry, flat, request);
+                              Request request) {
+  const NDArray memory = receiver_for(out);
+  if (entry->pull_codec || (!entry->codec && value.storage() == memory.storage())) {
+    push_value("kvstore_push", entry, value, request);
     return pull_value(entry, out);
   }
+  const NDArray flat = compressed(entry, value, request);
   Access access = array_access("kvstore_push_pull", {&flat, 1}, {&memory, 1});
   access.read.add(order_);
   access.read.add(entry->var);  // its errors stay
@@ -250,13 +263,19 @@ void DistStore::do_barrier() {
         }
       },
       {.mutate = {order_}, .name = "kvstore_barrier"}, CallSite::current());
+  engine_.wait(order_);
 }
 
 void DistStore::do_clear_errors() {
   engine_.clear_error(order_, CallSite::current());
-  for (const auto& [key, entry] : entries_) engine_.clear_error(entry->var, CallSite::current());
+  for (const auto& [key, entry] : entries_) {
+    engine_.clear_error(entry->var, CallSite::current());
+    if (entry->codec) engine_.clear_error(entry->residual.var(), CallSite::current());
+    if (entry->pull_codec) engine_.clear_error(entry->pulled.var(), CallSite::current());
+  }
   wait_for_ops();
   call_all({.kind = Kind::clear_errors});
+  client_->forgive();
 }
 
 // The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part. The
@@ -301,19 +320,17 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
   wait_for_ops();
   std::map<std::string, NDArray> all;
   for (const auto& [key, entry] : entries_) {
-    for (auto& [name, array] : state_of(*entry)) all[std::to_string(key) + "." + name] = std::move(array);
+    for (auto& [name, array] : state_of(*entry)) all[entry->name + "." + name] = std::move(array);
   }
   return all;
 }
 
-// If one worker refuses, the barrier tells all.
-void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
+// Blocks until all workers have come. If one of them throws, the barrier tells all.
+void DistStore::check_together(const std::function<void()>& mine) const {
   std::exception_ptr error;
   std::string why;
   try {
-    check_state(state);
-    wait_for_ops();
-    if (rank() == 0) send_state(state);
+    mine();
   } catch (const std::exception& thrown) {
     error = std::current_exception();
     why = thrown.what();
@@ -326,12 +343,20 @@ void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& sta
   if (error) std::rethrow_exception(error);
 }
 
+void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
+  check_together([&] {
+    check_state(state);
+    wait_for_ops();
+    if (rank() == 0) send_state(state);
+  });
+}
+
 void DistStore::check_state(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_ && !state.empty())
     throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
   if (!optimizer_) return;
   const EngineScope scope(engine_);
-  std::map<std::int64_t, NDArray> weights;
+  Optimizer::Weights weights;
   for (const auto& [key, entry] : entries_) weights[key] = NDArray(entry->shape, entry->dtype);
   create_optimizer(optimizer_->name(), optimizer_->params())->set_state(state, weights);
 }
@@ -339,11 +364,12 @@ void DistStore::check_state(const std::map<std::string, NDArray>& state) const {
 void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
   for (const auto& [key, entry] : entries_) {
     if (!entry->is_known()) std::rethrow_exception(not_initialised(entry->name));
-    const std::string prefix = std::to_string(key) + ".";
+    const std::string prefix = entry->name + ".";
     for (const StoreKeyPart& part : entry->parts) {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
+        if (found->first.find('.', prefix.size()) != std::string::npos) continue;  // of a longer name
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
         const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;
         const auto element = static_cast<std::int64_t>(of_rows ? entry->row_bytes : size_of(flat.dtype()));

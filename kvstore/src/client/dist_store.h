@@ -2,6 +2,7 @@
 // push reads its value's var and mutates the key's, a pull reads the key's and mutates its destination's.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "client/bundle_transfer.h"
 #include "client/client.h"
+#include "client/placement.h"
 #include "client/store_key.h"
 #include "client/transfer.h"
 
@@ -20,13 +22,20 @@ namespace heddle {
 class DistStore final : public KVStore {
  public:
   // `type` as given to create(). Blocks until all servers have let this worker in; throws StoreError.
-  DistStore(std::string type, const kv_detail::ClientOptions& options);
+  // How large f32 values travel; null: as they are.
+  struct Codecs {
+    std::shared_ptr<const Codec> push, pull;
+  };
+  DistStore(std::string type, const kv_detail::ClientOptions& options, Codecs codecs);
+  DistStore(std::string type, const kv_detail::ClientOptions& options)
+      : DistStore(std::move(type), options, Codecs()) {}
   ~DistStore() override;
 
   std::string type() const override { return type_; }
   int rank() const override { return client_->options().rank; }
   int workers() const override { return client_->options().workers; }
   std::map<std::string, NDArray> optimizer_state() const override;
+  std::map<std::string, NDArray> do_residuals() const override;
 
  private:
   using Entries = std::shared_ptr<StoreKey>;
@@ -42,17 +51,23 @@ class DistStore final : public KVStore {
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;
   void do_clear_errors() override;
   void do_barrier() override;
 
   const Entries& entry_of(const char* call, Key key) const;
   const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  std::vector<StoreKeyPart> place(const StoreKey& entry) const;
+  std::vector<StoreKeyPart> place(const StoreKey& entry);
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
   kv_detail::Request push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const;
   void pull_value(const Entries& entry, const NDArray& out);
   void push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
-                     const kv_detail::Request& request);
+                     kv_detail::Request request);
+  // dist_compression.cc
+  void set_codecs(StoreKey& entry) const;
+  struct Pulled;
+  void pull_compressed(const Entries& entry, const NDArray& out);
+  NDArray compressed(const Entries& entry, const NDArray& value, kv_detail::Request& request) const;
   // store_lists.cc
   class Bundle;
   std::vector<Entries> checked_list(std::span<const Key> keys, std::span<const NDArray> values,
@@ -67,6 +82,8 @@ class DistStore final : public KVStore {
                         const NDArray& values, const kv_detail::Request& request, Completion& completion);
   static void fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
                          const RowSparse& found, Completion& completion);
+  void check_residuals_of(const std::map<std::string, NDArray>& residuals) const;
+  void check_together(const std::function<void()>& mine) const;
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;
@@ -74,9 +91,14 @@ class DistStore final : public KVStore {
   std::map<std::string, NDArray> state_of(const StoreKey& entry) const;
 
   const std::string type_;
+  const Codecs codecs_;
   Engine& engine_;
   std::shared_ptr<kv_detail::Client> client_;
-  const Var order_;  // read by all ops: who mutates it comes after those before, and before those after
+  kv_detail::Placer placer_;
+  const Var
+      inits_;  // where places depend on the order: mutated by each init, so that one that fails is the last
+  const Var order_;       // read by all ops: who mutates it comes after those before, and before those after
+  const int exceptions_;  // under way when the store was made
   std::map<Key, Entries> entries_;
   std::uint64_t bundles_ = 0;             // that were sent
   std::unique_ptr<Optimizer> optimizer_;  // keeps no state: checks the options of pushes
@@ -84,7 +106,7 @@ class DistStore final : public KVStore {
 
 // "dist_sync", "dist_async", "dist_ssp:3": such a store, as the environment says (docs/kvstore.md). Throws
 // InvalidArgument naming the variable that is missing or wrong.
-std::unique_ptr<KVStore> make_dist_store(const std::string& type);
+std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreOptions& options);
 bool is_dist_type(const std::string& type);
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <heddle/error.h>
 
@@ -26,9 +27,7 @@ bool is_split(const KeySize& one, int servers) {
   return servers > 1 && one.bytes > kSplitBytes * static_cast<std::uint64_t>(servers);
 }
 
-void check(const std::vector<KeySize>& keys, int servers) {
-  if (servers < 1)
-    throw InvalidArgument("placement: " + std::to_string(servers) + " servers; there is 1 at least");
+void check(const std::vector<KeySize>& keys) {
   std::set<std::string_view> seen;
   for (const KeySize& one : keys) {
     if (!seen.insert(one.key).second)
@@ -65,55 +64,7 @@ void append_split(std::vector<KeyPart>& parts, const KeySize& one, int servers) 
   }
 }
 
-// The server of each key that is not split, by the key's index.
-std::vector<int> greedy_servers(const std::vector<KeySize>& keys, int servers) {
-  std::vector<std::size_t> order(keys.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&keys](std::size_t a, std::size_t b) {
-    return keys[a].bytes != keys[b].bytes ? keys[a].bytes > keys[b].bytes : keys[a].key < keys[b].key;
-  });
-  // Split values load all servers alike.
-  std::vector<std::uint64_t> load(static_cast<std::size_t>(servers), 0);
-  std::vector<int> result(keys.size(), 0);
-  for (const std::size_t index : order) {
-    if (is_split(keys[index], servers)) continue;
-    const auto least = std::min_element(load.begin(), load.end());
-    *least += keys[index].bytes;
-    result[index] = static_cast<int>(least - load.begin());
-  }
-  return result;
-}
-
-std::vector<int> round_robin_servers(const std::vector<KeySize>& keys, int servers) {
-  std::vector<int> result(keys.size(), 0);
-  int next = 0;
-  for (std::size_t index = 0; index < keys.size(); ++index) {
-    if (is_split(keys[index], servers)) continue;
-    result[index] = next;
-    next = (next + 1) % servers;
-  }
-  return result;
-}
-
-std::vector<int> hash_servers(const std::vector<KeySize>& keys, int servers) {
-  std::vector<int> result;
-  for (const KeySize& one : keys) result.push_back(hash_server(one.key, servers));
-  return result;
-}
-
-std::vector<int> servers_of(const std::vector<KeySize>& keys, int servers, Placement placement) {
-  if (placement == Placement::greedy) return greedy_servers(keys, servers);
-  return placement == Placement::hash ? hash_servers(keys, servers) : round_robin_servers(keys, servers);
-}
-
 }  // namespace
-
-Placement placement_from(std::string_view name) {
-  if (name == "greedy") return Placement::greedy;
-  if (name == "round_robin") return Placement::round_robin;
-  if (name == "hash") return Placement::hash;
-  throw InvalidArgument("placement '" + std::string(name) + "': want greedy, round_robin or hash");
-}
 
 int hash_server(std::string_view key, int servers) {
   const std::uint64_t name = fnv1a(key);
@@ -126,17 +77,57 @@ int hash_server(std::string_view key, int servers) {
   return best;
 }
 
-std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, Placement placement) {
-  check(keys, servers);
-  const std::vector<int> server = servers_of(keys, servers, placement);
-  std::vector<KeyPart> parts;
-  for (std::size_t index = 0; index < keys.size(); ++index) {
-    if (is_split(keys[index], servers)) {
-      append_split(parts, keys[index], servers);
-    } else {
-      parts.push_back({keys[index].key, 0, keys[index].bytes, server[index]});
-    }
+Placer::Placer(PlacementRule rule, int servers) : rule_(std::move(rule)), servers_(servers) {
+  if (servers < 1)
+    throw InvalidArgument("placement: " + std::to_string(servers) + " servers; there is 1 at least");
+  for (const auto& [key, server] : rule_.servers) {
+    if (server < servers) continue;
+    throw InvalidArgument("placement: key '" + key + "' is to be on server " + std::to_string(server) +
+                          "; the last of " + std::to_string(servers) + " is " + std::to_string(servers - 1));
   }
+  if (rule_.kind == Placement::greedy) loads_.assign(static_cast<std::size_t>(servers), 0);
+}
+
+std::vector<KeyPart> Placer::place(const KeySize& key) {
+  const bool listed = rule_.kind == Placement::by_list && rule_.servers.contains(key.key);
+  if (listed || !is_split(key, servers_)) return {{key.key, 0, key.bytes, server_for(key)}};
+  std::vector<KeyPart> parts;
+  append_split(parts, key, servers_);
+  return parts;
+}
+
+int Placer::server_for(const KeySize& key) {
+  switch (rule_.kind) {
+    case Placement::greedy: {
+      const auto least = std::min_element(loads_.begin(), loads_.end());
+      *least += key.bytes;
+      return static_cast<int>(least - loads_.begin());
+    }
+    case Placement::round_robin:
+      return std::exchange(next_, (next_ + 1) % servers_);
+    case Placement::by_list:
+      if (const auto found = rule_.servers.find(key.key); found != rule_.servers.end()) return found->second;
+      break;
+    case Placement::hash:
+      break;
+  }
+  return hash_server(key.key, servers_);
+}
+
+std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, const PlacementRule& rule) {
+  check(keys);
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (rule.kind == Placement::greedy) {
+    std::sort(order.begin(), order.end(), [&keys](std::size_t a, std::size_t b) {
+      return keys[a].bytes != keys[b].bytes ? keys[a].bytes > keys[b].bytes : keys[a].key < keys[b].key;
+    });
+  }
+  Placer placer(rule, servers);
+  std::vector<std::vector<KeyPart>> placed(keys.size());
+  for (const std::size_t index : order) placed[index] = placer.place(keys[index]);
+  std::vector<KeyPart> parts;
+  for (auto& some : placed) parts.insert(parts.end(), some.begin(), some.end());
   return parts;
 }
 

@@ -22,7 +22,7 @@ class Rendezvous {
 
   std::uint32_t rank() const { return member_.registered().number; }
   std::uint32_t workers() const { return member_.registered().workers; }
-  // Of each shard's primary; empty: nobody keeps the shard now.
+  // The address of each shard's primary; an empty address: no server has the shard now.
   const std::vector<std::string>& addresses() const { return addresses_; }
   // The shards that another process keeps than when this was called before.
   std::vector<std::size_t> take_moved();

@@ -34,18 +34,26 @@ void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  client_->submit(calls);
+  const std::shared_ptr<kv_detail::Client> client = client_;  // which the last answer lets go
+  client->submit(calls);
 }
 
 Call Transfer::push_call(const std::shared_ptr<Transfer>& self, StoreKeyPart& part) {
   Call call{.request = *request_};
   call.request.key = part.number;
-  call.request.bytes = part.bytes;
+  const bool compressed = request_->kind == Kind::push && !request_->text.empty();
+  const std::size_t offset = compressed ? part.sent_offset : part.offset;
+  call.request.bytes = compressed ? part.sent_bytes : part.bytes;
   if (request_->kind == Kind::push) call.request.clock = part.clock + 1;
+  if (request_->kind == Kind::init) {
+    call.request.key = static_cast<std::uint32_t>(key_->row_bytes > 0 ? key_->bytes() / key_->row_bytes : 0);
+    call.request.clock = key_->bytes();
+  }
   if (value_.defined())
-    call.payload = {self, std::span(value_.data<const std::byte>() + part.offset, part.bytes)};
+    call.payload = {self, std::span(value_.data<const std::byte>() + offset, call.request.bytes)};
   call.done = [self, &part](const Reply& reply, std::exception_ptr error) {
-    if (!error && self->request_->kind == Kind::init) part.number = reply.key, part.clock = reply.clock;
+    const bool known = !error && self->request_->kind == Kind::init && !self->failed_.load();
+    if (known) part.number = reply.key, part.clock = reply.clock;
     if (!error && self->request_->kind == Kind::push) ++part.clock;
     self->answered(std::move(error));
   };
@@ -61,10 +69,15 @@ Call Transfer::pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPa
   return call;
 }
 
-// The error of the op is that of the call that fails first: of a push, whose pull fails because of it.
+// The error of the op is that of the call that fails first: of a push, whose pull fails because of it. An init that one
+// server refuses may wait at another one for ever: for a value of that size, which worker 0 has not.
 void Transfer::answered(std::exception_ptr error) {
-  if (error && !failed_.exchange(true)) error_ = std::move(error);
-  if (left_.fetch_sub(1) > 1) return;
+  const bool is_first = error && !failed_.exchange(true);
+  if (is_first) error_ = std::move(error);
+  const bool is_last = left_.fetch_sub(1) == 1, is_init = request_ && request_->kind == Kind::init;
+  if (is_init && failed_.load() ? !is_first : !is_last) return;
+  client_ =
+      nullptr;  // a thread of ZeroMQ may be the last to have this object, and cannot end its own context
   Completion done = std::move(*done_);
   done_.reset();
   error_ ? done.fail(std::move(error_)) : done.done();

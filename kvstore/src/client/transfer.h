@@ -37,7 +37,7 @@ class Transfer {
   kv_detail::Call pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPart& part);
   void answered(std::exception_ptr error);
 
-  const std::shared_ptr<kv_detail::Client> client_;
+  std::shared_ptr<kv_detail::Client> client_;  // null when all is answered: see answered()
   const std::shared_ptr<StoreKey> key_;
   std::optional<kv_detail::Request> request_;  // of the push
   NDArray value_, out_;

@@ -10,6 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{10}, kLongestPause{250};
+constexpr milliseconds kLongestWorkersPause{
+    1000};  // of workers that ask where the scheduler is: there may be many
 constexpr milliseconds kUsualInterval{50};
 // A scheduler that has not answered for so long, and for so many heartbeats, may be on a host that is lost.
 constexpr milliseconds kSilence{3000};
@@ -24,7 +26,11 @@ std::string this_process() {
 }
 
 Member::Member(Transport& transport, MemberOptions self)
-    : transport_(transport), self_(std::move(self)), random_(self_.incarnation), pause_(kFirstPause) {}
+    : transport_(transport),
+      self_(std::move(self)),
+      wanted_number_(self_.number),
+      random_(self_.incarnation),
+      pause_(kFirstPause) {}
 
 Member::Duration Member::interval() const {
   return registered_.heartbeat == 0
@@ -35,6 +41,7 @@ Member::Duration Member::interval() const {
 void Member::tick(Time now) {
   if (lost_since_ == Time()) lost_since_ = now;
   if (state_ == State::waiting && now >= next_try_) {
+    if (self_.finder && !find(now)) return;
     state_ = State::connecting;
     heard_ = now;
     peer_ = transport_.connect(self_.scheduler);
@@ -50,9 +57,24 @@ void Member::tick(Time now) {
   if (state_ == State::registered && now >= next_heartbeat_) send_heartbeat(now);
 }
 
+// True: self_.scheduler is where it was a moment ago.
+bool Member::find(Time now) {
+  if (!std::exchange(looking_, true)) self_.finder->look();
+  const std::optional<SchedulerFound> found = self_.finder->answer();
+  if (!found) return false;
+  looking_ = false;
+  if (found->address.empty()) {
+    why_ = found->why;
+    retry_later(now);
+    return false;
+  }
+  self_.scheduler = found->address;
+  return true;
+}
+
 void Member::send_heartbeat(Time now) {
   next_heartbeat_ = now + milliseconds(registered_.heartbeat);
-  Heartbeat heartbeat{.version = views_.version};
+  Heartbeat heartbeat{.version = views_.version, .leaving = leaving_};
   for (const auto& [shard, epoch] : synced_) heartbeat.synced.push_back({shard, epoch});
   transport_.send(peer_, {encode(heartbeat)});
 }
@@ -87,9 +109,14 @@ void Member::lose(const std::string& why, Time now) {
   if (state_ == State::departed || state_ == State::refused) return;
   state_ = State::waiting;
   why_ = "the scheduler " + self_.scheduler + ": " + why;
+  retry_later(now);
+}
+
+void Member::retry_later(Time now) {
   // Many processes that have lost the scheduler do not come back in step.
   next_try_ = now + pause_ * static_cast<int>(50 + random_() % 100) / 100;
-  pause_ = std::min<Duration>(2 * pause_, kLongestPause);
+  const bool gently = self_.finder && self_.role == Role::worker;
+  pause_ = std::min<Duration>(2 * pause_, gently ? kLongestWorkersPause : kLongestPause);
 }
 
 void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
@@ -122,6 +149,8 @@ void Member::refused(const Refused& refused, Time now) {
   transport_.close(peer_);
   lose(refused.text, now);
   if (refused_since_ == Time()) refused_since_ = now;
+  // A scheduler that was started anew may have given the number to another process. Nobody knows this one by it yet.
+  if (views_.version == 0) self_.number = wanted_number_;
   if (refused.retry > 0 && now - refused_since_ < milliseconds(refused.retry)) return;
   state_ = State::refused;
   why_ = "the scheduler " + self_.scheduler + " has refused this process: " + refused.text;
@@ -142,6 +171,10 @@ void Member::report_synced(std::uint32_t shard, std::uint64_t epoch) {
   if (shard >= kMostServers) return;
   synced_[shard] = epoch;
   next_heartbeat_ = {};  // now
+}
+
+void Member::leave() {
+  if (!std::exchange(leaving_, true)) next_heartbeat_ = {};  // now
 }
 
 void Member::depart() {

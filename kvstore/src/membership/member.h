@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
 
+#include "membership/scheduler_finder.h"
 #include "transport/transport.h"
 #include "wire/membership.h"
 
@@ -18,10 +20,12 @@ namespace heddle::kv_detail {
 
 struct MemberOptions {
   std::string scheduler{};  // HOST:PORT
+  std::shared_ptr<SchedulerFinder>
+      finder{};  // says where the scheduler is, each time that it is needed; null: it stays there
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
   std::uint32_t servers = 0, workers = 0;  // how many the process knows of; 0: it does not know
-  std::uint32_t replicas = 1;              // servers
+  std::uint32_t replicas = 0;              // servers; 0: as the scheduler says
   std::uint64_t incarnation = 0;           // not 0
   std::string job{};                       // workers
   std::string address{};                   // servers: where workers connect
@@ -46,13 +50,16 @@ class Member {
 
   // Servers: the backup of a shard whose primary this process is has all state. It is told until the shard has another epoch.
   void report_synced(std::uint32_t shard, std::uint64_t epoch);
+  // Servers: asks the scheduler to give what this process has to others. It has nothing when the views say so.
+  void leave();
   // This process ends: nobody need wait for it. Goes with the transport's next poll().
   void depart();
 
   bool is_registered() const { return state_ == State::registered; }
-  bool is_refused() const { return state_ == State::refused; }  // for good; why() says why
-  const std::string& why() const { return why_; }               // it is not registered, or has no views yet
-  Time lost_since() const { return lost_since_; }               // while it is not registered
+  bool is_refused() const { return state_ == State::refused; }      // for good; why() says why
+  bool is_refused_now() const { return refused_since_ != Time(); }  // and tries again
+  const std::string& why() const { return why_; }  // it is not registered, or has no views yet
+  Time lost_since() const { return lost_since_; }  // while it is not registered
   // Number and counts, once the process has been registered for the first time.
   const Registered& registered() const { return registered_; }
   const Views& views() const { return views_; }
@@ -66,13 +73,16 @@ class Member {
 
  private:
   enum class State : std::uint8_t { waiting, connecting, asked, registered, refused, departed };
+  bool find(Time now);
   void lose(const std::string& why, Time now);
+  void retry_later(Time now);
   void refused(const Refused& refused, Time now);
   void take_views(Views views);
   void send_heartbeat(Time now);
 
   Transport& transport_;
   MemberOptions self_;
+  const std::uint32_t wanted_number_;
   State state_ = State::waiting;
   Peer peer_ = 0;
   std::mt19937_64 random_;
@@ -83,7 +93,7 @@ class Member {
   Registered registered_{};
   Views views_{};
   std::map<std::uint32_t, std::uint64_t> synced_;  // epoch by shard
-  bool over_ = false;
+  bool over_ = false, leaving_ = false, looking_ = false;
 };
 
 // "host, process 123": how messages call this process.

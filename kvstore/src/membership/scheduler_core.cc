@@ -9,7 +9,8 @@ using Level = ServerEvent::Level;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kNone = kAnyNumber;
-constexpr std::size_t kMostNames = 16;  // of processes, in one text
+constexpr std::size_t kMostNames = 16;      // of processes, in one text
+constexpr std::size_t kMostRefusals = 256;  // that are logged within a minute
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
@@ -42,7 +43,9 @@ SchedulerCore::SchedulerCore(const StoreSchedulerOptions& options, SchedulerStat
     : options_(options),
       state_(checked(std::move(state), options)),
       rules_(state_.servers, state_.replicas, state_.views, state_.synced),
-      servers_(state_.servers) {
+      servers_(state_.servers),
+      last_tick_(now),
+      ranks_known_(rules_.has_begun() ? now + options_.server_timeout : now) {
   for (const ServerInfo& one : state_.views.servers)
     servers_[one.number] = {.incarnation = one.incarnation,
                             .heard = now,
@@ -100,9 +103,10 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
   if (session.registered) throw MalformedMessage("a second registration");
   const bool is_server = enlist.role == Role::server;
   const char* const role = is_server ? "server" : "worker";
-  if (const Refused refused = refusal(enlist); !refused.text.empty()) {
+  if (const Refused refused = refusal(enlist, now); !refused.text.empty()) {
     ++refused_;
     send(peer, encode(refused));
+    if (!is_news(enlist.process + refused.text, now)) return;  // it tries again and again
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
                {{"role", role}, {"process", enlist.process}, {"why", refused.text}});
   }
@@ -110,7 +114,7 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
              is_server ? number_for(enlist) : rank_for(enlist)};
   std::uint32_t workers = static_cast<std::uint32_t>(options_.workers);
   if (is_server) {
-    if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = enlist.replicas);
+    if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = replicas_of(enlist));
     settle(servers_[session.number], peer, enlist, now);
   } else {
     workers = workers_of(enlist);
@@ -129,12 +133,18 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
       {{role, std::to_string(session.number)}, {"process", enlist.process}, {"address", enlist.address}});
   if (!rules_.has_begun() && !waiting_since_) waiting_since_ = now;
   const std::uint64_t before = views().version;
-  change_views(now);
+  change_views();
   if (before > 0 && before == views().version) send(peer, encode(views()));  // else all have been told
   if (!rules_.has_begun()) {
     missing_ = missing(now);
     send(peer, encode(status()));
   }
+}
+
+// Not said within the last minute.
+bool SchedulerCore::is_news(const std::string& refusal, Time now) {
+  std::erase_if(refusals_, [&](const auto& one) { return now - one.second >= std::chrono::minutes(1); });
+  return refusals_.size() < kMostRefusals && refusals_.try_emplace(refusal, now).second;
 }
 
 // The process has this number or rank from now on. Its former connection, or process, is not heard any longer.
@@ -151,7 +161,7 @@ void SchedulerCore::settle(Process& process, Peer peer, const Enlist& enlist, Ti
              .process = enlist.process};
 }
 
-Refused SchedulerCore::refusal(const Enlist& enlist) const {
+Refused SchedulerCore::refusal(const Enlist& enlist, Time now) const {
   if (enlist.oldest > kMembershipProtocol || enlist.newest < kOldestMembershipProtocol)
     return {0, "the process speaks versions " + std::to_string(enlist.oldest) + " to " +
                    std::to_string(enlist.newest) + " of the protocol, this scheduler " +
@@ -172,7 +182,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist) const {
   if (enlist.servers != 0 && enlist.servers != state_.servers)
     return {0, "the process expects " + std::to_string(enlist.servers) + " servers, the scheduler is for " +
                    std::to_string(state_.servers)};
-  return enlist.role == Role::server ? refusal_of_server(enlist) : refusal_of_worker(enlist);
+  return enlist.role == Role::server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
 }
 
 // Who has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
@@ -184,15 +194,23 @@ Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
               (by.peer != 0 ? "" : "; it is not connected, but not given up yet")};
 }
 
+// A server that does not say is content with what others have said. Two copies need two servers.
+std::uint32_t SchedulerCore::replicas_of(const Enlist& enlist) const {
+  if (enlist.replicas > 0) return enlist.replicas;
+  return others_are_there(enlist) ? state_.replicas : std::min(state_.servers, kMostCopies);
+}
+
+bool SchedulerCore::others_are_there(const Enlist& enlist) const {
+  return rules_.has_begun() || std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
+           return one.incarnation != 0 && !one.gone && one.incarnation != enlist.incarnation;
+         });
+}
+
 Refused SchedulerCore::refusal_of_server(const Enlist& enlist) const {
-  if (enlist.replicas < 1 || enlist.replicas > kMostCopies)
+  if (enlist.replicas > kMostCopies)
     return {0, "the server wants " + std::to_string(enlist.replicas) + " replicas, there may be 1 or 2"};
   if (enlist.address.empty()) return {0, "the server does not say at which address it serves"};
-  const bool others =
-      rules_.has_begun() || std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
-        return one.incarnation != 0 && !one.gone && one.incarnation != enlist.incarnation;
-      });
-  if (others && enlist.replicas != state_.replicas)
+  if (others_are_there(enlist) && replicas_of(enlist) != state_.replicas)
     return {0, "the server's setting replicas is " + std::to_string(enlist.replicas) +
                    ", that of the others " + std::to_string(state_.replicas)};
   if (enlist.number != kAnyNumber && enlist.number >= state_.servers)
@@ -246,13 +264,17 @@ std::uint32_t SchedulerCore::rank_for(const Enlist& enlist) const {
   return unused;
 }
 
-Refused SchedulerCore::refusal_of_worker(const Enlist& enlist) const {
+Refused SchedulerCore::refusal_of_worker(const Enlist& enlist, Time now) const {
   const std::uint32_t workers = workers_of(enlist);
   const std::string of_job = " of job " + quoted(enlist.job);
   if (enlist.workers != 0 && enlist.workers != workers)
     return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
                    (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
                    std::to_string(workers)};
+  // Ranks are not kept on disk: a scheduler that was started anew learns from the workers who has which.
+  if (enlist.number == kAnyNumber && now < ranks_known_)
+    return {taken("", {}).retry,
+            "the scheduler was started anew and waits for the workers that have a rank already"};
   const std::uint32_t rank = rank_for(enlist);
   if (rank == kNone)
     return {taken("", {}).retry, "all " + std::to_string(workers) + " workers" + of_job + " are there"};
@@ -270,6 +292,7 @@ Refused SchedulerCore::refusal_of_worker(const Enlist& enlist) const {
 void SchedulerCore::heartbeat(Peer peer, const Session& session, const Heartbeat& heartbeat) {
   Process& process = *process_of(session);
   process.version = heartbeat.version;
+  process.leaving = heartbeat.leaving;
   if (session.role == Role::server) {
     bool news = false;
     for (const Synced& one : heartbeat.synced)
@@ -335,6 +358,18 @@ void SchedulerCore::mark_gone(Process& process, const Session& who, const std::s
       std::move(fields));
 }
 
+// A scheduler that hears no server may be cut off itself: then servers are no longer gone than before.
+void SchedulerCore::count_time_gone(Time now) {
+  const auto time = now - std::exchange(last_tick_, now);
+  const bool hears = std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
+    return one.peer != 0 && now - one.heard < options_.server_timeout / 2;
+  });
+  if (!hears) return;
+  for (Process& one : servers_) {
+    if (one.gone) one.gone_for += time;
+  }
+}
+
 // A rank that was gone for long is not waited for.
 void SchedulerCore::forget_workers(Time now) {
   for (auto job = jobs_.begin(); job != jobs_.end();) {
@@ -349,9 +384,10 @@ void SchedulerCore::forget_workers(Time now) {
 }
 
 void SchedulerCore::tick(Time now) {
+  count_time_gone(now);
   find_gone(now);
   forget_workers(now);
-  change_views(now);
+  change_views();
   check_start(now);
   check_end();
 }
@@ -361,10 +397,11 @@ void SchedulerCore::paused(Time::duration time) {
     process.heard += time;
     process.deadline += time;
   });
+  last_tick_ += time;
   if (waiting_since_) *waiting_since_ += time;
 }
 
-void SchedulerCore::change_views(Time now) {
+void SchedulerCore::change_views() {
   std::vector<ServerPresence> presence;
   std::vector<ServerInfo> infos;
   for (std::uint32_t number = 0; number < servers_.size(); ++number) {
@@ -373,7 +410,8 @@ void SchedulerCore::change_views(Time now) {
         {.incarnation = one.incarnation,
          .here = one.incarnation != 0 && !one.gone,
          .connected = one.peer != 0,
-         .given_up = one.gone && options_.lost_after.count() > 0 && now - one.heard > options_.lost_after,
+         .given_up = one.gone && options_.lost_after.count() > 0 && one.gone_for > options_.lost_after,
+         .leaving = one.leaving,
          .version = one.version});
     if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address});
   }
@@ -416,7 +454,7 @@ void SchedulerCore::log_change(const ViewChange& change) {
        {"primary_before", server_text(change.before.primary)}});
 }
 
-// Who has not come yet, by role and number.
+// The processes that the scheduler still waits for: the role and number of each.
 std::string SchedulerCore::missing(Time now) const {
   std::vector<std::string> names;
   for (std::uint32_t number = 0; number < servers_.size(); ++number) {
@@ -497,10 +535,19 @@ StoreSchedulerStats SchedulerCore::stats() const {
     const ServerInfo* const server = find_server(views(), incarnation);
     return server ? static_cast<int>(server->number) : -1;
   };
+  const auto is_here = [this](std::uint64_t incarnation) {
+    return incarnation != 0 && std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
+             return one.incarnation == incarnation && !one.gone && one.peer != 0;
+           });
+  };
   for (std::uint32_t shard = 0; shard < views().shards.size(); ++shard) {
     const ShardView& view = views().shards[shard];
-    stats.shards.push_back(
-        {view.epoch, number_of(view.primary), number_of(view.backup), rules_.is_synced(shard)});
+    const bool synced = rules_.is_synced(shard);
+    stats.shards.push_back({.epoch = view.epoch,
+                            .primary = number_of(view.primary),
+                            .backup = number_of(view.backup),
+                            .synced = synced,
+                            .copies = is_here(view.primary) + (synced && is_here(view.backup))});
   }
   return stats;
 }

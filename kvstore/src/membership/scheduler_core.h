@@ -57,8 +57,10 @@ class SchedulerCore {
     std::uint64_t incarnation = 0;  // 0: none has come yet
     Peer peer = 0;                  // 0: not connected
     bool gone = false;              // unless it comes back
+    bool leaving = false;           // a server that wants others to have what it has
     Time heard{};                   // last
     Time deadline{};                // of one that is not connected: when it is gone
+    Time::duration gone_for{};      // while another server was heard
     std::uint64_t version = 0;      // of the newest views that it has
     std::string address{}, process{};
   };
@@ -77,22 +79,26 @@ class SchedulerCore {
   };
 
   void enlist(Peer peer, Session& session, const Enlist& enlist, Time now);
-  Refused refusal(const Enlist& enlist) const;
+  Refused refusal(const Enlist& enlist, Time now) const;
+  std::uint32_t replicas_of(const Enlist& enlist) const;
+  bool others_are_there(const Enlist& enlist) const;
   Refused refusal_of_server(const Enlist& enlist) const;
-  Refused refusal_of_worker(const Enlist& enlist) const;
+  Refused refusal_of_worker(const Enlist& enlist, Time now) const;
   Refused taken(const std::string& who, const Process& by) const;
   std::uint32_t number_for(const Enlist& enlist) const;
   std::uint32_t rank_for(const Enlist& enlist) const;
   std::uint32_t workers_of(const Enlist& enlist) const;
+  bool is_news(const std::string& refusal, Time now);
   void settle(Process& process, Peer peer, const Enlist& enlist, Time now);
   void heartbeat(Peer peer, const Session& session, const Heartbeat& heartbeat);
   void depart(Peer peer, const Session& session, Time now);
   Process* process_of(const Session& session);
   void find_gone(Time now);
+  void count_time_gone(Time now);
   bool is_gone_now(const Process& process, Time now) const;
   void mark_gone(Process& process, const Session& who, const std::string& why, Time now);
   void forget_workers(Time now);
-  void change_views(Time now);
+  void change_views();
   void save();
   void log_change(const ViewChange& change);
   void check_start(Time now);
@@ -114,8 +120,11 @@ class SchedulerCore {
   std::vector<Process> servers_;  // by number
   std::map<std::string, Job> jobs_;
   std::unordered_map<Peer, Session> sessions_;
-  std::optional<Time> waiting_since_;  // for the first views
-  std::string missing_;                // who has not come, for those that wait
+  Time last_tick_;
+  const Time ranks_known_;  // until then workers may come back that have had a rank before this start
+  std::optional<Time> waiting_since_;     // for the first views
+  std::string missing_;                   // who has not come, for those that wait
+  std::map<std::string, Time> refusals_;  // when each was logged
   bool had_workers_ = false, over_ = false;
   std::uint64_t failovers_ = 0, handed_back_ = 0, lost_ = 0, refused_ = 0;
   SchedulerOutbox out_;

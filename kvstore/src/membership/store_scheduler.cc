@@ -6,7 +6,9 @@
 
 #include <heddle/store_scheduler.h>
 
-#include "membership/scheduler_core.h"
+#include "membership/etcd_keeper.h"
+#include "membership/scheduler_seat.h"
+#include "transport/stranger_log.h"
 
 namespace heddle {
 namespace {
@@ -45,11 +47,12 @@ StoreSchedulerOptions checked(StoreSchedulerOptions options) {
   if (options.grace.count() < 0 || options.grace > options.server_timeout)
     refuse("grace is not between 0 and server_timeout");
   if (options.lost_after.count() < 0) refuse("lost_after is negative");
+  if (options.etcd.urls.empty()) return options;
+  kv_detail::checked_urls(options.etcd);  // throws InvalidArgument
+  if (!options.state_file.empty()) refuse("there are both etcd and state_file");
+  if (options.once)
+    refuse("once is not for etcd: schedulers that stand by would not hear that the job is over");
   return options;
-}
-
-std::optional<kv_detail::StateFile> opened(const std::string& path) {
-  return path.empty() ? std::nullopt : std::optional<kv_detail::StateFile>(std::in_place, path);
 }
 
 }  // namespace
@@ -57,41 +60,62 @@ std::optional<kv_detail::StateFile> opened(const std::string& path) {
 struct StoreScheduler::Impl final : kv_detail::Receiver {
   explicit Impl(StoreSchedulerOptions given)
       : options(checked(std::move(given))),
-        file(opened(options.state_file)),
-        core(options, first_state(), Clock::now()),
+        file(options.etcd.urls.empty() ? std::make_unique<kv_detail::FileKeeper>(options.state_file)
+                                       : nullptr),
         transport(kv_detail::make_transport(transport_options(options), *this)),
         address(transport->listen(options.listen)),
-        begun(Clock::now()) {}
-
-  kv_detail::SchedulerState first_state() const {
-    if (file) {
-      if (auto saved = file->read()) return std::move(*saved);
-    }
-    return {.cluster = random_number()};
+        begun(Clock::now()) {
+    if (file) seat.follow(*file, begun);
   }
 
-  void connected(Peer peer, const std::string&) override { core.connected(peer); }
+  // What keeps the state: a file, or etcd, to which there is a connection only while run() lasts.
+  kv_detail::StateKeeper& keeper() {
+    if (file) return *file;
+    return *etcd;
+  }
+
+  // Without a core this process does not decide: others are told so by the end of their connection.
+  void connected(Peer peer, const std::string&) override {
+    core() ? core()->connected(peer) : transport->close(peer);
+  }
   void disconnected(Peer peer, const std::string& why) override {
-    core.disconnected(peer, why, Clock::now());
+    if (core()) core()->disconnected(peer, why, Clock::now());
   }
   std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte>) override {
-    core.received(peer, head, Clock::now());
+    if (core()) core()->received(peer, head, Clock::now());
   }
 
-  // Nobody hears of views that are not on disk yet.
+  kv_detail::SchedulerCore* core() { return seat.core(); }
+
+  void close_all(const std::vector<Peer>& peers) {
+    for (const Peer peer : peers) transport->close(peer);
+  }
+
+  void follow_keeper() {
+    for (const ServerEvent& event : keeper().take_events()) log(event);
+    if (const auto event = stranger_log.look(*transport, Clock::now())) log(*event);
+    close_all(seat.follow(keeper(), Clock::now()));
+  }
+
+  void log(const ServerEvent& event) {
+    if (options.log) options.log(event);
+  }
+
   void deliver() {
-    kv_detail::SchedulerOutbox outbox = core.take_outbox();
-    if (outbox.save && file) file->write(*outbox.save);
-    for (auto& [peer, message] : outbox.messages) transport->send(peer, {std::move(message)});
-    for (const Peer peer : outbox.closed) transport->close(peer);
-    if (!options.log) return;
-    for (const ServerEvent& event : outbox.events) options.log(event);
+    for (kv_detail::SchedulerOutbox& outbox : seat.deliver(keeper())) {
+      for (auto& [peer, message] : outbox.messages) transport->send(peer, {std::move(message)});
+      close_all(outbox.closed);
+      for (const ServerEvent& event : outbox.events) log(event);
+    }
   }
 
   StoreSchedulerStats current_stats() const {
-    StoreSchedulerStats now = core.stats();
+    StoreSchedulerStats now =
+        seat.core() ? seat.core()->stats() : StoreSchedulerStats{.servers = options.servers};
+    now.leads = seat.core() != nullptr;
     now.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
+    now.refused += transport->strangers().refused;
     return now;
   }
 
@@ -114,25 +138,28 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     std::optional<Clock::time_point> end;
     while (!stopping.load()) {
       transport->poll(kTick);
+      follow_keeper();
       const auto now = Clock::now();
       // After a pause of this process, others have to be heard again before they are said to be silent.
-      if (now - next_tick > options.server_timeout / 4) core.paused(now - next_tick);
-      core.tick(now);
+      if (core() && now - next_tick > options.server_timeout / 4) core()->paused(now - next_tick);
+      if (core()) core()->tick(now);
       next_tick = now + kTick;
       deliver();
       answer_stats();
-      if (core.is_over() && !end) end = now + kLastWords;
-      if (end && (now >= *end || core.peers().empty())) break;
+      if (core() && core()->is_over() && !end) end = now + kLastWords;
+      if (end && (now >= *end || core()->peers().empty())) break;
     }
-    for (const Peer peer : core.peers()) transport->close(peer);
+    if (core()) close_all(core()->peers());
   }
 
   const StoreSchedulerOptions options;
-  const std::optional<kv_detail::StateFile> file;
-  kv_detail::SchedulerCore core;
+  const std::unique_ptr<kv_detail::FileKeeper> file;  // null: with etcd
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
+  std::unique_ptr<kv_detail::EtcdKeeper> etcd;  // while run() lasts
+  kv_detail::SchedulerSeat seat{options, &random_number};
+  kv_detail::StrangerLog stranger_log;
   std::atomic<bool> stopping{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
@@ -149,13 +176,18 @@ const std::string& StoreScheduler::address() const { return impl_->address; }
 void StoreScheduler::run() {
   Impl& mine = *impl_;
   mine.set_running(true);
+  if (!mine.file)
+    mine.etcd = std::make_unique<kv_detail::EtcdKeeper>(mine.options.etcd, mine.options.servers, mine.address,
+                                                        [&mine] { mine.transport->wake(); });
+  std::exception_ptr failed;
   try {
     mine.serve();
   } catch (...) {
-    mine.set_running(false);
-    throw;
+    failed = std::current_exception();
   }
   mine.set_running(false);
+  mine.etcd.reset();
+  if (failed) std::rethrow_exception(failed);
 }
 
 void StoreScheduler::stop() noexcept {

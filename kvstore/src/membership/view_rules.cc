@@ -15,6 +15,7 @@ const ServerPresence* find(const std::vector<ServerPresence>& servers, std::uint
 }
 
 bool is_here(const ServerPresence* server) { return server && server->here; }
+bool stays(const ServerPresence* server) { return server && server->connected && !server->leaving; }
 bool may_return(const ServerPresence* server) { return server && !server->given_up; }
 
 }  // namespace
@@ -93,8 +94,24 @@ bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<Vi
     change(shard, {.primary = view.primary}, ViewChange::Why::backup_gone, changes);
     return true;
   }
+  if (let_leave(shard, servers, changes)) return true;
   if (replicas_ < 2) return false;
   return view.backup == 0 ? add_backup(shard, servers, changes) : move_home(shard, servers, changes);
+}
+
+// A server that leaves is the primary until a backup that stays has all. Two that leave at one time keep what they have.
+bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
+  const ShardView& view = views_.shards[shard];
+  const ServerPresence *const primary = find(servers, view.primary), *const backup =
+                                                                         find(servers, view.backup);
+  if (!backup) return false;
+  if (primary->leaving && notes_[shard].synced && stays(backup)) {
+    change(shard, {.primary = view.backup}, ViewChange::Why::handed_over, changes);
+    return true;
+  }
+  if (!backup->leaving || primary->leaving) return false;
+  change(shard, {.primary = view.primary}, ViewChange::Why::backup_gone, changes);
+  return true;
 }
 
 bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
@@ -143,7 +160,7 @@ std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers
   std::size_t least = 0;
   for (std::uint32_t distance = 0; distance < servers_; ++distance) {
     const ServerPresence& one = servers[(shard + distance) % servers_];
-    if (!one.connected || one.incarnation == primary) continue;
+    if (!stays(&one) || one.incarnation == primary) continue;
     if (distance == 0) return one.incarnation;
     const std::size_t shards = load(one.incarnation);
     if (best == 0 || shards < least) best = one.incarnation, least = shards;
@@ -151,11 +168,14 @@ std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers
   return best;
 }
 
-// A server that has come back gets the shard of its number: first as its backup, then as its primary.
+// A server that has come back gets the shard of its number: first as its backup, then as its primary. While the primary may
+// be about to be gone, a backup that has all is not given up for one that has nothing yet.
 bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView view = views_.shards[shard];
   const ServerPresence& home = servers[shard];
-  if (!home.connected || home.incarnation == view.primary || !notes_[shard].synced) return false;
+  if (!stays(&home) || home.incarnation == view.primary || !notes_[shard].synced) return false;
+  const ServerPresence* primary = find(servers, view.primary);
+  if (!primary || !primary->connected) return false;
   const bool mine = notes_[shard].moves_home;
   if (!mine && (is_moving(home.incarnation) || is_moving(view.primary))) return false;
   if (view.backup == home.incarnation) {
@@ -206,6 +226,8 @@ std::string name_of(ViewChange::Why why) {
       return "backup_gone";
     case ViewChange::Why::backup_added:
       return "backup_added";
+    case ViewChange::Why::handed_over:
+      return "shard_handed_over";
     case ViewChange::Why::handed_back:
       return "shard_handed_back";
     case ViewChange::Why::lost:

@@ -22,11 +22,20 @@ struct ServerPresence {
   bool here = false;              // it is not known to be gone
   bool connected = false;         // it is registered, and heard
   bool given_up = false;          // not here, and nobody waits for it any longer
+  bool leaving = false;           // it asks others to have what it has
   std::uint64_t version = 0;      // of the newest views that it has
 };
 
 struct ViewChange {
-  enum class Why : std::uint8_t { begun, failover, backup_gone, backup_added, handed_back, lost };
+  enum class Why : std::uint8_t {
+    begun,
+    failover,
+    backup_gone,
+    backup_added,
+    handed_over,
+    handed_back,
+    lost
+  };
   Why why;
   std::uint32_t shard;
   ShardView before, after;
@@ -64,6 +73,7 @@ class ViewRules {
   bool step(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool replace_primary(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool add_backup(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool is_moving(std::uint64_t incarnation) const;
   std::uint64_t best_backup(std::uint32_t shard, const Servers& servers) const;

@@ -54,21 +54,23 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
 bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                           StoredKey& key) {
   std::string why;
-  const bool may = !changes_.wanted && consistency_.mode != Consistency::Mode::sync &&
+  const bool may = !changes_.wanted && terms_.consistency.mode != Consistency::Mode::sync &&
                    rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
                    !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
-                   key.failure().empty() && !key.is_incoming(rank) && has_room(key.bytes(), why);
+                   !key.has_failed() && !key.is_incoming(rank) && has_room(key.bytes(), why);
   if (!may || !key.replace(rank, value)) return false;
+  ++changes_.count;
   count_push(rank, request);
   answer_waiting(key);
   return true;
 }
 
 void Job::push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value) {
+  if (const std::string why = lost(rank, request); !why.empty()) return fail(rank, request, why);
   StoredKey& key = key_of(request);
   if (replace_at_once(rank, request, value, key)) return;
   if (!value.empty() && request.clock > key.clock(rank)) {
-    if (!begin_push(rank, request, key)) return;
+    if (!begin_push(rank, request, key, value.size())) return;
     std::memcpy(key.incoming(rank, 0), value.data(), value.size());
   }
   push(rank, request, value.size());
@@ -76,6 +78,8 @@ void Job::push_one(std::uint32_t rank, const Request& request, std::span<const s
 
 void Job::pull_many(std::uint32_t rank, Request request) {
   for (const BundleEntry& entry : request.entries) {
+    const std::string why = lost(rank, single(Kind::pull, request, entry));
+    if (!why.empty()) return fail(rank, request, why);
     const StoredKey& key = key_of({.key = entry.key});
     if (entry.clock > key.clock(rank))
       return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
@@ -96,25 +100,26 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   std::uint64_t bytes = 0, worst = 0;
   for (std::size_t i = waiting.request.offset; i-- > 0;) {
     StoredKey& one = key_of({.key = entries[i].key});
-    if (!one.failure().empty()) return fail(rank, waiting.request, one.failure()), true;
-    if (one.lead(rank, entries[i].clock, consistency_, pushing_)) continue;
+    if (one.has_failed()) return fail(rank, waiting.request, one.failure()), true;
+    if (one.lead(rank, entries[i].clock, terms_.consistency, pushing_)) continue;
     if (&one == key) return false;
+    if (!key) check_waiting(one, rank);
     one.waiting().push_back(waiting);
     one.waiting().back().request.offset = i + 1;
     return true;
   }
   for (const BundleEntry& entry : entries) {
     const StoredKey& one = key_of({.key = entry.key});
-    if (!one.failure().empty()) return fail(rank, waiting.request, one.failure()), true;
-    worst = std::max(worst, one.lead(rank, entry.clock, consistency_, pushing_).value_or(0));
+    if (one.has_failed()) return fail(rank, waiting.request, one.failure()), true;
+    worst = std::max(worst, one.lead(rank, entry.clock, terms_.consistency, pushing_).value_or(0));
     bytes += one.bytes();
   }
   const auto values = std::make_shared<std::vector<std::byte>>();
   values->reserve(bytes);
   for (const BundleEntry& entry : entries) {
     const StoredKey& one = key_of({.key = entry.key});
-    const auto* const begin = one.value()->data<const std::byte>();
-    values->insert(values->end(), begin, begin + one.bytes());
+    const Payload value = one.value();
+    values->insert(values->end(), value.bytes.begin(), value.bytes.end());
   }
   counters_.pulls += entries.size();
   workers_[rank].stats.pulls += entries.size();

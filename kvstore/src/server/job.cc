@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/compression.h"
 #include "wire/state_blob.h"
 
 namespace heddle::kv_detail {
@@ -11,13 +12,18 @@ namespace {
 // The state of an optimizer: a few arrays like the value, and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
-bool is_last(const Request& request, std::size_t payload) {
-  return request.offset + payload == request.bytes;
+// The terms with their placement, if the others have another one.
+std::string text_of(const std::string& terms, const std::string& others, std::size_t workers,
+                    std::uint32_t servers) {
+  const bool hides =
+      parse_job_terms(terms).placement == "hash" && parse_job_terms(others).placement != "hash";
+  return terms + (hides ? ", placement hash" : "") + ", " + std::to_string(workers) + " workers, " +
+         std::to_string(servers) + " servers";
 }
 
-std::string text_of(const Hello& hello) {
-  return hello.consistency + ", " + std::to_string(hello.workers) + " workers, " +
-         std::to_string(hello.servers) + " servers";
+// A part of this size may be one of another value.
+bool is_other_whole(const Request& init, const StoredKey& key) {
+  return init.clock != 0 && key.whole().bytes != 0 && init.clock != key.whole().bytes;
 }
 
 }  // namespace
@@ -27,7 +33,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
     : name_(hello.job),
       consistency_text_(hello.consistency),
       incarnation_(incarnation),
-      consistency_(parse_consistency(hello.consistency)),
+      terms_(parse_job_terms(hello.consistency)),
       servers_(hello.servers),
       limits_(limits),
       server_used_(used),
@@ -37,6 +43,8 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       workers_(hello.workers),
       required_(hello.workers, true),
       pushing_(required_) {
+  overhead_ = overhead(hello.workers);
+  counters_.overhead += overhead_;
   for (std::uint32_t rank = 0; rank < hello.workers; ++rank) {
     workers_[rank].stats.job = name_;
     workers_[rank].stats.rank = static_cast<int>(rank);
@@ -44,14 +52,17 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
   }
 }
 
-Job::~Job() { server_used_ -= used_; }
+Job::~Job() {
+  server_used_ -= used_;
+  counters_.overhead -= overhead_;
+}
 
 std::string Job::refusal(const Hello& hello) const {
   if (hello.consistency != consistency_text_ || hello.workers != workers_.size() ||
       hello.servers != servers_) {
-    return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' has " + text_of(hello) +
-           "; the job has " + consistency_text_ + ", " + std::to_string(workers_.size()) + " workers, " +
-           std::to_string(servers_) + " servers";
+    return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' has " +
+           text_of(hello.consistency, consistency_text_, hello.workers, hello.servers) + "; the job has " +
+           text_of(consistency_text_, hello.consistency, workers_.size(), servers_);
   }
   if (is_connected(hello))
     return "worker " + std::to_string(hello.rank) + " of job '" + name_ + "' is connected already";
@@ -65,6 +76,11 @@ bool Job::is_connected(const Hello& hello) const {
   return worker.peer != 0 && worker.incarnation != hello.incarnation;
 }
 
+bool Job::has_had(const Hello& hello) const {
+  return hello.rank < workers_.size() && workers_[hello.rank].greeted &&
+         workers_[hello.rank].incarnation == hello.incarnation;
+}
+
 Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   Worker& worker = workers_[hello.rank];
   const Peer before = std::exchange(worker.peer, peer);
@@ -75,13 +91,16 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
     collective_.erase(hello.rank);
   }
   const bool away = worker.dropped || worker.left;
+  forget_sent(worker);
   worker.incarnation = hello.incarnation;
   worker.greeted = true;
   worker.left = false;
   worker.last_seen = now;
   worker.stats.connected = true;
+  const bool rounds = terms_.consistency.mode == Consistency::Mode::sync;
   for (const auto& key : keys_) {
-    if (away) key->rejoin(hello.rank, required_);
+    if (rounds && another) key->replaced(hello.rank);
+    if (!rounds && away) key->rejoin(hello.rank, required_);
     drop_incoming(*key, hello.rank);
     std::erase_if(key->waiting(), [&](const WaitingRequest& one) { return one.rank == hello.rank; });
   }
@@ -98,13 +117,15 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.stats.connected = false;
   worker.state.clear();
   worker.row_lists.clear();
+  forget_sent(worker);
   for (const auto& key : keys_) drop_incoming(*key, rank);
+  std::erase_if(refused_, [rank](const auto& one) { return one.first.first == rank; });
 }
 
 // A value of which only pieces have come; the worker will send it again.
 void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
   if (!key.is_incoming(rank)) return;
-  use(-static_cast<std::int64_t>(key.incoming_bytes(rank)));
+  use(-static_cast<std::int64_t>(key.incoming_memory_bytes(rank)));
   key.take_incoming(rank);
 }
 
@@ -126,6 +147,7 @@ void Job::drop(std::uint32_t rank) {
   worker.peer = 0;
   worker.stats.connected = false;
   worker.dropped = true;
+  forget_sent(worker);
   required_[rank] = false;
   for (const auto& key : keys_) drop_incoming(*key, rank);
   after_change_of_workers();
@@ -171,44 +193,44 @@ void Job::go_on_with_keys() {
 }
 
 StoredKey& Job::key_of(const Request& request) {
-  if (request.key >= keys_.size()) throw MalformedMessage("there is no key " + std::to_string(request.key));
-  return *keys_[request.key];
-}
-
-bool Job::has_room(std::uint64_t bytes, std::string& why) const {
-  if (changes_.following) return true;
-  const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
-    if (limit == 0 || (used <= limit && bytes <= limit - used)) return true;
-    why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
-          std::to_string(used) + " of " + std::to_string(limit) + " bytes are in use";
-    return false;
-  };
-  return check("server", server_used_, limits_.server) && check("job", used_, limits_.job);
-}
-
-void Job::use(std::int64_t bytes) {
-  used_ += static_cast<std::uint64_t>(bytes);
-  server_used_ += static_cast<std::uint64_t>(bytes);
+  StoredKey* const key = find_key(request.key);
+  if (!key) throw MalformedMessage("there is no key " + std::to_string(request.key));
+  return *key;
 }
 
 // The first worker that names a key makes it.
 StoredKey& Job::key_for_init(const Request& request) {
-  const auto [entry, made] = numbers_.try_emplace(request.text, static_cast<std::uint32_t>(keys_.size()));
+  const auto [entry, made] = numbers_.try_emplace(
+      request.text, static_cast<std::uint32_t>(keys_.size()) | std::uint32_t{generation_} << 24);
   if (made) {
-    if (request.text.size() > kMaxKeyText || request.bytes % size_of(request.dtype) != 0) {
+    if (request.text.size() > kMaxKeyText || request.bytes % size_of(request.dtype) != 0 ||
+        keys_.size() > kKeyIndex) {
       numbers_.erase(entry);
       throw MalformedMessage("a key of " + std::to_string(request.text.size()) + " letters, with " +
                              std::to_string(request.bytes) + " bytes");
     }
     keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
-    Request init{.kind = Kind::init, .dtype = request.dtype, .bytes = request.bytes, .text = request.text};
+    count_overhead_of(*keys_.back());
+    keys_.back()->set_whole({.bytes = request.clock, .rows = request.key});
+    if (terms_.is_ordered()) {
+      keys_.back()->set_place(place_of(request));
+      places_[place_of(request)] = keys_.back().get();
+    }
+    Request init{.kind = Kind::init,
+                 .dtype = request.dtype,
+                 .key = request.key,
+                 .clock = request.clock,
+                 .bytes = request.bytes,
+                 .priority = request.priority,
+                 .text = request.text};
     changes_.add({.kind = Record::Kind::key, .job = name_, .request = std::move(init)});
   }
-  return *keys_[entry->second];
+  return *keys_[entry->second & kKeyIndex];
 }
 
 std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request, std::size_t bytes) {
   if (workers_[rank].left) throw MalformedMessage("a request after leave");
+  if (!restored_.empty() && !lost(rank, request).empty()) return {};
   if (request.kind == Kind::set_state) {
     StoredKey& key = key_of(request);
     std::vector<std::byte>& state = workers_[rank].state;
@@ -225,38 +247,51 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   }
   if (request.kind != Kind::init && request.kind != Kind::push)
     throw MalformedMessage("a payload where none belongs");
+  std::string why;
+  if (request.kind == Kind::init && (out_of_order(request) || !has_room_for_key(request, why))) return {};
   StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
-  if (request.offset == 0 && !begin_push(rank, request, key)) return {};
+  if (request.offset == 0 && !begin_push(rank, request, key, bytes)) return {};
   if (!key.is_incoming(rank)) return {};  // what was refused at the first piece
   if (request.bytes != key.incoming_bytes(rank)) throw MalformedMessage("pieces of different values");
   return {key.incoming(rank, request.offset), bytes};
 }
 
-// False: the value is not wanted, and the worker has been told why if it does not know.
-bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key) {
+// False: the value is not wanted, and the worker is told why if it does not know.
+bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload) {
   drop_incoming(key, rank);
+  refused_.erase({rank, &key});
   const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
   std::string why = problem_with(rank, request, key);
   if (why.empty() && known) return false;
-  if (why.empty() && !has_room(request.bytes, why)) {
+  const std::uint64_t decoded = is_compressed(request) ? key.bytes() : 0;
+  if (why.empty() && !has_room(request.bytes + decoded, why)) {
+    for (Worker& one : workers_) forget_sent(one);  // that can be made again
+    why.clear();
+  }
+  if (why.empty() && !has_room(request.bytes + decoded, why)) {
     ++counters_.refused;
     why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
     // A round without this push would be another one for each worker.
-    if (request.kind == Kind::push && consistency_.mode == Consistency::Mode::sync) fail_key(key, why);
+    if (request.kind == Kind::push && terms_.consistency.mode == Consistency::Mode::sync) fail_key(key, why);
   }
   if (why.empty()) {
     try {
       key.begin_incoming(rank, request);
-      use(static_cast<std::int64_t>(key.incoming_bytes(rank)));
+      use(static_cast<std::int64_t>(key.incoming_memory_bytes(rank)));
       return true;
     } catch (const std::bad_alloc&) {
+      key.take_incoming(rank);
       why =
           "key " + key.name() + ": the server has no memory for " + std::to_string(request.bytes) + " bytes";
     }
   }
-  fail(rank, request, why);
+  if (payload == 0 || is_last(request, payload)) {
+    fail(rank, request, why);
+  } else {
+    refused_[{rank, &key}] = why;
+  }
   if (request.kind == Kind::init && request.has_value) fail_waiting(key, why);
-  if (!key.failure().empty()) answer_waiting(key);
+  if (key.has_failed()) answer_waiting(key);
   return false;
 }
 
@@ -267,16 +302,28 @@ std::string Job::problem_with(std::uint32_t rank, const Request& request, const 
     if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty())
       return who() + "worker " + std::to_string(rank) + " has " + why;
   }
+  if (is_compressed(request)) {
+    if (const std::string why = codec_problem(request, key.size(), key.dtype()); !why.empty())
+      return who() + "worker " + std::to_string(rank) + " has " + why;
+  }
   const bool has_bytes = !request.overwrite || request.has_value,
-             other_size = request.row_bytes == 0 && request.bytes != key.bytes();
+             other_size = request.row_bytes == 0 && !is_compressed(request) && request.bytes != key.bytes();
   if (has_bytes && (other_size || request.dtype != key.dtype())) {
     return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
            name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
            name_of(key.dtype());
   }
+  if (request.kind == Kind::init && is_other_whole(request, key)) {
+    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.clock) +
+           " bytes on all servers, the key " + std::to_string(key.whole().bytes);
+  }
   if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
-  if (request.kind == Kind::push && request.clock > key.clock(rank)) return key.failure();
-  return {};
+  if (request.kind != Kind::push || request.clock <= key.clock(rank)) return {};
+  if (!key.has_failed() && key.ahead(rank) >= kMostAhead) {
+    return who() + "worker " + std::to_string(rank) + " is " + std::to_string(kMostAhead) +
+           " rounds ahead of another worker; pull now and then, which waits for the others";
+  }
+  return key.failure();
 }
 
 void Job::fail_key(StoredKey& key, const std::string& why) {
@@ -293,6 +340,10 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
   Worker& worker = workers_[rank];
   worker.last_seen = now;
   worker.stats.bytes_received += payload;
+  if (!restored_.empty()) {
+    const std::string why = lost(rank, request);
+    if (!why.empty()) return is_last(request, payload) ? fail(rank, request, why) : void();
+  }
   switch (request.kind) {
     case Kind::init:
       return init(rank, request, payload);
@@ -311,7 +362,7 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
     case Kind::barrier:
       return collective(rank, request);
     case Kind::clear_errors:
-      for (const auto& key : keys_) key->clear_failure();
+      clear_errors();
       changed(rank, request);
       return done(rank, request);
     case Kind::ping:
@@ -326,22 +377,30 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
 }
 
 void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) {
+  if (fail_out_of_order(rank, request, payload)) return;
+  if (std::string why; !has_room_for_key(request, why)) {
+    if (payload > 0 && !is_last(request, payload)) return;
+    ++counters_.refused;
+    return fail(rank, request, "key " + request.text + ": " + why);
+  }
   StoredKey& key = key_for_init(request);
+  if (fail_refused(rank, request, key, payload)) return;
   if (request.has_value && !key.has_value()) {
-    if (request.bytes == 0 && !begin_push(rank, request, key)) return;
+    if (request.bytes == 0 && !begin_push(rank, request, key, payload)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     changed_value(rank, request, key);
     key.set_value(key.take_incoming(rank));
     answer_waiting(key);
-  } else if (request.bytes != key.bytes() || request.dtype != key.dtype()) {
-    if (payload == 0) begin_push(rank, request, key);  // which says what differs
+  } else if (request.bytes != key.bytes() || request.dtype != key.dtype() || is_other_whole(request, key)) {
+    if (payload == 0) begin_push(rank, request, key, payload);  // which says what differs
     return;
   } else if (request.has_value && !is_last(request, payload)) {
     return;
   }
   Request mine = request;
   mine.key = numbers_.at(request.text);
-  if (!answer(key, {rank, mine})) key.waiting().push_back({rank, std::move(mine)});
+  wait(key, {rank, std::move(mine)});
+  if (!key.has_value() && !required_[0]) go_on_with_keys();  // which tells who waits in vain
 }
 
 void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) {
@@ -353,8 +412,10 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   }
   if (request.clock != key.clock(rank) + 1) throw MalformedMessage("a push before the one before it");
   Push push{.overwrite = request.overwrite, .lr = request.lr, .scale = request.scale};
+  const std::uint64_t rounds = key.rounds(), before = key.state_bytes() + key.waiting_bytes();
   if (!request.overwrite || request.has_value) {
-    if (request.bytes == 0 && !begin_push(rank, request, key)) return;
+    if (fail_refused(rank, request, key, payload)) return;
+    if (request.bytes == 0 && !begin_push(rank, request, key, payload)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     key.check_incoming(rank);
     changed_value(rank, request, key);
@@ -365,12 +426,9 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
     changed(rank, request);
   }
   count_push(rank, request);
-  const std::uint64_t rounds = key.rounds(), state = key.state_bytes(), waiting = key.waiting_bytes();
-  const std::uint64_t bytes = push.bytes();
-  key.push(rank, std::move(push), consistency_, rule_, pushing_);
+  key.push(rank, std::move(push), terms_.consistency, rule_, pushing_);
   counters_.rounds += key.rounds() - rounds;
-  use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) -
-      static_cast<std::int64_t>(state + waiting + bytes));
+  use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) - static_cast<std::int64_t>(before));
   done(rank, request);
   answer_waiting(key);
 }
@@ -385,13 +443,17 @@ void Job::count_push(std::uint32_t rank, const Request& request) {
 void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) {
   StoredKey& key = key_of(request);
   WaitingRequest waiting{rank, request};
+  if (!request.text.empty()) {
+    if (const std::string why = codec_problem(request, key.size(), key.dtype()); !why.empty())
+      return fail(rank, request, "key " + key.name() + ": worker " + std::to_string(rank) + " wants " + why);
+  }
   if (request.row_bytes > 0) {
     waiting.rows = rows_of_pull(rank, request, payload);
     if (!waiting.rows) return;
   }
   if (request.clock > key.clock(rank))  // it was sent right behind that push
     return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
-  if (!answer(key, waiting)) key.waiting().push_back(std::move(waiting));
+  wait(key, std::move(waiting));
 }
 
 // Empty: the rows cannot be those of the key, and the worker has been told.
@@ -416,21 +478,28 @@ RowList Job::rows_of_pull(std::uint32_t rank, const Request& request, std::size_
 void Job::answer_waiting(StoredKey& key) {
   if (key.waiting().empty()) return;
   std::vector<WaitingRequest> waiting = std::exchange(key.waiting(), {});
-  std::erase_if(waiting, [&](const WaitingRequest& one) { return answer(key, one); });
+  std::erase_if(waiting, [&](const WaitingRequest& one) {
+    try {
+      return answer(key, one);
+    } catch (const std::bad_alloc&) {  // the others are answered
+      fail(one.rank, one.request, "key " + key.name() + ": the server has no memory for the answer");
+      return true;
+    }
+  });
   key.waiting() = std::move(waiting);
 }
 
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   const auto& [rank, request, rows] = waiting;
   if (request.kind == Kind::pull_many) return answer_bundle(&key, waiting);
-  if (!key.failure().empty() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
+  if (key.has_failed() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
   if (request.kind == Kind::init) {
     if (!key.has_value()) return false;
     Reply reply{.kind = Kind::done, .key = request.key, .number = request.number, .clock = key.clock(rank)};
     out_.push_back({workers_[rank].peer, std::move(reply)});
     return true;
   }
-  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, consistency_, pushing_);
+  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, terms_.consistency, pushing_);
   if (!lead) return false;
   if (request.kind == Kind::get_state) {
     const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_state(key.state()));
@@ -439,21 +508,28 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     ++counters_.pulls;
     ++workers_[rank].stats.pulls;
     counters_.worst_staleness = std::max(counters_.worst_staleness, *lead);
-    const auto value =
-        rows ? std::make_shared<const NDArray>(key.rows_of_value(rows, request.row_bytes)) : key.value();
-    const std::size_t bytes = rows ? rows->size() * request.row_bytes : key.bytes();
-    send_value(waiting, key.rounds(), value, {value->data<const std::byte>(), bytes});
+    if (!request.text.empty()) return send_compressed(waiting, key), true;
+    Payload value;
+    if (rows) {
+      const auto some = std::make_shared<const NDArray>(key.rows_of_value(rows, request.row_bytes));
+      value = {some, {some->data<const std::byte>(), rows->size() * request.row_bytes}};
+    } else {
+      value = key.value();
+    }
+    send_value(waiting, key.rounds(), value.owner, value.bytes);
   }
   return true;
 }
 
 void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
-                     const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes) {
+                     const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes,
+                     std::uint32_t number) {
   workers_[waiting.rank].stats.bytes_sent += bytes.size();
   std::size_t offset = 0;
   do {
     const std::size_t piece = std::min(kPieceBytes, bytes.size() - offset);
     Reply reply{.kind = Kind::value,
+                .key = number,
                 .number = waiting.request.number,
                 .clock = clock,
                 .offset = offset,
@@ -481,68 +557,6 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
   changed(rank, request, {whole, *whole});
   done(rank, request);
-}
-
-// A call that all workers make. Who asks again, since its connection was lost, gets the old answer.
-void Job::collective(std::uint32_t rank, const Request& request) {
-  Worker& worker = workers_[rank];
-  if (request.number <= worker.collective_done) {
-    if (worker.collective_failure.empty()) return done(rank, request);
-    return fail(rank, request, worker.collective_failure);
-  }
-  // A worker that has taken the place of another one comes to a job that has its optimizer.
-  if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
-    const std::string mine =
-        update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
-    changed(rank, request);
-    worker.rejoined = false;
-    worker.collective_done = request.number;
-    worker.collective_failure.clear();
-    if (mine == request.text) return done(rank, request);
-    worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
-    return fail(rank, request, worker.collective_failure);
-  }
-  changed(rank, request);
-  collective_[rank] = request;
-  complete_collective();
-  if (collective_.contains(rank)) go_on_with_keys();
-}
-
-void Job::complete_collective() {
-  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    if (required_[rank] && !collective_.contains(rank)) return;
-  }
-  if (collective_.empty()) return;
-  const std::string failure = perform_collective();
-  pushing_ = required_;
-  for (const auto& [rank, request] : std::exchange(collective_, {})) {
-    workers_[rank].collective_done = request.number;
-    workers_[rank].collective_failure = failure;
-    failure.empty() ? done(rank, request) : fail(rank, request, failure);
-  }
-}
-
-std::string Job::perform_collective() {
-  const auto& [first, wanted] = *collective_.begin();
-  const auto text = [](const Request& request) {
-    return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
-  };
-  for (const auto& [rank, request] : collective_) {
-    if (request.kind == wanted.kind && request.text == wanted.text) continue;
-    return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
-           ", worker " + std::to_string(rank) + " " + text(request);
-  }
-  if (wanted.kind == Kind::barrier) return {};
-  try {
-    rule_ = parse_update_rule(wanted.text);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  for (const auto& key : keys_) {
-    use(-static_cast<std::int64_t>(key->state_bytes()));
-    key->reset_optimizer();
-  }
-  return {};
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {

@@ -11,30 +11,16 @@
 #include <heddle/server.h>
 
 #include "server/changes.h"
+#include "server/job_worker.h"
 #include "server/outgoing.h"
 #include "server/stored_key.h"
-#include "transport/transport.h"
+#include "wire/job_terms.h"
 
 namespace heddle::kv_detail {
 
 class Job {
  public:
-  struct Worker {
-    Peer peer = 0;  // 0: not connected
-    std::uint64_t incarnation = 0;
-    bool greeted = false;   // it has been here
-    bool left = false;      // it has said so
-    bool dropped = false;   // gone for too long: nobody waits for it
-    bool rejoined = false;  // another process of the same rank was here before
-    Clock::time_point last_seen{};
-    // The latest call that all workers make, for a worker that asks again.
-    std::uint64_t collective_done = 0;
-    std::string collective_failure{};
-    std::vector<std::byte> state{};   // of a set_state that comes in pieces
-    std::vector<std::byte> bundle{};  // the values of a push_many
-    RowLists row_lists{};             // of pulls
-    WorkerStats stats{};
-  };
+  using Worker = JobWorker;
 
   // `used`: the bytes of all jobs of the server, which this job keeps up to date.
   // `incarnation` tells this job's state from that of a former job of the same name.
@@ -44,12 +30,14 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
+  static std::uint64_t overhead(std::uint32_t workers);  // bytes of a job without keys
   const std::string& name() const { return name_; }
   std::uint64_t incarnation() const { return incarnation_; }
   const std::vector<Worker>& workers() const { return workers_; }
   // Why a worker that says this cannot take part; empty: it can.
   std::string refusal(const Hello& hello) const;
   bool is_connected(const Hello& hello) const;
+  bool has_had(const Hello& hello) const;  // this process
   // The worker's former peer, which is to be closed; 0: none.
   Peer join(const Hello& hello, Peer peer, Clock::time_point now);
   void disconnected(std::uint32_t rank, Clock::time_point now);
@@ -64,8 +52,8 @@ class Job {
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
   void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
 
+  void restored(const std::string& when);  // the state is that of a snapshot, see restored_job.cc
   void add_to(ServerStats& stats, Clock::time_point now) const;
-
   // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
   void apply(const Record& record, std::size_t payload, Clock::time_point now);
   // No worker is connected, and all have been heard just now.
@@ -79,8 +67,7 @@ class Job {
   void pull(std::uint32_t rank, const Request& request, std::size_t payload);
   std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
   RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
-  // Several pushes or pulls as one request, in bundle.cc.
-  void push_many(std::uint32_t rank, const Request& request);
+  void push_many(std::uint32_t rank, const Request& request);  // as one request: bundle.cc
   void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
   bool replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                        StoredKey& key);
@@ -101,37 +88,52 @@ class Job {
   void after_change_of_workers();
   void go_on_with_keys();
   void answer_waiting(StoredKey& key);
+  void wait(StoredKey& key, WaitingRequest waiting);  // this and the next throw MalformedMessage
+  void check_waiting(StoredKey& key, std::uint32_t rank) const;
   bool answer(StoredKey& key, const WaitingRequest& waiting);
   void send_value(const WaitingRequest& waiting, std::uint64_t clock,
-                  const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes);
+                  const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes,
+                  std::uint32_t number = 0);
+  void send_compressed(const WaitingRequest& waiting, const StoredKey& key);
+  void forget_sent(Worker& worker);
   void done(std::uint32_t rank, const Request& request);
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
+  StoredKey* find_key(std::uint32_t number) const;
+  std::string lost(std::uint32_t rank, const Request& request) const;
   StoredKey& key_for_init(const Request& request);
+  void count_overhead_of(const StoredKey& key);
+  bool has_room_for_key(const Request& request, std::string& why) const;
+  StoredKey* out_of_order(const Request& request) const;  // this and the next in job_order.cc
+  bool fail_out_of_order(std::uint32_t rank, const Request& request, std::size_t payload);
   void drop_incoming(StoredKey& key, std::uint32_t rank);
   std::string problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const;
   void fail_waiting(StoredKey& key, const std::string& why);
-  bool begin_push(std::uint32_t rank, const Request& request, StoredKey& key);
+  bool begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload);
+  bool fail_refused(std::uint32_t rank, const Request& request, const StoredKey& key, std::size_t payload);
+  void clear_errors();
   bool has_room(std::uint64_t bytes, std::string& why) const;
   void use(std::int64_t bytes);
 
   const std::string name_, consistency_text_;
   const std::uint64_t incarnation_;
-  const Consistency consistency_;
+  const JobTerms terms_;
   const std::uint32_t servers_;
   const MemoryLimits limits_;
   std::uint64_t& server_used_;
-  std::uint64_t used_ = 0;
+  std::uint64_t used_ = 0, overhead_ = 0;
   Counters& counters_;
   std::vector<Outgoing>& out_;
   Changes& changes_;
   std::vector<Worker> workers_;
   Required required_;
-  Required
-      pushing_;  // the required workers but for those that wait for a collective: these push nothing meanwhile
+  Required pushing_;  // those that do not wait for a collective: who does pushes nothing meanwhile
   UpdateRule rule_;
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::uint32_t, StoredKey*> places_;  // by StateKey::place, if they have one
+  std::string restored_;  // when the snapshot was taken that this state is of; empty: of none
+  std::uint8_t generation_ = 0;
   std::map<std::uint32_t, Request> collective_;  // by rank: who has come
   struct Bundle {
     std::uint32_t rank;
@@ -141,6 +143,8 @@ class Job {
     std::string why{};                 // the first that does not
   };
   Bundle* bundle_ = nullptr;  // whose pushes are being handled
+  // Why a value is refused whose last piece has not come: once the worker knows, it may change the memory it is sent from.
+  std::map<std::pair<std::uint32_t, const StoredKey*>, std::string> refused_;
 };
 
 }  // namespace heddle::kv_detail

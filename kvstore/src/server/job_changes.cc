@@ -40,8 +40,7 @@ void Job::apply(const Record& record, std::size_t payload, Clock::time_point now
       key_for_init(record.request);
       return;
     case Record::Kind::fail_key:
-      if (record.number >= keys_.size()) throw MalformedMessage("a record of a key that there is not");
-      return fail_key(*keys_[record.number], record.text);
+      return fail_key(key_of({.key = static_cast<std::uint32_t>(record.number)}), record.text);
     case Record::Kind::request: {
       const std::uint64_t before = changes_.count;
       received(record.rank, record.request, payload, now);

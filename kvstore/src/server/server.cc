@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -8,9 +9,11 @@
 #include <heddle/server.h>
 #include <heddle/store_error.h>
 
+#include "membership/etcd_finder.h"
 #include "membership/member.h"
 #include "server/server_node.h"
 #include "transport/address.h"
+#include "transport/stranger_log.h"
 
 namespace heddle {
 namespace {
@@ -19,6 +22,8 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
+// After which it is logged that the scheduler cannot be reached, first and again.
+constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -29,21 +34,27 @@ kv_detail::TransportOptions transport_options(const ServerOptions& options) {
   kv_detail::TransportOptions result;
   result.kind = options.transport;
   result.keys = options.keys;
+  result.encrypt_loopback = options.encrypt_loopback;
   result.max_connections = static_cast<std::size_t>(options.max_connections);
   return result;
 }
 
 ServerOptions checked(ServerOptions options) {
   const auto refuse = [](const std::string& why) { throw InvalidArgument("Server: " + why); };
-  const bool scheduled = !options.scheduler.empty();
-  if (scheduled) kv_detail::parse_address(options.scheduler);  // throws InvalidArgument
+  const bool scheduled = kv_detail::is_scheduled(options);
+  if (!options.scheduler.empty()) kv_detail::parse_address(options.scheduler);  // throws InvalidArgument
+  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);        // the same
+  if (!options.scheduler.empty() && !options.etcd.urls.empty()) refuse("there are both a scheduler and etcd");
   if (options.servers < (scheduled ? 0 : 1)) refuse("servers is " + std::to_string(options.servers));
   if (options.number < (scheduled ? -1 : 0) || (options.servers > 0 && options.number >= options.servers))
     refuse("number " + std::to_string(options.number) + " of " + std::to_string(options.servers));
-  if (options.replicas < 1 || options.replicas > (scheduled ? 2 : 1))
-    refuse("replicas is " + std::to_string(options.replicas) + ", want 1, or 2 with a scheduler");
+  if (options.replicas < 0 || options.replicas > (scheduled ? 2 : 1))
+    refuse("replicas is " + std::to_string(options.replicas) +
+           ", want 1, 2 with a scheduler, or 0 for what is usual");
   if (options.max_connections < 1) refuse("max_connections is " + std::to_string(options.max_connections));
   if (options.worker_timeout.count() <= 0) refuse("worker_timeout is not positive");
+  if (options.snapshot_interval.count() <= 0) refuse("snapshot_interval is not positive");
+  if (options.snapshots_kept < 1) refuse("snapshots_kept is " + std::to_string(options.snapshots_kept));
   return options;
 }
 
@@ -56,14 +67,25 @@ struct Server::Impl final : kv_detail::Receiver {
         transport(kv_detail::make_transport(transport_options(options), *this)),
         address(transport->listen(options.listen)),
         begun(Clock::now()),
-        node(options, random_number() | 1, *transport, begun) {
-    if (!options.scheduler.empty()) join();
+        owned(make_node()),
+        node(*owned) {
+    if (kv_detail::is_scheduled(options)) join();
+  }
+
+  std::unique_ptr<kv_detail::ServerNode> make_node() {
+    const EngineScope scope(engine);  // of the values that it restores
+    return std::make_unique<kv_detail::ServerNode>(options, random_number() | 1, *transport, begun);
+  }
+
+  std::shared_ptr<kv_detail::SchedulerFinder> finder() const {
+    return options.etcd.urls.empty() ? nullptr : std::make_shared<kv_detail::EtcdFinder>(options.etcd);
   }
 
   void join() {
     member = std::make_unique<kv_detail::Member>(
         *transport,
         kv_detail::MemberOptions{.scheduler = options.scheduler,
+                                 .finder = finder(),
                                  .role = kv_detail::Role::server,
                                  .number = static_cast<std::uint32_t>(options.number),  // -1: kAnyNumber
                                  .servers = static_cast<std::uint32_t>(options.servers),
@@ -73,7 +95,15 @@ struct Server::Impl final : kv_detail::Receiver {
     member->on_registered = [this](const kv_detail::Registered& told) {
       node.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
     };
-    member->on_views = [this](const kv_detail::Views& views) { node.set_views(views, Clock::now()); };
+    member->on_views = [this](const kv_detail::Views& views) {
+      try {
+        node.set_views(views, Clock::now());
+      } catch (
+          const std::exception&) {  // there are snapshots, and none of them is good, or there is no memory
+        lost = std::current_exception();
+        throw;
+      }
+    };
     // With views a server goes on as it is: its workers know where it is.
     member->on_refused = [this](const std::string& why) {
       node.log(ServerEvent::Level::error, "refused", {{"why", why}});
@@ -85,6 +115,19 @@ struct Server::Impl final : kv_detail::Receiver {
   void tick_member() {
     for (const auto& [shard, epoch] : node.take_synced()) member->report_synced(shard, epoch);
     member->tick(Clock::now());
+    log_lost_scheduler(Clock::now());
+  }
+
+  // Without a scheduler the server goes on, or waits for its first views: who looks for the reason finds it in the log.
+  void log_lost_scheduler(Clock::time_point now) {
+    if (member->is_registered() || member->is_refused()) {
+      next_complaint = now + kFirstComplaint;
+    } else if (now >= next_complaint) {
+      next_complaint = now + kComplaints;
+      node.log(ServerEvent::Level::warning,
+               member->is_refused_now() ? "scheduler_refuses" : "scheduler_unreachable",
+               {{"why", member->why()}});
+    }
   }
 
   bool of_scheduler(Peer peer) const { return member && member->owns(peer); }
@@ -111,16 +154,22 @@ struct Server::Impl final : kv_detail::Receiver {
   }
 
   void log_events() {
-    for (const ServerEvent& event : node.take_events()) {
-      if (options.log) options.log(event);
-    }
+    if (!options.log) return void(node.take_events());
+    for (const ServerEvent& event : node.take_events()) options.log(event);
+    if (const auto event = stranger_log.look(*transport, Clock::now())) options.log(*event);
+  }
+
+  ServerStats current_stats() const {
+    ServerStats now = node.stats(Clock::now());
+    now.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
+    now.refused += transport->strangers().refused;
+    return now;
   }
 
   void answer_stats() {
     std::lock_guard guard(mutex);
     if (!stats_wanted) return;
-    stats = node.stats(Clock::now());
-    stats.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
+    stats = current_stats();
     stats_wanted = false;
     answered.notify_all();
   }
@@ -131,12 +180,17 @@ struct Server::Impl final : kv_detail::Receiver {
     answered.notify_all();
   }
 
+  void drain() {
+    if (member) member->leave();
+    node.drain();
+  }
+
   void serve() {
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
       if (late > options.worker_timeout / 4) node.paused(late);
-      if (draining.load()) node.drain();
+      if (draining.load()) drain();
       if (Clock::now() >= next_tick) {
         node.tick(Clock::now());
         next_tick = Clock::now() + tick;
@@ -150,6 +204,7 @@ struct Server::Impl final : kv_detail::Receiver {
     }
     if (member) member->depart();
     transport->poll(std::chrono::microseconds(0));  // the last replies
+    node.finish_snapshots();
     for (const Peer peer : node.peers()) transport->close(peer);
     log_events();
   }
@@ -159,10 +214,15 @@ struct Server::Impl final : kv_detail::Receiver {
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
-  kv_detail::ServerNode node;
-  const std::chrono::milliseconds tick = options.scheduler.empty() ? kIdleTick : kv_detail::kBeat / 2;
-  std::exception_ptr lost{};  // this server could not follow a primary, or the scheduler has refused it
+  const std::unique_ptr<kv_detail::ServerNode> owned;
+  kv_detail::ServerNode& node;
   std::unique_ptr<kv_detail::Member> member{};  // null: there is no scheduler
+  Clock::time_point next_complaint = begun + kFirstComplaint;
+  kv_detail::StrangerLog stranger_log;
+  const std::chrono::milliseconds tick = std::min(
+      kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
+  std::exception_ptr
+      lost{};  // could not follow a primary or restore a shard, or the scheduler has refused it
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
@@ -201,11 +261,7 @@ void Server::stop() noexcept {
 ServerStats Server::stats() const {
   Impl& mine = *impl_;
   std::unique_lock lock(mine.mutex);
-  if (!mine.running) {
-    ServerStats stats = mine.node.stats(Clock::now());
-    stats.uptime = std::chrono::duration<double>(Clock::now() - mine.begun).count();
-    return stats;
-  }
+  if (!mine.running) return mine.current_stats();
   mine.stats_wanted = true;
   mine.transport->wake();
   mine.answered.wait(lock, [&] { return !mine.stats_wanted || !mine.running; });

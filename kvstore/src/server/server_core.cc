@@ -6,6 +6,14 @@
 namespace heddle::kv_detail {
 namespace {
 
+// Bytes of replies that wait for one worker: it may ask for all values at once, for each of several replicas of its model.
+constexpr std::size_t kUnread = 256 << 20, kUnreadValues = 16;
+
+// Names are labels of metrics and words of a log.
+bool is_good_name(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char one) { return one >= ' ' && one <= '~'; });
+}
+
 std::string duration_text(Clock::duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
 }
@@ -55,22 +63,31 @@ std::string ServerCore::refusal(const Hello& hello) const {
   }
   if (hello.workers == 0 || hello.workers > kMostWorkers || hello.rank >= hello.workers)
     return "worker " + std::to_string(hello.rank) + " of " + std::to_string(hello.workers);
+  if (!is_good_name(hello.job)) return "the name of the job has letters that are not printable ASCII";
   try {
-    parse_consistency(hello.consistency);
+    parse_job_terms(hello.consistency);
   } catch (const InvalidArgument& error) {
     return error.message();
   }
   const auto job = jobs_.find(hello.job);
   if (job != jobs_.end()) return job->second->refusal(hello);
-  return draining_ && !changes_.following ? "the server is draining: it takes no new jobs" : "";
+  if (changes_.following) return {};
+  if (draining_) return "the server is draining: it takes no new jobs";
+  return no_room_for_overhead(Job::overhead(hello.workers), limits_of(hello.job, options_),
+                              counters_.overhead, 0);
 }
 
 void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
-  if (session.job) throw MalformedMessage("a second hello");
+  if (session.job || session.refused) throw MalformedMessage("a second hello");
+  // A job that begins right after another one of its name has nothing of it.
+  if (const auto before = jobs_.find(hello.job);
+      before != jobs_.end() && before->second->is_over() && !before->second->has_had(hello))
+    end_job(before);
   const std::vector<std::pair<std::string, std::string>> who = {
       {"job", hello.job}, {"worker", std::to_string(hello.rank)}, {"key", session.key}};
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
+    session.refused = true;
     // A former process of this rank may only seem to be there.
     const bool later = (known != jobs_.end() && known->second->is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
@@ -97,9 +114,8 @@ Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::t
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return *found->second;
   ++jobs_begun_;
-  auto made = std::make_unique<Job>(hello, incarnation,
-                                    MemoryLimits{options_.memory_limit, options_.job_memory_limit}, used_,
-                                    counters_, outbox_.replies, changes_, now);
+  auto made = std::make_unique<Job>(hello, incarnation, limits_of(hello.job, options_), used_, counters_,
+                                    outbox_.replies, changes_, now);
   log(ServerEvent::Level::info, "job_begun",
       {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
   return *jobs_.emplace(hello.job, std::move(made)).first->second;
@@ -128,7 +144,26 @@ void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_
   session.job->received(session.rank, std::get<Request>(message), payload, now);
 }
 
+void ServerCore::restored(const std::string& when, std::uint64_t incarnation) {
+  incarnation_ = incarnation;
+  for (const auto& [name, job] : jobs_) job->restored(when);
+}
+
+std::size_t ServerCore::most_unread() const { return kUnread + kUnreadValues * used_; }
+
+// A peer that does not say hello, or stays after it was refused, would keep its connection for ever.
+void ServerCore::close_idle(Clock::time_point now) {
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    auto& [peer, one] = *session;
+    if (!one.job && one.since == Clock::time_point{}) one.since = now;
+    const bool idle = !one.job && now - one.since >= options_.worker_timeout;
+    if (idle) outbox_.closed.push_back(peer);
+    session = idle ? sessions_.erase(session) : std::next(session);
+  }
+}
+
 void ServerCore::tick(Clock::time_point now) {
+  close_idle(now);
   for (auto entry = jobs_.begin(); entry != jobs_.end();) {
     Job& job = *entry->second;
     std::vector<bool> before;
@@ -144,20 +179,21 @@ void ServerCore::tick(Clock::time_point now) {
            {"worker", std::to_string(rank)},
            {"after", duration_text(now - job.workers()[rank].last_seen)}});
     }
-    if (!job.is_over()) {
-      ++entry;
-      continue;
-    }
-    changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
-    log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
-    for (auto session = sessions_.begin(); session != sessions_.end();) {
-      const bool mine = session->second.job == &job;
-      if (mine) outbox_.closed.push_back(session->first);
-      session = mine ? sessions_.erase(session) : std::next(session);
-    }
-    outbox_.ended.push_back(std::move(entry->second));
-    entry = jobs_.erase(entry);
+    entry = job.is_over() ? end_job(entry) : std::next(entry);
   }
+}
+
+ServerCore::Jobs::iterator ServerCore::end_job(Jobs::iterator entry) {
+  Job& job = *entry->second;
+  changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
+  log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    const bool mine = session->second.job == &job;
+    if (mine) outbox_.closed.push_back(session->first);
+    session = mine ? sessions_.erase(session) : std::next(session);
+  }
+  outbox_.ended.push_back(std::move(entry->second));
+  return jobs_.erase(entry);
 }
 
 Outbox ServerCore::take_outbox() {

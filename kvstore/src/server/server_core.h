@@ -40,8 +40,17 @@ class ServerCore {
   // The process was stopped, or busy, for so long: workers could not be heard.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
+  std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // bytes
+  // Of replies that a worker has not taken: with more than that its connection is to be closed, as nobody reads there.
+  std::size_t most_unread() const;
   void drain() { draining_ = true; }
-  bool is_drained() const { return draining_ && jobs_.empty(); }
+  bool is_draining() const { return draining_; }
+  bool has_jobs() const { return !jobs_.empty(); }  // of which not all workers have left
+  // The state was loaded from a snapshot of that time, which may be older than what workers know. `incarnation`: a new one.
+  void restored(const std::string& when, std::uint64_t incarnation);
+  // How many changes of the state there were: what was saved at the same number is still the state.
+  std::uint64_t changes() const { return changes_.count; }
+  std::uint64_t jobs_ended() const { return jobs_begun_ - jobs_.size(); }
 
   Outbox take_outbox();
   ServerStats stats(Clock::time_point now) const;
@@ -61,12 +70,17 @@ class ServerCore {
   friend class StateLoader;
   struct Session {
     std::string key;
-    Job* job = nullptr;  // null: it has not said hello
+    Job* job = nullptr;  // null: it has not said hello, or is refused
     std::uint32_t rank = 0;
+    bool refused = false;
+    Clock::time_point since{};  // when tick() first saw it without a job
   };
+  using Jobs = std::map<std::string, std::unique_ptr<Job>>;
   Session& session_of(Peer peer);  // throws MalformedMessage
   void greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now);
   std::string refusal(const Hello& hello) const;
+  void close_idle(Clock::time_point now);
+  Jobs::iterator end_job(Jobs::iterator job);
   Job& job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now);
   Job& job_named(const std::string& name);
   void log(ServerEvent::Level level, const char* name,
@@ -80,7 +94,7 @@ class ServerCore {
   std::uint64_t used_ = 0;  // bytes, of all jobs
   Outbox outbox_;
   Changes changes_;
-  std::map<std::string, std::unique_ptr<Job>> jobs_;
+  Jobs jobs_;
   std::unordered_map<Peer, Session> sessions_;
 };
 

@@ -1,14 +1,43 @@
 #include "server/server_node.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace heddle::kv_detail {
+namespace {
+
+// A worker of several parts of the keys is one worker.
+void merge_workers(std::vector<WorkerStats>& workers) {
+  const auto who = [](const WorkerStats& one) { return std::tie(one.job, one.rank); };
+  std::stable_sort(workers.begin(), workers.end(),
+                   [&](const auto& a, const auto& b) { return who(a) < who(b); });
+  std::vector<WorkerStats> merged;
+  for (WorkerStats& one : workers) {
+    if (merged.empty() || who(merged.back()) != who(one)) {
+      merged.push_back(std::move(one));
+      continue;
+    }
+    WorkerStats& all = merged.back();
+    all.connected = all.connected || one.connected;
+    all.silent = std::min(all.silent, one.silent);
+    all.pushes += one.pushes;
+    all.pulls += one.pulls;
+    all.bytes_received += one.bytes_received;
+    all.bytes_sent += one.bytes_sent;
+    all.clock = std::max(all.clock, one.clock);
+    all.pulls_waiting += one.pulls_waiting;
+  }
+  workers = std::move(merged);
+}
+
+}  // namespace
 
 ServerNode::ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
                        Clock::time_point now)
     : options_(options), incarnation_(incarnation), transport_(transport) {
   set_number(options_.number, options_.servers);
-  if (!options_.scheduler.empty()) return;
+  if (is_scheduled(options_)) return;
   const ShardView alone{.epoch = 1, .primary = incarnation_, .fresh = true};
   shards_[static_cast<std::size_t>(options_.number)]->set_view(alone, "", now);
 }
@@ -50,6 +79,7 @@ void ServerNode::log(ServerEvent::Level level, const char* name,
 void ServerNode::connected(Peer peer, const std::string& key, Clock::time_point now) {
   const auto [entry, fresh] = sessions_.try_emplace(peer);
   entry->second.key = key;
+  entry->second.since = now;
   if (!fresh) shards_[entry->second.shard]->connected(peer, now);
 }
 
@@ -117,24 +147,35 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
 void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
                                 std::span<const std::byte> head, Clock::time_point now) {
   // A server that the scheduler knows has more shards than its own; another one says itself what is wrong with the number.
-  const bool any = !options_.scheduler.empty() && hello.server < shards_.size();
+  const bool any = is_scheduled(options_) && hello.server < shards_.size();
+  const std::uint32_t number = any ? hello.server : static_cast<std::uint32_t>(options_.number);
   const auto refuse = [&](const std::string& why) {
     Reply reply{.kind = Kind::failed, .clock = 1};
     reply.text = why;
     transport_.send(peer, {encode(reply)});
   };
-  if (!any && options_.number < 0) return refuse("the scheduler has not said yet which server this is");
-  Shard& shard = *shards_[any ? hello.server : static_cast<std::uint32_t>(options_.number)];
+  if (number >= shards_.size()) return refuse("the scheduler has not said yet what this server keeps");
+  Shard& shard = *shards_[number];
   if (const std::string why = shard.obstacle(now); !why.empty()) return refuse(why);
   session.kind = Session::Kind::worker;
-  session.shard =
-      static_cast<std::uint32_t>(any ? hello.server : static_cast<std::uint32_t>(options_.number));
+  session.shard = number;
   shard.core()->connected(peer, session.key);
   shard.core()->received(peer, head, 0, now);
   shard.say(now);
 }
 
+// Who does not say hello would hold its connection for ever.
+void ServerNode::close_idle(Clock::time_point now) {
+  std::vector<Peer> idle;
+  for (const auto& [peer, session] : sessions_) {
+    if (session.kind == Session::Kind::fresh && now - session.since >= options_.worker_timeout)
+      idle.push_back(peer);
+  }
+  for (const Peer peer : idle) close(peer);
+}
+
 void ServerNode::tick(Clock::time_point now) {
+  close_idle(now);
   for (const auto& shard : shards_) shard->tick(now);
 }
 
@@ -147,13 +188,18 @@ void ServerNode::paused(Clock::duration time) {
 void ServerNode::drain() {
   draining_ = true;
   for (const auto& shard : shards_) {
-    if (shard->core()) shard->core()->drain();
+    if (shard->core() && !shard->has_backup())
+      shard->core()->drain();  // else it goes to the backup with its jobs
   }
+}
+
+void ServerNode::finish_snapshots() {
+  for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
-           return !shard->core() || shard->core()->is_drained();
+           return !shard->core() || !shard->core()->has_jobs();
          });
 }
 
@@ -169,7 +215,10 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
   stats.number = options_.number;
   stats.servers = options_.servers;
   for (const auto& shard : shards_) {
+    const std::uint64_t jobs = std::exchange(stats.jobs, 0);
     if (shard->core()) shard->core()->add_to(stats, now);
+    stats.jobs = std::max(stats.jobs, jobs);  // each part has all of them
+    shard->add_snapshots_to(stats.snapshots, now);
     if (shard->epoch() == 0) continue;
     ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};
     one.shard = static_cast<int>(&shard - shards_.data());
@@ -179,6 +228,7 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
     one.unconfirmed_bytes = shard->log_bytes();
     stats.shards.push_back(one);
   }
+  merge_workers(stats.workers);
   return stats;
 }
 

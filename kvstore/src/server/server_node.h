@@ -18,6 +18,11 @@
 
 namespace heddle::kv_detail {
 
+// A scheduler says what the server keeps.
+inline bool is_scheduled(const ServerOptions& options) {
+  return !options.scheduler.empty() || !options.etcd.urls.empty();
+}
+
 class ServerNode final : public ShardOwner {
  public:
   // Without a scheduler it is the primary of its own shard from the start. `transport` is used from the first call below on.
@@ -41,6 +46,8 @@ class ServerNode final : public ShardOwner {
 
   void paused(Clock::duration time);
   void drain();
+  // All state is on the disk, or events say why it is not. Blocks.
+  void finish_snapshots();
   bool is_drained() const;
   std::vector<Peer> peers() const;
   std::vector<ServerEvent> take_events() { return std::exchange(events_, {}); }
@@ -61,7 +68,9 @@ class ServerNode final : public ShardOwner {
     enum class Kind : std::uint8_t { fresh, worker, replica } kind = Kind::fresh;
     std::uint32_t shard = 0;
     std::string key{};
+    Clock::time_point since{};
   };
+  void close_idle(Clock::time_point now);
   Shard* serving(const Session& session);
   void greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                Clock::time_point now);

@@ -1,10 +1,13 @@
 #include "server/shard.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
 namespace heddle::kv_detail {
 namespace {
+
+constexpr std::chrono::seconds kKeepAgain{1};  // another process may still have the folder
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -18,8 +21,10 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
   epoch_ = view.epoch;
   const bool primary = view.primary == owner_.incarnation();
   backup_ = {view.backup != 0, backup, view.handover};
-  if (primary && view.fresh && !core_) {
-    begin(std::make_unique<ServerCore>(core_options(owner_, number_), owner_.incarnation()), now);
+  if (primary && view.fresh) {
+    stop_serving();  // what this process has of the shard was given up
+    receiver_ = nullptr;
+    begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number()), now, true);
   } else if (primary && receiver_ && receiver_->is_complete()) {
     take_over(now);
   } else if (primary && core_) {
@@ -36,13 +41,60 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
   }
 }
 
-void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now) {
+// A primary that begins the shard goes on with a snapshot of it.
+void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now, bool fresh) {
   core_ = std::move(core);
+  keep_snapshots(fresh);
   sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
   sender_->set_backup(epoch_, backup_, now);
   owner_.log(
       ServerEvent::Level::info, "primary",
       {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_.address}});
+}
+
+void Shard::keep_snapshots(bool restores) {
+  if (owner_.options().snapshots.empty()) return;
+  next_keep_ = Clock::now() + kKeepAgain;
+  if (restores) end_retired();
+  if (retired_) return;  // it has the folder; tick() tries again
+  const auto log = [this](ServerEvent::Level level, const char* name, auto fields) {
+    owner_.log(level, name, std::move(fields));
+  };
+  try {
+    snapshots_ =
+        std::make_unique<Snapshots>(core_options(owner_, number_), owner_.incarnation(), *core_, log);
+  } catch (const Error& error) {  // it has all of the state already
+    if (restores) throw;
+    if (std::exchange(keep_failed_, true)) return;
+    return log(ServerEvent::Level::error, "snapshot_failed", Snapshots::Fields{{"why", error.what()}});
+  }
+  keep_failed_ = false;
+  restores ? snapshots_->restore(random_number()) : snapshots_->adopt();
+}
+
+// What it has still been writing is on the disk, or an event says why it is not. Blocks.
+void Shard::end_retired() {
+  if (retired_) retired_->finish_writing();
+  retired_ = nullptr;
+}
+
+void Shard::finish_snapshot() {
+  end_retired();
+  if (snapshots_) snapshots_->finish();
+}
+
+// Of several shards, the worst age counts.
+void Shard::add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const {
+  stats.kept = stats.kept || keep_failed_;
+  stats.failed += keep_failed_ ? 1 : 0;
+  if (!snapshots_) return;
+  const SnapshotStats mine = snapshots_->stats(now);
+  stats.kept = true;
+  stats.written += mine.written;
+  stats.failed += mine.failed;
+  stats.age = std::max(stats.age, mine.age);
+  stats.bytes += mine.bytes;
+  stats.seconds = std::max(stats.seconds, mine.seconds);
 }
 
 void Shard::take_over(Clock::time_point now) {
@@ -51,7 +103,7 @@ void Shard::take_over(Clock::time_point now) {
   receiver_ = nullptr;
   core->promote(std::max(now, serves_from_));
   core->record_changes(false);
-  begin(std::move(core), now);
+  begin(std::move(core), now, false);
 }
 
 // Returns what it had.
@@ -63,6 +115,8 @@ std::unique_ptr<ServerCore> Shard::stop_serving() {
   }
   core_->take_outbox();
   sender_ = nullptr;
+  if (snapshots_) end_retired();
+  if (snapshots_) retired_ = std::move(snapshots_);
   owner_.log(ServerEvent::Level::info, "primary_elsewhere",
              {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
   return std::move(core_);
@@ -76,16 +130,27 @@ std::string Shard::obstacle(Clock::time_point now) const {
 }
 
 void Shard::tick(Clock::time_point now) {
+  if (retired_ && !retired_->go_on()) retired_ = nullptr;
+  if (core_ && !snapshots_ && now >= next_keep_) keep_snapshots(false);
   if (sender_) sender_->tick(now);
   if (!core_ || now < serves_from_) return;
   core_->tick(now);
+  if (snapshots_) snapshots_->tick(now);
   say(now);
 }
 
 void Shard::say(Clock::time_point now) {
   Outbox outbox = core_->take_outbox();
+  std::vector<Peer> deaf;
+  for (const Outgoing& one : outbox.replies) {
+    if (owner_.transport().queued(one.peer) > core_->most_unread()) deaf.push_back(one.peer);
+  }
   sender_->take(outbox, now);
   for (const Peer peer : outbox.closed) owner_.close(peer);
+  for (const Peer peer : deaf) {
+    core_->disconnected(peer, "it does not read its replies", now);
+    owner_.close(peer);
+  }
   for (ServerEvent& event : outbox.events) {
     event.fields.emplace_back("shard", std::to_string(number_));
     owner_.log(event.level, event.name.c_str(), std::move(event.fields));

@@ -14,6 +14,7 @@
 
 #include "server/replica_receiver.h"
 #include "server/replica_sender.h"
+#include "server/snapshots.h"
 #include "wire/views.h"
 
 namespace heddle::kv_detail {
@@ -29,12 +30,15 @@ class Shard {
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
+  bool has_backup() const { return sender_ && backup_.exists; }
   bool is_synced() const { return sender_ && sender_->is_synced(); }
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
   // Empty: workers are served. Else why not, for those that ask.
   std::string obstacle(Clock::time_point now) const;
   ServerCore* core() { return core_.get(); }
   const ServerCore* core() const { return core_.get(); }
+  void finish_snapshot();
+  void add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const;
   // To be called after each use of the core: sends what it wants to say, or holds it until the backup has it.
   void say(Clock::time_point now);
 
@@ -48,7 +52,9 @@ class Shard {
                 Clock::time_point now);
 
  private:
-  void begin(std::unique_ptr<ServerCore> core, Clock::time_point now);
+  void begin(std::unique_ptr<ServerCore> core, Clock::time_point now, bool fresh);
+  void keep_snapshots(bool restores);
+  void end_retired();
   void take_over(Clock::time_point now);
   std::unique_ptr<ServerCore> stop_serving();
 
@@ -57,7 +63,11 @@ class Shard {
   std::uint64_t epoch_ = 0;
   ReplicaSender::Backup backup_{};  // of a primary
   Clock::time_point serves_from_{};
-  std::unique_ptr<ServerCore> core_{};  // of a primary
+  std::unique_ptr<ServerCore> core_{};      // of a primary
+  std::unique_ptr<Snapshots> snapshots_{};  // of a primary, if they are wanted
+  std::unique_ptr<Snapshots> retired_{};    // of a former primary: one that is still being written
+  bool keep_failed_ = false;                // to begin them, as an event has said
+  Clock::time_point next_keep_{};           // when that is tried again
   std::unique_ptr<ReplicaSender> sender_{};
   std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup
 };

@@ -23,6 +23,12 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
+// Of an array that may change in place.
+Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  return {nullptr, {array.data<const std::byte>(), bytes}};
+}
+
 }  // namespace
 
 class StateSaver {
@@ -38,7 +44,7 @@ class StateSaver {
   void put(const Job& job);
   void put(const Job::Worker& worker);
   void put(const Job& job, const StoredKey& key);
-  void put_array(StateArray array, const NDArray& values, const std::shared_ptr<const void>& owner);
+  void put_array(StateArray array, const Payload& whole);
 
   const StateSink& sink_;
   std::uint64_t messages_ = 0;
@@ -68,7 +74,9 @@ void StateSaver::put(const Job& job) {
                .rule = replaces ? "" : update_rule_text(rule.name, adds ? OptimizerParams{} : rule.params),
                .incarnation = job.incarnation_,
                .workers = static_cast<std::uint32_t>(job.workers_.size()),
-               .servers = job.servers_});
+               .servers = job.servers_,
+               .restored = job.restored_,
+               .generation = job.generation_});
   for (const Job::Worker& worker : job.workers_) put(worker);
   for (const auto& [rank, request] : job.collective_) put(StateCollective{rank, request});
   for (const auto& key : job.keys_) put(job, *key);
@@ -90,29 +98,37 @@ void StateSaver::put(const Job::Worker& worker) {
 }
 
 void StateSaver::put(const Job& job, const StoredKey& key) {
+  std::vector<std::uint64_t> clocks, missed;
+  for (const StoredKey::OfWorker& worker : key.workers_) {
+    clocks.push_back(worker.clock);
+    missed.push_back(worker.missed);
+  }
   put(StateKey{.name = key.name_,
-               .dtype = key.dtype_,
+               .dtype = key.dtype(),
                .number = job.numbers_.at(key.name_),
-               .bytes = key.bytes_,
+               .bytes = key.bytes(),
                .rounds = key.rounds_,
-               .failure = key.failure_},
-      copy_of(encode_clocks(key.clocks_, key.missed_)));
-  if (key.value_) put_array({.dtype = key.dtype_, .bytes = key.bytes_}, *key.value_, key.value_);
-  for (std::uint32_t rank = 0; rank < key.pushes_.size(); ++rank) {
-    for (const Push& push : key.pushes_[rank]) {
+               .whole_bytes = key.whole_.bytes,
+               .whole_rows = key.whole_.rows,
+               .failure = key.failure(),
+               .place = key.place_},
+      copy_of(encode_clocks(clocks, missed)));
+  if (key.has_value()) put_array({.dtype = key.dtype(), .bytes = key.bytes()}, key.value());
+  for (std::uint32_t rank = 0; rank < key.workers_.size(); ++rank) {
+    for (const Push& push : key.workers_[rank].pushes) {
       const bool has_value = push.value.defined(), has_rows = push.rows.defined();
       const std::uint64_t row_bytes =
-          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype_) : 0;
+          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype()) : 0;
       put_array({.role = StateArray::Role::push,
                  .overwrite = push.overwrite,
                  .has_value = has_value,
-                 .dtype = key.dtype_,
+                 .dtype = key.dtype(),
                  .rank = rank,
                  .bytes = push.bytes(),
                  .row_bytes = row_bytes,
                  .lr = push.lr,
                  .scale = push.scale},
-                has_rows ? push.rows : push.value, nullptr);  // the values lie behind the rows
+                bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // the values lie behind the rows
     }
   }
   for (const auto& [name, values] : key.state()) {
@@ -120,19 +136,17 @@ void StateSaver::put(const Job& job, const StoredKey& key) {
                .dtype = values.dtype(),
                .bytes = static_cast<std::uint64_t>(values.size()) * size_of(values.dtype()),
                .name = name},
-              values, nullptr);
+              bytes_of(values, static_cast<std::uint64_t>(values.size()) * size_of(values.dtype())));
   }
 }
 
-// Without an owner, the array may change in place: its pieces are copied.
-void StateSaver::put_array(StateArray array, const NDArray& values,
-                           const std::shared_ptr<const void>& owner) {
-  std::span<const std::byte> left;
-  if (array.bytes > 0) left = {values.data<const std::byte>(), array.bytes};
+// Without an owner, the bytes may change: the pieces are copied.
+void StateSaver::put_array(StateArray array, const Payload& whole) {
+  std::span<const std::byte> left = whole.bytes;
   const auto next = [&] {
     const auto piece = left.first(std::min(left.size(), kPieceBytes));
     left = left.subspan(piece.size());
-    return owner ? Payload{owner, piece} : copy_of(piece);
+    return whole.owner ? Payload{whole.owner, piece} : copy_of(piece);
   };
   put(std::move(array), next());
   while (!left.empty()) put(StatePiece{}, next());
@@ -187,10 +201,11 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   check(job.servers == begin_.servers, "a job of another number of servers");
   const Hello hello{
       .job = job.name, .consistency = job.consistency, .workers = job.workers, .servers = job.servers};
-  auto made = std::make_unique<Job>(
-      hello, job.incarnation, MemoryLimits{core_.options_.memory_limit, core_.options_.job_memory_limit},
-      core_.used_, core_.counters_, core_.outbox_.replies, core_.changes_, now_);
+  auto made = std::make_unique<Job>(hello, job.incarnation, limits_of(job.name, core_.options_), core_.used_,
+                                    core_.counters_, core_.outbox_.replies, core_.changes_, now_);
   made->rule_ = parse_update_rule(job.rule);
+  made->restored_ = job.restored;
+  made->generation_ = job.generation;
   job_ = made.get();
   workers_ = 0;
   check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");
@@ -234,15 +249,25 @@ void StateLoader::take(const StateCollective& collective, Bytes payload) {
 void StateLoader::take(const StateKey& key, Bytes payload) {
   Job& job = whole_job();
   finish_key();
-  check(key.number == job.keys_.size(), "keys that are not in the order of their numbers");
+  check((key.number & kKeyIndex) == job.keys_.size(), "keys that are not in the order of their numbers");
   check(job.numbers_.emplace(key.name, key.number).second, "a key that comes twice");
   auto made = std::make_unique<StoredKey>(key.name, key.dtype, key.bytes, job.workers_.size());
-  Clocks clocks = decode_clocks(payload, job.workers_.size());
-  made->clocks_ = std::move(clocks.clocks);
-  made->missed_ = std::move(clocks.missed);
+  const Clocks clocks = decode_clocks(payload, job.workers_.size());
+  for (std::size_t rank = 0; rank < job.workers_.size(); ++rank) {
+    made->workers_[rank].clock = clocks.clocks[rank];
+    made->workers_[rank].missed = clocks.missed[rank];
+  }
   made->rounds_ = key.rounds;
-  made->failure_ = key.failure;
+  made->whole_ = {.bytes = key.whole_bytes, .rows = key.whole_rows};
+  if (!key.failure.empty()) made->set_failure(key.failure);
+  check((key.place != StateKey::kNoPlace) == job.terms_.is_ordered(), "a key without a place, or with one");
+  if (job.terms_.is_ordered()) {
+    check(!job.places_.contains(key.place), "two keys of one place");
+    made->set_place(key.place);
+    job.places_[key.place] = made.get();
+  }
   key_ = made.get();
+  job.count_overhead_of(*made);
   job.keys_.push_back(std::move(made));
 }
 
@@ -309,9 +334,10 @@ void StateLoader::finish_array() {
 
 void StateLoader::finish_push(NDArray value) {
   const std::uint32_t rank = array_.rank;
-  check(job_->consistency_.mode == Consistency::Mode::sync, "a push that waits where pushes count at once");
+  check(job_->terms_.consistency.mode == Consistency::Mode::sync,
+        "a push that waits where pushes count at once");
   check(rank < job_->workers_.size(), "a push of a worker that there is not");
-  check(key_->pushes_[rank].size() < key_->clocks_[rank], "more pushes than the worker has made");
+  check(key_->ahead(rank) < key_->clock(rank), "more pushes than the worker has made");
   Push push{.overwrite = array_.overwrite, .lr = array_.lr, .scale = array_.scale};
   if (array_.row_bytes > 0) {
     const auto bytes = static_cast<std::int64_t>(array_.bytes);
@@ -319,7 +345,7 @@ void StateLoader::finish_push(NDArray value) {
   } else {
     push.value = std::move(value);
   }
-  key_->pushes_[rank].push_back(std::move(push));
+  key_->workers_[rank].pushes.push_back(std::move(push));
 }
 
 void StateLoader::finish_key() {
@@ -342,8 +368,13 @@ void StateLoader::take(const StateEnd& end, Bytes payload) {
   }
   core_.incarnation_ = begin_.incarnation;
   core_.jobs_begun_ = begin_.jobs_begun;
-  core_.counters_ = {begin_.pushes,  begin_.pulls,  begin_.duplicates,
-                     begin_.refused, begin_.rounds, begin_.worst_staleness};
+  core_.counters_ = {.pushes = begin_.pushes,
+                     .pulls = begin_.pulls,
+                     .duplicates = begin_.duplicates,
+                     .refused = begin_.refused,
+                     .rounds = begin_.rounds,
+                     .worst_staleness = begin_.worst_staleness,
+                     .overhead = core_.counters_.overhead};  // that of what was loaded
 }
 
 }  // namespace heddle::kv_detail

@@ -43,48 +43,50 @@ std::string describe(const Push& push) {
 }  // namespace
 
 StoredKey::StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::size_t workers)
-    : name_(std::move(name)),
-      dtype_(dtype),
-      bytes_(bytes),
-      clocks_(workers),
-      missed_(workers),
-      pushes_(workers),
-      incoming_(workers) {}
+    : name_(std::move(name)), value_(dtype, bytes), workers_(workers) {}
 
-void StoredKey::clear_failure() {
-  failure_.clear();
-  if (value_) value_->engine().clear_error(value_->var());
+void StoredKey::clear_failure(const Consistency& consistency) {
+  if (!failure_) return;
+  for (OfWorker& worker : workers_) {
+    worker.pushes.clear();
+    if (consistency.mode == Consistency::Mode::sync) worker.missed = 0;
+  }
+  failure_ = nullptr;
 }
 
-void StoredKey::set_value(NDArray value) { value_ = std::make_shared<const NDArray>(std::move(value)); }
+std::uint64_t StoredKey::overhead(std::size_t name, std::size_t workers) {
+  constexpr std::size_t kOfMaps = 128;  // where keys are found by their names
+  return sizeof(StoredKey) + kOfMaps + 2 * name + workers * sizeof(OfWorker);
+}
 
 std::uint64_t StoredKey::waiting_bytes() const {
   std::uint64_t count = 0;
-  for (const auto& of_rank : pushes_) {
-    for (const Push& push : of_rank) count += push.bytes();
+  for (const OfWorker& worker : workers_) {
+    for (const Push& push : worker.pushes) count += push.bytes();
   }
-  for (std::uint32_t rank = 0; rank < incoming_.size(); ++rank) count += incoming_bytes(rank);
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) count += incoming_memory_bytes(rank);
   return count;
 }
 
 std::byte* StoredKey::incoming(std::uint32_t rank, std::uint64_t offset) {
-  Incoming& mine = incoming_[rank];
+  Incoming& mine = *workers_[rank].incoming;
   if (offset == mine.filled) return mine.memory.data<std::byte>() + offset;
   throw MalformedMessage("key " + name_ + ": a piece at " + std::to_string(offset) + ", where one at " +
                          std::to_string(mine.filled) + " should follow");
 }
 
 bool StoredKey::arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes) {
-  if (offset != incoming_[rank].filled) throw MalformedMessage("key " + name_ + ": pieces in disorder");
-  incoming_[rank].filled = offset + bytes;
-  return incoming_[rank].filled == incoming_bytes(rank);
+  Incoming& mine = *workers_[rank].incoming;
+  if (offset != mine.filled) throw MalformedMessage("key " + name_ + ": pieces in disorder");
+  mine.filled = offset + bytes;
+  return mine.filled == incoming_bytes(rank);
 }
 
 void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
                      const Required& required) {
-  ++clocks_[rank];
+  ++workers_[rank].clock;
   if (consistency.mode == Consistency::Mode::sync) {
-    pushes_[rank].push_back(std::move(push));
+    workers_[rank].pushes.push_back(std::move(push));
     complete_rounds(rule, required);
   } else if (!push.overwrite || push.value.defined()) {
     apply(rule, {&push});
@@ -92,21 +94,22 @@ void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consisten
 }
 
 bool StoredKey::replace(std::uint32_t rank, std::span<const std::byte> bytes) {
-  if (!value_ || value_.use_count() > 1) return false;
-  std::memcpy(const_cast<NDArray&>(*value_).data<std::byte>(), bytes.data(), bytes.size());
-  ++clocks_[rank];
+  std::byte* const to = value_.bytes_to_change();
+  if (!to) return false;
+  std::memcpy(to, bytes.data(), bytes.size());
+  ++workers_[rank].clock;
   return true;
 }
 
 int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required) {
   int completed = 0;
-  while (value_) {
+  while (value_.defined()) {
     std::vector<const Push*> round;
     std::vector<std::uint32_t> ranks;
-    for (std::uint32_t rank = 0; rank < pushes_.size(); ++rank) {
-      if (pushes_[rank].empty() && required[rank]) return completed;
-      if (pushes_[rank].empty()) continue;
-      round.push_back(&pushes_[rank].front());
+    for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+      if (workers_[rank].pushes.empty() && required[rank]) return completed;
+      if (workers_[rank].pushes.empty()) continue;
+      round.push_back(&workers_[rank].pushes.front());
       ranks.push_back(rank);
     }
     if (round.empty()) return completed;
@@ -117,12 +120,12 @@ int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required)
     if (other == round.end()) {
       apply(rule, round);
     } else {
-      failure_ = "key " + name_ + ", round " + std::to_string(rounds_ + 1) + ": worker " +
-                 std::to_string(ranks[0]) + " pushed with " + describe(*round[0]) + ", worker " +
-                 std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
-                 describe(**other) + "; the round changed nothing";
+      set_failure("key " + name_ + ", round " + std::to_string(rounds_ + 1) + ": worker " +
+                  std::to_string(ranks[0]) + " pushed with " + describe(*round[0]) + ", worker " +
+                  std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
+                  describe(**other) + "; the round changed nothing");
     }
-    for (const std::uint32_t rank : ranks) pushes_[rank].pop_front();
+    for (const std::uint32_t rank : ranks) workers_[rank].pushes.pop_front();
     ++rounds_;
     ++completed;
   }
@@ -147,44 +150,39 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
     }
     if (sum.defined()) update(rule, sum, *pushes[0]);
   } catch (const std::exception& error) {
-    failure_ = "key " + name_ + ": " + error.what();
+    set_failure("key " + name_ + ": " + error.what());
   }
 }
 
+// In place, unless a reply or a record that has not been sent yet needs the old value.
 void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
-  if (push.overwrite || rule.kind == UpdateRule::Kind::replace) {
-    if (sum.dtype() == dtype_) return set_value(sum);
-    set_value(sum.astype(dtype_));
-  } else if (rule.kind == UpdateRule::Kind::add && is_half(dtype_)) {
-    set_value((wide(*value_) + sum * push.scale).astype(dtype_));
-  } else if (rule.kind == UpdateRule::Kind::add) {
-    NDArray value = to_change();
+  if (push.overwrite || rule.kind == UpdateRule::Kind::replace)
+    return set_value(sum.dtype() == dtype() ? sum : sum.astype(dtype()));
+  if (rule.kind == UpdateRule::Kind::add && is_half(dtype()))
+    return set_value((wide(value_.array()) + sum * push.scale).astype(dtype()));
+  NDArray value = value_.array_to_change();
+  if (rule.kind == UpdateRule::Kind::add) {
     value += push.scale == 1 ? sum : sum * push.scale;
   } else {
     const bool first = !optimizer_;
     if (first) make_optimizer(rule);
-    optimizer_->update(kOnly, shaped(to_change()), shaped(sum), options_of(push));
+    optimizer_->update(kOnly, shaped(value), shaped(sum), options_of(push));
     if (first) count_state();
   }
-  value_->wait();
-}
-
-// In place, unless a reply or a record that has not been sent yet needs the old value.
-NDArray& StoredKey::to_change() {
-  if (value_.use_count() > 1 || value_->storage().use_count() > 1) set_value(value_->copy());
-  return const_cast<NDArray&>(*value_);
+  value.wait();
 }
 
 std::optional<std::uint64_t> StoredKey::lead(std::uint32_t rank, std::uint64_t clock,
                                              const Consistency& consistency, const Required& required) const {
-  if (!value_) return std::nullopt;
+  if (!value_.defined()) return std::nullopt;
   if (consistency.mode == Consistency::Mode::sync) {
-    if (clocks_[rank] - pushes_[rank].size() >= clock) return 0;
+    const OfWorker& worker = workers_[rank];
+    if (worker.clock - worker.pushes.size() + worker.missed >= clock) return 0;
     return std::nullopt;
   }
-  const std::uint64_t mine = clock + missed_[rank];
+  const std::uint64_t mine = clock + workers_[rank].missed;
   std::uint64_t least = mine;
-  for (std::uint32_t other = 0; other < clocks_.size(); ++other) {
+  for (std::uint32_t other = 0; other < workers_.size(); ++other) {
     if (required[other]) least = std::min(least, progress(other));
   }
   if (consistency.mode == Consistency::Mode::ssp && mine - least > consistency.slack) return std::nullopt;
@@ -193,10 +191,10 @@ std::optional<std::uint64_t> StoredKey::lead(std::uint32_t rank, std::uint64_t c
 
 void StoredKey::rejoin(std::uint32_t rank, const Required& required) {
   std::uint64_t least = ~std::uint64_t{0};
-  for (std::uint32_t other = 0; other < clocks_.size(); ++other) {
+  for (std::uint32_t other = 0; other < workers_.size(); ++other) {
     if (other != rank && required[other]) least = std::min(least, progress(other));
   }
-  if (least != ~std::uint64_t{0} && least > progress(rank)) missed_[rank] += least - progress(rank);
+  if (least != ~std::uint64_t{0} && least > progress(rank)) workers_[rank].missed += least - progress(rank);
 }
 
 std::map<std::string, NDArray> StoredKey::state() const {
@@ -215,7 +213,7 @@ void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, ND
     made = create_optimizer(rule.name, rule.params);
     std::map<std::string, NDArray> named;
     for (const auto& [name, value] : state) named[std::to_string(kOnly) + "." + name] = value;
-    made->set_state(named, {{kOnly, *value_}});
+    made->set_state(named, {{kOnly, value_.array()}});
   }
   reset_optimizer();
   optimizer_ = std::move(made);

@@ -11,33 +11,19 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/compression.h>
 #include <heddle/ndarray.h>
 #include <heddle/optimizer.h>
 
-#include "server/row_lists.h"
+#include "server/push.h"
 #include "server/row_updates.h"
+#include "server/stored_value.h"
 #include "wire/consistency.h"
 #include "wire/messages.h"
+#include "wire/state_records.h"
 #include "wire/update_rule.h"
 
 namespace heddle::kv_detail {
-
-// A push that has come completely.
-struct Push {
-  NDArray value{};  // undefined: an overwrite of another rank than 0, whose value does not count
-  bool overwrite = false;
-  double lr = 0, scale = 1;
-  NDArray rows{};  // i64 (k), if `value` has (k, n) values of these rows only
-
-  std::uint64_t bytes() const;
-};
-
-// An init, a pull or a get_state that cannot be answered yet.
-struct WaitingRequest {
-  std::uint32_t rank;
-  Request request;
-  RowList rows{};  // of a pull of some rows
-};
 
 // Which workers of the job a round or a clock waits for: neither dropped nor gone. By rank.
 using Required = std::vector<bool>;
@@ -47,37 +33,49 @@ class StoredKey {
   StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::size_t workers);
 
   const std::string& name() const { return name_; }
-  DType dtype() const { return dtype_; }
-  std::uint64_t bytes() const { return bytes_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(bytes_ / size_of(dtype_)); }
-  bool has_value() const { return value_ != nullptr; }
-  // A version of the value; it stays as it is as long as somebody holds it.
-  const std::shared_ptr<const NDArray>& value() const { return value_; }
-  void set_value(NDArray value);
+  DType dtype() const { return value_.dtype(); }
+  std::uint64_t bytes() const { return value_.bytes(); }
+  std::int64_t size() const { return value_.size(); }
+  const WholeValue& whole() const { return whole_; }
+  void set_whole(const WholeValue& whole) { whole_ = whole; }
+  std::uint32_t place() const { return place_; }  // as in StateKey
+  void set_place(std::uint32_t place) { place_ = place; }
+  bool has_value() const { return value_.defined(); }
+  // The value as it is now; it stays so as long as somebody holds it.
+  Payload value() const { return value_.payload(); }
+  void set_value(const NDArray& value) { value_.set(value); }
   std::uint64_t rounds() const { return rounds_; }
-  std::uint64_t clock(std::uint32_t rank) const { return clocks_[rank]; }
+  std::uint64_t clock(std::uint32_t rank) const { return workers_[rank].clock; }
   std::uint64_t waiting_bytes() const;
   // An error of an update, which pushes and pulls get until clear_errors; empty: none.
-  const std::string& failure() const { return failure_; }
-  void set_failure(const std::string& why) { failure_ = why; }
-  void clear_failure();
+  std::string failure() const { return failure_ ? *failure_ : std::string(); }
+  bool has_failed() const { return failure_ != nullptr; }
+  void set_failure(const std::string& why) { failure_ = std::make_unique<const std::string>(why); }
+  // Drops the pushes that wait for a round, too: the pushes of others that would have made the round complete have failed.
+  void clear_failure(const Consistency& consistency);
+  // Pushes of this worker that wait for their round.
+  std::size_t ahead(std::uint32_t rank) const { return workers_[rank].pushes.size(); }
+  // Bytes that a key takes besides values, for so many workers.
+  static std::uint64_t overhead(std::size_t name, std::size_t workers);
 
   // A value, or rows of it, that this worker sends in pieces: begun with memory for all of them, at which they arrive in
   // order.
   void begin_incoming(std::uint32_t rank, const Request& request);
-  std::uint64_t incoming_bytes(std::uint32_t rank) const;
-  bool is_incoming(std::uint32_t rank) const { return incoming_[rank].memory.defined(); }
+  std::uint64_t incoming_bytes(std::uint32_t rank) const;         // of the payload
+  std::uint64_t incoming_memory_bytes(std::uint32_t rank) const;  // with those that it is decoded to
+  bool is_incoming(std::uint32_t rank) const { return workers_[rank].incoming != nullptr; }
   std::byte* incoming(std::uint32_t rank, std::uint64_t offset);  // throws MalformedMessage
   // The piece is there. True: it was the last one.
   bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
-  NDArray take_incoming(std::uint32_t rank) { return std::exchange(incoming_[rank], {}).memory; }
+  // Null: there was none.
+  NDArray take_incoming(std::uint32_t rank);
   // The same, of a push.
   void take_incoming(std::uint32_t rank, Push& push);
-  // Throws MalformedMessage for rows that are none of the value.
-  void check_incoming(std::uint32_t rank) const;
+  // It is complete. Throws MalformedMessage for rows that are none of the value, and for what no codec has made.
+  void check_incoming(std::uint32_t rank);
   // (k, n): what the value has in these rows, of `row_bytes` each.
   NDArray rows_of_value(const RowList& rows, std::uint64_t row_bytes) const;
-  const NDArray& incoming_memory(std::uint32_t rank) const { return incoming_[rank].memory; }
+  const NDArray& incoming_memory(std::uint32_t rank) const { return workers_[rank].incoming->memory; }
 
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
             const Required& required);
@@ -89,8 +87,12 @@ class StoredKey {
   std::optional<std::uint64_t> lead(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
                                     const Required& required) const;
   std::vector<WaitingRequest>& waiting() { return waiting_; }
-  // A worker that was dropped is back: nobody waits for the pushes that it has missed.
+  // A worker that was dropped is back: nobody waits for the pushes that it has missed. Not for rounds.
   void rejoin(std::uint32_t rank, const Required& required);
+  // Rounds: another process goes on for the worker. Its former one may have died in the middle of a step, and have pushed
+  // ahead of the others for some keys only. The pulls of the new one do not wait for these pushes: each of two workers could
+  // wait for the next step of the other.
+  void replaced(std::uint32_t rank) { workers_[rank].missed = workers_[rank].pushes.size(); }
 
   std::map<std::string, NDArray> state() const;  // of the optimizer: "velocity" and so on
   // state: one-dimensional. `row_bytes`, if it is not 0, says what rows are: of those without state none is kept.
@@ -103,13 +105,20 @@ class StoredKey {
   friend class StateSaver;  // state_stream.h
   friend class StateLoader;
   struct Incoming {
-    NDArray memory{};
+    NDArray memory{}, decoded{};
     std::uint64_t filled = 0, row_bytes = 0;
+    std::shared_ptr<const Codec> codec{};  // of a compressed push
+  };
+  // What a key keeps of a worker.
+  struct OfWorker {
+    std::uint64_t clock = 0;   // pushes that have come
+    std::uint64_t missed = 0;  // pushes that nobody waits for, or rounds that its pulls do not
+    std::list<Push> pushes{};  // sync: those of later rounds; empty, it has no memory
+    std::unique_ptr<Incoming> incoming{};
   };
   void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update(const UpdateRule& rule, const NDArray& sum, const Push& push);
-  // In stored_rows.cc: what is about rows.
-  void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;
+  void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;  // rows: stored_rows.cc
   void apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update_rows(const UpdateRule& rule, const RowValues& sum, const Push& push);
   void update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push);
@@ -121,25 +130,21 @@ class StoredKey {
   bool set_row_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
                      std::uint64_t row_bytes);
   NDArray shaped(const NDArray& flat) const;
-  NDArray& to_change();
   void count_state();
-  std::uint64_t progress(std::uint32_t rank) const { return clocks_[rank] + missed_[rank]; }
+  std::uint64_t progress(std::uint32_t rank) const { return workers_[rank].clock + workers_[rank].missed; }
 
   std::string name_;
-  DType dtype_;
-  std::uint64_t bytes_;
-  std::shared_ptr<const NDArray> value_;
+  StoredValue value_;
+  WholeValue whole_{};
+  std::uint32_t place_ = StateKey::kNoPlace;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t matrix_rows_ = 0;  // of the value as optimizer_ knows it; 0: it has one dimension
   std::unique_ptr<RowOptimizer> row_optimizer_;  // instead, if only rows were updated
   std::uint64_t state_bytes_ = 0;
   std::uint64_t rounds_ = 0;
-  std::vector<std::uint64_t> clocks_;    // by rank: pushes that have come
-  std::vector<std::uint64_t> missed_;    // by rank: pushes that nobody waits for
-  std::vector<std::list<Push>> pushes_;  // sync: by rank, those of later rounds; empty, it has no memory
-  std::vector<Incoming> incoming_;       // by rank
+  std::vector<OfWorker> workers_;  // by rank
   std::vector<WaitingRequest> waiting_;
-  std::string failure_;
+  std::unique_ptr<const std::string> failure_;
 };
 
 }  // namespace heddle::kv_detail

@@ -6,6 +6,7 @@
 
 #include <heddle/ops.h>
 
+#include "server/compression.h"
 #include "server/stored_key.h"
 #include "wire/rows.h"
 
@@ -40,31 +41,50 @@ std::map<std::string, NDArray> named(const std::map<std::string, NDArray>& state
 std::uint64_t Push::bytes() const { return bytes_of(value) + bytes_of(rows); }
 
 void StoredKey::begin_incoming(std::uint32_t rank, const Request& request) {
-  NDArray memory = request.row_bytes == 0 ? NDArray({size()}, dtype_)
-                                          : NDArray({static_cast<std::int64_t>(request.bytes)}, DType::u8);
-  memory.data<std::byte>();  // is allocated now
-  incoming_[rank] = {std::move(memory), 0, request.row_bytes};
+  auto mine = std::make_unique<Incoming>();
+  mine->row_bytes = request.row_bytes;
+  mine->codec = codec_of(request);
+  const bool as_it_is = mine->row_bytes == 0 && !mine->codec;
+  mine->memory =
+      as_it_is ? NDArray({size()}, dtype()) : NDArray({static_cast<std::int64_t>(request.bytes)}, DType::u8);
+  mine->memory.data<std::byte>();  // is allocated now
+  if (mine->codec) (mine->decoded = NDArray({size()}, dtype())).data<std::byte>();
+  workers_[rank].incoming = std::move(mine);
 }
 
-std::uint64_t StoredKey::incoming_bytes(std::uint32_t rank) const { return bytes_of(incoming_[rank].memory); }
+std::uint64_t StoredKey::incoming_bytes(std::uint32_t rank) const {
+  return is_incoming(rank) ? bytes_of(workers_[rank].incoming->memory) : 0;
+}
+
+std::uint64_t StoredKey::incoming_memory_bytes(std::uint32_t rank) const {
+  return is_incoming(rank) ? incoming_bytes(rank) + bytes_of(workers_[rank].incoming->decoded) : 0;
+}
+
+NDArray StoredKey::take_incoming(std::uint32_t rank) {
+  const auto mine = std::move(workers_[rank].incoming);
+  return mine ? mine->memory : NDArray();
+}
 
 void StoredKey::take_incoming(std::uint32_t rank, Push& push) {
-  const Incoming& mine = incoming_[rank];
-  if (mine.row_bytes == 0) {
-    push.value = take_incoming(rank);
-    return;
-  }
-  set_rows(push, mine.memory, mine.row_bytes);
-  incoming_[rank] = {};
+  const auto mine = std::move(workers_[rank].incoming);
+  if (mine->row_bytes > 0) return set_rows(push, mine->memory, mine->row_bytes);
+  push.value = mine->codec ? mine->decoded : mine->memory;
 }
 
-void StoredKey::check_incoming(std::uint32_t rank) const {
-  const Incoming& mine = incoming_[rank];
-  if (mine.row_bytes > 0) rows_in(mine.memory, mine.row_bytes, dtype_, bytes_ / mine.row_bytes);
+void StoredKey::check_incoming(std::uint32_t rank) {
+  const Incoming& mine = *workers_[rank].incoming;
+  if (mine.row_bytes > 0) rows_in(mine.memory, mine.row_bytes, dtype(), bytes() / mine.row_bytes);
+  if (!mine.codec) return;
+  try {
+    const auto bytes = static_cast<std::size_t>(mine.memory.size()), count = static_cast<std::size_t>(size());
+    mine.codec->decode({mine.memory.data<const std::byte>(), bytes}, {mine.decoded.data<float>(), count});
+  } catch (const Error& error) {
+    throw MalformedMessage("key " + name_ + ": " + error.what());
+  }
 }
 
 void StoredKey::set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const {
-  RowValues rows = rows_in(payload, row_bytes, dtype_, bytes_ / row_bytes);
+  RowValues rows = rows_in(payload, row_bytes, dtype(), bytes() / row_bytes);
   push.rows = std::move(rows.rows);
   push.value = std::move(rows.values);
 }
@@ -72,7 +92,7 @@ void StoredKey::set_rows(Push& push, const NDArray& payload, std::uint64_t row_b
 NDArray StoredKey::rows_of_value(const RowList& rows, std::uint64_t row_bytes) const {
   NDArray list({static_cast<std::int64_t>(rows->size())}, DType::i64);
   std::copy(rows->begin(), rows->end(), list.data<std::int64_t>());
-  return gather_rows(as_matrix(*value_, static_cast<std::int64_t>(bytes_ / row_bytes)), list);
+  return gather_rows(as_matrix(value_.array(), static_cast<std::int64_t>(bytes() / row_bytes)), list);
 }
 
 // Rows of all workers give rows. With a value of a worker among them, the round is one of values.
@@ -83,7 +103,7 @@ void StoredKey::apply_rows(const UpdateRule& rule, const std::vector<const Push*
     if (push->rows.defined()) {
       rows.push_back({push->rows, push->value});
     } else {
-      sum = zeros({size()}, wide(*value_).dtype());
+      sum = zeros({size()}, wide(value_.array()).dtype());
     }
   }
   if (!sum.defined()) return update_rows(rule, sum_rows(rows, size() / rows[0].width()), *pushes[0]);
@@ -102,32 +122,33 @@ void StoredKey::update_rows(const UpdateRule& rule, const RowValues& sum, const 
   const std::int64_t rows = size() / sum.width();
   NDArray values = sum.values;
   if (rule.kind == UpdateRule::Kind::add) {
-    values = wide(gather_rows(as_matrix(*value_, rows), sum.rows));
+    values = wide(gather_rows(as_matrix(value_.array(), rows), sum.rows));
     values += push.scale == 1 ? sum.values : sum.values * push.scale;
   }
-  if (values.dtype() != dtype_) values = values.astype(dtype_);
-  scatter_rows(as_matrix(to_change(), rows), {sum.rows, values});
+  if (values.dtype() != dtype()) values = values.astype(dtype());
+  scatter_rows(as_matrix(value_.array_to_change(), rows), {sum.rows, values});
 }
 
 void StoredKey::update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push) {
   UpdateOptions options{.grad_scale = push.scale};
   if (!std::isnan(push.lr)) options.lr = push.lr;
   const std::int64_t rows = size() / sum.width();
+  NDArray value = value_.array_to_change();
   if (optimizer_) {
     if (matrix_rows_ != rows) make_matrix_optimizer(rule, rows);
     const RowSparse gradient({rows, sum.width()}, sum.rows, sum.values, full({1}, sum.count(), DType::i64));
-    optimizer_->update(kOnly, shaped(to_change()), gradient, options);
+    optimizer_->update(kOnly, shaped(value), gradient, options);
   } else {
-    if (!row_optimizer_) row_optimizer_ = std::make_unique<RowOptimizer>(rule, dtype_, sum.width());
+    if (!row_optimizer_) row_optimizer_ = std::make_unique<RowOptimizer>(rule, dtype(), sum.width());
     if (row_optimizer_->width() != sum.width())
       throw InvalidArgument("rows of " + std::to_string(sum.width()) + " elements; those before had " +
                             std::to_string(row_optimizer_->width()));
-    const RowValues now{sum.rows, gather_rows(as_matrix(*value_, rows), sum.rows)};
+    const RowValues now{sum.rows, gather_rows(as_matrix(value, rows), sum.rows)};
     row_optimizer_->update(now.values, sum, options);
-    scatter_rows(as_matrix(to_change(), rows), now);
+    scatter_rows(as_matrix(value, rows), now);
   }
   count_state();
-  value_->wait();
+  value.wait();
 }
 
 // Of the whole value.
@@ -137,13 +158,13 @@ void StoredKey::make_optimizer(const UpdateRule& rule) {
     return;
   }
   const std::int64_t rows = size() / row_optimizer_->width();
-  optimizer_ = row_optimizer_->whole(as_matrix(*value_, rows));
+  optimizer_ = row_optimizer_->whole(as_matrix(value_.array(), rows));
   matrix_rows_ = rows;
   row_optimizer_ = nullptr;
 }
 
 void StoredKey::make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows) {
-  const NDArray matrix = as_matrix(*value_, rows);
+  const NDArray matrix = as_matrix(value_.array(), rows);
   auto made = create_optimizer(rule.name, rule.params);
   made->set_state(named(state(), matrix), {{kOnly, matrix}});
   optimizer_ = std::move(made);
@@ -158,9 +179,9 @@ std::unique_ptr<RowOptimizer> StoredKey::row_optimizer_from(const UpdateRule& ru
   const bool is_of_rows =
       width != state.end() && width->second.dtype() == DType::i64 && width->second.size() == 1;
   const auto elements = is_of_rows ? width->second.item<std::int64_t>()
-                                   : static_cast<std::int64_t>(row_bytes / size_of(dtype_));
+                                   : static_cast<std::int64_t>(row_bytes / size_of(dtype()));
   if (elements < 1 || size() % elements != 0) return nullptr;
-  auto made = std::make_unique<RowOptimizer>(rule, dtype_, elements);
+  auto made = std::make_unique<RowOptimizer>(rule, dtype(), elements);
   const std::int64_t rows = size() / elements;
   if (!is_of_rows) return made->take_over(state, rows) ? std::move(made) : nullptr;
   made->set_state(state, rows);
@@ -179,7 +200,7 @@ bool StoredKey::set_row_state(const UpdateRule& rule, const std::map<std::string
   const auto counts = state.find(kRowUpdates);
   if (counts == state.end() || counts->second.size() == 0 || size() % counts->second.size() != 0)
     return false;
-  const NDArray matrix = as_matrix(*value_, counts->second.size());
+  const NDArray matrix = as_matrix(value_.array(), counts->second.size());
   auto made = create_optimizer(rule.name, rule.params);
   made->set_state(named(state, matrix), {{kOnly, matrix}});
   reset_optimizer();

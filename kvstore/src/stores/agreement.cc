@@ -22,25 +22,29 @@ std::string text_of(double value) {
   return {digits, end};
 }
 
-bool follows(std::int64_t before, std::int64_t key, std::int64_t step) {
+bool follows(Key before, Key key, std::int64_t step) {
   std::int64_t next = 0;
-  return !__builtin_add_overflow(before, step, &next) && next == key;
+  return before.is_number() && key.is_number() && !__builtin_add_overflow(before.number(), step, &next) &&
+         next == key.number();
 }
+
+// A comma in a name does not end it.
+std::string quoted(Key key) { return key.is_number() ? key.text() : "'" + key.text() + "'"; }
 
 // 7..0 for keys that follow each other, in either direction.
 std::string text_of_keys(const std::vector<PushedKey>& pushes) {
   std::string text;
   for (std::size_t begin = 0, end = 0; begin < pushes.size(); begin = end) {
     end = begin + 1;
-    const std::int64_t first = pushes[begin].key;
+    const Key first = pushes[begin].key;
     const auto follow = [&](std::int64_t step) {
       std::size_t at = begin + 1;
       while (at < pushes.size() && follows(pushes[at - 1].key, pushes[at].key, step)) ++at;
       return at;
     };
     end = std::max({end, follow(1), follow(-1)});
-    text += (begin ? ", " : "") + std::to_string(first);
-    if (end - begin > 1) text += (end - begin > 2 ? ".." : ", ") + std::to_string(pushes[end - 1].key);
+    text += (begin ? ", " : "") + quoted(first);
+    if (end - begin > 1) text += (end - begin > 2 ? ".." : ", ") + quoted(pushes[end - 1].key);
   }
   return text;
 }

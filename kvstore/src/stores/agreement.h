@@ -16,7 +16,7 @@ std::string describe(const std::string& optimizer, const OptimizerParams& params
 
 // One push among those that are reduced together.
 struct PushedKey {
-  std::int64_t key;
+  Key key;
   UpdateOptions options;
 };
 // "push of keys 7..0, lr 0.1, scale 0.5". Equal texts: the same keys in the same order, with the same options.

@@ -19,7 +19,7 @@ constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 // From here on a copy costs more than a call.
 constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
-std::string text_of(KVStore::Key key) { return "key " + std::to_string(key); }
+std::string text_of(KVStore::Key key) { return "key " + key.text(); }
 
 // A digest: what it hides is made equal by broadcasts.
 std::string describe(const std::map<std::string, NDArray>& state) {
@@ -64,7 +64,7 @@ void AllReduceStore::do_init(Key key, const NDArray& value) {
   local_.check_new(key, value);
   check_engine("init", key, value, ranks_->engine());
   if (value.device().kind != DeviceKind::cpu)
-    throw InvalidArgument("KVStore::init, key " + std::to_string(key) + ": the value is on " +
+    throw InvalidArgument("KVStore::init, key " + key.text() + ": the value is on " +
                           value.device().to_string() + "; an allreduce store keeps values on a cpu(i)");
   finish_all();
   local_.init(key, value);
@@ -254,6 +254,7 @@ void AllReduceStore::do_clear_errors() {
 void AllReduceStore::do_barrier() {
   finish_all();
   ranks_->barrier();
+  ranks_->wait();
 }
 
 }  // namespace heddle

@@ -36,6 +36,8 @@ class AllReduceStore final : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
+  std::map<std::string, NDArray> do_residuals() const override;
+  std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;
   void do_clear_errors() override;
   NDArray gradient_memory(Key key) override;
   void do_barrier() override;
@@ -57,6 +59,8 @@ class AllReduceStore final : public KVStore {
     std::unique_ptr<CompressedReduce> compressed{};
     Layout layout{};
   };
+  using Buckets = std::map<std::size_t, Bucket>;  // by their place in buckets_
+  Buckets buckets_with(const std::map<std::string, NDArray>& residuals) const;
   bool goes_alone(const NDArray& value) const;
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);

@@ -30,7 +30,7 @@ std::string describe(const NDArray& array) {
 }
 
 std::string who_says(const char* call, KVStore::Key key) {
-  return "KVStore::" + std::string(call) + ", key " + std::to_string(key) + ": ";
+  return "KVStore::" + std::string(call) + ", key " + key.text() + ": ";
 }
 
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine) {

@@ -4,6 +4,8 @@
 #include <heddle/checkpoint.h>
 #include <heddle/safetensors.h>
 
+#include "training/residual_files.h"
+
 namespace heddle {
 namespace {
 
@@ -94,6 +96,27 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
   return saved;
 }
 
+// What this worker has of the checkpoint for itself. All workers learn here if it does not fit one of them.
+std::map<std::string, NDArray> checked_residuals(const std::string& path, Trainer& trainer,
+                                                 const std::map<std::string, NDArray>& state,
+                                                 const Metadata& metadata) {
+  const auto steps = state.find("steps");
+  if (steps == state.end()) return {};
+  // Files of another number of workers are those of another run, which has reached the same count of steps.
+  const auto workers = metadata.find(kCheckpointWorkers);
+  const bool has_any =
+      workers == metadata.end() || workers->second == std::to_string(trainer.store().workers());
+  const auto count = steps->second.item<std::int64_t>();
+  try {
+    return trainer.store().check_residuals([&] {
+      return has_any ? load_residuals(path, count, trainer.store()) : std::map<std::string, NDArray>();
+    });
+  } catch (const InvalidArgument& error) {
+    fail(path, "does not fit with '" + residual_file(path, count, trainer.store()) + "': " + error.message() +
+                   ". Without these files of all workers residuals begin at 0");
+  }
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
@@ -107,6 +130,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Wher
   }
   if (checkpoint.trainer) {
     for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
+    content.metadata[kCheckpointSteps] = std::to_string(checkpoint.trainer->steps());
+    content.metadata[kCheckpointWorkers] = std::to_string(checkpoint.trainer->store().workers());
   }
   for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
   for (const auto& [name, generator] : checkpoint.generators) {
@@ -136,7 +161,9 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
     counters[name] = reader.number<std::int64_t>(kCounter + name);
   }
   std::map<std::string, NDArray> trainer = reader.arrays(kTrainer);
+  std::map<std::string, NDArray> residuals;
   if (checkpoint.trainer) {
+    residuals = checked_residuals(path, *checkpoint.trainer, trainer, reader.metadata());
     // The trainer checks all names before it changes anything, and takes over the parameters assigned below.
     try {
       checkpoint.trainer->set_state(trainer);
@@ -145,7 +172,10 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
     }
   }
   for (const auto& [name, value] : checkpoint.parameters) value.detach().assign(saved.at(name));
-  if (checkpoint.trainer) checkpoint.trainer->set_state(trainer);
+  if (checkpoint.trainer) {
+    checkpoint.trainer->set_state(trainer);
+    checkpoint.trainer->store().set_residuals(residuals);
+  }
   for (const auto& [name, generator] : checkpoint.generators) *generator = generators.at(name);
   checkpoint.counters = std::move(counters);
   checkpoint.arrays = reader.arrays(kArray);

@@ -159,7 +159,7 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
   }
   options_.store->push_pull(keys, pushed, pulled, update);
   for (const KVStore::Key key : keys_of_rows) {
-    const auto index = static_cast<std::size_t>(key);
+    const auto index = static_cast<std::size_t>(key.number());
     options_.store->push(key, gradients[index].rows, update);
     options_.store->pull(key, values(index));
   }

@@ -1,6 +1,7 @@
 #include "transport/net_listeners.h"
 
 #include <cerrno>
+#include <netdb.h>
 #include <poll.h>
 #include <string_view>
 #include <sys/socket.h>
@@ -57,12 +58,20 @@ bool ConnectionFactory::encrypts(const Address& address) const {
 
 std::shared_ptr<const comm_detail::TlsContext> ConnectionFactory::tls(const std::string& what) {
   if (tls_) return tls_;
-  const std::string directory = options_.keys.empty() ? comm_keys_directory() : options_.keys;
-  const auto files = comm_detail::read_key_files(directory);
+  watch_.emplace(options_.keys);
+  const auto files = comm_detail::read_key_files(watch_->directory());
   if (!files)
-    throw CommError(what + ", and there is no " + comm_detail::key_file_in(directory) +
+    throw CommError(what + ", and there is no " + comm_detail::key_file_in(watch_->directory()) +
                     ": run `heddle keygen` on one host and copy what it makes to the others");
   return tls_ = comm_detail::make_tls_context(*files);
+}
+
+std::optional<std::set<std::string>> ConnectionFactory::changed_keys() {
+  if (!tls_) return std::nullopt;
+  auto files = watch_->changed();
+  if (!files) return std::nullopt;
+  tls_ = comm_detail::make_tls_context(*files);
+  return allowed_ = std::move(files->allowed);
 }
 
 std::vector<Listener> ConnectionFactory::open(Address& address) {
@@ -123,6 +132,18 @@ std::optional<int> connected(const Socket& socket) {
   int error = 0;
   socklen_t length = sizeof error;
   return getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+std::string other_side(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (::getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "somebody";
+  if (address.ss_family == AF_UNIX) return "a process of this host";
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "somebody";
+  return std::string(host) + ":" + port;
 }
 
 void say_refused(const Socket& socket) {

@@ -20,6 +20,7 @@
 #include "transport/net_listeners.h"
 #include "transport/net_messages.h"
 #include "transport/poller.h"
+#include "transport/time_share.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -28,7 +29,7 @@ using comm_detail::Socket;
 using Clock = std::chrono::steady_clock;
 using Way = NewConnection::Way;
 
-constexpr std::uint64_t kWakeNumber = ~0ull;
+constexpr std::uint64_t kWakeNumber = ~0ull, kStrangersNumber = ~1ull;
 constexpr std::uint64_t kFirstListener = 1ull << 63;  // listeners have numbers beyond those of peers
 constexpr std::size_t kMostBusy = 8;                  // connections that a spin looks at
 constexpr int kRoundsBetweenClocks = 16;              // of a spin
@@ -38,6 +39,10 @@ constexpr int kBusyPolls = 16;                        // after which poll() look
 constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
 // Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
 constexpr std::size_t kMostUnauthenticated = 512;
+// While there are authenticated connections, accepting others and their handshakes take one part of so many of the time, so that
+// those who flood the port with connections do not hold up the others. What a handshake may take at once after a rest.
+constexpr int kPartsOfTime = 5;
+constexpr std::chrono::milliseconds kHandshakesAtOnce{5};
 const std::atomic<std::uint32_t> kNever{0};
 constexpr const char* kEnded = "the other side has closed the connection";
 
@@ -74,15 +79,20 @@ class NetTransport final : public Transport {
   void close(Peer peer) override;
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override;
+  const Strangers& strangers() const override { return strangers_; }
   bool can_spin() const override { return spin_.count() > 0; }
   void flush() override;
   bool spin(const std::atomic<std::uint32_t>& over) override;
 
  private:
   NetPeer* find(Peer peer) const;
+  static bool is_let_in(const NetPeer& peer) { return !peer.client && peer.stage == NetPeer::Stage::open; }
+  FdPoller& poller_of(const NetPeer& peer);
   NetPeer& add(bool client);
   void enter(NetPeer& peer, NewConnection fresh);
-  void accept_all(const Listener& listener);
+  void progress_stranger();
+  void watch_strangers(bool watch);
+  void accept_from(const Listener& listener);
   void accept_one(NewConnection fresh);
   void make_room_for_a_descriptor(const Listener& listener);
   void drop_oldest_unauthenticated();
@@ -96,7 +106,9 @@ class NetTransport final : public Transport {
   void check_connected(NetPeer& peer);
   void lose(NetPeer& peer, const std::string& why);
   void forget(NetPeer& peer);
+  void refuse(const NetPeer& stranger, const std::string& why);
   void check_deadlines();
+  void check_keys();
   void report_failures();
 
   void make_ready(NetPeer& peer);
@@ -113,7 +125,11 @@ class NetTransport final : public Transport {
   const std::chrono::microseconds spin_;
   Receiver& receiver_;
   ConnectionFactory factory_;
-  FdPoller poller_;
+  // Listeners, and accepted connections that are not authenticated, have a poller of their own inside the other, so that they
+  // are left alone by one call.
+  FdPoller poller_, strangers_poller_;
+  bool watches_strangers_ = true;
+  TimeShare strangers_share_{kPartsOfTime, kHandshakesAtOnce};
   comm_detail::EventFd wake_;
   std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: only the descriptor wakes poll()
   Socket spare_;  // closed to accept, and so to refuse, a connection for which there is no descriptor
@@ -122,7 +138,8 @@ class NetTransport final : public Transport {
   std::unordered_map<Peer, std::unique_ptr<NetPeer>> peers_;
   std::vector<std::unique_ptr<NetPeer>> closed_;  // are destroyed when no call uses them
   Peer last_peer_ = 0;
-  std::size_t accepted_ = 0;  // of peers_
+  std::size_t accepted_ = 0, let_in_ = 0;  // of peers_, and of them those that are open
+  Strangers strangers_;
   std::map<Peer, Clock::time_point>
       deadlines_;  // of peers that are not authenticated; older ones are earlier
   std::vector<std::pair<Peer, std::string>> failures_;  // of connect()
@@ -140,6 +157,7 @@ NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
       factory_(options),
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   poller_.add(wake_.fd(), POLLIN, kWakeNumber);
+  poller_.add(strangers_poller_.fd(), POLLIN, kStrangersNumber);
 }
 
 NetTransport::~NetTransport() {
@@ -156,10 +174,14 @@ NetPeer* NetTransport::find(Peer peer) const {
 std::string NetTransport::listen(const std::string& text) {
   Address address = address_to_listen_at(text);
   for (Listener& listener : factory_.open(address)) {
-    poller_.add(listener.socket.fd(), POLLIN, kFirstListener + listeners_.size());
+    strangers_poller_.add(listener.socket.fd(), POLLIN, kFirstListener + listeners_.size());
     listeners_.push_back(std::move(listener));
   }
   return address.text();
+}
+
+FdPoller& NetTransport::poller_of(const NetPeer& peer) {
+  return peer.client || is_let_in(peer) ? poller_ : strangers_poller_;
 }
 
 NetPeer& NetTransport::add(bool client) {
@@ -180,11 +202,12 @@ void NetTransport::enter(NetPeer& peer, NewConnection fresh) {
   if (!peer.client || local) peer.stage = NetPeer::Stage::handshake;
   if (!peer.client && peer.way == Way::refused) {
     peer.stage = NetPeer::Stage::refusing;
+    refuse(peer, "it does not come as processes of this host do");
     say_refused(peer.connection->socket());
   }
   if (peer.stage == NetPeer::Stage::connecting) peer.watched = POLLOUT;
-  poller_.add(peer.connection->socket().fd(), peer.watched, peer.number);
-  make_ready(peer);
+  poller_of(peer).add(peer.connection->socket().fd(), peer.watched, peer.number);
+  if (peer.client) make_ready(peer);
 }
 
 Peer NetTransport::connect(const std::string& text) {
@@ -225,6 +248,7 @@ void NetTransport::forget(NetPeer& peer) {
   const auto found = peers_.find(peer.number);
   deadlines_.erase(peer.number);
   if (!peer.client) --accepted_;
+  if (is_let_in(peer)) --let_in_;
   closed_.push_back(std::move(found->second));
   peers_.erase(found);
 }
@@ -233,8 +257,14 @@ void NetTransport::lose(NetPeer& peer, const std::string& why) {
   if (peer.gone) return;
   const Peer number = peer.number;
   const bool known = peer.client || peer.stage == NetPeer::Stage::open;
+  if (!known && peer.stage != NetPeer::Stage::refusing) refuse(peer, why);
   forget(peer);
   if (known) receiver_.disconnected(number, why);
+}
+
+void NetTransport::refuse(const NetPeer& stranger, const std::string& why) {
+  ++strangers_.refused;
+  strangers_.last = other_side(stranger.connection->socket()) + ": " + why;
 }
 
 void NetTransport::wake() noexcept {
@@ -288,6 +318,7 @@ bool NetTransport::work() {
   bool moved = !failures_.empty();
   report_failures();
   check_deadlines();
+  check_keys();
   for (const Peer number : std::exchange(ready_, {})) {
     NetPeer* peer = find(number);
     if (!peer) continue;
@@ -308,6 +339,17 @@ void NetTransport::check_deadlines() {
   const auto now = Clock::now();
   while (!deadlines_.empty() && deadlines_.begin()->second <= now)
     lose(*find(deadlines_.begin()->first), "the other side has not answered in time");
+}
+
+// A worker whose key was removed from comm.allowed is disconnected, and not let in again.
+void NetTransport::check_keys() {
+  if (!factory_.changed_keys()) return;
+  for (const auto& [number, peer] : peers_) {
+    if (peer->gone || peer->stage != NetPeer::Stage::open) continue;
+    const std::string key = peer->connection->peer_key();
+    if (!factory_.allows(key))
+      failures_.emplace_back(number, "its key " + key + " is no longer in comm.allowed");
+  }
 }
 
 // Whatever goes wrong with a peer, its receiver or its connection, ends here.
@@ -345,11 +387,16 @@ void NetTransport::check_connected(NetPeer& peer) {
 
 bool NetTransport::shake_hands(NetPeer& peer) {
   if (!peer.handshake->step(peer.connection)) return false;
+  const std::string key = peer.connection->peer_key();
+  if (!factory_.allows(key)) throw CommError("its key " + key + " is no longer in comm.allowed");
   peer.is_ring = peer.handshake->shares_memory();
   peer.handshake.reset();
+  const int fd = peer.connection->socket().fd();
+  if (!peer.client) strangers_poller_.remove(fd);
   peer.stage = NetPeer::Stage::open;
+  if (!peer.client) poller_.add(fd, peer.watched, peer.number), ++let_in_;
   deadlines_.erase(peer.number);
-  receiver_.connected(peer.number, peer.connection->peer_key());
+  receiver_.connected(peer.number, key);
   return true;
 }
 
@@ -434,7 +481,7 @@ bool NetTransport::settle(NetPeer& peer) {
     events = wanted->events;
   }
   if (std::exchange(peer.watched, events) != events)
-    poller_.change(peer.connection->socket().fd(), events, peer.number);
+    poller_of(peer).change(peer.connection->socket().fd(), events, peer.number);
   return true;
 }
 
@@ -449,6 +496,7 @@ void NetTransport::settle_all() {
 
 std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) const {
   if (!ready_.empty() || !failures_.empty() || woken_.load()) return {};
+  if (!watches_strangers_) end = std::min(end, strangers_share_.next());
   if (!deadlines_.empty()) end = std::min(end, deadlines_.begin()->second);
   return std::max(end - Clock::now(), Clock::duration::zero());
 }
@@ -462,23 +510,52 @@ void NetTransport::sleep(Clock::time_point end) {
 
 void NetTransport::look(std::chrono::nanoseconds timeout) {
   polls_without_look_ = 0;
+  watch_strangers(let_in_ == 0 || watches_strangers_ || strangers_share_.allows(Clock::now()));
   for (const std::uint64_t number : poller_.wait(timeout)) {
     if (number == kWakeNumber) {
       wake_.clear();
       woken_.store(true);
-    } else if (number >= kFirstListener) {
-      accept_all(listeners_[number - kFirstListener]);
+    } else if (number == kStrangersNumber) {
+      progress_stranger();
     } else if (NetPeer* peer = find(number)) {
       make_ready(*peer);
     }
   }
 }
 
-void NetTransport::accept_all(const Listener& listener) {
-  while (auto fresh = factory_.accept(listener)) {
-    if (fresh->connection) accept_one(std::move(*fresh));
+void NetTransport::watch_strangers(bool watch) {
+  if (std::exchange(watches_strangers_, watch) != watch)
+    poller_.change(strangers_poller_.fd(), watch ? POLLIN : 0, kStrangersNumber);
+}
+
+// One step of one of them, before it is the turn of the others again.
+void NetTransport::progress_stranger() {
+  const auto begin = Clock::now();
+  for (const std::uint64_t number : strangers_poller_.wait({}, 1)) {
+    if (number >= kFirstListener) {
+      accept_from(listeners_[number - kFirstListener]);
+    } else if (NetPeer* peer = find(number)) {
+      progress(*peer);
+    }
   }
-  if (errno == EMFILE || errno == ENFILE) make_room_for_a_descriptor(listener);
+  const auto end = Clock::now();
+  strangers_share_.spend(begin, end);
+  if (let_in_ > 0 && !strangers_share_.allows(end)) watch_strangers(false);
+}
+
+void NetTransport::accept_from(const Listener& listener) {
+  auto fresh = factory_.accept(listener);
+  if (!fresh) {
+    if (errno == EMFILE || errno == ENFILE) make_room_for_a_descriptor(listener);
+    return;
+  }
+  if (fresh->connection) {
+    accept_one(std::move(*fresh));
+  } else {
+    ++strangers_.refused;
+    strangers_.last = "a process of another user of this host";
+  }
+  closed_.clear();  // no call is under way: what had to make room keeps no descriptor
 }
 
 void NetTransport::accept_one(NewConnection fresh) {
@@ -503,7 +580,10 @@ void NetTransport::make_room_for_a_descriptor(const Listener& listener) {
 void NetTransport::drop_oldest_unauthenticated() {
   const auto oldest = std::find_if(deadlines_.begin(), deadlines_.end(),
                                    [&](const auto& one) { return !find(one.first)->client; });
-  if (oldest != deadlines_.end()) forget(*find(oldest->first));
+  if (oldest == deadlines_.end()) return;
+  NetPeer& peer = *find(oldest->first);
+  if (peer.stage != NetPeer::Stage::refusing) refuse(peer, "too many connections wait to be let in");
+  forget(peer);
 }
 
 }  // namespace

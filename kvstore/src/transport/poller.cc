@@ -9,11 +9,6 @@
 #include <heddle/comm_error.h>
 
 namespace heddle::kv_detail {
-namespace {
-
-constexpr int kEventsAtOnce = 256;
-
-}  // namespace
 
 FdPoller::FdPoller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw CommError("there is no epoll to be had: " + comm_detail::last_error());
@@ -29,18 +24,20 @@ void FdPoller::control(int operation, int fd, short events, std::uint64_t number
 }
 
 void FdPoller::add(int fd, short events, std::uint64_t number) { control(EPOLL_CTL_ADD, fd, events, number); }
+void FdPoller::remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
 void FdPoller::change(int fd, short events, std::uint64_t number) {
   control(EPOLL_CTL_MOD, fd, events, number);
 }
 
-const std::vector<std::uint64_t>& FdPoller::wait(std::chrono::nanoseconds timeout) {
-  std::array<epoll_event, kEventsAtOnce> events;
+const std::vector<std::uint64_t>& FdPoller::wait(std::chrono::nanoseconds timeout, int most) {
+  std::array<epoll_event, kMost> events;
+  most = std::min(most, kMost);
   const auto left = std::max<std::int64_t>(timeout.count(), 0);
   const timespec wait{left / 1'000'000'000, left % 1'000'000'000};
-  int count = epoll_pwait2(epoll_.fd(), events.data(), kEventsAtOnce, &wait, nullptr);
+  int count = epoll_pwait2(epoll_.fd(), events.data(), most, &wait, nullptr);
   if (count < 0 && errno == ENOSYS) {  // before Linux 5.11
     const auto milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, 1'000'000);
-    count = epoll_wait(epoll_.fd(), events.data(), kEventsAtOnce, static_cast<int>(milliseconds));
+    count = epoll_wait(epoll_.fd(), events.data(), most, static_cast<int>(milliseconds));
   }
   ready_.clear();
   for (int i = 0; i < count; ++i) ready_.push_back(events[static_cast<std::size_t>(i)].data.u64);

@@ -49,6 +49,12 @@ class Receiver {
   virtual void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) = 0;
 };
 
+// Connections that have ended before connected(): those of processes that may not come in, or do not speak as they should.
+struct Strangers {
+  std::uint64_t refused = 0;  // so far
+  std::string last{};         // who, and why
+};
+
 // One thread at a time, but for wake().
 class Transport {
  public:
@@ -70,6 +76,12 @@ class Transport {
   virtual void poll(std::chrono::microseconds timeout) = 0;
   // Ends a poll() or a spin() that waits, or the next one. Any thread.
   virtual void wake() noexcept = 0;
+
+  // Valid until the next poll(). "zmq" does not hear of them.
+  virtual const Strangers& strangers() const {
+    static const Strangers none;
+    return none;
+  }
 
   // False: flush() and spin() do nothing, and all is up to poll().
   virtual bool can_spin() const { return false; }

@@ -1,5 +1,6 @@
 #include "transport/zmq_curve.h"
 
+#include <string_view>
 #include <utility>
 
 #include <heddle/comm_error.h>
@@ -17,6 +18,10 @@ constexpr std::size_t kKeyBytes = 32;
 
 }  // namespace
 
+bool CurveKeys::allow(const std::string& user) const {
+  return user.empty() || allowed.contains(user.substr(std::string_view(kCurveName).size()));
+}
+
 std::vector<std::string> CurveKeys::servers() const {
   std::vector<std::string> all;
   for (const std::string& key : allowed) {
@@ -24,6 +29,10 @@ std::vector<std::string> CurveKeys::servers() const {
   }
   if (allowed.contains(open)) all.push_back(open);
   return all;
+}
+
+CurveKeys curve_keys_in(const comm_detail::KeyFiles& files) {
+  return {files.curve_secret, comm_detail::curve_public_of(files.curve_secret), files.curve_allowed};
 }
 
 CurveKeys read_curve_keys(const std::string& given, const std::string& what) {
@@ -36,7 +45,7 @@ CurveKeys read_curve_keys(const std::string& given, const std::string& what) {
                     "` on one host and copy what it makes to the others");
   if (files->curve_allowed.empty())
     throw CommError(what + ", and " + files->allowed_file + " has no curve: key");
-  return {files->curve_secret, comm_detail::curve_public_of(files->curve_secret), files->curve_allowed};
+  return curve_keys_in(*files);
 }
 
 void encrypt_server(ZmqSocket& socket, const CurveKeys& keys) {

@@ -3,8 +3,10 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "net/key_files.h"
 #include "transport/zmq_socket.h"
 
 namespace heddle::kv_detail {
@@ -15,10 +17,13 @@ constexpr const char* kCurveName = "curve:";
 struct CurveKeys {
   std::string secret, open;  // this host's; `open` is the public one
   std::set<std::string> allowed;
+  // "curve:" and the key, or nothing where none was shown.
+  bool allow(const std::string& user) const;
   // The keys that a server may have, this host's own last.
   std::vector<std::string> servers() const;
 };
 
+CurveKeys curve_keys_in(const comm_detail::KeyFiles& files);
 // Of a directory, empty: comm_keys_directory(). Throws CommError if there are none; `what` begins its text.
 CurveKeys read_curve_keys(const std::string& directory, const std::string& what);
 
@@ -32,11 +37,12 @@ class CurveGuard {
  public:
   CurveGuard(const ZmqContext& context, std::set<std::string> allowed);
   void answer();
+  void set_allowed(std::set<std::string> allowed) { allowed_ = std::move(allowed); }
   const ZmqSocket& socket() const { return socket_; }
 
  private:
   ZmqSocket socket_;
-  const std::set<std::string> allowed_;
+  std::set<std::string> allowed_;
 };
 
 }  // namespace heddle::kv_detail

@@ -53,6 +53,11 @@ std::string ZmqPart::text() {
   return {reinterpret_cast<const char*>(all.data()), all.size()};
 }
 
+std::string ZmqPart::property(const char* name) {
+  const char* const text = zmq_msg_gets(&message_, name);
+  return text ? text : "";
+}
+
 ZmqContext new_zmq_context() {
   ZmqContext context(zmq_ctx_new(), [](void* ended) {
     if (ended) zmq_ctx_term(ended);

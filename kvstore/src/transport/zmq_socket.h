@@ -28,6 +28,8 @@ class ZmqPart {
   zmq_msg_t* get() { return &message_; }
   std::span<std::byte> bytes();
   std::string text();
+  // What ZeroMQ says of the connection that it has come by, as "User-Id"; empty: nothing.
+  std::string property(const char* name);
 
  private:
   zmq_msg_t message_;

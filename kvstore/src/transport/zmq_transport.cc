@@ -25,8 +25,10 @@
 #include "net/interfaces.h"
 #include "transport/address.h"
 #include "transport/frame.h"
+#include "transport/key_watch.h"
 #include "transport/send_queue.h"
 #include "transport/zmq_curve.h"
+#include "transport/zmq_peer.h"
 #include "transport/zmq_socket.h"
 
 namespace heddle::kv_detail {
@@ -51,26 +53,6 @@ std::string endpoint_of(const Address& address, bool encrypted) {
   return encrypted ? "tcp://" + address.text() : "ipc://@" + local_name(kLocalKind, address);
 }
 
-// A connection of connect().
-struct Dealer {
-  ZmqSocket socket;
-  ZmqMonitor monitor;
-  Dealer(const ZmqContext& context) : socket(context, ZMQ_DEALER), monitor(context, socket) {}
-};
-
-struct PeerState {
-  std::unique_ptr<Dealer> dealer{};  // null: the peer has connected to the router, or cannot be connected to
-  std::string identity{};            // of the peer at the router; empty: it is a peer of connect()
-  Address address{};                 // of connect()
-  std::vector<std::string>
-      keys{};            // that the server may have, and that have not been tried; the last one is next
-  std::string key{};     // of the other side
-  int fd = -1;           // of its connection at the router
-  bool greeted = false;  // its hello has come
-  Clock::time_point deadline{};  // for that
-  SendQueue queue{};
-};
-
 class ZmqTransport final : public Transport {
  public:
   ZmqTransport(const TransportOptions& options, Receiver& receiver)
@@ -89,8 +71,8 @@ class ZmqTransport final : public Transport {
   using Parts = std::vector<ZmqPart>;
 
   void open_router(bool encrypted);
-  void start_dealer(PeerState& state);
-  bool try_next_key(Peer peer, PeerState& state);
+  void start_dealer(ZmqPeer& state);
+  bool try_next_key(Peer peer, ZmqPeer& state);
   bool encrypts(const Address& address) const;
   const CurveKeys& keys(const Address& address);
   void prepare(ZmqSocket& socket) const;
@@ -99,39 +81,41 @@ class ZmqTransport final : public Transport {
   void read_router_events();
   bool read_router();
   bool read_dealer(Peer peer);
-  void read_dealer_events(Peer peer, PeerState& state);
-  std::string refusal(const PeerState& state) const;
+  void read_dealer_events(Peer peer, ZmqPeer& state);
+  std::string refusal(const ZmqPeer& state) const;
   void refuse_plain_sockets();
   void check_deadlines();
+  void check_keys();
 
   void from_router(Parts parts);
   void accept(const std::string& identity, int fd, ZmqPart& part);
   void handle(Peer peer, std::span<ZmqPart> parts);
-  void handle_control(Peer peer, PeerState& state, const std::string& text);
+  void handle_control(Peer peer, ZmqPeer& state, const std::string& text);
   void handle_message(Peer peer, std::span<ZmqPart> parts);
-  void greeted(Peer peer, PeerState& state);
+  void greeted(Peer peer, ZmqPeer& state);
 
-  bool begin_message(Peer peer, PeerState& state);
-  bool flush(Peer peer, PeerState& state);
+  bool begin_message(Peer peer, ZmqPeer& state);
+  bool flush(Peer peer, ZmqPeer& state);
   bool flush_all();
-  bool say(PeerState& state, const std::string& text);
+  bool say(ZmqPeer& state, const std::string& text);
   void say_goodbyes();
   void fail(Peer peer, const std::string& why);
   void forget(Peer peer, const std::string& why);
   void sleep(std::chrono::microseconds timeout);
   bool something_to_read() const;
-  PeerState* find(Peer peer);
+  ZmqPeer* find(Peer peer);
 
   const TransportOptions options_;
   Receiver& receiver_;
   const ZmqContext context_;
   comm_detail::EventFd wake_;
   std::optional<CurveKeys> keys_;      // read when they are first needed
+  std::optional<KeyWatch> watch_;      // of their files
   std::unique_ptr<CurveGuard> guard_;  // of the router, if it encrypts
   std::unique_ptr<ZmqSocket> router_;
   std::unique_ptr<ZmqMonitor> router_monitor_;
   std::vector<Socket> reserved_ports_;  // of listen() on loopback, where ZeroMQ listens at a unix socket
-  std::map<Peer, PeerState> peers_;
+  std::map<Peer, ZmqPeer> peers_;
   std::map<std::string, Peer> by_identity_;
   std::set<int> open_fds_;                // of the router's connections
   std::map<int, Peer> by_fd_;             // of those that have said hello
@@ -150,7 +134,7 @@ ZmqTransport::~ZmqTransport() {
   }
 }
 
-PeerState* ZmqTransport::find(Peer peer) {
+ZmqPeer* ZmqTransport::find(Peer peer) {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? nullptr : &found->second;
 }
@@ -172,8 +156,24 @@ bool ZmqTransport::encrypts(const Address& address) const {
 }
 
 const CurveKeys& ZmqTransport::keys(const Address& address) {
-  if (!keys_) keys_ = read_curve_keys(options_.keys, "ZeroMQ is to encrypt at " + address.text());
+  if (keys_) return *keys_;
+  watch_.emplace(options_.keys);
+  keys_ = read_curve_keys(options_.keys, "ZeroMQ is to encrypt at " + address.text());
   return *keys_;
+}
+
+// A worker whose key was removed from comm.allowed is disconnected, and not let in again. This host's own key stays that of a
+// socket that listens.
+void ZmqTransport::check_keys() {
+  const auto files = keys_ ? watch_->changed() : std::nullopt;
+  if (!files || files->curve_secret.empty()) return;
+  keys_ = curve_keys_in(*files);
+  if (guard_) guard_->set_allowed(keys_->allowed);
+  for (auto& [peer, state] : peers_) {
+    if (!state.greeted || keys_->allow(state.key)) continue;
+    state.revoked = true;
+    fail(peer, "its key " + state.key + " is no longer in comm.allowed");
+  }
 }
 
 void ZmqTransport::open_router(bool encrypted) {
@@ -210,7 +210,7 @@ std::string ZmqTransport::listen(const std::string& text) {
 Peer ZmqTransport::connect(const std::string& text) {
   parse_address(text);
   const Peer peer = ++last_peer_;
-  PeerState& state = peers_[peer];
+  ZmqPeer& state = peers_[peer];
   state.deadline = Clock::now() + options_.handshake_timeout;
   try {
     state.address = address_to_connect_to(text);
@@ -222,10 +222,10 @@ Peer ZmqTransport::connect(const std::string& text) {
   return peer;
 }
 
-void ZmqTransport::start_dealer(PeerState& state) {
+void ZmqTransport::start_dealer(ZmqPeer& state) {
   const bool encrypted = encrypts(state.address);
   state.dealer.reset();
-  auto dealer = std::make_unique<Dealer>(context_);
+  auto dealer = std::make_unique<ZmqDealer>(context_);
   prepare(dealer->socket);
   if (encrypted) {
     state.key = state.keys.back();
@@ -240,7 +240,7 @@ void ZmqTransport::start_dealer(PeerState& state) {
 }
 
 // After the server has refused the connection: it may have another key.
-bool ZmqTransport::try_next_key(Peer peer, PeerState& state) {
+bool ZmqTransport::try_next_key(Peer peer, ZmqPeer& state) {
   if (state.greeted || state.keys.empty()) return false;
   state.dealer->socket.set(ZMQ_LINGER, 0);
   try {
@@ -253,7 +253,7 @@ bool ZmqTransport::try_next_key(Peer peer, PeerState& state) {
 
 void ZmqTransport::send(Peer peer, Message message) {
   check_size(message, options_);
-  if (PeerState* state = find(peer)) state->queue.push(std::move(message));
+  if (ZmqPeer* state = find(peer)) state->queue.push(std::move(message));
 }
 
 std::size_t ZmqTransport::queued(Peer peer) const {
@@ -268,7 +268,7 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   failures_.erase(peer);
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
-  PeerState& state = found->second;
+  ZmqPeer& state = found->second;
   if (!state.identity.empty()) {
     by_identity_.erase(state.identity);
     const auto of_fd = by_fd_.find(state.fd);  // perhaps of a later connection
@@ -287,7 +287,7 @@ void ZmqTransport::fail(Peer peer, const std::string& why) { failures_.try_empla
 bool ZmqTransport::report_failures() {
   if (failures_.empty() || unread_) return false;
   for (auto [peer, why] : std::exchange(failures_, {})) {
-    const PeerState* state = find(peer);
+    const ZmqPeer* state = find(peer);
     if (!state) continue;                                          // closed by the owner meanwhile
     const bool known = state->identity.empty() || state->greeted;  // to the receiver
     forget(peer, why);
@@ -305,6 +305,7 @@ void ZmqTransport::poll(std::chrono::microseconds timeout) {
 bool ZmqTransport::turn() {
   refuse_plain_sockets();
   check_deadlines();
+  check_keys();
   if (guard_) guard_->answer();
   bool moved = false;
   unread_ = false;
@@ -350,8 +351,8 @@ void ZmqTransport::from_router(Parts parts) {
   if (parts.size() < 2) return;
   if (const auto found = by_identity_.find(identity); found != by_identity_.end())
     return handle(found->second, std::span(parts).subspan(1));
-  const char* fd = zmq_msg_gets(parts[1].get(), "__fd");
-  if (parts.size() == 2 && fd) accept(identity, std::atoi(fd), parts[1]);
+  const std::string fd = parts[1].property("__fd");
+  if (parts.size() == 2 && !fd.empty()) accept(identity, std::atoi(fd.c_str()), parts[1]);
 }
 
 void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
@@ -359,19 +360,22 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
   if (!open_fds_.contains(fd) || part.text() != kHello) return;
   if (by_identity_.size() >= options_.max_connections)
     return void(goodbyes_.emplace_back(identity, "it has too many connections"));
-  const char* user = zmq_msg_gets(part.get(), "User-Id");
+  const std::string user = part.property("User-Id");
+  // ZeroMQ keeps the connection of a key that was let in before.
+  if (guard_ && !keys_->allow(user))
+    return void(goodbyes_.emplace_back(identity, "its key is no longer in comm.allowed"));
   if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kEnded);
   const Peer peer = ++last_peer_;
-  PeerState& state = peers_[peer];
+  ZmqPeer& state = peers_[peer];
   state.identity = identity;
   state.fd = fd;
-  if (guard_ && user) state.key = user;
+  if (guard_) state.key = user;
   by_identity_[identity] = by_fd_[fd] = peer;
   say(state, kHello);
   greeted(peer, state);
 }
 
-void ZmqTransport::greeted(Peer peer, PeerState& state) {
+void ZmqTransport::greeted(Peer peer, ZmqPeer& state) {
   state.greeted = true;
   try {
     receiver_.connected(peer, state.key);
@@ -382,7 +386,7 @@ void ZmqTransport::greeted(Peer peer, PeerState& state) {
 
 bool ZmqTransport::read_dealer(Peer peer) {
   for (int i = 0; i < kMessagesOfATurn; ++i) {
-    PeerState* state = find(peer);
+    ZmqPeer* state = find(peer);
     if (!state) return true;
     if (i == 0) read_dealer_events(peer, *state);
     if (!state->dealer) return true;  // none could be made for the next key
@@ -393,7 +397,7 @@ bool ZmqTransport::read_dealer(Peer peer) {
   return unread_ = true;
 }
 
-std::string ZmqTransport::refusal(const PeerState& state) const {
+std::string ZmqTransport::refusal(const ZmqPeer& state) const {
   std::string why = "the other side has refused the connection";
   if (encrypts(state.address))
     why += ": it does not encrypt, or its comm.allowed has no line with this host's curve:" + keys_->open +
@@ -402,7 +406,7 @@ std::string ZmqTransport::refusal(const PeerState& state) const {
 }
 
 // Until the connection has been given up for another one.
-void ZmqTransport::read_dealer_events(Peer peer, PeerState& state) {
+void ZmqTransport::read_dealer_events(Peer peer, ZmqPeer& state) {
   while (const auto event = state.dealer->monitor.next()) {
     switch (event->what) {
       case ZMQ_EVENT_CONNECTED:
@@ -427,8 +431,8 @@ void ZmqTransport::read_dealer_events(Peer peer, PeerState& state) {
 }
 
 void ZmqTransport::handle(Peer peer, std::span<ZmqPart> parts) {
-  PeerState* state = find(peer);
-  if (!state) return;
+  ZmqPeer* state = find(peer);
+  if (!state || state->revoked) return;
   if (parts.size() == 1) return handle_control(peer, *state, parts[0].text());
   if (!state->greeted) return fail(peer, "the other side does not begin with a hello");
   try {
@@ -442,7 +446,7 @@ void ZmqTransport::handle(Peer peer, std::span<ZmqPart> parts) {
   }
 }
 
-void ZmqTransport::handle_control(Peer peer, PeerState& state, const std::string& text) {
+void ZmqTransport::handle_control(Peer peer, ZmqPeer& state, const std::string& text) {
   if (state.dealer && !state.greeted && text == kHello) return greeted(peer, state);
   if (text.starts_with(kGoodbye)) return fail(peer, text.substr(std::strlen(kGoodbye)));
   fail(peer, "a broken message: it has no head");
@@ -470,7 +474,7 @@ void ZmqTransport::handle_message(Peer peer, std::span<ZmqPart> parts) {
 }
 
 // False: ZeroMQ takes nothing now.
-bool ZmqTransport::say(PeerState& state, const std::string& text) {
+bool ZmqTransport::say(ZmqPeer& state, const std::string& text) {
   Parts parts;
   if (!state.dealer) parts.emplace_back(std::as_bytes(std::span(state.identity)));
   parts.emplace_back(std::as_bytes(std::span(text)));
@@ -481,7 +485,7 @@ void ZmqTransport::say_goodbyes() {
   for (std::size_t left = goodbyes_.size(); left > 0; --left) {
     auto [identity, why] = std::move(goodbyes_.front());
     goodbyes_.pop_front();
-    PeerState state;
+    ZmqPeer state;
     state.identity = identity;
     if (!say(state, kGoodbye + why) && errno == EAGAIN) goodbyes_.emplace_back(identity, why);
   }
@@ -497,7 +501,7 @@ bool ZmqTransport::flush_all() {
 }
 
 // Whether ZeroMQ takes a message for the peer now. A router has taken the first part, the name of the peer, then.
-bool ZmqTransport::begin_message(Peer peer, PeerState& state) {
+bool ZmqTransport::begin_message(Peer peer, ZmqPeer& state) {
   if (state.dealer) {
     if ((state.dealer->socket.state() & ZMQ_POLLOUT) != 0) return true;
     return blocked_ = true, false;
@@ -510,7 +514,7 @@ bool ZmqTransport::begin_message(Peer peer, PeerState& state) {
   return false;
 }
 
-bool ZmqTransport::flush(Peer peer, PeerState& state) {
+bool ZmqTransport::flush(Peer peer, ZmqPeer& state) {
   bool moved = false;
   while (!state.queue.empty() && begin_message(peer, state)) {
     const Message message = state.queue.pop();

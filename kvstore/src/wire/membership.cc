@@ -5,6 +5,12 @@ namespace {
 
 constexpr std::size_t kMaxName = 256, kMaxReason = 16 << 10;
 
+bool flag_from(Reader& reader) {
+  const auto flag = reader.get<std::uint8_t>();
+  if (flag > 1) throw MalformedMessage("a flag is " + std::to_string(flag));
+  return flag == 1;
+}
+
 Enlist enlist_from(Reader& reader) {
   Enlist enlist;
   enlist.oldest = reader.get<std::uint16_t>();
@@ -38,6 +44,7 @@ Heartbeat heartbeat_from(Reader& reader) {
     one.shard = reader.get<std::uint32_t>();
     one.epoch = reader.get<std::uint64_t>();
   }
+  heartbeat.leaving = flag_from(reader);
   return heartbeat;
 }
 
@@ -63,9 +70,7 @@ Refused refused_from(Reader& reader) {
 
 Status status_from(Reader& reader) {
   Status status;
-  const auto over = reader.get<std::uint8_t>();
-  if (over > 1) throw MalformedMessage("a flag is " + std::to_string(over));
-  status.over = over == 1;
+  status.over = flag_from(reader);
   status.text = reader.get_text(kMaxReason);
   return status;
 }
@@ -112,6 +117,7 @@ std::vector<std::byte> encode(const Heartbeat& heartbeat) {
     writer.put(one.shard);
     writer.put(one.epoch);
   }
+  writer.put(static_cast<std::uint8_t>(heartbeat.leaving));
   return writer.take();
 }
 

@@ -40,7 +40,7 @@ struct Enlist {
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
   std::uint32_t servers = 0, workers = 0;  // how many the process knows of; 0: it does not know
-  std::uint32_t replicas = 1;              // servers: copies of each shard, 1 or 2
+  std::uint32_t replicas = 0;              // servers: copies of each shard, 1 or 2; 0: as the scheduler says
   std::uint64_t incarnation = 0;           // a random number; not 0
   std::uint64_t cluster = 0, version = 0;  // the newest views that the process has seen; 0: none
   std::string job{};                       // workers: ranks are those of the job
@@ -56,6 +56,7 @@ struct Synced {
 struct Heartbeat {
   std::uint64_t version = 0;     // of the newest views that the process has
   std::vector<Synced> synced{};  // servers: of which shards, and in which epoch, their backup has all state
+  bool leaving = false;          // servers: another one shall have what this one has
 };
 
 // The process ends, or serves no more: nobody need wait for it.

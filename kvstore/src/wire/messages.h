@@ -50,7 +50,7 @@ enum class Kind : std::uint8_t {
 struct Hello {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   std::string job;          // a name; its workers, and no others, share keys
-  std::string consistency;  // "sync", "async", "ssp:3"
+  std::string consistency;  // "sync", "async", "ssp:3", "sync, placement greedy": see wire/job_terms.h
   std::uint32_t rank = 0, workers = 1;
   std::uint32_t server = 0, servers = 1;  // which one the worker takes this server for
   std::uint64_t incarnation = 0;          // of the worker's process: a random number
@@ -75,21 +75,33 @@ struct Request {
   bool overwrite = false;    // push: the value replaces what is stored
   bool has_value = false;    // init, push that overwrites: of rank 0
   DType dtype = DType::f32;  // init, push
-  std::uint32_t key = 0;     // all that are about a key, but init: the server's number of it
+  std::uint32_t key =
+      0;  // the server's number of the key. init: the rows of the value on all servers; 0: it has none
   std::uint64_t number = 0;
-  std::uint64_t clock = 0;             // push: 1 for the worker's first of the key. pull: its pushes so far
-  std::uint64_t offset = 0;            // of the payload in all bytes of the value
-  std::uint64_t bytes = 0;             // of the whole value on this server; with row_bytes, of the payload
-  std::uint64_t row_bytes = 0;         // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
-  double lr = 0, scale = 1;            // push; lr NaN: the optimizer's own
-  std::int32_t priority = 0;           // of the value in a reply
-  std::string text{};                  // init: the key. set_optimizer: name and parameters
+  // push: 1 for the worker's first of the key. pull: its pushes so far. init: the bytes of the value on all servers.
+  std::uint64_t clock = 0;
+  std::uint64_t offset = 0;  // of the payload in all bytes of the value
+  // Of the whole value on this server; with row_bytes, or compressed, of the payload. pull, compressed: the number of the
+  // value that the worker has, 0: none.
+  std::uint64_t bytes = 0;
+  std::uint64_t row_bytes = 0;  // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
+  double lr = 0, scale = 1;     // push; lr NaN: the optimizer's own
+  std::int32_t priority =
+      0;  // of the value in a reply. init: minus the keys that the worker has named before
+  std::string
+      text{};  // init: the key. set_optimizer: name and parameters. push, pull: the codec; empty: none
   std::vector<BundleEntry> entries{};  // push_many, pull_many; their `bytes` are the sum
+};
+
+// A value of which a server has a part, or all.
+struct WholeValue {
+  std::uint64_t bytes = 0;  // 0: it is not known
+  std::uint32_t rows = 0;   // its first dimension; 0: it has none
 };
 
 struct Reply {
   Kind kind = Kind::done;  // done, value or failed
-  std::uint32_t key = 0;   // init
+  std::uint32_t key = 0;   // init. value, of a compressed pull: see SentValues
   std::uint64_t number = 0;
   // init: the pushes that the server has had from this worker. value: rounds that are in it. failed, to a hello: 1 if it is
   // worth another try.

@@ -28,6 +28,8 @@ void put(Writer& writer, const StateJob& job) {
   writer.put(job.incarnation);
   writer.put(job.workers);
   writer.put(job.servers);
+  writer.put(job.restored);
+  writer.put(job.generation);
 }
 
 void put(Writer& writer, const StateWorker& worker) {
@@ -51,7 +53,10 @@ void put(Writer& writer, const StateKey& key) {
   writer.put(key.number);
   writer.put(key.bytes);
   writer.put(key.rounds);
+  writer.put(key.whole_bytes);
+  writer.put(key.whole_rows);
   writer.put(cut(key.failure));
+  if (key.place != StateKey::kNoPlace) writer.put(key.place);  // else as versions that know of no places
 }
 
 void put(Writer& writer, const StateArray& array) {
@@ -111,6 +116,8 @@ StateJob job_from(Reader& reader) {
   job.incarnation = reader.get<std::uint64_t>();
   job.workers = reader.get<std::uint32_t>();
   job.servers = reader.get<std::uint32_t>();
+  job.restored = reader.get_text(kMaxName);
+  job.generation = reader.get<std::uint8_t>();
   if (job.workers == 0 || job.workers > kMostWorkers)
     throw MalformedMessage("a job of " + std::to_string(job.workers) + " workers");
   return job;
@@ -145,7 +152,10 @@ StateKey key_from(Reader& reader) {
   key.number = reader.get<std::uint32_t>();
   key.bytes = reader.get<std::uint64_t>();
   key.rounds = reader.get<std::uint64_t>();
+  key.whole_bytes = reader.get<std::uint64_t>();
+  key.whole_rows = reader.get<std::uint32_t>();
   key.failure = reader.get_text(kMaxText);
+  if (reader.left() > 0) key.place = reader.get<std::uint32_t>();
   check_size("a key", key.bytes, key.dtype);
   return key;
 }

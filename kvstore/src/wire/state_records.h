@@ -28,6 +28,8 @@ struct StateJob {
   std::string rule;  // as update_rule_text writes it; empty: none
   std::uint64_t incarnation = 0;
   std::uint32_t workers = 1, servers = 1;
+  std::string restored{};  // when the snapshot was taken that the job was restored from; empty: it was not
+  std::uint8_t generation = 0;  // how often it was restored, modulo 256
 };
 
 struct StateWorker {
@@ -47,11 +49,16 @@ struct StateCollective {
 
 // Its payload: the clocks of all workers by rank, then the pushes that nobody waits for.
 struct StateKey {
+  static constexpr std::uint32_t kNoPlace = ~0u;
   std::string name;
   DType dtype = DType::f32;
   std::uint32_t number = 0;
   std::uint64_t bytes = 0, rounds = 0;
+  std::uint64_t whole_bytes = 0;  // of the value on all servers; 0: it is not known
+  std::uint32_t whole_rows = 0;   // its first dimension; 0: it has none
   std::string failure{};
+  std::uint32_t place =
+      kNoPlace;  // keys of the job that were initialised before it, if its servers depend on them
 };
 
 struct StateArray {

@@ -37,7 +37,7 @@ std::vector<Bytes> of_members() {
                         .job = "job",
                         .address = "host:1",
                         .process = "host, process 1"}),
-          encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}}), encode(Depart{})};
+          encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}), encode(Depart{})};
 }
 
 std::vector<Bytes> of_schedulers() {
@@ -99,6 +99,7 @@ TEST_CASE("membership messages: all fields arrive") {
   REQUIRE(heartbeat.synced.size() == 2);
   CHECK(heartbeat.synced[1].shard == 1);
   CHECK(heartbeat.synced[1].epoch == 5);
+  CHECK(heartbeat.leaving);
   CHECK(std::holds_alternative<Depart>(decode_from_member(of_members()[2])));
   const auto registered = std::get<Registered>(decode_from_scheduler(of_schedulers()[0]));
   CHECK(registered.number == 3);

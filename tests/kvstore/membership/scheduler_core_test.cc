@@ -157,6 +157,77 @@ TEST_CASE(
   CHECK(stats.lost == 0);
   CHECK(stats.shards[1].primary == 1);
   CHECK(stats.shards[1].synced);
+  CHECK(stats.shards[1].copies == 2);
+}
+
+TEST_CASE("scheduler: servers that do not say how many copies they want have two, if others do not say one") {
+  World world({.servers = 2});
+  const Node& a = world.start_server(0, 0);
+  const Node& b = world.start_server(1, 0);
+  world.pass(200ms);
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});
+  World one({.servers = 2});
+  const Node& says = one.start_server(0, 1);
+  one.pass(100ms);
+  const Node& other = one.start_server(1, 0);
+  one.pass(200ms);
+  CHECK(one.shard(0) == ShardView{1, says.incarnation, 0, true});
+  CHECK(other.refusal.empty());
+  World single({.servers = 1});
+  const Node& alone = single.start_server(0, 0);
+  single.pass(200ms);
+  CHECK(single.shard(0) == ShardView{1, alone.incarnation, 0, true});
+  CHECK(single.core->views().shards.size() == 1);
+}
+
+TEST_CASE(
+    "scheduler: a server that leaves hands its shard to a backup that is complete, and is nobody's backup") {
+  Three world;
+  world.b->member.leave();
+  world.pass(200ms);
+  CHECK(world.shard(1) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
+  CHECK(world.shard(0) == ShardView{3, world.a->incarnation, world.c->incarnation, false});
+  CHECK(world.has_event("shard_handed_over"));
+  world.sync();
+  world.pass(1s);
+  CHECK(world.shard(1).primary == world.c->incarnation);  // it does not go home to who leaves
+  world.b->member.depart();
+  world.pass(100ms);
+  const Node& next = world.start_server(1);
+  world.pass(200ms);
+  world.sync();
+  world.sync();
+  CHECK(world.shard(1).primary == next.incarnation);
+  CHECK(world.core->stats().lost == 0);
+  CHECK(world.core->stats().failovers == 0);
+}
+
+TEST_CASE("scheduler: a server that leaves keeps its shard until its backup is complete") {
+  World world({.servers = 2});
+  Node& a = world.start_server(0);
+  const Node& b = world.start_server(1);
+  world.pass(200ms);
+  a.member.leave();
+  world.pass(1s);
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});
+  a.report_all();
+  world.crash();  // the next scheduler is told again
+  world.pass(1s);
+  CHECK(world.shard(0) == ShardView{2, b.incarnation, 0, false});
+}
+
+TEST_CASE("scheduler: two servers that leave at one time keep what they have") {
+  World world({.servers = 2});
+  Node& a = world.start_server(0);
+  Node& b = world.start_server(1);
+  world.pass(200ms);
+  a.report_all(), b.report_all();
+  world.pass(100ms);
+  a.member.leave(), b.member.leave();
+  world.pass(1s);
+  CHECK(world.shard(0).primary == a.incarnation);
+  CHECK(world.shard(1).primary == b.incarnation);
+  CHECK(world.core->stats().lost == 0);
 }
 
 TEST_CASE("scheduler: who has just handed a shard back keeps all of it until it is taken over") {
@@ -225,6 +296,40 @@ TEST_CASE("scheduler: a shard is given to another server if its own is gone for 
   CHECK(world.shard(0) == ShardView{2, b.incarnation, 0, true});
 }
 
+TEST_CASE("scheduler: no shard is given to another server while the scheduler itself is cut off") {
+  World world({.servers = 2, .lost_after = 1000ms});
+  Node& a = world.start_server(0, 1);
+  Node& b = world.start_server(1, 1);
+  world.pass(200ms);
+  a.silent = b.silent = true;
+  world.pass(20s);
+  b.silent = false;
+  world.pass(500ms);
+  CHECK(b.member.is_registered());
+  CHECK(world.shard(0).primary == a.incarnation);
+  a.silent = false;
+  world.pass(500ms);
+  CHECK(a.member.is_registered());
+  CHECK(world.core->stats().lost == 0);
+}
+
+TEST_CASE("scheduler: a complete backup is not replaced while its primary may be about to be gone") {
+  Three world;
+  world.kill(*world.a);
+  world.pass(1s);
+  world.sync();
+  REQUIRE(world.shard(0).primary == world.b->incarnation);
+  REQUIRE(world.shard(0).backup == world.c->incarnation);
+  world.kill(*world.b);
+  Node& again = world.start_server(0);
+  world.pass(50ms);
+  CHECK(again.member.is_registered());
+  CHECK(world.shard(0).backup == world.c->incarnation);
+  world.pass(1s);
+  CHECK(world.shard(0).primary == world.c->incarnation);
+  CHECK(world.core->stats().lost == 0);
+}
+
 TEST_CASE("scheduler: a complete backup that has lost its connection is waited for") {
   Three world;
   world.b->silent = world.c->silent = true;  // c has all of shard 1
@@ -255,6 +360,7 @@ TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and 
   Three world;
   const Views before = world.core->views();
   world.crash();
+  CHECK(world.core->stats().shards[1].copies == 0);  // nobody has come yet
   world.b->silent = true;
   world.pass(2900ms);
   CHECK(world.core->views() == before);
@@ -267,6 +373,44 @@ TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and 
   CHECK(world.core->views() == before);
   world.pass(500ms);
   CHECK(world.shard(1).primary == world.c->incarnation);
+}
+
+TEST_CASE("scheduler: started anew before the job has begun, it may give a number to another process") {
+  World world({.servers = 2});
+  Node& first = world.start_server(kAnyNumber);
+  Node& worker = world.start_worker(kAnyNumber, 2);
+  world.pass(100ms);
+  CHECK(first.member.registered().number == 0);
+  CHECK(worker.member.registered().number == 0);
+  first.silent = worker.silent = true;
+  world.crash();
+  Node& second = world.start_server(kAnyNumber);
+  Node& other = world.start_worker(kAnyNumber, 2);
+  world.pass(100ms);
+  CHECK(second.member.registered().number == 0);
+  CHECK(other.member.registered().number == 0);
+  first.silent = worker.silent = false;
+  world.pass(1s);
+  CHECK(first.member.registered().number == 1);
+  CHECK(worker.member.registered().number == 1);
+  CHECK(world.core->views().version == 1);
+}
+
+TEST_CASE("scheduler: started anew, it gives ranks to others once it knows who has had one") {
+  World world({.servers = 1});
+  world.start_server(0, 1);
+  Node& worker = world.start_worker(kAnyNumber, 2);
+  world.pass(100ms);
+  CHECK(worker.member.views().version == 1);
+  worker.silent = true;
+  world.crash();
+  Node& other = world.start_worker(kAnyNumber, 2);
+  world.pass(2s);
+  CHECK(!other.member.is_registered());
+  worker.silent = false;
+  world.pass(2s);
+  CHECK(worker.member.registered().number == 0);
+  CHECK(other.member.registered().number == 1);
 }
 
 TEST_CASE("scheduler: without its state it refuses processes that know views of another one") {

@@ -26,16 +26,16 @@ void Node::send(Peer peer, Message message) {
   }
 }
 
-// What a server needs to be true of what it is told.
-void Node::see(const Views& views) {
+void check_views(const Views& views, std::uint64_t incarnation,
+                 const std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>& reports,
+                 Views& seen, std::set<std::uint32_t>& held) {
   CHECK(views.version > seen.version);
   for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
     const ShardView& now = views.shards[shard];
     const ShardView before = seen.version == 0 ? ShardView{} : seen.shards[shard];
     CHECK(now.epoch >= before.epoch);
     if (now.primary != incarnation || before.primary == incarnation) continue;
-    // It becomes the primary: it begins anew, or has all state.
-    const bool has_all = std::any_of(world.reports.begin(), world.reports.end(), [&](const auto& report) {
+    const bool has_all = std::any_of(reports.begin(), reports.end(), [&](const auto& report) {
       return std::get<0>(report) == shard && std::get<2>(report) == incarnation;
     });
     CHECK((now.fresh || has_all || held.contains(shard)));
@@ -43,6 +43,8 @@ void Node::see(const Views& views) {
   }
   seen = views;
 }
+
+void Node::see(const Views& views) { check_views(views, incarnation, world.reports, seen, held); }
 
 // What it has sent before arrives, as if the system had it already.
 void Node::close(Peer peer) {

@@ -103,6 +103,12 @@ class World {
   void remove_closed();
 };
 
+// Checks what a server needs to be true of what it is told: it becomes the primary of a shard only if it begins anew, or has all
+// state, which `reports` (shard, epoch, incarnation) and `held` say. seen: the newest views so far.
+void check_views(const kv_detail::Views& views, std::uint64_t incarnation,
+                 const std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>& reports,
+                 kv_detail::Views& seen, std::set<std::uint32_t>& held);
+
 inline std::string field(const ServerEvent& event, const std::string& name) {
   for (const auto& [key, value] : event.fields) {
     if (key == name) return value;

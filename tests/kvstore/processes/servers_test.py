@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 PATIENCE = 120  # seconds; far beyond what a job takes on a loaded machine
 
@@ -38,6 +39,15 @@ def expect(name, words, code, text, workers=0, **more):
     return good
 
 
+def fake_ssh(folder):
+    """Stands in for ssh: the same options, but every host is this one. As with sshd, what runs there does not die with it."""
+    path = os.path.join(folder, "ssh")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nexec setsid --wait sh -c "$*"\n')
+    os.chmod(path, 0o700)
+    return path
+
+
 def main():
     worker, heddle = sys.argv[1:]
     launch = [heddle, "launch"]
@@ -51,8 +61,11 @@ def main():
                        HEDDLE_STORE_TRANSPORT="zmq", HEDDLE_SERVER_TRANSPORT="zmq"))
     good.append(expect("no servers", [worker, "dist_sync", "1"], 1, "HEDDLE_SERVERS=HOST:PORT,... names them"))
     good.append(expect("no such consistency", [worker, "dist_often", "1"], 1, "'often' is no consistency"))
-    good.append(expect("servers for other hosts", [*launch, "--hosts", "a:1", "--servers", "1", "--", worker], 2,
-                       "--servers starts servers for ranks of this host"))
+    with tempfile.TemporaryDirectory() as folder:
+        ssh = fake_ssh(folder)
+        for hosts in ("127.0.0.2:1,127.0.0.3:1", "localhost:1,127.0.0.3:1"):
+            good.append(expect(f"servers on {hosts}",
+                               [*launch, "--ssh", ssh, "--hosts", hosts, "--servers", "3", "--", worker, "dist_sync", "20"], 0, "done", 2))
     return 0 if all(good) else 1
 
 

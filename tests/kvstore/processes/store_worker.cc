@@ -1,10 +1,15 @@
 // A worker of servers_test.py: adds rank + 1 to two keys, a small one and one that is split over servers, and checks sums.
-//   store_worker TYPE ROUNDS [DIE]
-// With DIE, rank 1 kills itself after that round, and goes on with the next one when it is started again.
+//   store_worker TYPE ROUNDS [DIE [PAUSE]]
+// With DIE, rank 1 kills itself after that round, and goes on with the next one when it is started again; 0: after none. PAUSE:
+// milliseconds between rounds, so that a job lasts for a while on any machine. Before the last round it waits until the file of
+// HEDDLE_LAST_ROUND is there, if that is set.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <thread>
 
 #include <heddle/heddle.h>
 
@@ -26,7 +31,11 @@ void check_all(const NDArray& array, std::int64_t least, std::int64_t most, cons
   for (const std::int64_t one : array.to_vector<std::int64_t>()) check(one, least, most, what);
 }
 
-int run(const std::string& type, int rounds, int die) {
+void wait_for_file(const char* path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+int run(const std::string& type, int rounds, int die, std::chrono::milliseconds pause) {
   const char* const restarts = std::getenv("HEDDLE_RESTART");
   const bool again = restarts && std::string(restarts) != "0";
   const auto store = KVStore::create(type);
@@ -34,12 +43,14 @@ int run(const std::string& type, int rounds, int die) {
   const std::int64_t a_round = workers * (workers + 1) / 2;
   store->set_optimizer("add");
   NDArray out[2];
-  for (KVStore::Key key : {0, 1}) {
+  for (const std::int64_t key : {0, 1}) {
     out[key] = zeros({kElements[key]}, DType::i64);
     store->init(key, out[key]);
   }
+  const char* const last_round = std::getenv("HEDDLE_LAST_ROUND");
   for (int round = again ? die + 1 : 1; round <= rounds; ++round) {
-    for (KVStore::Key key : {0, 1}) {
+    if (last_round && round == rounds) wait_for_file(last_round);
+    for (const std::int64_t key : {0, 1}) {
       store->push(key, full({kElements[key]}, rank + 1, DType::i64));
       store->pull(key, out[key]);
     }
@@ -49,9 +60,10 @@ int run(const std::string& type, int rounds, int die) {
                 "sum of a round");
     }
     if (round == die && rank == 1) std::raise(SIGKILL);
+    std::this_thread::sleep_for(pause);
   }
   store->barrier();
-  for (KVStore::Key key : {0, 1}) {
+  for (const std::int64_t key : {0, 1}) {
     store->pull(key, out[key]);
     check_all(out[key], a_round * rounds, a_round * rounds, "sum of all rounds");
   }
@@ -64,7 +76,8 @@ int run(const std::string& type, int rounds, int die) {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   try {
-    return run(argv[1], std::atoi(argv[2]), argc > 3 ? std::atoi(argv[3]) : 0);
+    return run(argv[1], std::atoi(argv[2]), argc > 3 ? std::atoi(argv[3]) : 0,
+               std::chrono::milliseconds(argc > 4 ? std::atoi(argv[4]) : 0));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "store_worker: %s\n", error.what());
     return 1;

@@ -115,6 +115,16 @@ void Network::cut_one() {
   close_both(all[below(all.size())], "cut");
 }
 
+void Network::cut(const std::string& a, const std::string& b) {
+  std::vector<Peer> all;
+  for (const auto& [peer, end] : ends_) {
+    const auto other = ends_.find(end.other);
+    if (end.address == a && other != ends_.end() && other->second.address == b) all.push_back(peer);
+  }
+  std::sort(all.begin(), all.end());
+  for (const Peer peer : all) close_both(peer, "cut");
+}
+
 Clock::duration Network::delay() {
   const bool slow = below(50) == 0;
   return microseconds(20 + below(slow ? 30'000 : 500));

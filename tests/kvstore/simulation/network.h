@@ -59,7 +59,8 @@ class Network {
   void pause(const std::string& address, Clock::duration time);
   // Nothing passes between the two for so long. Connections stay.
   void separate(const std::string& a, const std::string& b, Clock::duration time);
-  void cut_one();  // connection, of all that there are
+  void cut_one();                                        // connection, of all that there are
+  void cut(const std::string& a, const std::string& b);  // all connections between the two
 
   void after(Clock::duration time, std::function<void()> what);
   // What is next. False: there is nothing.

@@ -124,6 +124,34 @@ TEST_CASE("a key that is not on the list is refused by either side") {
   CHECK(holds(refusal(server_keys.options(), client_keys.options()), "it does not accept this rank's key"));
 }
 
+TEST_CASE("keys are rotated without a restart: who is taken off the list is put out, who is added comes in") {
+  const OwnKeys server_keys, client_keys;
+  server_keys.allow(client_keys);
+  client_keys.allow(server_keys);
+  const std::string both = read_file(server_keys.key.allowed_file);
+  Pair pair(server_keys.options(), client_keys.options());
+  write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // changes nothing
+  const auto looked = std::chrono::steady_clock::now() + 1200ms;  // the server has looked at its keys by then
+  pair.pump_until([&] { return std::chrono::steady_clock::now() > looked; });
+  CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
+  write_file(server_keys.key.allowed_file, server_keys.key.line + "\n");
+  pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 1; });
+  CHECK(holds(pair.server.recorder.disconnected().front().text,
+              "its key " + client_keys.fingerprint() + " is no longer in comm.allowed"));
+  pair.client->connect(pair.address);
+  pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 2; });
+  CHECK(holds(pair.client.recorder.disconnected().back().text, "it does not accept this rank's key"));
+  write_file(server_keys.key.allowed_file, both);
+  std::size_t tries = 2;
+  pair.pump_until([&] {  // until the server has looked again
+    if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
+    if (pair.client.recorder.count(Seen::What::disconnected) == tries)
+      pair.client->connect(pair.address), ++tries;
+    return false;
+  });
+  CHECK(pair.server.recorder.connected().back().text == client_keys.fingerprint());
+}
+
 TEST_CASE("who encrypts and who does not are told that they do not fit") {
   const OwnKeys keys;
   CHECK(holds(refusal(keys.options(), {}), "it encrypts (and this side is to, too: encrypt_loopback)"));

@@ -88,6 +88,27 @@ TEST_CASE("a key of CURVE that is not on the list is refused by either side") {
   CHECK(holds(refusal(other_server.options(), client_keys.options()), "or none of this host's has its key"));
 }
 
+TEST_CASE("keys of CURVE are rotated without a restart") {
+  const CurveDirectory server_keys, client_keys;
+  server_keys.allow(client_keys);
+  client_keys.allow(server_keys);
+  const std::string both = read_file(server_keys.key.allowed_file);
+  Pair pair(server_keys.options(), client_keys.options());
+  write_file(server_keys.key.allowed_file, server_keys.key.line + "\n");
+  pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 1; });
+  CHECK(holds(pair.server.recorder.disconnected().front().text,
+              "its key " + client_keys.curve() + " is no longer in comm.allowed"));
+  write_file(server_keys.key.allowed_file, both);
+  std::size_t tries = 1;
+  pair.pump_until([&] {  // until the server has looked again
+    if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
+    if (pair.client.recorder.count(Seen::What::disconnected) == tries)
+      pair.client->connect(pair.address), ++tries;
+    return false;
+  });
+  CHECK(pair.server.recorder.connected().back().text == client_keys.curve());
+}
+
 TEST_CASE("without a key of CURVE ZeroMQ does not listen where it has to encrypt") {
   const CurveDirectory keys;
   std::filesystem::remove(keys.directory.path / "comm.curve");

@@ -1,0 +1,129 @@
+// Values that travel compressed. What the encoding of a push leaves out is added to the next push of the key, so that only the
+// last one is missing from a sum. An answer to a pull is how the value differs from what this worker has.
+#include <cstring>
+#include <utility>
+
+#include <heddle/array_op.h>
+#include <heddle/ops.h>
+
+#include "client/answers.h"
+#include "client/bundle_transfer.h"
+#include "client/dist_store.h"
+
+namespace heddle {
+
+using kv_detail::Request;
+
+// Small values gain nothing: they travel with others in one message.
+void DistStore::set_codecs(StoreKey& entry) const {
+  const EngineScope scope(engine_);
+  const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;
+  if (gains && codecs_.push) {
+    entry.codec = codecs_.push;
+    entry.residual = zeros(entry.shape);
+  }
+  if (gains && codecs_.pull) {
+    entry.pull_codec = codecs_.pull;
+    entry.pulled = NDArray(entry.shape);
+  }
+  std::size_t offset = 0;
+  for (StoreKeyPart& part : entry.parts) {
+    part.sent_offset = offset;
+    part.sent_bytes = entry.codec ? entry.codec->encoded_bytes(part.bytes / sizeof(float)) : part.bytes;
+    offset += part.sent_bytes;
+  }
+}
+
+// What is sent instead of the value, and its name in the request: each server's part is encoded by itself.
+NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Request& request) const {
+  NDArray flat = value.contiguous();
+  if (!entry->codec) return flat;
+  const EngineScope scope(engine_);
+  const StoreKeyPart& last = entry->parts.back();
+  const NDArray bytes({static_cast<std::int64_t>(last.sent_offset + last.sent_bytes)}, DType::u8);
+  const NDArray scratch(flat.shape());
+  request.text = entry->codec->name();
+  array_push("kvstore_compress", {flat}, {entry->residual, scratch, bytes}, [entry, flat, scratch, bytes] {
+    const float* const from = flat.data<const float>();
+    auto* const into = bytes.data<std::byte>();
+    for (const StoreKeyPart& part : entry->parts) {  // of which only the places are read here
+      const std::size_t at = part.offset / sizeof(float), count = part.bytes / sizeof(float);
+      const std::span<float> left(entry->residual.data<float>() + at, count);
+      encode_with_feedback(*entry->codec, {from + at, count}, left, left, {scratch.data<float>(), count},
+                           {into + part.sent_offset, part.sent_bytes});
+    }
+  });
+  return bytes;
+}
+
+// Where each server's answer is, and what it is: see SentValues.
+struct DistStore::Pulled {
+  NDArray bytes;
+  struct Part {
+    std::uint32_t number = 0;
+    std::size_t size = 0;
+  };
+  std::vector<Part> parts;
+
+  void apply(StoreKey& key) const {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      StoreKeyPart& part = key.parts[i];
+      const std::size_t count = part.bytes / sizeof(float);
+      const bool whole = parts[i].number <= 1;
+      if (parts[i].size != (whole ? part.bytes : key.pull_codec->encoded_bytes(count)))
+        throw StoreError("key " + key.name + ": a server's answer of " + std::to_string(parts[i].size) +
+                         " bytes");
+      float* const to = key.pulled.data<float>() + part.offset / sizeof(float);
+      const std::byte* const from = bytes.data<const std::byte>() + part.offset;
+      if (whole) {
+        std::memcpy(to, from, part.bytes);
+      } else {
+        const auto change = std::make_unique_for_overwrite<float[]>(count);
+        key.pull_codec->decode({from, parts[i].size}, {change.get(), count});
+        for (std::size_t j = 0; j < count; ++j) to[j] += change[j];
+      }
+      part.pulled = parts[i].number;
+    }
+  }
+};
+
+// If this fails after a server has answered, this worker has not what the server thinks: it asks for all then.
+void DistStore::pull_compressed(const Entries& entry, const NDArray& out) {
+  const EngineScope scope(engine_);
+  const auto pulled = std::make_shared<Pulled>();
+  pulled->bytes = NDArray({static_cast<std::int64_t>(entry->bytes())}, DType::u8);
+  Access access = array_access("kvstore_pull", {}, {&pulled->bytes, 1});
+  access.read.add(order_);
+  access.read.add(entry->var);
+  access.mutate.add(entry->pulled.var());
+  engine_.push_async(
+      [client = client_, entry, pulled](RunContext&, Completion done) {
+        if (!entry->is_known()) return done.fail(not_initialised(entry->name));
+        pulled->parts.resize(entry->parts.size());
+        const auto answers = std::make_shared<Answers>(std::move(done), entry->parts.size());
+        std::vector<kv_detail::ServerCall> calls;
+        for (std::size_t i = 0; i < entry->parts.size(); ++i) {
+          StoreKeyPart& part = entry->parts[i];
+          kv_detail::Call call{.request = {.kind = kv_detail::Kind::pull,
+                                           .key = part.number,
+                                           .clock = part.clock,
+                                           .bytes = std::exchange(part.pulled, 0U),
+                                           .priority = entry->priority,
+                                           .text = entry->pull_codec->name()}};
+          call.into = {pulled->bytes.data<std::byte>() + part.offset, part.bytes};
+          call.owner = pulled;
+          call.done = [answers, pulled, i](const kv_detail::Reply& reply, std::exception_ptr error) {
+            pulled->parts[i] = {reply.key, reply.bytes};
+            answers->one(std::move(error));
+          };
+          calls.push_back({part.server, std::move(call)});
+        }
+        client->submit(calls);
+      },
+      access, CallSite::current());
+  array_push("kvstore_decompress", {pulled->bytes}, {entry->pulled},
+             [entry, pulled] { pulled->apply(*entry); });
+  out.detach().assign(out.device() == cpu() ? entry->pulled : entry->pulled.copy_to(out.device()));
+}
+
+}  // namespace heddle

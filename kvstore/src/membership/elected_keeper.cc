@@ -1,0 +1,229 @@
+#include "membership/elected_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/bytes.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+using Level = ServerEvent::Level;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{300};      // between two looks of a scheduler that does not lead
+constexpr milliseconds kAgain{100};     // after a request without an answer
+constexpr milliseconds kQuiet{10'000};  // between two lines about the same trouble
+
+// What is in etcd is of no use to this scheduler, now and later.
+class UselessState : public Error {
+ public:
+  using Error::Error;
+};
+
+std::string text_of(const SchedulerState& state) {
+  const std::vector<std::byte> bytes = encode(state);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+ElectedKeeper::ElectedKeeper(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
+                             std::function<void()> wake)
+    : store_(store), options_(std::move(options)), clock_(std::move(clock)), wake_(std::move(wake)) {
+  begin_campaign();
+}
+
+// What a former leadership has begun and not been told the end of is nothing to the next one.
+void ElectedKeeper::begin_campaign() {
+  leadership_.emplace(store_, options_.prefix, options_.address, options_.lease, clock_);
+}
+
+// A term ends when its lease may have ended, even if the keeper's thread waits for etcd just now.
+std::uint64_t ElectedKeeper::term(Time now) {
+  const Lock lock(mutex_);
+  if (failed_) std::rethrow_exception(failed_);
+  if (term_ != 0 && now >= valid_until_) {
+    term_ = 0;
+    wanted_.reset();
+  }
+  return term_;
+}
+
+std::optional<SchedulerState> ElectedKeeper::state() {
+  const Lock lock(mutex_);
+  return state_;
+}
+
+std::uint64_t ElectedKeeper::save(std::uint64_t term, const SchedulerState& state) {
+  std::string text = text_of(state);
+  const Lock lock(mutex_);
+  ++numbers_;
+  if (term == term_) {  // only the newest matters
+    wanted_ = std::move(text);
+    wanted_number_ = numbers_;
+  }
+  return numbers_;
+}
+
+std::uint64_t ElectedKeeper::saved() {
+  const Lock lock(mutex_);
+  return saved_;
+}
+
+bool ElectedKeeper::is_good() const {
+  const Lock lock(mutex_);
+  return !failed_;
+}
+
+std::uint64_t ElectedKeeper::asked() const {
+  const Lock lock(mutex_);
+  return numbers_;
+}
+
+std::vector<ServerEvent> ElectedKeeper::take_events() {
+  const Lock lock(mutex_);
+  return std::exchange(events_, {});
+}
+
+void ElectedKeeper::log(Level level, const char* name,
+                        std::vector<std::pair<std::string, std::string>> fields) {
+  {
+    const Lock lock(mutex_);
+    events_.push_back({level, name, std::move(fields)});
+  }
+  wake_();
+}
+
+// Trouble is logged when it begins and every now and then; empty: all is well.
+void ElectedKeeper::reached(const std::string& problem) {
+  const Time now = clock_();
+  if (problem.empty() && problem_.empty()) return;
+  if (problem.empty()) log(Level::info, "etcd_reached", {});
+  if (!problem.empty() && (problem_.empty() || now >= quiet_until_)) {
+    log(Level::warning, "etcd_unreachable", {{"why", problem}});
+    quiet_until_ = now + kQuiet;
+  }
+  problem_ = problem;
+}
+
+ElectedKeeper::Time ElectedKeeper::step() {
+  try {
+    const Time next = elected_ ? lead() : stand_by();
+    reached("");
+    return next;
+  } catch (const UselessState&) {
+    const Lock lock(mutex_);
+    failed_ = std::current_exception();
+  } catch (const Error& error) {
+    reached(error.what());
+  }
+  return clock_() + kAgain;
+}
+
+void ElectedKeeper::resign() {
+  if (elected_) end_term("it has resigned");
+}
+
+ElectedKeeper::Time ElectedKeeper::stand_by() {
+  if (!looked_) read_state();  // a scheduler that could never lead says so at once
+  looked_ = true;
+  elected_ = leadership_->campaign();
+  if (elected_) return lead();
+  const std::string& leader = leadership_->leader();
+  if (!leader.empty() && std::exchange(leader_, leader) != leader)
+    log(Level::info, "standing_by", {{"leader", leader}});
+  return clock_() + kLook;
+}
+
+// Renews, then saves: each may take a while, or fail and be tried again.
+ElectedKeeper::Time ElectedKeeper::lead() {
+  if (clock_() >= leadership_->valid_until() || (begun_ && has_ended()))
+    return end_term("etcd has not answered within the lease");
+  if (!begun_) begin_term();
+  if (clock_() >= next_renewal_) {
+    if (!leadership_->renew()) return end_term("its lease has ended");
+    next_renewal_ = clock_() + options_.lease / kRenewals;
+    const Lock lock(mutex_);
+    valid_until_ = leadership_->valid_until();
+  }
+  return save_newest() ? next_renewal_ : end_term("its key in etcd is gone");
+}
+
+bool ElectedKeeper::has_ended() {
+  const Lock lock(mutex_);
+  return term_ == 0;
+}
+
+std::optional<SchedulerState> ElectedKeeper::read_state() {
+  const std::optional<std::string> text = leadership_->load();
+  return text ? std::optional(decoded(*text)) : std::nullopt;
+}
+
+void ElectedKeeper::begin_term() {
+  std::optional<SchedulerState> state = read_state();
+  next_renewal_ = {};
+  begun_ = true;
+  {
+    const Lock lock(mutex_);
+    term_ = ++terms_;
+    valid_until_ = leadership_->valid_until();
+    state_ = std::move(state);
+  }
+  leader_.clear();
+  log(Level::info, "became_leader", {{"address", options_.address}});
+}
+
+ElectedKeeper::Time ElectedKeeper::end_term(const std::string& why) {
+  try {
+    if (elected_) leadership_->resign();  // the lease may live on
+  } catch (const Error&) {                // then it ends by itself
+  }
+  elected_ = false;
+  begin_campaign();
+  {
+    const Lock lock(mutex_);
+    term_ = 0;
+    wanted_.reset();
+  }
+  if (std::exchange(begun_, false)) log(Level::warning, "lost_leadership", {{"why", why}});
+  return clock_();
+}
+
+bool ElectedKeeper::save_newest() {
+  std::optional<std::string> text;
+  std::uint64_t number = 0;
+  {
+    const Lock lock(mutex_);
+    text = wanted_;
+    number = wanted_number_;
+  }
+  if (!text) return true;
+  if (!leadership_->save(*text)) return false;
+  {
+    const Lock lock(mutex_);
+    saved_ = number;
+    if (wanted_number_ == number) wanted_.reset();
+  }
+  wake_();
+  return true;
+}
+
+SchedulerState ElectedKeeper::decoded(const std::string& text) const {
+  const std::string key = "etcd's key " + state_key(options_.prefix);
+  SchedulerState state;
+  try {
+    state = decode_scheduler_state(std::as_bytes(std::span(text)));
+  } catch (const MalformedMessage& wrong) {
+    throw UselessState(
+        key + " is damaged: " + wrong.what() +
+        ". The scheduler will not guess who keeps what. Remove the key, end all servers and workers, and "
+        "start the job from its last checkpoint");
+  }
+  if (state.views.version > 0 && state.servers != options_.servers)
+    throw UselessState(key + " is of " + std::to_string(state.servers) + " servers, not of " +
+                       std::to_string(options_.servers) + "; another cluster needs another prefix");
+  return state;
+}
+
+}  // namespace heddle::kv_detail

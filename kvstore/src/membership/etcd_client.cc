@@ -1,0 +1,239 @@
+#include "membership/etcd_client.h"
+
+#include <charconv>
+#include <map>
+
+#include <curl/curl.h>
+
+#include "membership/flat_json.h"
+#include "wire/bytes.h"
+
+namespace heddle::kv_detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Fields = std::map<std::string, std::string>;
+
+constexpr std::size_t kMostBytes = 4 << 20;  // of a reply; etcd keeps no value of more than 1.5 MiB
+constexpr int kLook = 50;                    // ms between two looks whether the request is cancelled
+
+std::string field(const Fields& fields, const std::string& name) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? "" : found->second;
+}
+
+// etcd writes numbers of 64 bits as strings, and leaves those out that are 0.
+std::int64_t number(const Fields& fields, const std::string& name) {
+  const std::string text = field(fields, name);
+  std::int64_t value = 0;
+  if (text.empty()) return 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw MalformedMessage("a reply of etcd: " + name + " is '" + text + "', want a number");
+  return value;
+}
+
+std::string member(const char* name, const std::string& text) {
+  return json_string(name) + ":" + json_string(text);
+}
+
+std::string condition_text(const StoreCondition& one) {
+  const bool created = one.what == StoreCondition::What::created;
+  return "{" + member("target", created ? "CREATE" : "MOD") + "," + member("result", "EQUAL") + "," +
+         member("key", base64(one.key)) + "," +
+         member(created ? "create_revision" : "mod_revision", std::to_string(one.revision)) + "}";
+}
+
+std::size_t append(char* data, std::size_t size, std::size_t count, void* result) {
+  auto& text = *static_cast<std::string*>(result);
+  if (size * count > kMostBytes - text.size()) return 0;
+  try {
+    text.append(data, size * count);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  return size * count;
+}
+
+void start_library() {
+  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (code != CURLE_OK) throw Error("libcurl cannot be used");
+}
+
+bool is_url(const std::string& url) {
+  for (const std::string scheme : {"http://", "https://"}) {
+    if (!url.starts_with(scheme)) continue;
+    const std::string rest = url.substr(scheme.size());
+    const std::size_t colon = rest.rfind(':');
+    int port = 0;
+    if (colon == std::string::npos || colon == 0) return false;
+    const auto [end, error] = std::from_chars(rest.data() + colon + 1, rest.data() + rest.size(), port);
+    return error == std::errc() && end == rest.data() + rest.size() && port > 0 && port < 65'536 &&
+           rest.find_first_of("/?#@ \t") == std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> checked_urls(const EtcdOptions& options) {
+  const auto refuse = [](const std::string& why) { throw InvalidArgument("etcd: " + why); };
+  std::vector<std::string> urls;
+  bool plain = false;
+  for (std::size_t begin = 0; begin <= options.urls.size();) {
+    const std::size_t end = std::min(options.urls.find(',', begin), options.urls.size());
+    urls.push_back(options.urls.substr(begin, end - begin));
+    if (!is_url(urls.back())) refuse("'" + urls.back() + "': want http://HOST:PORT or https://HOST:PORT");
+    plain = plain || urls.back().starts_with("http:");
+    begin = end + 1;
+  }
+  if (options.prefix.empty() || options.prefix.back() == '/')
+    refuse("the prefix '" + options.prefix + "': want a name such as /heddle/mine, without a '/' at its end");
+  if (plain && !(options.ca + options.certificate + options.key).empty())
+    refuse("there are certificates, but not all addresses begin with https://");
+  if (options.certificate.empty() != options.key.empty())
+    refuse("a certificate needs its key, and a key its certificate");
+  if (options.lease < std::chrono::seconds(2)) refuse("the lease is shorter than 2 s");
+  return urls;
+}
+
+// A request that can be cancelled, on a connection that is kept for the next one.
+class EtcdClient::Request {
+ public:
+  Request() : easy_((start_library(), curl_easy_init())), multi_(curl_multi_init()) {
+    if (!easy_ || !multi_) throw Error("libcurl cannot be used");
+  }
+  ~Request() {
+    curl_easy_cleanup(easy_);
+    curl_multi_cleanup(multi_);
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // The body of a reply with status 200. Throws Error without the address.
+  std::string post(const EtcdOptions& options, const std::string& url, const std::string& body,
+                   std::chrono::milliseconds limit, const std::atomic<bool>& cancelled) {
+    std::string reply;
+    char why[CURL_ERROR_SIZE] = "";
+    set_up(options, url, body, limit);
+    curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, why);
+    curl_easy_setopt(easy_, CURLOPT_WRITEDATA, &reply);
+    const CURLcode code = perform(cancelled);
+    curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, nullptr);
+    if (code != CURLE_OK) throw Error(why[0] ? why : curl_easy_strerror(code));
+    long status = 0;
+    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200) throw Error(text_of(status, reply));
+    return reply;
+  }
+
+ private:
+  void set_up(const EtcdOptions& options, const std::string& url, const std::string& body,
+              std::chrono::milliseconds limit) {
+    const auto limit_ms = static_cast<long>(limit.count());
+    curl_easy_reset(easy_);  // connections stay
+    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+    curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy_, CURLOPT_PROXY, "");  // etcd is near; a proxy of the environment is for elsewhere
+    curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy_, CURLOPT_TIMEOUT_MS, limit_ms);
+    curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, body.data());
+    curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &append);
+    if (!options.ca.empty()) curl_easy_setopt(easy_, CURLOPT_CAINFO, options.ca.c_str());
+    if (options.certificate.empty()) return;
+    curl_easy_setopt(easy_, CURLOPT_SSLCERT, options.certificate.c_str());
+    curl_easy_setopt(easy_, CURLOPT_SSLKEY, options.key.c_str());
+  }
+
+  CURLcode perform(const std::atomic<bool>& cancelled) {
+    curl_multi_add_handle(multi_, easy_);
+    CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+    for (int running = 1; running > 0 && !cancelled.load();) {
+      if (curl_multi_perform(multi_, &running) != CURLM_OK) break;
+      if (running > 0) curl_multi_poll(multi_, nullptr, 0, kLook, nullptr);
+    }
+    int left = 0;
+    while (const CURLMsg* const message = curl_multi_info_read(multi_, &left)) {
+      if (message->msg == CURLMSG_DONE) result = message->data.result;
+    }
+    curl_multi_remove_handle(multi_, easy_);
+    return result;
+  }
+
+  static std::string text_of(long status, const std::string& reply) {
+    std::string text;
+    try {
+      const Fields fields = flat_json(reply);
+      text = field(fields, "message").empty() ? field(fields, "error") : field(fields, "message");
+    } catch (const MalformedMessage&) {  // it is no etcd
+      text = "HTTP status " + std::to_string(status) + "; is it etcd, of version 3.4 or later?";
+    }
+    return text.empty() ? "HTTP status " + std::to_string(status) : text;
+  }
+
+  CURL* const easy_;
+  CURLM* const multi_;
+};
+
+EtcdClient::EtcdClient(const EtcdOptions& options, std::chrono::milliseconds limit)
+    : options_(options), urls_(checked_urls(options)), limit_(limit), request_(std::make_unique<Request>()) {}
+EtcdClient::~EtcdClient() = default;
+
+std::string EtcdClient::ask(const std::string& path, const std::string& body) {
+  std::string problems;
+  for (std::size_t i = 0; i < urls_.size(); ++i) {
+    if (cancelled_.load()) throw Error("etcd: the request was cancelled");
+    const std::size_t one = (latest_ + i) % urls_.size();
+    try {
+      std::string reply = request_->post(options_, urls_[one] + path, body, limit_, cancelled_);
+      latest_ = one;
+      return reply;
+    } catch (const Error& error) {
+      problems += (problems.empty() ? "etcd " : "; etcd ") + urls_[one] + ": " + error.what();
+    }
+  }
+  // The one that did not answer may do so later: others are to be tried first next time.
+  latest_ = (latest_ + 1) % urls_.size();
+  throw Error(problems);
+}
+
+std::optional<StoreEntry> EtcdClient::get(const std::string& key) {
+  const Fields reply = flat_json(ask("/v3/kv/range", "{" + member("key", base64(key)) + "}"));
+  if (!reply.contains("kvs.0.key")) return std::nullopt;
+  return StoreEntry{.value = from_base64(field(reply, "kvs.0.value")),
+                    .created = number(reply, "kvs.0.create_revision"),
+                    .modified = number(reply, "kvs.0.mod_revision"),
+                    .lease = number(reply, "kvs.0.lease")};
+}
+
+std::optional<std::int64_t> EtcdClient::put_if(const std::vector<StoreCondition>& conditions,
+                                               const std::string& key, const std::string& value,
+                                               std::int64_t lease) {
+  std::string tests;
+  for (const StoreCondition& one : conditions) tests += (tests.empty() ? "" : ",") + condition_text(one);
+  const std::string put = "{" + member("key", base64(key)) + "," + member("value", base64(value)) + "," +
+                          member("lease", std::to_string(lease)) + "}";
+  const Fields reply = flat_json(
+      ask("/v3/kv/txn", "{\"compare\":[" + tests + "],\"success\":[{\"request_put\":" + put + "}]}"));
+  if (field(reply, "succeeded") != "true") return std::nullopt;
+  return number(reply, "header.revision");
+}
+
+StoreLease EtcdClient::grant(std::chrono::milliseconds time) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
+  const Fields reply = flat_json(ask("/v3/lease/grant", "{" + member("TTL", std::to_string(seconds)) + "}"));
+  return {number(reply, "ID"), std::chrono::seconds(number(reply, "TTL"))};
+}
+
+std::chrono::milliseconds EtcdClient::renew(std::int64_t lease) {
+  const Fields reply = flat_json(ask("/v3/lease/keepalive", "{" + member("ID", std::to_string(lease)) + "}"));
+  if (!field(reply, "error.message").empty()) throw Error("etcd: " + field(reply, "error.message"));
+  return std::chrono::seconds(number(reply, "result.TTL"));
+}
+
+void EtcdClient::revoke(std::int64_t lease) {
+  ask("/v3/lease/revoke", "{" + member("ID", std::to_string(lease)) + "}");
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,33 @@
+// Looks for the scheduler that leads in etcd, on a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "membership/etcd_client.h"
+#include "membership/scheduler_finder.h"
+
+namespace heddle::kv_detail {
+
+class EtcdFinder final : public SchedulerFinder {
+ public:
+  explicit EtcdFinder(const EtcdOptions& options);  // throws InvalidArgument
+  ~EtcdFinder() override;
+  void look() override;
+  std::optional<SchedulerFound> answer() override;
+
+ private:
+  void loop();
+  SchedulerFound found();
+
+  const EtcdOptions options_;
+  EtcdClient client_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool wanted_ = false, stopping_ = false;
+  std::optional<SchedulerFound> answer_;
+  std::thread thread_;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,40 @@
+#include "membership/scheduler_seat.h"
+
+namespace heddle::kv_detail {
+
+std::vector<Peer> SchedulerSeat::follow(StateKeeper& keeper, StateKeeper::Time now) {
+  const std::uint64_t term = keeper.term(now);
+  if (term == term_) return {};
+  std::vector<Peer> closed = step_down();
+  if (term == 0) return closed;
+  std::optional<SchedulerState> saved = keeper.state();
+  core_.emplace(options_, saved ? std::move(*saved) : SchedulerState{.cluster = random_()}, now);
+  term_ = term;
+  return closed;
+}
+
+// What has been decided and not saved is forgotten: nobody has heard of it.
+std::vector<Peer> SchedulerSeat::step_down() {
+  std::vector<Peer> peers = core_ ? core_->peers() : std::vector<Peer>();
+  core_.reset();
+  held_.clear();
+  term_ = newest_save_ = 0;
+  return peers;
+}
+
+// A message may tell of all that was decided before it, so it waits for the newest save.
+std::vector<SchedulerOutbox> SchedulerSeat::deliver(StateKeeper& keeper) {
+  if (!core_) return {};
+  SchedulerOutbox outbox = core_->take_outbox();
+  if (outbox.save) newest_save_ = keeper.save(term_, *outbox.save);
+  if (!outbox.messages.empty() || !outbox.closed.empty() || !outbox.events.empty())
+    held_.emplace_back(newest_save_, std::move(outbox));
+  std::vector<SchedulerOutbox> ready;
+  if (held_.empty()) return ready;
+  const std::uint64_t saved = keeper.saved();
+  for (; !held_.empty() && held_.front().first <= saved; held_.pop_front())
+    ready.push_back(std::move(held_.front().second));
+  return ready;
+}
+
+}  // namespace heddle::kv_detail

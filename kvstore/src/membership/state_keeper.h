@@ -1,0 +1,59 @@
+// Where a scheduler keeps what it decides, and whether it is the one that may decide.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/server.h>
+
+#include "membership/scheduler_state.h"
+
+namespace heddle::kv_detail {
+
+// The scheduler's thread calls all of it.
+class StateKeeper {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  virtual ~StateKeeper() = default;
+
+  // 0: another scheduler decides, or may do so. Else a number that is another one each time that this scheduler has become
+  // the leader. Throws Error if it can never go on.
+  virtual std::uint64_t term(Time now) = 0;
+  // What was decided before this term; empty: nothing.
+  virtual std::optional<SchedulerState> state() = 0;
+  // Begins to save. Returns the save's number: from 1, it grows.
+  virtual std::uint64_t save(std::uint64_t term, const SchedulerState& state) = 0;
+  // The newest save that survives whatever happens, and so do those before it.
+  virtual std::uint64_t saved() = 0;
+  virtual std::string leader() {
+    return "";
+  }  // where the leader is, as far as it is known, if it is another one
+  virtual std::vector<ServerEvent> take_events() { return {}; }
+};
+
+// A file of its own, or none: this scheduler alone decides. A save takes as long as the disk does.
+class FileKeeper final : public StateKeeper {
+ public:
+  explicit FileKeeper(const std::string& path) {  // empty: no file
+    if (!path.empty()) file_.emplace(path);
+    if (file_) state_ = file_->read();
+  }
+  std::uint64_t term(Time) override { return 1; }
+  std::optional<SchedulerState> state() override { return state_; }
+  std::uint64_t save(std::uint64_t, const SchedulerState& state) override {
+    if (file_) file_->write(state);
+    return ++saves_;
+  }
+  std::uint64_t saved() override { return saves_; }
+
+ private:
+  std::optional<StateFile> file_;
+  std::optional<SchedulerState> state_;
+  std::uint64_t saves_ = 0;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,70 @@
+// Calls that all workers of a job make: barriers, and the choice of an optimizer.
+#include <utility>
+
+#include "server/job.h"
+
+namespace heddle::kv_detail {
+
+// A call that all workers make. Who asks again, since its connection was lost, gets the old answer.
+void Job::collective(std::uint32_t rank, const Request& request) {
+  Worker& worker = workers_[rank];
+  if (request.number <= worker.collective_done) {
+    if (worker.collective_failure.empty()) return done(rank, request);
+    return fail(rank, request, worker.collective_failure);
+  }
+  // A worker that has taken the place of another one comes to a job that has its optimizer.
+  if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
+    const std::string mine =
+        update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
+    changed(rank, request);
+    worker.rejoined = false;
+    worker.collective_done = request.number;
+    worker.collective_failure.clear();
+    if (mine == request.text) return done(rank, request);
+    worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
+    return fail(rank, request, worker.collective_failure);
+  }
+  changed(rank, request);
+  collective_[rank] = request;
+  complete_collective();
+  if (collective_.contains(rank)) go_on_with_keys();
+}
+
+void Job::complete_collective() {
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (required_[rank] && !collective_.contains(rank)) return;
+  }
+  if (collective_.empty()) return;
+  const std::string failure = perform_collective();
+  pushing_ = required_;
+  for (const auto& [rank, request] : std::exchange(collective_, {})) {
+    workers_[rank].collective_done = request.number;
+    workers_[rank].collective_failure = failure;
+    failure.empty() ? done(rank, request) : fail(rank, request, failure);
+  }
+}
+
+std::string Job::perform_collective() {
+  const auto& [first, wanted] = *collective_.begin();
+  const auto text = [](const Request& request) {
+    return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
+  };
+  for (const auto& [rank, request] : collective_) {
+    if (request.kind == wanted.kind && request.text == wanted.text) continue;
+    return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
+           ", worker " + std::to_string(rank) + " " + text(request);
+  }
+  if (wanted.kind == Kind::barrier) return {};
+  try {
+    rule_ = parse_update_rule(wanted.text);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  for (const auto& key : keys_) {
+    use(-static_cast<std::int64_t>(key->state_bytes()));
+    key->reset_optimizer();
+  }
+  return {};
+}
+
+}  // namespace heddle::kv_detail

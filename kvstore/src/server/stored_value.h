@@ -1,0 +1,42 @@
+// The value of a key on a server: bytes, which most keys need no array for. Whoever holds payload() or an array of it sees the
+// bytes as they are then: they are changed only while nobody does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <heddle/ndarray.h>
+
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+class StoredValue {
+ public:
+  StoredValue(DType dtype, std::uint64_t bytes) : bytes_(bytes), dtype_(dtype) {}
+
+  bool defined() const { return memory_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(bytes_ / size_of(dtype_)); }
+
+  Payload payload() const { return {memory_, {memory_.get(), bytes_}}; }
+  NDArray array() const;  // one-dimensional
+  // The same, which may be changed at once: of a copy, if somebody holds the bytes.
+  NDArray array_to_change();
+  // Null: somebody holds the bytes.
+  std::byte* bytes_to_change() { return memory_.use_count() == 1 ? memory_.get() : nullptr; }
+  // value: contiguous, of the same dtype and size. A large one is not copied: nobody may change it any longer who has not
+  // asked how many hold its storage. Rethrows its error.
+  void set(const NDArray& value);
+
+ private:
+  void copy_from(std::span<const std::byte> bytes);
+
+  std::shared_ptr<std::byte> memory_{};
+  std::uint64_t bytes_;
+  DType dtype_;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,42 @@
+// The jobs of several servers as one: which keys there are, and which parts of which snapshots they are made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/placement.h"
+#include "snapshot/snapshot_index.h"
+
+namespace heddle::kv_detail {
+
+// A key of a job: its parts by their offsets in the value, which all have the same arrays in the same order.
+struct MergedKey {
+  struct Part {
+    std::size_t server = 0;
+    std::uint64_t offset = 0;
+    const KeyIndex* index = nullptr;
+    std::vector<const ArrayIndex*> arrays{};
+  };
+  StateKey key;  // its bytes: of the whole value
+  Clocks clocks;
+  std::vector<Part> parts{};
+  std::uint64_t row_bytes() const { return key.whole_rows > 0 ? key.bytes / key.whole_rows : 0; }
+};
+
+struct MergedJob {
+  StateJob job;
+  std::vector<StateWorker> workers{};
+  std::vector<MergedKey>
+      keys{};  // in the order in which they were initialised, if their servers depend on it
+};
+
+// How the job's workers place keys; of an explicit placement the list is not known.
+PlacementRule placement_of(const StateJob& job);
+
+// Throws Error, which names the job or the key, for parts that do not belong together; with `newest_parts`, parts of a key
+// may have had different pushes.
+std::vector<MergedJob> merge_jobs(const std::vector<SnapshotIndex>& parts, bool newest_parts);
+
+}  // namespace heddle::kv_detail

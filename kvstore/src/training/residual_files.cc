@@ -1,0 +1,126 @@
+#include "training/residual_files.h"
+
+#include <charconv>
+#include <concepts>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <heddle/checkpoint.h>
+#include <heddle/safetensors.h>
+
+namespace heddle {
+namespace {
+
+constexpr const char *kFormat = "format", *kFormatName = "heddle residuals 1";
+const std::string kMark = ".residuals-";
+
+struct FileName {
+  std::int64_t steps = 0;
+  int rank = 0, workers = 0;
+  bool operator==(const FileName&) const = default;
+};
+
+template <std::integral T> bool take(std::string_view& text, T& number) {
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<std::size_t>(stopped - text.data()));
+  return error == std::errc();
+}
+
+bool take(std::string_view& text, std::string_view wanted) {
+  const bool good = text.starts_with(wanted);
+  if (good) text.remove_prefix(wanted.size());
+  return good;
+}
+
+// What follows may be that of a temporary file.
+std::optional<FileName> file_name_from(std::string_view text) {
+  FileName name;
+  const bool good = take(text, name.steps) && take(text, "-") && take(text, name.rank) &&
+                    take(text, "-of-") && take(text, name.workers) &&
+                    (text.empty() || text.starts_with(".tmp-"));
+  return good ? std::optional(name) : std::nullopt;
+}
+
+// The steps and workers of the checkpoint that is at `path` now. -1: there is no checkpoint, or it does not say.
+FileName of_checkpoint(const std::string& path) {
+  FileName name{.steps = -1, .workers = -1};
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return name;
+  try {
+    const auto metadata = load_safetensors_metadata(path);
+    const auto number = [&](const char* key, auto& value) {
+      const auto found = metadata.find(key);
+      if (found == metadata.end()) return;
+      std::string_view text = found->second;
+      take(text, value);
+    };
+    number(kCheckpointSteps, name.steps);
+    number(kCheckpointWorkers, name.workers);
+  } catch (const Error&) {  // what is there is about to be replaced
+  }
+  return name;
+}
+
+// A run that goes on with fewer workers leaves files of ranks that there are no longer: rank 0 takes them.
+void remove_others(const std::string& path, const FileName& mine) {
+  const FileName current = of_checkpoint(path);
+  const std::filesystem::path whole(path);
+  const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
+  const std::string prefix = whole.filename().string() + kMark;
+  std::vector<std::filesystem::path> old;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string text = entry.path().filename().string();
+    if (!text.starts_with(prefix)) continue;
+    const auto name = file_name_from(std::string_view(text).substr(prefix.size()));
+    if (!name) continue;
+    const bool is_mine = name->rank == mine.rank || (mine.rank == 0 && name->rank >= mine.workers);
+    const auto is_of = [&](const FileName& other) {
+      return name->steps == other.steps && (other.workers < 0 || name->workers == other.workers);
+    };
+    if (is_mine && !is_of(mine) && !is_of(current)) old.push_back(entry.path());
+  }
+  for (const auto& one : old) std::filesystem::remove(one, error);
+}
+
+}  // namespace
+
+std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store) {
+  return path + kMark + std::to_string(steps) + "-" + std::to_string(store.rank()) + "-of-" +
+         std::to_string(store.workers());
+}
+
+std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
+                                              const KVStore& store) {
+  const std::string file = residual_file(path, steps, store);
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {};
+  Safetensors content = load_safetensors(file);
+  if (content.metadata[kFormat] != kFormatName)
+    throw Error("'" + file + "' has format '" + content.metadata[kFormat] + "', not '" + kFormatName + "'");
+  return std::move(content.arrays);
+}
+
+// A file of the same count of steps may be that of a former run.
+void save_residuals(const std::string& path, const Trainer& trainer, Where where) {
+  const CallSite site(where);
+  KVStore& store = trainer.store();
+  const std::string file = residual_file(path, trainer.steps(), store);
+  // Returns when all workers have written theirs. If one cannot, all throw: the others would wait for it else.
+  store.check_residuals([&] {
+    Safetensors content{.arrays = store.residuals(), .metadata = {{kFormat, kFormatName}}};
+    if (content.arrays.empty()) {
+      std::error_code error;
+      std::filesystem::remove(file, error);
+    } else {
+      save_safetensors(file, content, {.checksums = true});
+    }
+    return std::map<std::string, NDArray>();
+  });
+  remove_others(path, {trainer.steps(), store.rank(), store.workers()});
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+// What the log says of connections that were refused: their number and the last of them, at most once a minute, since strangers
+// may come as often as they like.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <heddle/server.h>
+
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+class StrangerLog {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // To be called now and then.
+  std::optional<ServerEvent> look(const Transport& transport, Time now) {
+    if (now < next_) return std::nullopt;
+    const Strangers& strangers = transport.strangers();
+    if (strangers.refused == told_) return std::nullopt;
+    const std::uint64_t more = strangers.refused - std::exchange(told_, strangers.refused);
+    next_ = now + std::chrono::minutes(1);
+    return ServerEvent{ServerEvent::Level::warning,
+                       "connections_refused",
+                       {{"count", std::to_string(more)}, {"last", strangers.last}}};
+  }
+
+ private:
+  std::uint64_t told_ = 0;
+  Time next_{};
+};
+
+}  // namespace heddle::kv_detail

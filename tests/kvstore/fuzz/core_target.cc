@@ -1,0 +1,266 @@
+// The core of a server as a whole: a sequence of connections, messages with payloads, cuts and time that passes.
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <new>
+#include <set>
+
+#include <heddle/engine.h>
+#include <heddle/error.h>
+
+#include "fuzz/fuzz_target.h"
+#include "server/server_core.h"
+#include "wire/state_blob.h"
+
+namespace heddle::fuzz {
+namespace {
+
+using namespace kv_detail;
+
+constexpr std::uint64_t kLimit = 1 << 14;  // bytes
+constexpr std::size_t kMostPeers = 6, kMostSteps = 200;
+constexpr std::chrono::seconds kTimeout{30};
+
+constexpr int kNoPayload = 64;  // a flag of requests: the length of the payload follows
+
+enum class Step : std::uint8_t { connect, hello, request, raw, cut, time, count };
+constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1"};
+constexpr const char* kTexts[] = {"", "a", "b", "add", "sgd lr=0.5 momentum=0.5", "adam lr=0.1"};
+// Bytes of values: mostly small ones that fit together.
+constexpr std::uint64_t kSizes[] = {0, 4, 8, 8, 8, 16, 4096, ~0ull};
+
+// Does to a core what an input says, as a transport would, and looks at what the core answers.
+class Program {
+ public:
+  explicit Program(Input input)
+      : source_(input), core_({.memory_limit = kLimit, .worker_timeout = kTimeout}, 42) {}
+
+  bool run() {
+    for (std::size_t step = 0; step < kMostSteps && !source_.empty(); ++step) {
+      switch (static_cast<Step>(source_.below(static_cast<std::uint8_t>(Step::count)))) {
+        case Step::connect:
+          connect();
+          break;
+        case Step::hello:
+          hello();
+          break;
+        case Step::request:
+          request();
+          break;
+        case Step::raw:
+          raw();
+          break;
+        case Step::cut:
+          if (const Peer peer = any_peer()) cut(peer);
+          break;
+        default:
+          pass(std::chrono::seconds(source_.below(40)));
+      }
+      look();
+    }
+    end();
+    return accepted_;
+  }
+
+ private:
+  void connect() {
+    if (peers_.size() >= kMostPeers) return;
+    core_.connected(++last_peer_, "");
+    peers_.insert(last_peer_);
+    known_.insert(last_peer_);
+  }
+
+  Peer any_peer() {
+    if (peers_.empty()) return 0;
+    return *std::next(peers_.begin(), source_.below(static_cast<std::uint8_t>(peers_.size())));
+  }
+
+  void hello() {
+    Hello hello{.job = source_.below(8) == 0 ? "other" : "job",
+                .consistency = kConsistencies[source_.below(16) % 3]};
+    hello.workers = 1u + source_.below(3);
+    hello.rank = source_.below(3);
+    hello.incarnation = 100 + source_.below(3);
+    deliver(any_peer(), encode(hello), 0);
+  }
+
+  void request() {
+    const Peer peer = any_peer();
+    Request one;
+    one.kind = static_cast<Kind>(static_cast<int>(Kind::init) + source_.below(10));
+    const std::uint8_t flags = source_.get<std::uint8_t>();
+    one.has_value = (flags & 1) != 0;
+    one.overwrite = (flags & 2) != 0;
+    one.dtype = (flags & 4) != 0 ? DType::i64 : DType::f32;
+    one.lr = (flags & 8) != 0 ? 0.5 : 0.25;
+    one.key = source_.below(3);
+    one.number = ++last_number_ - ((flags & 16) != 0 ? source_.below(5) : 0);
+    one.clock = source_.below(6);
+    one.bytes = kSizes[source_.below(std::size(kSizes))];
+    one.offset = (flags & 32) != 0 ? source_.below(16) : 0;
+    one.text = kTexts[source_.below(std::size(kTexts))];
+    const std::size_t payload =
+        (flags & kNoPayload) != 0 ? source_.below(16) : std::min<std::uint64_t>(one.bytes, 4096);
+    deliver(peer, encode(one), payload);
+  }
+
+  void raw() {
+    const Peer peer = any_peer();
+    const std::size_t payload = source_.below(64), head = source_.get<std::uint8_t>();
+    const Input bytes = source_.take(head);
+    deliver(peer, {bytes.begin(), bytes.end()}, payload);
+  }
+
+  // A transport closes the connection of a peer whose message is refused with an exception.
+  void deliver(Peer peer, const Bytes& head, std::size_t payload) {
+    if (peer == 0) return;
+    try {
+      if (payload > 0) {
+        const std::span<std::byte> memory = core_.memory_for(peer, head, payload);
+        want(memory.empty() || memory.size() >= payload, "too little memory for a payload");
+        std::fill_n(memory.begin(), std::min(memory.size(), payload), std::byte{1});
+      }
+      core_.received(peer, head, payload, now_);
+    } catch (const Error&) {
+      cut(peer);
+    } catch (const std::bad_alloc&) {
+      cut(peer);
+    }
+  }
+
+  void cut(Peer peer) {
+    peers_.erase(peer);
+    core_.disconnected(peer, "cut", now_);
+  }
+
+  void pass(Clock::duration time) {
+    now_ += time;
+    core_.tick(now_);
+  }
+
+  void look() {
+    const Outbox outbox = core_.take_outbox();
+    for (const auto& [peer, head] : outbox.greetings) check_head(peer, head, 0);
+    for (const Outgoing& one : outbox.replies) {
+      check_head(one.peer, encode(one.reply), one.payload.bytes.size());
+      accepted_ = accepted_ || one.reply.kind == Kind::value;
+      unsigned sum = 0;  // reads what is sent
+      for (const std::byte byte : one.payload.bytes) sum += std::to_integer<unsigned>(byte);
+      want(sum <= 255 * one.payload.bytes.size(), "bytes");
+    }
+    for (const Peer peer : outbox.closed) peers_.erase(peer);
+    const ServerStats stats = core_.stats(now_);
+    want(stats.value_bytes + stats.waiting_bytes <= kLimit, "more memory than the limit");
+    want(core_.peers().size() <= peers_.size(), "a peer that is gone is known");
+  }
+
+  void check_head(Peer peer, const Bytes& head, std::size_t payload) {
+    want(peer == 0 || known_.contains(peer), "an answer to nobody");
+    try {
+      decode_from_server(head, payload);
+    } catch (const MalformedMessage&) {
+      want(false, "an answer that no worker understands");
+    }
+  }
+
+  // All are gone, for long: nothing is kept.
+  void end() {
+    for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
+    pass(std::chrono::seconds(1));
+    pass(2 * kTimeout);
+    look();
+    const ServerStats stats = core_.stats(now_);
+    want(stats.jobs == 0 && stats.keys == 0 && core_.peers().empty(), "a job that nobody has is kept");
+    want(core_.memory_used() == 0, "memory that nobody has is counted");
+  }
+
+  Source source_;
+  ServerCore core_;
+  Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
+  std::set<Peer> peers_, known_;
+  Peer last_peer_ = 0;
+  std::uint64_t last_number_ = 10;
+  bool accepted_ = false;
+};
+
+bool run_core(Input input) {
+  static Engine engine{{.scheduler = Scheduler::naive}};
+  const EngineScope scope(engine);
+  return Program(input).run();
+}
+
+// --- good inputs
+
+struct Writing {
+  Bytes bytes;
+  void put(Step step) { bytes.push_back(static_cast<std::byte>(step)); }
+  void put(std::initializer_list<int> values) {
+    for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+  }
+  void connect() { put(Step::connect); }
+  void hello(int peer, int consistency, int workers, int rank) {
+    put(Step::hello);
+    put({1, consistency, workers - 1, rank, rank, peer});
+  }
+  // Values of 8 bytes, which is size number 2.
+  void request(Kind kind, int peer, int flags, int clock, int text = 0, int size = 2) {
+    put(Step::request);
+    put({peer, static_cast<int>(kind) - static_cast<int>(Kind::init), flags, 0, clock, size, text});
+    if ((flags & kNoPayload) != 0) put({0});
+  }
+  void time(int seconds) {
+    put(Step::time);
+    put({seconds});
+  }
+};
+
+Bytes two_workers(int consistency, int rule) {
+  Writing all;
+  for (const int peer : {0, 1}) all.connect(), all.hello(peer, consistency, 2, peer);
+  for (const int peer : {0, 1}) all.request(Kind::set_optimizer, peer, kNoPayload, 0, rule);
+  all.request(Kind::init, 0, 1, 0, 1);
+  all.request(Kind::init, 1, kNoPayload, 0, 1);
+  for (const int clock : {1, 2, 3}) {
+    for (const int peer : {0, 1}) all.request(Kind::push, peer, 8, clock);
+    for (const int peer : {0, 1}) all.request(Kind::pull, peer, kNoPayload, clock);
+  }
+  all.request(Kind::get_state, 0, kNoPayload, 3);
+  all.request(Kind::clear_errors, 1, kNoPayload, 0);
+  for (const int peer : {0, 1}) all.request(Kind::barrier, peer, kNoPayload, 0);
+  all.time(20);
+  all.put(Step::cut), all.put({1});
+  all.time(31);
+  all.connect(), all.hello(1, consistency, 2, 1);
+  all.request(Kind::init, 1, kNoPayload, 0, 1);
+  all.request(Kind::push, 1, 8, 4);
+  all.request(Kind::pull, 1, kNoPayload, 4);
+  all.request(Kind::leave, 0, kNoPayload, 0);
+  return all.bytes;
+}
+
+std::vector<Bytes> core_seeds() {
+  std::vector<Bytes> all;
+  for (const int consistency : {0, 1, 2}) {
+    for (const int rule : {3, 4, 5}) all.push_back(two_workers(consistency, rule));
+  }
+  Writing raw;  // heads as they are on the wire
+  raw.connect(), raw.hello(0, 1, 1, 0);
+  raw.request(Kind::init, 0, 1, 0, 1);
+  const auto put_head = [&raw](const Request& request, int payload) {
+    const Bytes head = encode(request);
+    raw.put(Step::raw);
+    raw.put({0, payload, static_cast<int>(head.size())});
+    append(raw.bytes, head);
+  };
+  put_head({.kind = Kind::push, .number = 9, .clock = 1, .bytes = 8}, 8);
+  put_head({.kind = Kind::pull, .number = 10, .clock = 1}, 0);
+  raw.request(Kind::pull, 0, kNoPayload, 0);
+  all.push_back(raw.bytes);
+  return all;
+}
+
+}  // namespace
+
+const Target kCore{"core", run_core, core_seeds, 20};
+
+}  // namespace heddle::fuzz

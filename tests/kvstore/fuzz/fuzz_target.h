@@ -1,0 +1,70 @@
+// What is fuzzed: functions that take bytes of other processes, and good inputs for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::fuzz {
+
+using Bytes = std::vector<std::byte>;
+using Input = std::span<const std::byte>;
+
+struct Target {
+  const char* name;
+  // Whether the input, or a part of it, was accepted. Anything but a refusal by an error that it may throw is a failure.
+  bool (*run)(Input input);
+  std::vector<Bytes> (*seeds)();
+  int cost;  // one in so many inputs of a short run
+};
+
+std::span<const Target> targets();
+
+// Ends the process with `what` if it does not hold.
+void want(bool holds, const char* what);
+
+// Takes values off an input; zeros behind its end.
+class Source {
+ public:
+  explicit Source(Input input) : rest_(input) {}
+  bool empty() const { return rest_.empty(); }
+  template <class T> T get() {
+    T value{};
+    const Input bytes = take(sizeof value);
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), bytes.size());
+    return value;
+  }
+  std::uint8_t below(std::uint8_t bound) { return static_cast<std::uint8_t>(get<std::uint8_t>() % bound); }
+  Input take(std::size_t count) {
+    const Input first = rest_.first(count < rest_.size() ? count : rest_.size());
+    rest_ = rest_.subspan(first.size());
+    return first;
+  }
+  Input rest() const { return rest_; }
+
+ private:
+  Input rest_;
+};
+
+inline Bytes bytes_from(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+inline std::string text_from(Input input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+inline void append(Bytes& to, Input more) { to.insert(to.end(), more.begin(), more.end()); }
+template <class T> void append_value(Bytes& to, T value) {
+  append(to, std::as_bytes(std::span<const T, 1>(&value, 1)));
+}
+
+// The targets, by file.
+extern const Target kFrames, kStreams, kHandshakes;            // transport_targets.cc
+extern const Target kFromWorker, kFromServer, kTexts, kState;  // wire_targets.cc
+extern const Target kCore;                                     // core_target.cc
+
+}  // namespace heddle::fuzz

@@ -1,0 +1,54 @@
+// What a server's node does with connections before, and after, the scheduler has said what it keeps.
+#include "server/server_node.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+
+#include "core_host.h"
+
+using namespace heddle;
+using namespace heddle::kv_detail;
+
+namespace {
+
+// Keeps what is sent.
+class Sent final : public Transport {
+ public:
+  std::string listen(const std::string&) override { return ""; }
+  Peer connect(const std::string&) override { return 99; }
+  void send(Peer peer, Message message) override { all.emplace_back(peer, std::move(message.head)); }
+  std::size_t queued(Peer) const override { return 0; }
+  void close(Peer) override {}
+  void poll(std::chrono::microseconds) override {}
+  void wake() noexcept override {}
+
+  std::vector<std::pair<Peer, Bytes>> all;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "server node: a worker that comes before the scheduler has said what the server keeps is told to wait") {
+  Engine engine({.scheduler = Scheduler::naive});
+  const EngineScope scope(engine);
+  const Clock::time_point now{};
+  for (const int number : {-1, 0, 1}) {
+    CAPTURE(number);
+    Sent sent;
+    ServerNode node({.number = number, .servers = 0, .scheduler = "127.0.0.1:1"}, 42, sent, now);
+    node.connected(1, "", now);
+    node.received(1, encode(hello_of(0, 1, "async")), {}, now);
+    REQUIRE(sent.all.size() == 1);
+    CHECK(sent.all[0].first == 1);
+    const FromServer answer = decode_from_server(sent.all[0].second, 0);
+    const auto& reply = std::get<Reply>(answer);
+    CHECK(reply.kind == Kind::failed);
+    CHECK(reply.clock == 1);  // later
+    CHECK(reply.text == "the scheduler has not said yet what this server keeps");
+  }
+}

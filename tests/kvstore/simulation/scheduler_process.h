@@ -1,0 +1,63 @@
+// The scheduler as a process of a simulated network. What it has saved is in a file that outlives it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <heddle/store_scheduler.h>
+
+#include "membership/scheduler_core.h"
+#include "simulation/network.h"
+#include "simulation/view_checks.h"
+
+namespace heddle::kv_detail::sim {
+
+constexpr std::chrono::milliseconds kSchedulerTick{20};
+
+class SchedulerProcess final : public Process {
+ public:
+  struct Counts {
+    int failovers = 0, handed_back = 0, lost = 0;
+  };
+  using File = std::vector<std::byte>;  // empty: there is none
+
+  SchedulerProcess(Network& network, SimTransport& transport, const StoreSchedulerOptions& options,
+                   File& file, ViewChecks& checks, Counts& counts);
+
+  void tick() override;
+  void connected(Peer peer, const std::string& key) override;
+  void disconnected(Peer peer, const std::string& why) override;
+  std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
+  void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
+
+  const SchedulerCore& core() const { return core_; }
+  // One of so many outboxes is not delivered whole: the process dies on the way, and calls on_death. 0: none.
+  std::uint64_t dies_once_in = 0;
+  std::function<void()> on_death{};
+  std::function<void(const ServerEvent&)> on_event{};
+
+ private:
+  void deliver();
+  void save(const SchedulerState& state);
+  bool is_given_up(std::uint64_t incarnation) const;
+
+  Network& network_;
+  SimTransport& transport_;
+  const StoreSchedulerOptions options_;
+  File& file_;
+  ViewChecks& checks_;
+  Counts& counts_;
+  SchedulerCore core_;
+  const Clock::time_point begun_;
+  Clock::time_point next_tick_;
+  std::map<Peer, std::uint64_t> incarnations_;
+  std::map<std::uint64_t, Clock::time_point> heard_;  // by incarnation
+  std::set<std::uint64_t> news_;                      // who was heard since the last outbox was delivered
+  bool dead_ = false;
+};
+
+}  // namespace heddle::kv_detail::sim

@@ -1,0 +1,50 @@
+#include "simulation/view_checks.h"
+
+#include <doctest/doctest.h>
+
+namespace heddle::kv_detail::sim {
+
+void ViewChecks::decided(std::uint32_t shard, const ShardView& view) {
+  CHECK(decided_.try_emplace({shard, view.epoch}, view).first->second == view);
+  if (view.fresh && view.epoch > 1) begun_anew_.insert(shard);
+}
+
+void ViewChecks::saved(const SchedulerState& state) {
+  CHECK(state.views.version >= state_.views.version);
+  for (std::uint32_t shard = 0; shard < state.views.shards.size(); ++shard) {
+    const ShardView& view = state.views.shards[shard];
+    decided(shard, view);
+    CHECK((state_.views.shards.empty() || view.epoch >= state_.views.shards[shard].epoch));
+  }
+  state_ = state;
+}
+
+// What is saved may be newer already: the scheduler saves once, and then tells what it has decided since it did so last.
+void ViewChecks::told(const Views& before, const Views& now) {
+  CHECK(now.version > before.version);
+  CHECK(now.version <= state_.views.version);
+  for (std::uint32_t shard = 0; shard < now.shards.size(); ++shard) {
+    const ShardView& view = now.shards[shard];
+    decided(shard, view);
+    CHECK(view.epoch <= state_.views.shards[shard].epoch);
+    CHECK((before.shards.empty() || view.epoch >= before.shards[shard].epoch));
+  }
+}
+
+// A shard that was given up may be answered for by its former primary until that one hears of it: its workers are told that
+// the state is lost when they find the new one.
+void ViewChecks::answered(const std::string& server, std::uint32_t shard, std::uint64_t epoch) {
+  Answer& last = last_[shard];
+  if (!has_begun_anew(shard)) CHECK(epoch >= last.epoch);
+  if (epoch == last.epoch) CHECK(server == last.server);
+  if (epoch > last.epoch) last = {epoch, server};
+}
+
+bool ViewChecks::greeted(std::uint32_t shard, std::uint64_t incarnation) {
+  const bool same = incarnations_.try_emplace(shard, incarnation).first->second == incarnation;
+  CAPTURE(shard);
+  if (!same) CHECK(has_begun_anew(shard));
+  return same;
+}
+
+}  // namespace heddle::kv_detail::sim

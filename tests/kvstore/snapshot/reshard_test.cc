@@ -1,0 +1,293 @@
+// Snapshots for another number of servers: values, the optimizer's state and pushes that wait are the same afterwards.
+#include "snapshot/reshard.h"
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "client/placement.h"
+#include "core_host.h"
+#include "files.h"
+#include "message_of.h"
+#include "server/snapshots.h"
+#include "snapshot/snapshot_folder.h"
+#include "wire/job_terms.h"
+
+using namespace heddle;
+using namespace heddle::kv_detail;
+using heddle::test::message_of;
+
+namespace {
+
+using Floats = std::vector<float>;
+constexpr std::uint32_t kWorkers = 2;
+
+// One for all servers of a test.
+struct OneEngine {
+  Engine engine{{.scheduler = Scheduler::naive}};
+  EngineScope scope{engine};
+};
+
+struct Value {
+  std::string key;
+  Floats elements;
+  std::uint32_t rows;
+};
+
+std::vector<Value> some_values() {
+  std::mt19937 random(3);
+  std::vector<Value> values = {{"small", Floats(3), 3},
+                               {"other", Floats(1000), 10},
+                               {"empty", Floats(), 0},
+                               {"wide", Floats(900'000), 3},
+                               {"tall", Floats(1'200'000), 100'000}};
+  for (Value& one : values) {
+    for (float& element : one.elements) element = static_cast<float>(random() % 1000);
+  }
+  return values;
+}
+
+// A job on several servers, as a store makes it.
+class Servers {
+ public:
+  Servers(const std::string& folder, std::uint32_t count, const PlacementRule& rule = {}) {
+    const std::vector<Value> values = some_values();
+    Placer placer(rule, static_cast<int>(count));
+    for (const Value& value : values) {
+      const std::uint64_t bytes = 4 * value.elements.size();
+      parts_[value.key] = placer.place({value.key, bytes, value.rows > 0 ? bytes / value.rows : 0});
+    }
+    for (std::uint32_t number = 0; number < count; ++number) {
+      ServerOptions options;
+      options.snapshots = folder;
+      options.number = static_cast<int>(number);
+      options.servers = static_cast<int>(count);
+      hosts_.push_back(std::make_unique<Host>(options, false));
+      snapshots_.push_back(std::make_unique<Snapshots>(
+          options, 1, hosts_.back()->core, [](ServerEvent::Level, const char*, const Snapshots::Fields&) {}));
+      snapshots_.back()->restore(number);
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+        Hello hello = hello_of(rank, kWorkers, job_terms_text("sync", rule.text()));
+        hello.server = number;
+        hello.servers = count;
+        hello.incarnation = 100 * count + rank;  // a new process
+        links_.push_back(std::make_unique<Link>(*hosts_.back(), hello));
+      }
+    }
+    all([](std::uint32_t) {
+      return Request{.kind = Kind::set_optimizer,
+                     .text = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}})};
+    });
+    for (const Value& value : values) init(value);
+  }
+  Link& link(std::uint32_t server, std::uint32_t rank) { return *links_[server * kWorkers + rank]; }
+
+  void push(const Value& value, std::uint32_t rank, float by) {
+    for (const KeyPart& part : parts_of(value)) {
+      const std::uint64_t clock = ++clocks_[{value.key, part.server, rank}];
+      Request request{.kind = Kind::push, .key = number_of(value, part), .clock = clock, .lr = 0.5};
+      Floats pushed(part.bytes / 4, by);
+      const auto server = static_cast<std::uint32_t>(part.server);
+      CHECK(link(server, rank).ask(request, bytes_of(pushed)).first.text == "");
+    }
+  }
+  // The whole value, and what the optimizer keeps of it.
+  Floats pull(const Value& value) {
+    Floats result;
+    for (const KeyPart& part : parts_of(value)) {
+      const auto [reply, bytes] = link(static_cast<std::uint32_t>(part.server), 0)
+                                      .ask({.kind = Kind::pull, .key = number_of(value, part)});
+      CHECK(reply.text == "");
+      const Floats some = values_in<float>(bytes);
+      result.insert(result.end(), some.begin(), some.end());
+    }
+    return result;
+  }
+  void finish() {
+    for (const auto& one : snapshots_) one->finish();
+  }
+  void finish(std::uint32_t server) { snapshots_[server]->finish(); }
+
+ private:
+  const std::vector<KeyPart>& parts_of(const Value& value) const { return parts_.at(value.key); }
+  std::uint32_t number_of(const Value& value, const KeyPart& part) const {
+    return numbers_.at({value.key, part.server});
+  }
+  template <class Make> void all(Make make) {
+    std::vector<std::uint64_t> numbers;
+    for (std::size_t i = 0; i < links_.size(); ++i)
+      numbers.push_back(links_[i]->send(make(static_cast<std::uint32_t>(i % kWorkers))));
+    for (int round = 0; round < 2; ++round) {
+      for (const auto& one : links_) one->settle();
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) CHECK(links_[i]->take(numbers[i]).first.text == "");
+  }
+  void init(const Value& value) {
+    for (const KeyPart& part : parts_of(value)) {
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+        Request request{.kind = Kind::init,
+                        .has_value = rank == 0,
+                        .key = value.rows,
+                        .clock = 4 * value.elements.size(),
+                        .bytes = part.bytes,
+                        .priority = -initialised_,
+                        .text = value.key};
+        const auto begin = value.elements.begin() + static_cast<std::ptrdiff_t>(part.offset / 4);
+        const Floats mine(begin, begin + static_cast<std::ptrdiff_t>(part.bytes / 4));
+        const Reply reply = link(static_cast<std::uint32_t>(part.server), rank)
+                                .ask(request, rank == 0 ? bytes_of(mine) : Bytes())
+                                .first;
+        CHECK(reply.text == "");
+        numbers_[{value.key, part.server}] = reply.key;
+        clocks_[{value.key, part.server, rank}] = reply.clock;
+      }
+    }
+    ++initialised_;
+  }
+
+  std::map<std::string, std::vector<KeyPart>> parts_;
+  std::int32_t initialised_ = 0;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::unique_ptr<Snapshots>> snapshots_;
+  std::vector<std::unique_ptr<Link>> links_;  // by server and rank
+  std::map<std::pair<std::string, int>, std::uint32_t> numbers_;
+  std::map<std::tuple<std::string, int, std::uint32_t>, std::uint64_t> clocks_;
+};
+
+std::vector<SnapshotIndex> newest(const std::string& folder, std::uint32_t servers) {
+  std::vector<SnapshotIndex> parts;
+  for (std::uint32_t number = 0; number < servers; ++number)
+    parts.push_back(index_snapshot(snapshots_of(folder, number, servers).at(0).path));
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("reshard: from one server to three, two and one, everything goes on as it would have") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  const std::vector<Value> values = some_values();
+  const std::uint32_t counts[] = {1, 3, 2, 1};
+  // The oracle: the same pushes to servers that nobody has stopped.
+  Servers kept(folder.file("kept"), 1);
+  float by = 1;
+  const auto work = [&](Servers& servers) {
+    for (const Value& value : values) {
+      servers.push(value, 0, by);
+      servers.push(value, 1, by + 1);
+      servers.push(value, 1, by + 2);  // waits for the other worker's
+    }
+  };
+  const auto finish_round = [&](Servers& servers) {
+    for (const Value& value : values) servers.push(value, 0, by + 3);
+  };
+  for (int step = 0; step < 4; ++step) {
+    CAPTURE(step);
+    const std::string mine = folder.file(std::to_string(step));
+    if (step > 0)
+      reshard(newest(folder.file(std::to_string(step - 1)), counts[step - 1]),
+              {.out = mine, .servers = counts[step]});
+    Servers servers(mine, counts[step]);
+    if (step > 0) finish_round(servers), finish_round(kept), ++by;
+    work(servers);
+    work(kept);
+    for (const Value& value : values) REQUIRE(servers.pull(value) == kept.pull(value));
+    servers.finish();
+  }
+}
+
+TEST_CASE("reshard: each placement is as workers of the new servers have it") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  const std::vector<Value> values = some_values();
+  const auto list = [](int wide, int small) {
+    PlacementRule rule(Placement::by_list);
+    rule.servers = {{"wide", wide}, {"small", small}};
+    return rule;
+  };
+  const std::pair<PlacementRule, PlacementRule> rules[] = {{Placement::round_robin, Placement::round_robin},
+                                                           {Placement::greedy, Placement::greedy},
+                                                           {list(1, 0), list(2, 1)}};
+  for (const auto& [before, after] : rules) {
+    CAPTURE(before.text());
+    std::map<std::string, Floats> wanted;
+    const std::string in = folder.file("in " + before.text()), out = folder.file("out " + before.text());
+    {
+      Servers servers(in, 2, before);
+      for (const Value& value : values) {
+        servers.push(value, 0, 1), servers.push(value, 1, 2);
+        wanted[value.key] = servers.pull(value);
+      }
+      servers.finish();
+    }
+    reshard(newest(in, 2), {.out = out, .servers = 3, .placement = after});
+    Servers servers(out, 3, after);  // whose inits find what is there
+    for (const Value& value : values) CHECK(servers.pull(value) == wanted[value.key]);
+  }
+  CHECK(message_of<Error>([&] {
+          reshard(newest(folder.file("in " + list(1, 0).text()), 2),
+                  {.out = folder.file("none"), .servers = 3});
+        }) ==
+        "job 'job' has an explicit placement, for as many servers as there were: --placement says where its "
+        "keys will be");
+  std::vector<SnapshotIndex> parts = newest(folder.file("in greedy"), 2);
+  for (SnapshotIndex& part : parts)
+    std::erase_if(part.jobs[0].keys, [](const KeyIndex& one) { return one.key.name == "other"; });
+  CHECK(message_of<Error>([&] {
+          reshard(parts, {.out = folder.file("none"), .servers = 3});
+        }).find("some of these are missing") != std::string::npos);
+}
+
+TEST_CASE("reshard: parts of different moments are named, and taken only if that is wanted") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  const std::vector<Value> values = some_values();
+  const Value& split = values[4];
+  {
+    Servers servers(folder.file("in"), 2);
+    servers.push(split, 0, 1), servers.push(split, 1, 1);
+    servers.finish();
+    servers.push(split, 0, 1), servers.push(split, 1, 1);
+    servers.finish(1);
+  }
+  const std::vector<SnapshotIndex> parts = newest(folder.file("in"), 2);
+  ReshardOptions options{.out = folder.file("out"), .servers = 3};
+  CHECK(message_of<Error>([&] { reshard(parts, options); }) ==
+        "job 'job', key tall: server 0 has 1 pushes of worker 0, server 1 2: the snapshots are of different "
+        "moments. "
+        "--newest-parts takes each part as it is, which no program has ever seen together");
+  CHECK(snapshots_in(folder.file("out")).empty());
+  options.newest_parts = true;
+  const Resharded made = reshard(parts, options);
+  CHECK(made.files.size() == 3);
+  // On a slow machine a note says before them that the snapshots' times differ.
+  REQUIRE(made.notes.size() >= 2);
+  CHECK(made.notes[made.notes.size() - 2] ==
+        "job 'job': keys have from 0 to 2 pushes of worker 0: their values are of different moments");
+  Servers servers(folder.file("out"), 3);
+  const Floats value = servers.pull(split);
+  CHECK(value.front() == split.elements.front() - 0.5f * 2);
+  CHECK(value.back() == split.elements.back() - 0.5f * 2 - 0.5f * 3);
+  CHECK(message_of<Error>([&] { reshard(parts, options); }).find("has snapshots of 3 servers already") !=
+        std::string::npos);
+}
+
+TEST_CASE("reshard: a part that is missing is missed") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  Servers(folder.file("in"), 2).finish();
+  std::vector<SnapshotIndex> parts = newest(folder.file("in"), 2);
+  std::vector<KeyIndex>& keys = parts[1].jobs[0].keys;
+  std::erase_if(keys, [](const KeyIndex& one) { return one.key.name == "tall"; });
+  const ReshardOptions options{.out = folder.file("out"), .servers = 1};
+  CHECK(message_of<Error>([&] {
+          reshard(parts, options);
+        }).find("key tall: it has 2400000 bytes on server 0") != std::string::npos);
+  parts[1].jobs.clear();
+  CHECK(message_of<Error>([&] { reshard(parts, options); }) ==
+        "job 'job' is on 1 of 2 servers: the snapshots are of different moments");
+}

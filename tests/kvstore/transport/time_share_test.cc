@@ -1,0 +1,46 @@
+#include "transport/time_share.h"
+
+#include <chrono>
+
+#include <doctest/doctest.h>
+
+using heddle::kv_detail::TimeShare;
+using namespace std::chrono_literals;
+
+namespace {
+
+const TimeShare::Clock::time_point kStart{1000s};
+
+}  // namespace
+
+TEST_CASE("time share: work that is always there takes its part of the time") {
+  TimeShare share(5, 5ms);
+  std::chrono::nanoseconds worked{};
+  auto now = kStart;
+  for (; now < kStart + 10s; now += 100us) {
+    if (!share.allows(now)) continue;
+    share.spend(now, now + 1ms);
+    worked += 1ms;
+    now += 1ms;
+  }
+  CHECK(worked >= 1990ms);
+  CHECK(worked <= 2010ms);
+}
+
+TEST_CASE("time share: after a rest the burst goes at once, and no more") {
+  TimeShare share(5, 5ms);
+  for (const auto rest : {1s, 3600s}) {
+    auto now = share.next() + kStart.time_since_epoch() + rest;
+    int pieces = 0;
+    while (share.allows(now)) {
+      share.spend(now, now + 1ms);
+      now += 1ms;
+      ++pieces;
+    }
+    // A sixth piece, since a quarter of what was spent came back meanwhile.
+    CHECK(pieces >= 5);
+    CHECK(pieces <= 7);
+    CHECK(share.next() > now);
+    CHECK(share.allows(share.next()));
+  }
+}
