@@ -24,6 +24,7 @@ void add_launch(Program& program, Action& action, const Behind& behind);
 void add_doctor(Program& program, Action& action);
 void add_simulate(Program& program, Action& action);
 void add_keygen(Program& program, Action& action);
+void add_operators(Program& program, Action& action);
 void add_server(Program& program, Action& action);
 void add_scheduler(Program& program, Action& action);
 

@@ -4,15 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
-
-#include <netinet/in.h>
 
 #include <heddle/usable_cores.h>
 
@@ -20,6 +17,7 @@
 #include "launch/job.h"
 #include "launch/plan.h"
 #include "launch/process.h"
+#include "launch/store_servers.h"
 
 extern char** environ;
 
@@ -27,12 +25,12 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  int ranks = 0, servers = 0, replicas = 1;
+  int ranks = 0, servers = 0, replicas = 0;  // 0: two, if there are two servers
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
   bool no_bind = false;
   double grace = 5;
-  int restarts = 0;
+  int restarts = 0, server_restarts = 10;
   std::vector<std::string> variables, program;
 };
 
@@ -53,12 +51,6 @@ class SocketDirectory {
   std::string path_;
 };
 
-std::string this_host() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 // Below the ports that Linux gives to outgoing connections; jobs of one launcher's host do not get the same.
 std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   constexpr int kFirst = 20000, kCount = 10000;
@@ -69,20 +61,6 @@ std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   std::string host = one_host ? "127.0.0.1" : plan.front().host;
   if (host.empty()) host = this_host();
   return "tcp:" + host.substr(host.find('@') + 1) + ":" + port;
-}
-
-// A port of this host that nobody listens at now.
-std::string free_address() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const bool good = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  ::close(listener);
-  if (!good) throw std::runtime_error("no port is free for a server");
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
 // What other hosts are told of this one's environment.
@@ -125,9 +103,19 @@ void share_cores(Environment& environment, int local_size) {
   }
 }
 
+// The command that starts the program through ssh on its host.
+RankProgram by_ssh(RankProgram program, const Options& options) {
+  program.environment.merge(forwarded(options.variables));  // what there is already stays
+  const std::string directory = std::filesystem::current_path().string();
+  const std::string script = remote_script(program.plan, directory, program.environment, program.words);
+  return {program.plan, {options.ssh, "-o", "BatchMode=yes", "-T", "--", program.plan.host, script}, {}, {}};
+}
+
+// `scheduler`: of the servers; empty: there are none.
 RankProgram program_of(const RankPlan& rank, int restart, int size, const std::string& rendezvous,
-                       const Options& options) {
+                       const std::string& scheduler, const Options& options) {
   Environment environment = identity(rank, size, rendezvous);
+  if (!scheduler.empty()) environment["HEDDLE_STORE_SCHEDULER"] = scheduler;
   environment["HEDDLE_RESTART"] = std::to_string(restart);
   if (rank.host.empty()) {
     for (const std::string& one : options.variables) {
@@ -138,63 +126,25 @@ RankProgram program_of(const RankPlan& rank, int restart, int size, const std::s
     return {rank, options.program, environment,
             bound ? cores_of(rank.local_rank, rank.local_size) : std::vector<int>()};
   }
-  environment.merge(forwarded(options.variables));  // what there is already stays
-  const std::string directory = std::filesystem::current_path().string();
-  return {rank,
-          {options.ssh, "-o", "BatchMode=yes", "-T", "--", rank.host,
-           remote_script(rank, directory, environment, options.program)},
-          {},
-          {}};
+  return by_ssh({rank, options.program, std::move(environment), {}}, options);
 }
 
-// The servers of the job's key-value stores and their scheduler, on this host.
-class Servers {
- public:
-  // `directory`: where the scheduler keeps its state.
-  Servers(const Options& options, const std::string& directory)
-      : count_(options.servers), replicas_(options.replicas), state_(directory + "/" + kSchedulerState) {
-    if (count_ > 0) scheduler_ = free_address();
-  }
-  std::vector<RankPlan> plan() const {
-    std::vector<RankPlan> all;
-    if (count_ > 0) all.push_back({.kind = ProcessKind::scheduler});
-    for (int i = 0; i < count_; ++i) all.push_back({.rank = i, .kind = ProcessKind::server});
-    return all;
-  }
-  RankProgram program(const RankPlan& plan) const {
-    std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe").string()};
-    const auto add = [&words](std::initializer_list<std::string> more) {
-      words.insert(words.end(), more.begin(), more.end());
-    };
-    if (plan.kind == ProcessKind::scheduler) {
-      add({"scheduler", "--listen", scheduler_, "--state", state_});
-    } else {
-      add({"server", "--listen", "127.0.0.1:0", "--scheduler", scheduler_, "--number",
-           std::to_string(plan.rank), "--replicas", std::to_string(replicas_)});
-    }
-    add({"--servers", std::to_string(count_), "--metrics", "off", "--log-level", "warning"});
-    return {plan, words, {}, {}};
-  }
-  // What the ranks are told.
-  void tell(Environment& environment) const {
-    if (count_ > 0) environment["HEDDLE_STORE_SCHEDULER"] = scheduler_;
-  }
+int copies(const Options& options) {
+  return options.replicas > 0 ? options.replicas : std::min(std::max(options.servers, 1), 2);
+}
 
- private:
-  const int count_, replicas_;
-  const std::string state_;
-  std::string scheduler_;  // its address
-};
+// The servers are on the hosts of the ranks, one after the other; `directory`: where the scheduler keeps its state.
+StoreServers servers_of(const Options& options, const std::string& directory) {
+  StoreServers::Settings settings{
+      .servers = options.servers, .replicas = copies(options), .directory = directory};
+  if (!options.hosts.empty()) settings.hosts = parse_hosts(options.hosts);
+  return StoreServers(std::move(settings));
+}
 
 std::vector<RankPlan> plan_of(const Options& options) {
   if (options.replicas > 1 && options.servers < 2)
     throw std::runtime_error("--replicas " + std::to_string(options.replicas) +
                              " needs two servers: --servers 2");
-  if (options.servers > 0 && !options.hosts.empty()) {
-    throw std::runtime_error(
-        "--servers starts servers for ranks of this host; for --hosts start them by `heddle scheduler` and "
-        "`heddle server`, and name the scheduler by HEDDLE_STORE_SCHEDULER=HOST:PORT");
-  }
   if (!options.hosts.empty()) return place_ranks(parse_hosts(options.hosts), options.ranks);
   if (options.ranks == 0) throw std::runtime_error("say how many ranks: -n N, or where: --hosts A:2,B:2");
   return place_ranks({{"", options.ranks}}, options.ranks);
@@ -218,15 +168,16 @@ int run(const Options& options) {
   const bool all_here =
       std::all_of(plan.begin(), plan.end(), [](const RankPlan& rank) { return rank.host.empty(); });
   block_signals();
-  const std::unique_ptr<SocketDirectory> directory = all_here ? std::make_unique<SocketDirectory>() : nullptr;
-  const std::string rendezvous = directory ? "unix:" + directory->path() + "/job.sock" : tcp_rendezvous(plan);
-  Guard guard(directory ? directory->path() : "");
-  const Servers servers(options, directory ? directory->path() : "");
+  const SocketDirectory directory;
+  const std::string rendezvous = all_here ? "unix:" + directory.path() + "/job.sock" : tcp_rendezvous(plan);
+  Guard guard(directory.path());
+  const StoreServers servers = servers_of(options, directory.path());
   const auto program = [&, size = static_cast<int>(plan.size())](const RankPlan& rank, int restart) {
-    if (rank.kind != ProcessKind::rank) return servers.program(rank);
-    RankProgram mine = program_of(rank, restart, size, rendezvous, options);
-    servers.tell(mine.environment);
-    return mine;
+    if (rank.kind != ProcessKind::rank) {
+      RankProgram mine = servers.program(rank);
+      return rank.host.empty() ? mine : by_ssh(std::move(mine), options);
+    }
+    return program_of(rank, restart, size, rendezvous, servers.address(), options);
   };
   std::vector<RankPlan> all = servers.plan();
   all.insert(all.end(), plan.begin(), plan.end());
@@ -234,7 +185,9 @@ int run(const Options& options) {
                  {.prefix = !options.no_prefix,
                   .output = options.output,
                   .grace = std::chrono::milliseconds(static_cast<long long>(options.grace * 1000)),
-                  .restarts = options.restarts},
+                  .restarts = options.restarts,
+                  .copies = copies(options) > 1,
+                  .server_restarts = options.server_restarts},
                  guard);
 }
 
@@ -256,8 +209,12 @@ constexpr const char* kDescription =
     "the program\n"
     "has to meet again, with Communicator::grow().\n\n"
     "    heddle launch -n 2 --servers 1 ./train         and a server for stores such as dist_sync\n\n"
-    "It also starts a scheduler. HEDDLE_STORE_SCHEDULER tells the ranks where that is; both end after "
-    "them.\n\n"
+    "It also starts a scheduler, on this host. HEDDLE_STORE_SCHEDULER tells the ranks where that is; both "
+    "end "
+    "after them.\n"
+    "With two servers or more each keeps a copy of another's part: one that dies is started again, and the "
+    "ranks "
+    "go on.\n\n"
     "Cores are shared: HEDDLE_WORKERS and OMP_NUM_THREADS, unless you set them, become the number of cores "
     "by the\n"
     "number of ranks on the host, 1 at least. Ranks of this host stay on cores of their own, if there are as "
@@ -295,11 +252,19 @@ void add_launch(Program& program, Action& action, const Behind& behind) {
       .type_name("N");
   command
       .add_option("--servers", options->servers,
-                  "how many servers of key-value stores to start, on this host")
+                  "how many servers of key-value stores to start, on the hosts in turn")
       .range(0, 64)
       .type_name("N");
-  command.add_option("--replicas", options->replicas, "copies of each part of the keys, on different servers")
+  command
+      .add_option("--replicas", options->replicas,
+                  "copies of each part of the keys, on different servers; 2 if there are two servers or more")
       .range(1, 2)
+      .type_name("N");
+  command
+      .add_option(
+          "--server-restarts", options->server_restarts,
+          "how often a minute each server that dies is started again, if another one has a copy of its part")
+      .range(0, 1000000)
       .show_default()
       .type_name("N");
   command

@@ -1,4 +1,4 @@
-// What looks at communication, in a build with HEDDLE_ARRAYS=OFF.
+// What looks at communication or arrays, in a build with HEDDLE_ARRAYS=OFF.
 #include <stdexcept>
 
 #include "command.h"
@@ -6,12 +6,13 @@
 namespace heddle::tool {
 namespace {
 
-void add(Program& program, Action& action, const std::string& name) {
-  command_line::Command command = program.add_command(name, "Not in this build: it has no communication.");
+void add(Program& program, Action& action, const std::string& name,
+         const std::string& missing = "communication") {
+  command_line::Command command = program.add_command(name, "Not in this build: it has no " + missing + ".");
   command.allow_extras();
-  command.on_parsed([&action, name] {
-    action = [name]() -> int {
-      throw std::runtime_error(name + ": this build has no communication (HEDDLE_ARRAYS=OFF)");
+  command.on_parsed([&action, name, missing] {
+    action = [name, missing]() -> int {
+      throw std::runtime_error(name + ": this build has no " + missing + " (HEDDLE_ARRAYS=OFF)");
     };
   });
 }
@@ -20,6 +21,7 @@ void add(Program& program, Action& action, const std::string& name) {
 
 void add_doctor(Program& program, Action& action) { add(program, action, "doctor"); }
 void add_keygen(Program& program, Action& action) { add(program, action, "keygen"); }
+void add_operators(Program& program, Action& action) { add(program, action, "operators", "arrays"); }
 void add_server(Program& program, Action& action) { add(program, action, "server"); }
 void add_scheduler(Program& program, Action& action) { add(program, action, "scheduler"); }
 void add_simulate(Program& program, Action& action) { add(program, action, "simulate"); }

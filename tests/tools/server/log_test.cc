@@ -1,9 +1,13 @@
 #include "server/log.h"
 
+#include <algorithm>
 #include <chrono>
+#include <fcntl.h>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -118,6 +122,39 @@ TEST_CASE("log: events below the level are left out; a file that was moved is ma
   CHECK(old.find("event=second") != std::string::npos);
   CHECK(fresh.find("event=third") != std::string::npos);
   CHECK(fresh.find("second") == std::string::npos);
+}
+
+TEST_CASE("log: a pipe that nobody reads holds up nobody, and the lines that it lost are counted") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("pipe");
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  const int reader = ::open(file.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  Log log({.file = file});
+  const auto read_all = [&] {
+    std::string all(1 << 20, '\0');
+    std::size_t got = 0;
+    for (ssize_t now = 0; (now = ::read(reader, all.data() + got, all.size() - got)) > 0;)
+      got += static_cast<std::size_t>(now);
+    return all.substr(0, got);
+  };
+  // Longer than what a pipe takes at once: lines are cut, too.
+  const std::string value(kMostOfValue, 'x');
+  const ServerEvent event{
+      Level::info, "long", {{"a", value}, {"b", value}, {"c", value}, {"d", value}, {"e", value}}};
+  constexpr int kLines = 1000;
+  for (int i = 0; i < kLines; ++i) log.write(event);
+  const std::string before = read_all();
+  log.write({Level::info, "after", {}});
+  const std::string after = read_all();
+  const auto whole = std::count(before.begin(), before.end(), '\n');
+  CHECK(whole > 0);
+  CHECK(whole < kLines);
+  const auto at = after.find("event=log_lines_lost lines=" + std::to_string(kLines - whole) + "\n");
+  REQUIRE(at != std::string::npos);
+  CHECK((before + after).rfind("\ntime=", before.size() + at) != std::string::npos);
+  CHECK(after.find("event=after\n", at) != std::string::npos);
+  ::close(reader);
 }
 
 TEST_CASE("log: names of levels and formats") {

@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 
 #include "arguments.h"
 #include "files.h"
@@ -48,6 +55,28 @@ std::string bad_metrics(const std::string& text) {
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kRounds = test::kSanitized ? 600 : 3000;  // of a server whose answers are faulty
 
+// What comes back for these bytes; "" if there is nobody, or no answer within seconds: the library leaves a connection open, and
+// forgets it, that it has accepted while it ends.
+std::string answer_to(const std::string& address, const std::string& bytes) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval limit{.tv_sec = 5, .tv_usec = 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  std::string answer;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+    (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::shutdown(socket, SHUT_WR);
+    char part[4096];
+    for (ssize_t count; (count = ::recv(socket, part, sizeof part, 0)) > 0;)
+      answer.append(part, static_cast<std::size_t>(count));
+  }
+  ::close(socket);
+  return answer;
+}
+
 }  // namespace
 
 TEST_CASE("metrics: names and values of all numbers") {
@@ -69,6 +98,11 @@ TEST_CASE("metrics: names and values of all numbers") {
       "heddle_server_refused_total 2",
       "heddle_server_rounds_total 500",
       "heddle_server_worst_staleness_clocks 4",
+      "heddle_server_snapshots_total 7",
+      "heddle_server_snapshots_failed_total 1",
+      "heddle_server_snapshot_age_seconds 12.5",
+      "heddle_server_snapshot_bytes 2048",
+      "heddle_server_snapshot_duration_seconds 0.5",
       "heddle_server_workers_hidden 0",
       R"(heddle_server_worker_connected{job_name="default",worker="0"} 1)",
       R"(heddle_server_worker_connected{job_name="default",worker="1"} 0)",
@@ -86,7 +120,10 @@ TEST_CASE("metrics: names and values of all numbers") {
       R"(heddle_server_worker_received_bytes_total{job_name="default",worker="1"} 3000000)",
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="0"} 4000000)",
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="1"} 2000000)"};
-  CHECK(samples(metrics_text(hand_made())) == wanted);
+  ServerSnapshot snapshot = hand_made();
+  snapshot.stats.snapshots = {
+      .kept = true, .written = 7, .failed = 1, .age = 12.5, .bytes = 2048, .seconds = 0.5};
+  CHECK(samples(metrics_text(snapshot)) == wanted);
 }
 
 TEST_CASE("metrics: each has its type, and the page describes it") {
@@ -102,7 +139,7 @@ TEST_CASE("metrics: each has its type, and the page describes it") {
     CHECK(type == (name.ends_with("_total") ? "counter" : "gauge"));
     CHECK(page.find("| `" + name) != std::string::npos);
   }
-  CHECK(families == 25);
+  CHECK(families == 30);
 }
 
 TEST_CASE("metrics: a reader gets back what was written") {
@@ -219,6 +256,54 @@ TEST_CASE("pages: metrics, health and life over HTTP") {
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
   CHECK(http_get(pages.address(), "/", kTimeout).status == 404);
   CHECK(http_get(pages.address(), "/metrics/more", kTimeout).status == 404);
+}
+
+TEST_CASE("pages: whatever is asked, and however, is answered or refused") {
+  const Pages pages("127.0.0.1:0",
+                    {.metrics = [] { return metrics_text(hand_made()); }, .ready = [] { return true; }});
+  for (const char* const method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "PROPPATCH",
+                                   "MKCOL", "LOCK", "UNLOCK", "COPY", "MOVE", "REPORT", "TRACE", "SEARCH"}) {
+    CAPTURE(method);
+    const std::string line = std::string(method) + " /metrics HTTP/1.1\r\nHost: a\r\n";
+    CHECK(answer_to(pages.address(), line + "Content-Length: 2\r\n\r\n{}").find("200 OK") ==
+          std::string::npos);
+    CHECK(answer_to(pages.address(), line + "\r\n").find("200 OK") == std::string::npos);
+  }
+  const std::string get = "GET /metrics HTTP/1.1\r\nHost: a\r\n";
+  for (const std::string& text :
+       {std::string("\x16\x03\x01\x02\0\x01", 6), std::string("\r\n\r\n"), std::string("GET\r\n\r\n"),
+        "GET /" + std::string(7000, '/') + " HTTP/1.1\r\n\r\n",
+        get + "A: " + std::string(20'000, 'b') + "\r\n\r\n",
+        get + "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: YQ==\r\n\r\n",
+        std::string("GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n"),
+        std::string("GET /a?b HTTP/9.9\r\n\r\n"),
+        get + "Authorization: Digest a=b\r\nRange: bytes=0-\r\nExpect: 100-continue\r\n\r\n"}) {
+    CAPTURE(text);
+    answer_to(pages.address(), text);
+    CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
+  }
+}
+
+TEST_CASE("pages: who asks while they are being made is answered, or finds nobody") {
+  const PageHandlers handlers{.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }};
+  auto pages = std::make_unique<Pages>("127.0.0.1:0", handlers);
+  const std::string address = pages->address();
+  std::atomic<bool> stopping{false};
+  std::atomic<int> wrong{0};
+  std::thread asks([&] {
+    while (!stopping) {
+      const std::string answer = answer_to(address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+      wrong += !answer.empty() && answer.find("200 OK") == std::string::npos;
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    pages.reset();
+    pages = std::make_unique<Pages>(address, handlers);
+  }
+  stopping = true;
+  asks.join();
+  CHECK(wrong == 0);
+  CHECK(http_get(address, "/metrics", kTimeout).text == "m\n");
 }
 
 TEST_CASE("pages: a server that cannot answer is an error of that request") {

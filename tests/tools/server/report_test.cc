@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <heddle/error.h>
+
 #include "files.h"
 #include "server/hand_made.h"
 #include "server/plan_report.h"
@@ -214,4 +216,20 @@ TEST_CASE("plan: where keys live, and what each server holds and carries") {
                        std::runtime_error);
   other = plan, other.keys.clear();
   CHECK(plan_text(other).find("0       0       0 B") != std::string::npos);
+}
+
+TEST_CASE("plan: what it has placed is a list for a store, but for keys that are split") {
+  ServerPlan plan{.file = "model.safetensors",
+                  .placement = "greedy",
+                  .optimizer = "sgd",
+                  .servers = 2,
+                  .keys = {{"big", 4 << 20}, {"bias", 1024}, {"a=weight", 3072}}};
+  CHECK(placement_lines(plan) == "bias=1\na=weight=0\n");
+  plan.placement = "explicit:big=1,bias=0,a=weight=1";
+  CHECK(placement_lines(plan) == "big=1\nbias=0\na=weight=1\n");
+  plan.keys.push_back({"two\nlines", 4});
+  CHECK_THROWS_AS(placement_lines(plan), heddle::InvalidArgument);
+  CHECK(problem_with_placement("explicit:a=0") == "");
+  CHECK(problem_with_placement("random").starts_with("placement 'random': want hash"));
+  CHECK(problem_with_placement("explicit:@/nowhere/at/all").find("cannot be read") != std::string::npos);
 }

@@ -104,6 +104,7 @@ TEST_CASE("server settings: a scheduler says what a server was not told, and cop
   const FoundSettings told = find_settings({.flags = {{"scheduler", "a:9462"}, {"number", "7"}}}, table);
   CHECK(told.problems.empty());
   CHECK(told.settings.server.number == 7);
+  CHECK(told.settings.server.replicas == 0);  // the scheduler decides
   CHECK(only_problem({.flags = {{"scheduler", "a:9462"}, {"number", "2"}, {"servers", "2"}}}, table)
             .starts_with("--number: 2 of 2 servers"));
   CHECK(
@@ -112,6 +113,56 @@ TEST_CASE("server settings: a scheduler says what a server was not told, and cop
         "--replicas: '3': want a number from 1 to 2");
   CHECK(only_problem({.flags = {{"scheduler", "a:0"}}}, table)
             .starts_with("--scheduler: 'a:0': want HOST:PORT"));
+}
+
+TEST_CASE("scheduler settings: etcd, for a scheduler and for servers") {
+  constexpr const char* kUrls = "http://a:2379,https://[::1]:2379";
+  FoundSettings found = find_settings(
+      {.flags = {{"etcd", kUrls}, {"etcd-prefix", "/x"}, {"etcd-lease", "5s"}}}, scheduler_table());
+  CHECK(found.problems.empty());
+  CHECK(found.notes.empty());
+  CHECK(found.settings.scheduler.etcd.urls == kUrls);
+  CHECK(found.settings.scheduler.etcd.prefix == "/x");
+  CHECK(found.settings.scheduler.etcd.lease == std::chrono::seconds(5));
+  found = find_settings({.flags = {{"etcd", kUrls}, {"replicas", "2"}}}, server_table());
+  CHECK(found.problems.empty());
+  CHECK(found.settings.server.etcd.prefix == EtcdOptions().prefix);
+  CHECK(found.settings.server.number == -1);
+
+  for (const SettingsTable* const table : {&scheduler_table(), &server_table()}) {
+    for (const char* const wrong : {"a:1", "http://a", "http://a:0", "http://a:1,", ",", "http://a:1/"})
+      CHECK(only_problem({.flags = {{"etcd", wrong}}}, *table)
+                .starts_with("--etcd: '" + std::string(wrong) + "': want"));
+    CHECK(only_problem({.flags = {{"etcd-prefix", "/x/"}}}, *table)
+              .starts_with("--etcd-prefix: '/x/': want a name"));
+    CHECK(only_problem({.flags = {{"etcd", "https://a:1"}, {"etcd-key", "k"}}}, *table) ==
+          "default: etcd-cert: etcd-cert and etcd-key need each other");
+    CHECK(only_problem({.flags = {{"etcd", "http://a:1"}, {"etcd-ca", "k"}}}, *table) ==
+          "--etcd: certificates need addresses that begin with https://");
+  }
+  CHECK(only_problem({.flags = {{"etcd-lease", "1s"}}}, scheduler_table()) ==
+        "--etcd-lease: '1s': want a time from 2s to 10min");
+}
+
+TEST_CASE(
+    "launcher settings: etcd's are those of all processes, and what a process is told itself goes before "
+    "them") {
+  const Variables job = {{"HEDDLE_STORE_ETCD", "http://a:1"}, {"HEDDLE_STORE_ETCD_PREFIX", "/x"}};
+  const LauncherSettings server = launcher_settings_of_server(lookup_in(job));
+  const LauncherSettings scheduler = launcher_settings_of_scheduler(lookup_in(job));
+  FoundSettings found = find_settings({.launcher = server}, server_table());
+  CHECK(found.settings.server.etcd.urls == "http://a:1");
+  CHECK(found.settings.server.etcd.prefix == "/x");
+  found = find_settings({.flags = {{"scheduler", "b:1"}}, .launcher = server}, server_table());
+  CHECK(found.problems.empty());
+  CHECK(found.settings.server.etcd.urls == "");
+  const Variables dmlc = with(with(kDmlc, {{"DMLC_ROLE", "server"}}), job);
+  CHECK_FALSE(launcher_settings_of_server(lookup_in(dmlc)).contains("scheduler"));
+  found = find_settings({.launcher = scheduler}, scheduler_table());
+  CHECK(found.settings.scheduler.etcd.urls == "http://a:1");
+  found = find_settings({.flags = {{"once", "yes"}}, .launcher = scheduler}, scheduler_table());
+  CHECK(found.problems.empty());
+  CHECK(found.settings.scheduler.etcd.urls == "");
 }
 
 TEST_CASE("launcher settings: DMLC's variables name all roles, and settings go before them") {
@@ -169,7 +220,7 @@ TEST_CASE("launcher settings: a variable that is missing or wrong is named") {
 
 TEST_CASE("scheduler metrics: all of them are on the page, with their values") {
   StoreSchedulerStats stats{.uptime = 5, .begun = true, .version = 7, .servers = 2, .servers_here = 1};
-  stats.shards = {{3, 1, -1, false}, {1, 1, 0, true}};
+  stats.shards = {{3, 1, -1, false, 1}, {1, 1, 0, true, 2}};
   const std::string text = scheduler_metrics_text(stats, "127.0.0.1:9462");
   const std::string page = test::read_file(HEDDLE_METRICS_PAGE);
   for (const char* const line :
@@ -184,5 +235,5 @@ TEST_CASE("scheduler metrics: all of them are on the page, with their values") {
     CHECK(page.find("| `" + name + "`") != std::string::npos);
     ++families;
   }
-  CHECK(families == 13);
+  CHECK(families == 14);
 }

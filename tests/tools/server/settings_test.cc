@@ -113,7 +113,7 @@ TEST_CASE("settings: all of them can be set by a file, and the table shows them"
   const std::string table = settings_table(found);
   CHECK(std::count(table.begin(), table.end(), '\n') ==
         static_cast<std::ptrdiff_t>(server_settings().size()));
-  CHECK(table.find("\nnumber            1") != std::string::npos);
+  CHECK(table.find("\nnumber             1") != std::string::npos);
   CHECK(table.find("server.toml:13\n") != std::string::npos);
 }
 
@@ -133,20 +133,40 @@ TEST_CASE("settings: a wrong value is named with the place that sets it") {
 }
 
 TEST_CASE("settings: values that cannot be are refused, at their edges") {
-  const std::pair<const char*, const char*> bad[] = {{"listen", "0.0.0.0:1"},    {"listen", "[::]:1"},
-                                                     {"listen", "*:1"},          {"listen", ""},
-                                                     {"listen", ":9463"},        {"listen", "::1:9463"},
-                                                     {"listen", "a:65536"},      {"listen", "a:-1"},
-                                                     {"listen", "a:1 "},         {"listen", "http://a:1"},
-                                                     {"listen", "a:1,b:2"},      {"metrics", "9464"},
-                                                     {"transport", "tcp"},       {"number", "-1"},
-                                                     {"number", "1x"},           {"servers", "0"},
-                                                     {"servers", "65537"},       {"memory-limit", "-1"},
-                                                     {"memory-limit", "1e300"},  {"memory-limit", "nan"},
-                                                     {"memory-limit", "inf"},    {"max-connections", "0"},
-                                                     {"worker-timeout", "0s"},   {"worker-timeout", "30"},
-                                                     {"worker-timeout", "1e9s"}, {"worker-timeout", "nans"},
-                                                     {"log-format", "JSON"}};
+  const std::pair<const char*, const char*> bad[] = {{"listen", "0.0.0.0:1"},
+                                                     {"listen", "[::]:1"},
+                                                     {"listen", "*:1"},
+                                                     {"listen", ""},
+                                                     {"listen", ":9463"},
+                                                     {"listen", "::1:9463"},
+                                                     {"listen", "a:65536"},
+                                                     {"listen", "a:-1"},
+                                                     {"listen", "a:1 "},
+                                                     {"listen", "http://a:1"},
+                                                     {"listen", "a:1,b:2"},
+                                                     {"metrics", "9464"},
+                                                     {"transport", "tcp"},
+                                                     {"number", "-1"},
+                                                     {"number", "1x"},
+                                                     {"servers", "0"},
+                                                     {"servers", "65537"},
+                                                     {"memory-limit", "-1"},
+                                                     {"memory-limit", "1e300"},
+                                                     {"memory-limit", "nan"},
+                                                     {"memory-limit", "inf"},
+                                                     {"max-connections", "0"},
+                                                     {"worker-timeout", "0s"},
+                                                     {"worker-timeout", "30"},
+                                                     {"worker-timeout", "1e9s"},
+                                                     {"worker-timeout", "nans"},
+                                                     {"log-format", "JSON"},
+                                                     {"job-memory-limits", "a"},
+                                                     {"job-memory-limits", "=1"},
+                                                     {"job-memory-limits", "a=x"},
+                                                     {"job-memory-limits", "a=1,a=2"},
+                                                     {"job-memory-limits", "a=1,"},
+                                                     {"job-memory-limits", ",a=1"},
+                                                     {"job-memory-limits", "a\t=1"}};
   for (const auto& [name, value] : bad) {
     CAPTURE(name);
     CAPTURE(value);
@@ -160,6 +180,24 @@ TEST_CASE("settings: values that cannot be are refused, at their edges") {
     CAPTURE(value);
     CHECK(find_settings({.flags = {{name, value}}}).problems.empty());
   }
+}
+
+TEST_CASE("settings: limits of jobs by name") {
+  using Limits = std::map<std::string, std::uint64_t>;
+  const auto limits = [](const SettingSources& sources) {
+    const FoundSettings found = find_settings(sources);
+    CHECK(found.problems.empty());
+    return found.settings.server.job_memory_limits;
+  };
+  CHECK(limits({}).empty());
+  CHECK(limits({.flags = {{"job-memory-limits", "research=2GiB,a b=c=512,off=0"}}}) ==
+        Limits{{"research", std::uint64_t{2} << 30}, {"a b=c", 512}, {"off", 0}});
+  CHECK(limits({.environment = {{"HEDDLE_SERVER_JOB_MEMORY_LIMITS", "a=1KiB"}}}) == Limits{{"a", 1024}});
+  CHECK(limits(file_of("job-memory-limits = \"a=1KiB,b=4\"\n")) == Limits{{"a", 1024}, {"b", 4}});
+  CHECK(only_problem(file_of("\njob-memory-limits = \"a=1,b\"\n")) ==
+        "server.toml:2: job-memory-limits: 'b': want JOB=BYTES, such as research=2GiB");
+  CHECK(only_problem({.flags = {{"memory-limit", "1GiB"}, {"job-memory-limits", "a=1MiB,b=2GiB"}}}) ==
+        "--job-memory-limits: that of b is more than memory-limit, 1GiB");
 }
 
 TEST_CASE("settings: values that do not fit together") {

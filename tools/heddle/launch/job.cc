@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "output.h"
+#include "restarts.h"
 
 namespace heddle::tool {
 namespace {
@@ -54,6 +55,10 @@ struct Rank {
   Descriptor file;  // with --output
   LineWriter out, error;
   std::optional<int> status;  // of waitpid, once it has ended for good
+  Restarts restarts;          // of a server or the scheduler
+  Clock::time_point started = Clock::now();
+  std::optional<Clock::time_point> start_at{};  // there is no process until then
+  bool is_running() const { return !status && !start_at; }
   std::string name() const { return name_of(plan) + (plan.host.empty() ? "" : " on " + plan.host); }
 };
 
@@ -80,7 +85,7 @@ class Job {
   }
   ~Job() {  // only an exception comes here with processes left
     for (const auto& rank : ranks_) {
-      if (!rank->status) ::kill(-rank->process.id, SIGKILL), ::waitpid(rank->process.id, nullptr, 0);
+      if (rank->is_running()) ::kill(-rank->process.id, SIGKILL), ::waitpid(rank->process.id, nullptr, 0);
     }
   }
   Job(const Job&) = delete;
@@ -102,7 +107,8 @@ class Job {
                                                  std::move(file),
                                                  LineWriter(out, prefix),
                                                  LineWriter(error, prefix),
-                                                 {}}));
+                                                 {},
+                                                 Restarts(options_.server_restarts)}));
   }
 
   int run() {
@@ -113,7 +119,7 @@ class Job {
     }
     if (first_failed_) report(*first_failed_);
     if (signal_ != 0) return 128 + signal_;
-    return first_failed_ ? exit_code(*first_failed_->status) : 0;
+    return first_failed_ ? std::max(1, exit_code(*first_failed_->status)) : 0;
   }
 
  private:
@@ -135,18 +141,27 @@ class Job {
         ready.push_back({from->get(), POLLIN, 0});  // poll ignores those below 0
       }
     }
-    const auto until = all_ended_ ? std::optional(*all_ended_ + kForLastWords) : kill_at_;
+    const auto until = wake_at();
     ::poll(ready.data(), ready.size(), until ? left_until(*until) : -1);
     for (const auto& rank : ranks_) {
       drain(rank->process.out, rank->out);
       drain(rank->process.error, rank->error);
     }
     take_signals();
+    start_due();
     if (!ending_ && ranks_have_ended()) end(SIGTERM);  // the servers and the scheduler
     if (kill_at_ && Clock::now() >= *kill_at_) {
       kill_at_.reset();
       send(SIGKILL);
     }
+  }
+
+  std::optional<Clock::time_point> wake_at() const {
+    auto first = all_ended_ ? std::optional(*all_ended_ + kForLastWords) : kill_at_;
+    for (const auto& rank : ranks_) {
+      if (rank->start_at) first = std::min(first.value_or(*rank->start_at), *rank->start_at);
+    }
+    return first;
   }
 
   bool ranks_have_ended() const {
@@ -183,7 +198,7 @@ class Job {
 
   // What is left of a rank's group ends with it. It is killed before the rank is reaped: until then the number is its own.
   void look_after(Rank& rank) {
-    if (rank.status) return;
+    if (!rank.is_running()) return;
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(rank.process.id), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
     if (info.si_pid == 0) return;
@@ -193,6 +208,7 @@ class Job {
     guard_.forget(rank.process.id);
     const bool again = rank.plan.kind == ProcessKind::rank && restarts_ < options_.restarts;
     if (exit_code(status) != 0 && !ending_ && again) return restart(rank, status);
+    if (!ending_ && restarts_itself(rank.plan, status)) return restart_later(rank, status);
     rank.status = status;
     if (exit_code(status) != 0 && !ending_) {
       first_failed_ = &rank;
@@ -217,6 +233,42 @@ class Job {
     rank.process = run_program(rank.plan, restarts_);
   }
 
+  // Whether others go on without the process until there is a new one. One that was told to end, by somebody else, counts too.
+  bool restarts_itself(const RankPlan& plan, int status) const {
+    if (plan.kind == ProcessKind::scheduler) return exit_code(status) != 0;
+    return plan.kind == ProcessKind::server && options_.copies;
+  }
+
+  void restart_later(Rank& rank, int status) {
+    const auto now = Clock::now();
+    const auto pause = rank.restarts.after_death(rank.started, now);
+    empty(rank.process.out, rank.out);
+    empty(rank.process.error, rank.error);
+    rank.process.out.reset(), rank.process.error.reset();
+    if (!pause) {
+      rank.status = status;
+      first_failed_ = &rank;
+      return end(SIGTERM);
+    }
+    const char* const meanwhile = rank.plan.kind == ProcessKind::scheduler
+                                      ? "; servers and workers go on, and it is started anew with its state"
+                                      : "; another server has a copy of its part, and it is started anew";
+    write_all(STDERR_FILENO,
+              "heddle launch: " + rank.name() + " (process " + std::to_string(rank.process.id) + ") " +
+                  describe(status) + meanwhile +
+                  (pause->count() == 0 ? "" : " in " + std::to_string(pause->count()) + " ms") + "\n");
+    rank.start_at = now + *pause;
+  }
+
+  void start_due() {
+    for (const auto& rank : ranks_) {
+      if (!rank->start_at || Clock::now() < *rank->start_at) continue;
+      rank->process = run_program(rank->plan, 0);
+      rank->started = Clock::now();
+      rank->start_at.reset();
+    }
+  }
+
   // A second one is for those who do not want to wait.
   void forward(int number) {
     if (signal_ != 0) return send(SIGKILL);
@@ -226,25 +278,42 @@ class Job {
 
   void end(int with) {
     ending_ = true;
+    for (const auto& rank : ranks_) {
+      if (!rank->start_at) continue;
+      rank->start_at.reset();
+      rank->status = 0;
+    }
     send(with);
     kill_at_ = Clock::now() + options_.grace;
   }
 
   void send(int number) {
     for (const auto& rank : ranks_) {
-      if (rank->status) continue;
+      if (!rank->is_running()) continue;
       // ssh forwards no signals: what runs at its other end is ended when its stdin is
       if (!rank->plan.host.empty()) rank->process.in.reset();
       if (rank->plan.host.empty() || number == SIGKILL) ::kill(-rank->process.id, number);
     }
   }
 
-  static void report(const Rank& rank) {
+  // What to do about a server that has ended the job.
+  std::string advice(const RankPlan& plan) const {
+    if (plan.kind == ProcessKind::rank) return "";
+    if (options_.copies || plan.kind == ProcessKind::scheduler)
+      return "    It has died " + std::to_string(options_.server_restarts + 1) +
+             " times within a minute, more often than --server-restarts allows.\n";
+    return "    What it held is lost: go on from the last checkpoint. With --servers 2 and --replicas 2 "
+           "another server "
+           "would have a copy.\n";
+  }
+
+  void report(const Rank& rank) const {
     std::string text = "heddle launch: " + rank.name() + " (process " + std::to_string(rank.process.id) +
                        ") " + describe(*rank.status);
     const auto& lines = rank.error.last_lines();
     text += lines.empty() ? "; it wrote nothing to stderr\n" : "; its last lines on stderr:\n";
     for (const std::string& line : lines) text += "    " + line + "\n";
+    text += advice(rank.plan);
     write_all(STDERR_FILENO, text);
   }
 

@@ -16,6 +16,8 @@ struct JobOptions {
   std::string output;                     // a directory: a file a rank instead of stdout and stderr
   std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
   int restarts = 0;                       // of ranks that fail, in all
+  bool copies = false;                    // a server that dies is started anew: another one has what it had
+  int server_restarts = 10;               // of each server, and of the scheduler, a minute
 };
 
 // What is to be run for one rank: here, or the ssh that runs it elsewhere.

@@ -1,6 +1,7 @@
 #include "http_server.h"
 
 #include <CivetServer.h>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
@@ -9,8 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "server/http_client.h"
+
 namespace heddle::tool {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct Answer {
   int status = 200;
@@ -30,32 +35,22 @@ void send(mg_connection* connection, const Answer& answer, bool with_text) {
   if (with_text) mg_write(connection, answer.text.data(), answer.text.size());
 }
 
-// All pages. The library would answer for other paths and methods too, but has little stack for it.
-class AllPages : public CivetHandler {
+// The library would answer other methods, and errors, by functions that need more stack than its threads have. So this one is
+// asked first, also while the server is being made.
+class AllPages {
  public:
   explicit AllPages(std::map<std::string, std::function<Answer()>> pages) : pages_(std::move(pages)) {}
 
-  bool handleGet(CivetServer*, mg_connection* connection) override { return respond(connection, true); }
-  bool handleHead(CivetServer*, mg_connection* connection) override { return respond(connection, false); }
-  bool handlePost(CivetServer*, mg_connection* connection) override { return refuse(connection); }
-  bool handlePut(CivetServer*, mg_connection* connection) override { return refuse(connection); }
-  bool handleDelete(CivetServer*, mg_connection* connection) override { return refuse(connection); }
-  bool handleOptions(CivetServer*, mg_connection* connection) override { return refuse(connection); }
-  bool handlePatch(CivetServer*, mg_connection* connection) override { return refuse(connection); }
+  void respond(mg_connection* connection) const {
+    const mg_request_info* request = mg_get_request_info(connection);
+    const std::string method = request && request->request_method ? request->request_method : "";
+    if (method != "GET" && method != "HEAD")
+      return send(connection, {405, "Method Not Allowed", kPlain, "only GET and HEAD\n"}, true);
+    send(connection, answered(request->local_uri ? request->local_uri : ""), method == "GET");
+  }
 
  private:
-  bool respond(mg_connection* connection, bool with_text) const {
-    const mg_request_info* request = mg_get_request_info(connection);
-    send(connection, answered(request && request->local_uri ? request->local_uri : ""), with_text);
-    return true;
-  }
-
-  static bool refuse(mg_connection* connection) {
-    send(connection, {405, "Method Not Allowed", kPlain, "only GET and HEAD\n"}, true);
-    return true;
-  }
-
-  // On a thread of its own: those of the library have a stack of 100 KiB.
+  // On a thread of its own, for the same reason.
   Answer answered(const std::string& path) const {
     const auto page = pages_.find(path);
     if (page == pages_.end()) return {404, "Not Found", kPlain, "there is /metrics, /healthz and /livez\n"};
@@ -69,22 +64,35 @@ class AllPages : public CivetHandler {
   const std::map<std::string, std::function<Answer()>> pages_;
 };
 
+int respond(mg_connection* connection) {
+  const auto* const server = static_cast<const CivetServer*>(mg_get_user_data(mg_get_context(connection)));
+  static_cast<const AllPages*>(server->getUserContext())->respond(connection);
+  return 200;  // any number but 0: the request has been answered
+}
+
+int refuse(mg_connection* connection, int status, const char*) {
+  send(connection, {status, "Error", kPlain, "not a request that is answered here\n"}, true);
+  return 0;  // the error has been told
+}
+
 // The library would write its log to stderr, between the lines of ours.
 int be_silent(const mg_connection*, const char*) { return 1; }
 
 CivetCallbacks callbacks() {
   CivetCallbacks result;
   result.log_message = &be_silent;
+  result.begin_request = &respond;
+  result.http_error = &refuse;
   return result;
 }
 
-std::unique_ptr<CivetServer> listen(const std::string& address) {
+std::unique_ptr<CivetServer> listen(const std::string& address, const AllPages& pages) {
   const std::vector<std::string> options = {
       "listening_ports",   address, "num_threads",      "2",    "request_timeout_ms",       "10000",
       "enable_keep_alive", "no",    "max_request_size", "8192", "enable_directory_listing", "no"};
-  const CivetCallbacks silent = callbacks();
+  const CivetCallbacks ours = callbacks();
   try {
-    return std::make_unique<CivetServer>(options, &silent);
+    return std::make_unique<CivetServer>(options, &ours, &pages);
   } catch (const CivetException&) {
     throw std::runtime_error("cannot serve metrics at " + address +
                              ": it is in use, or no address of this host");
@@ -110,14 +118,22 @@ Pages::Pages(const std::string& address, PageHandlers handlers) {
     return Answer{200, "OK", kPlain, "ok\n"};
   };
   impl_.reset(new Impl{AllPages({{"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}}), {}, {}});
-  impl_->server = listen(address);
-  impl_->server->addHandler("**", impl_->pages);
+  impl_->server = listen(address, impl_->pages);
   const std::vector<int> ports = impl_->server->getListeningPorts();
   impl_->address =
       address.substr(0, address.rfind(':') + 1) + std::to_string(ports.empty() ? 0 : ports.front());
 }
 
-Pages::~Pages() { impl_->server->close(); }
+// Without a connection the library finds out only after two seconds that it shall end.
+Pages::~Pages() {
+  std::future<void> closed = std::async(std::launch::async, [this] { impl_->server->close(); });
+  while (closed.wait_for(10ms) != std::future_status::ready) {
+    try {
+      http_get(impl_->address, "/", 100ms);
+    } catch (const std::exception&) {  // there is nobody left to answer
+    }
+  }
+}
 
 const std::string& Pages::address() const { return impl_->address; }
 

@@ -60,6 +60,18 @@ std::string root(const Lookup& lookup) {
   return host + ":" + needed(lookup, "DMLC_PS_ROOT_PORT");
 }
 
+// A launcher sets HEDDLE_STORE_ETCD... for all roles: they are settings of servers and schedulers, too.
+void add_etcd(const Lookup& lookup, LauncherSettings& result) {
+  constexpr std::pair<const char*, const char*> kVariables[] = {{"etcd", "HEDDLE_STORE_ETCD"},
+                                                                {"etcd-prefix", "HEDDLE_STORE_ETCD_PREFIX"},
+                                                                {"etcd-ca", "HEDDLE_STORE_ETCD_CA"},
+                                                                {"etcd-cert", "HEDDLE_STORE_ETCD_CERT"},
+                                                                {"etcd-key", "HEDDLE_STORE_ETCD_KEY"}};
+  for (const auto& [setting, variable] : kVariables) {
+    if (const std::string value = lookup(variable); !value.empty()) result[setting] = {value, variable};
+  }
+}
+
 }  // namespace
 
 std::string environment_variable(const char* name) {
@@ -92,6 +104,9 @@ LauncherSettings launcher_settings_of_server(const Lookup& lookup) {
   }
   if (const std::string scheduler = lookup("HEDDLE_STORE_SCHEDULER"); !scheduler.empty())
     result["scheduler"] = {scheduler, "HEDDLE_STORE_SCHEDULER"};
+  add_etcd(lookup, result);
+  // As workers do, it asks etcd rather than DMLC's scheduler.
+  if (result.contains("etcd") && lookup("HEDDLE_STORE_SCHEDULER").empty()) result.erase("scheduler");
   if (const std::string transport = lookup("HEDDLE_STORE_TRANSPORT"); !transport.empty())
     result["transport"] = {transport, "HEDDLE_STORE_TRANSPORT"};
   return result;
@@ -99,6 +114,7 @@ LauncherSettings launcher_settings_of_server(const Lookup& lookup) {
 
 LauncherSettings launcher_settings_of_scheduler(const Lookup& lookup) {
   LauncherSettings result;
+  add_etcd(lookup, result);
   if (const std::string transport = lookup("HEDDLE_STORE_TRANSPORT"); !transport.empty())
     result["transport"] = {transport, "HEDDLE_STORE_TRANSPORT"};
   if (launcher_role(lookup) != "scheduler") return result;

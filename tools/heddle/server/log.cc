@@ -1,11 +1,14 @@
 #include "log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdexcept>
 #include <unistd.h>
 
@@ -155,15 +158,34 @@ Log::~Log() {
 
 void Log::write(const ServerEvent& event) noexcept {
   if (event.level < options_.level) return;
+  const std::lock_guard lock(mutex_);
   try {
-    const std::string line = log_line(event, std::chrono::system_clock::now(), options_.format);
-    const std::lock_guard lock(mutex_);
-    ssize_t written = 0;
-    do {
-      written = ::write(descriptor_, line.data(), line.size());
-    } while (written < 0 && errno == EINTR);
+    const auto now = std::chrono::system_clock::now();
+    if (lost_ > 0) {
+      const ServerEvent lost{Level::warning, "log_lines_lost", {{"lines", std::to_string(lost_)}}};
+      if (put((cut_ ? "\n" : "") + log_line(lost, now, options_.format))) lost_ = 0, cut_ = false;
+    }
+    if (lost_ > 0 || !put(log_line(event, now, options_.format))) ++lost_;
   } catch (...) {  // no memory for a line
+    ++lost_;
   }
+}
+
+// A pipe or socket that is ready takes PIPE_BUF bytes without a wait. False: the line has not been written, or was cut.
+bool Log::put(std::string_view line) {
+  for (bool first = true; !line.empty(); first = false) {
+    pollfd ready{descriptor_, POLLOUT, 0};
+    ssize_t written = -1;
+    if (::poll(&ready, 1, 0) > 0)
+      written = ::write(descriptor_, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      cut_ = cut_ || !first;
+      return false;
+    }
+    line.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 bool Log::reopen() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -36,15 +37,20 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // Any thread. A line is one write(); what cannot be written is lost.
+  // Any thread. Never waits: a line for which a full pipe or disk has no room is lost. `log_lines_lost` says how many were,
+  // before the first line that is written again.
   void write(const ServerEvent& event) noexcept;
   // Opens the file again, as after logrotate has moved it. If that fails, the old one is kept; returns whether it worked.
   bool reopen() noexcept;
 
  private:
+  bool put(std::string_view line);
+
   const LogOptions options_;
-  std::mutex mutex_;  // guards the descriptor; nothing is locked while it is held
+  std::mutex mutex_;  // guards what is below; nothing is locked while it is held
   int descriptor_;
+  std::size_t lost_ = 0;  // lines, since one was written
+  bool cut_ = false;      // the last that was written has no end
 };
 
 }  // namespace heddle::tool

@@ -137,6 +137,12 @@ const std::map<std::string_view, SetServer> kServer = {
     {"refused_total", [](All all, double value) { all.stats.refused = count_of(value); }},
     {"rounds_total", [](All all, double value) { all.stats.rounds = count_of(value); }},
     {"worst_staleness_clocks", [](All all, double value) { all.stats.worst_staleness = clock_of(value); }},
+    {"snapshots_total", [](All all, double value) { all.stats.snapshots.written = count_of(value); }},
+    {"snapshots_failed_total", [](All all, double value) { all.stats.snapshots.failed = count_of(value); }},
+    {"snapshot_age_seconds", [](All all, double value) { all.stats.snapshots.age = seconds_of(value); }},
+    {"snapshot_bytes", [](All all, double value) { all.stats.snapshots.bytes = count_of(value); }},
+    {"snapshot_duration_seconds",
+     [](All all, double value) { all.stats.snapshots.seconds = seconds_of(value); }},
     {"workers_hidden", [](All all, double value) { all.workers_hidden = count_of(value); }},
 };
 

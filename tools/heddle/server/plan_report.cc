@@ -8,6 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <heddle/error.h>
+#include <heddle/key.h>
+
 #include "server/report.h"
 #include "simulate/units.h"
 
@@ -149,6 +152,28 @@ std::string plan_text(const ServerPlan& plan) {
          ". In a step it receives what all workers push and sends what they pull; workers: " +
          std::to_string(plan.workers) + ".\n\n" + load_text(loads, slots, plan) + "\n" +
          balance_text(loads, total);
+}
+
+std::string placement_lines(const ServerPlan& plan) {
+  std::string lines;
+  auto key = plan.keys.begin();
+  for (const KeyPart& part :
+       kv_detail::place_keys(plan.keys, plan.servers, kv_detail::placement_from(plan.placement))) {
+    while (key->key != part.key) ++key;
+    if (part.bytes == key->bytes) lines += Key(part.key).text() + "=" + std::to_string(part.server) + "\n";
+  }
+  return lines;
+}
+
+std::string problem_with_placement(const std::string& text) {
+  try {
+    kv_detail::placement_from(text);
+  } catch (const InvalidArgument& error) {
+    return error.message();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace heddle::tool

@@ -11,6 +11,7 @@ namespace heddle::tool {
 
 struct ServerPlan {
   std::string file{}, placement{}, optimizer{};
+  std::string write{};  // a file for placement_lines(); empty: none
   int servers = 1, workers = 1;
   std::vector<kv_detail::KeySize> keys{};
 };
@@ -21,5 +22,12 @@ std::vector<kv_detail::KeySize> safetensors_keys(const std::string& path);
 
 // Throws std::runtime_error for another optimizer than sgd, momentum, adam and adamw.
 std::string plan_text(const ServerPlan& plan);
+
+// A line KEY=SERVER for each key that is on one server, as an explicit placement reads it. Throws InvalidArgument for names
+// that are no keys.
+std::string placement_lines(const ServerPlan& plan);
+
+// What is wrong with the text of a placement; "" for nothing.
+std::string problem_with_placement(const std::string& text);
 
 }  // namespace heddle::tool

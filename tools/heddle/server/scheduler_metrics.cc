@@ -38,6 +38,8 @@ constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
 
 const Value kValues[] = {
     {"uptime_seconds", "Since the scheduler listens.", kGauge, [](const Stats& all) { return all.uptime; }},
+    {"leads", "1, or 0 while another scheduler decides and this one stands by.", kGauge,
+     [](const Stats& all) { return all.leads ? 1.0 : 0.0; }},
     {"begun", "1 once all servers have come.", kGauge,
      [](const Stats& all) { return all.begun ? 1.0 : 0.0; }},
     {"views_version", "Grows with each change of which server keeps what.", kGauge,
@@ -65,16 +67,17 @@ std::string scheduler_metrics_text(const Stats& stats, const std::string& addres
   add_value(add_family(all, "info", "1; the label says where the scheduler is.", kGauge), 1,
             {{"address", address}});
   for (const Value& one : kValues) add_value(add_family(all, one.name, one.help, one.type), one.value(stats));
-  MetricFamily copies{"heddle_scheduler_shard_copies",
-                      "Complete copies of a part of the keys, the primary's included.",
-                      kGauge,
-                      {}};
+  MetricFamily copies{
+      "heddle_scheduler_shard_copies",
+      "Complete copies of a part of the keys on servers that are connected, the primary's included.",
+      kGauge,
+      {}};
   MetricFamily primaries{
       "heddle_scheduler_shard_primary", "The number of the server that keeps it; -1: none.", kGauge, {}};
   for (std::size_t shard = 0; shard < stats.shards.size(); ++shard) {
     const ShardPlace& one = stats.shards[shard];
     const std::vector<ClientMetric::Label> label = {{"shard", std::to_string(shard)}};
-    add_value(copies, (one.primary >= 0 ? 1 : 0) + (one.synced ? 1 : 0), label);
+    add_value(copies, one.copies, label);
     add_value(primaries, one.primary, label);
   }
   all.push_back(std::move(copies));

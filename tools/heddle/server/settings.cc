@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -20,7 +22,7 @@ namespace heddle::tool {
 namespace {
 
 constexpr int kMostScheduled = 256;  // servers of one scheduler
-constexpr int kMostServers = 65'536, kMostConnections = 1'000'000;
+constexpr int kMostServers = 65'536, kMostConnections = 1'000'000, kMostKept = 1'000'000;
 
 [[noreturn]] void want(const std::string& value, const std::string& wanted) {
   throw std::runtime_error("'" + value + "': want " + wanted);
@@ -40,6 +42,22 @@ std::uint64_t limit_from(const std::string& value) {
   const double bytes = bytes_from(value);
   if (bytes > kMost) want(value, "at most 8 PiB");
   return static_cast<std::uint64_t>(bytes);
+}
+
+// Names of jobs are printable ASCII; here they have no comma.
+std::map<std::string, std::uint64_t> job_limits_from(const std::string& value) {
+  std::map<std::string, std::uint64_t> limits;
+  std::istringstream list(value);
+  for (std::string one; std::getline(list, one, ',');) {
+    const std::size_t middle = one.rfind('=');
+    if (middle == std::string::npos || middle == 0) want(one, "JOB=BYTES, such as research=2GiB");
+    const std::string job = one.substr(0, middle);
+    if (std::any_of(job.begin(), job.end(), [](char letter) { return letter < ' ' || letter > '~'; }))
+      want(one, "the name of a job, in printable ASCII");
+    if (!limits.emplace(job, limit_from(one.substr(middle + 1))).second) want(value, "each job once");
+  }
+  if (value.ends_with(',')) want(value, "JOB=BYTES,..., without a comma at the end");
+  return limits;
 }
 
 std::chrono::milliseconds timeout_from(const std::string& value) {
@@ -89,6 +107,39 @@ std::string scheduler_from(const std::string& value) {
   return value;
 }
 
+bool is_url(const std::string& text) {
+  const std::size_t scheme = text.starts_with("https://") ? 8 : text.starts_with("http://") ? 7 : 0;
+  try {
+    return scheme > 0 && address_from(text.substr(scheme)).port != 0;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+// The addresses of etcd's members, from a list with commas.
+std::string urls_from(const std::string& value) {
+  for (std::size_t begin = 0; !value.empty() && begin <= value.size();) {
+    const std::size_t end = std::min(value.find(',', begin), value.size());
+    if (!is_url(value.substr(begin, end - begin)))
+      want(value, "addresses of etcd's members, such as http://a:2379,http://b:2379");
+    begin = end + 1;
+  }
+  return value;
+}
+
+std::string prefix_from(const std::string& value) {
+  if (value.empty() || value.back() == '/')
+    want(value, "a name such as /heddle/mine, without a '/' at its end");
+  return value;
+}
+
+std::chrono::milliseconds lease_from(const std::string& value) {
+  const std::chrono::milliseconds lease = timeout_from(value);
+  if (lease < std::chrono::seconds(2) || lease > std::chrono::minutes(10))
+    want(value, "a time from 2s to 10min");
+  return lease;
+}
+
 std::chrono::milliseconds timeout_or_never(const std::string& value) {
   return value == "0" || value == "0s" ? std::chrono::milliseconds(0) : timeout_from(value);
 }
@@ -128,20 +179,43 @@ constexpr Setting kSettings[] = {
     {"servers", "N", "1", "how many servers the job has",
      [](ServerSettings& all, Value value) { all.server.servers = integer_from(value, 1, kMostServers); }},
     {"scheduler", "HOST:PORT", "",
-     "where heddle scheduler is, which then says number and servers to who is not told; empty: none",
+     "where heddle scheduler is; it gives number and servers, unless they are set; empty: none",
      [](ServerSettings& all, Value value) { all.server.scheduler = scheduler_from(value); }},
-    {"replicas", "N", "1", "copies of each part of the keys, on different servers: 1, or 2 with a scheduler",
-     [](ServerSettings& all, Value value) { all.server.replicas = integer_from(value, 1, 2); }},
+    {"etcd", "URL,...", "", "where to look for the scheduler that leads; empty: there is no etcd",
+     [](ServerSettings& all, Value value) { all.server.etcd.urls = urls_from(value); }},
+    {"etcd-prefix", "NAME", "/heddle/default", "of this cluster's keys in etcd; each cluster needs its own",
+     [](ServerSettings& all, Value value) { all.server.etcd.prefix = prefix_from(value); }},
+    {"etcd-ca", "FILE", "", "with https: whose certificates are trusted; empty: those that the system trusts",
+     [](ServerSettings& all, Value value) { all.server.etcd.ca = value; }},
+    {"etcd-cert", "FILE", "", "with https: the certificate that is shown to etcd; empty: none",
+     [](ServerSettings& all, Value value) { all.server.etcd.certificate = value; }},
+    {"etcd-key", "FILE", "", "with https: the key of that certificate",
+     [](ServerSettings& all, Value value) { all.server.etcd.key = value; }},
+    {"replicas", "N", "auto",
+     "copies of each part of the keys, on different servers: 1 or 2; auto: 2 if a scheduler has two servers "
+     "or more",
+     [](ServerSettings& all, Value value) {
+       all.server.replicas = value == "auto" ? 0 : integer_from(value, 1, 2);
+     }},
     {"memory-limit", "BYTES", "0", "of values, optimizer state and pushes that wait: 8GiB; 0: none",
      [](ServerSettings& all, Value value) { all.server.memory_limit = limit_from(value); }},
     {"job-memory-limit", "BYTES", "0", "the same for each job; 0: none",
      [](ServerSettings& all, Value value) { all.server.job_memory_limit = limit_from(value); }},
+    {"job-memory-limits", "JOB=BYTES,...", "",
+     "for jobs of these names instead, HEDDLE_JOB of their workers: research=2GiB,nightly=512MiB; 0: none",
+     [](ServerSettings& all, Value value) { all.server.job_memory_limits = job_limits_from(value); }},
     {"max-connections", "N", "10000", "more are refused",
      [](ServerSettings& all, Value value) {
        all.server.max_connections = integer_from(value, 1, kMostConnections);
      }},
     {"worker-timeout", "TIME", "30s", "a worker gone for so long is left out until it comes back",
      [](ServerSettings& all, Value value) { all.server.worker_timeout = timeout_from(value); }},
+    {"snapshots", "DIR", "", "for snapshots of the state, which the server goes on with; empty: none",
+     [](ServerSettings& all, Value value) { all.server.snapshots = value; }},
+    {"snapshot-interval", "TIME", "60s", "between two snapshots",
+     [](ServerSettings& all, Value value) { all.server.snapshot_interval = timeout_from(value); }},
+    {"snapshots-kept", "N", "3", "older snapshots are removed",
+     [](ServerSettings& all, Value value) { all.server.snapshots_kept = integer_from(value, 1, kMostKept); }},
     {"metrics", "HOST:PORT", "127.0.0.1:9464", "where /metrics, /healthz and /livez are served; off: nowhere",
      [](ServerSettings& all, Value value) { all.metrics = metrics_from(value); }},
     {"log-level", "LEVEL", "info", "debug, info, warning or error",
@@ -170,14 +244,31 @@ constexpr Setting kSchedulerSettings[] = {
     {"state", "FILE", "",
      "keeps which server has what, so that the scheduler can be started anew; empty: nothing is kept",
      [](ServerSettings& all, Value value) { all.scheduler.state_file = value; }},
+    {"etcd", "URL,...", "",
+     "keeps it in etcd instead: several schedulers agree on one that leads, the others stand by; empty: no "
+     "etcd",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.urls = urls_from(value); }},
+    {"etcd-prefix", "NAME", "/heddle/default", "of this cluster's keys in etcd; each cluster needs its own",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.prefix = prefix_from(value); }},
+    {"etcd-ca", "FILE", "", "with https: whose certificates are trusted; empty: those that the system trusts",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.ca = value; }},
+    {"etcd-cert", "FILE", "", "with https: the certificate that is shown to etcd; empty: none",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.certificate = value; }},
+    {"etcd-key", "FILE", "", "with https: the key of that certificate",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.key = value; }},
+    {"etcd-lease", "TIME", "3s",
+     "after which another scheduler leads, when etcd has not heard of the one that did",
+     [](ServerSettings& all, Value value) { all.scheduler.etcd.lease = lease_from(value); }},
     {"server-timeout", "TIME", "3s", "a server that is silent for so long is replaced by its backup",
      [](ServerSettings& all, Value value) { all.scheduler.server_timeout = timeout_from(value); }},
     {"grace", "TIME", "100ms", "how long a connection that has ended may take to come back",
      [](ServerSettings& all, Value value) { all.scheduler.grace = timeout_from(value); }},
-    {"start-timeout", "TIME", "120s", "how long to wait for all servers before those that wait are refused",
+    {"start-timeout", "TIME", "120s",
+     "how long to wait for all servers; after that those that have come end with an error",
      [](ServerSettings& all, Value value) { all.scheduler.start_timeout = timeout_from(value); }},
     {"lost-after", "TIME", "0s",
-     "what only a server has that is gone for so long begins anew on another; 0s: it waits for that server",
+     "after which a part whose only server is gone begins anew on another one; 0s: never, it waits for that "
+     "server",
      [](ServerSettings& all, Value value) { all.scheduler.lost_after = timeout_or_never(value); }},
     {"once", "yes|no", "no", "end, and let the servers end, when all workers have left",
      [](ServerSettings& all, Value value) { all.scheduler.once = answer_from(value); }},
@@ -286,15 +377,43 @@ void leave_to_scheduler(FoundSettings& found) {
   if (value(found, "servers").origin == "default") server.servers = 0;
 }
 
+// A variable that is for all of a job's processes says less than a setting of this one.
+void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) {
+  const auto told = std::find_if(found.values.begin(), found.values.end(),
+                                 [](const SettingValue& one) { return one.name == "etcd"; });
+  if (told->origin != "HEDDLE_STORE_ETCD" || value(found, other).origin == "default") return;
+  etcd.urls.clear();
+  *told = {"etcd", "", "default"};
+}
+
+// Two places that could say different things.
+void check_one_of(FoundSettings& found, const char* one, const char* other) {
+  if (!value(found, one).value.empty() && !value(found, other).value.empty())
+    found.problems.push_back(who(value(found, one)) + ": " + other + " is set, too (" +
+                             value(found, other).origin + "); set one of them");
+}
+
+void check_certificate(FoundSettings& found) {
+  if (value(found, "etcd-cert").value.empty() != value(found, "etcd-key").value.empty())
+    found.problems.push_back(who(value(found, "etcd-cert")) + ": etcd-cert and etcd-key need each other");
+  const bool any = !(value(found, "etcd-ca").value + value(found, "etcd-cert").value).empty();
+  if (any && ("," + value(found, "etcd").value).find(",http://") != std::string::npos)
+    found.problems.push_back(who(value(found, "etcd")) +
+                             ": certificates need addresses that begin with https://");
+}
+
 void check_server(FoundSettings& found) {
+  prefer_to_etcd(found, found.settings.server.etcd, "scheduler");
   std::vector<std::string>& problems = found.problems;
   const ServerSettings& all = found.settings;
-  const bool scheduled = !all.server.scheduler.empty();
+  const bool scheduled = !all.server.scheduler.empty() || !all.server.etcd.urls.empty();
+  check_one_of(found, "scheduler", "etcd");
+  check_certificate(found);
   if (scheduled) leave_to_scheduler(found);
   if (!scheduled && all.server.replicas > 1)
     problems.push_back(who(value(found, "replicas")) +
                        ": copies need a scheduler, which says who has them: "
-                       "--scheduler HOST:PORT of heddle scheduler");
+                       "--scheduler HOST:PORT of heddle scheduler, or --etcd");
   if (all.server.number >= all.server.servers && all.server.servers > 0)
     problems.push_back(who(value(found, "number")) + ": " + std::to_string(all.server.number) + " of " +
                        std::to_string(all.server.servers) +
@@ -302,19 +421,35 @@ void check_server(FoundSettings& found) {
   if (all.server.memory_limit != 0 && all.server.job_memory_limit > all.server.memory_limit)
     problems.push_back(who(value(found, "job-memory-limit")) + ": " + value(found, "job-memory-limit").value +
                        " is more than memory-limit, " + value(found, "memory-limit").value);
+  for (const auto& [job, limit] : all.server.job_memory_limits) {
+    if (all.server.memory_limit != 0 && limit > all.server.memory_limit)
+      problems.push_back(who(value(found, "job-memory-limits")) + ": that of " + job +
+                         " is more than memory-limit, " + value(found, "memory-limit").value);
+  }
   check_metrics(found, all.server.listen, problems);
   check_folder(found, "log-file", problems);
+  const std::string& snapshots = all.server.snapshots;
+  std::error_code none;
+  if (std::filesystem::exists(snapshots, none) && !std::filesystem::is_directory(snapshots, none))
+    problems.push_back(who(value(found, "snapshots")) + ": " + snapshots + " is no directory");
   check_keys(found, problems);
 }
 
 void check_scheduler(FoundSettings& found) {
+  for (const char* const one : {"state", "once"}) prefer_to_etcd(found, found.settings.scheduler.etcd, one);
   const StoreSchedulerOptions& scheduler = found.settings.scheduler;
   if (scheduler.grace > scheduler.server_timeout)
     found.problems.push_back(who(value(found, "grace")) + ": " + value(found, "grace").value +
                              " is more than server-timeout, " + value(found, "server-timeout").value);
-  if (scheduler.state_file.empty())
+  check_one_of(found, "state", "etcd");
+  check_certificate(found);
+  if (scheduler.once && !scheduler.etcd.urls.empty())
+    found.problems.push_back(who(value(found, "once")) +
+                             ": with etcd, schedulers that stand by would not hear that the job is over");
+  if (scheduler.state_file.empty() && scheduler.etcd.urls.empty())
     found.notes.push_back(
-        "state is not set: a scheduler that is started anew does not know its servers any longer");
+        "neither state nor etcd is set: a scheduler that is started anew does not know its servers any "
+        "longer");
   check_metrics(found, scheduler.listen, found.problems);
   check_folder(found, "log-file", found.problems);
   check_folder(found, "state", found.problems);

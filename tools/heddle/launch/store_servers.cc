@@ -1,0 +1,93 @@
+#include "store_servers.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <stdexcept>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include <netinet/in.h>
+
+namespace heddle::tool {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+
+// A port of this host that nobody listens at now.
+int free_port(bool loopback) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  socklen_t length = sizeof address;
+  const bool good = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  ::close(listener);
+  if (!good) throw std::runtime_error("no port is free for a scheduler");
+  return ntohs(address.sin_port);
+}
+
+// Names of this host that others cannot reach.
+bool is_loopback(const Host& host) { return host.name.empty() || host.name.starts_with("127."); }
+
+// Without the user.
+std::string address_of(const std::string& host) { return host.substr(host.find('@') + 1); }
+
+// What is as usual unless the variables say something else.
+Environment usual_settings(ProcessKind kind) {
+  const std::string prefix = kind == ProcessKind::scheduler ? "HEDDLE_SCHEDULER_" : "HEDDLE_SERVER_";
+  Environment result;
+  for (const auto& [setting, usual] : {std::pair("METRICS", "off"), std::pair("LOG_LEVEL", "warning")}) {
+    const char* const set = std::getenv((prefix + setting).c_str());
+    if (!set || !*set) result[prefix + setting] = usual;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string this_host() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+StoreServers::StoreServers(Settings settings) : settings_(std::move(settings)) {
+  if (settings_.servers == 0) return;
+  const bool loopback = std::all_of(settings_.hosts.begin(), settings_.hosts.end(), is_loopback);
+  scheduler_ = (loopback ? kLoopback : this_host()) + ":" + std::to_string(free_port(loopback));
+}
+
+std::vector<RankPlan> StoreServers::plan() const {
+  std::vector<RankPlan> all;
+  if (settings_.servers > 0) all.push_back({.kind = ProcessKind::scheduler});
+  for (int i = 0; i < settings_.servers; ++i) {
+    RankPlan one{.rank = i, .kind = ProcessKind::server};
+    if (!settings_.hosts.empty())
+      one.host = settings_.hosts[static_cast<std::size_t>(i) % settings_.hosts.size()].name;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+RankProgram StoreServers::program(const RankPlan& plan) const {
+  std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  const auto add = [&words](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  if (plan.kind == ProcessKind::scheduler) {
+    add({"scheduler", "--listen", scheduler_, "--state", settings_.directory + "/" + kSchedulerState});
+  } else {
+    const std::string scheduler = scheduler_.substr(0, scheduler_.rfind(':'));
+    const std::string host = plan.host.empty() ? scheduler : address_of(plan.host);
+    add({"server", "--listen", host + ":0", "--scheduler", scheduler_, "--number", std::to_string(plan.rank),
+         "--replicas", std::to_string(settings_.replicas)});
+  }
+  add({"--servers", std::to_string(settings_.servers)});
+  return {plan, words, usual_settings(plan.kind), {}};
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,27 @@
+// A line on a terminal that says how far long work is.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace heddle::tool {
+
+// Writes to stderr if that is a terminal, once a second at most, and nothing in the first second.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string what);
+  void show(std::uint64_t done, std::uint64_t all);
+  void end();  // clears the line
+  // Calls show(); for as long as this object lives.
+  std::function<void(std::uint64_t, std::uint64_t)> callback();
+
+ private:
+  const std::string what_;
+  const bool wanted_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace heddle::tool
