@@ -1,0 +1,68 @@
+"""Heddle: functions as ops, ordered by the data that they touch, and arrays computed by them.
+
+    import heddle
+
+    x = heddle.array([[1, 2], [3, 4]], dtype="f32")
+    y = x @ x + 1          # returns at once
+    print(y)               # waits
+
+docs/python.md is the user's guide.
+"""
+
+import atexit as _atexit
+import contextlib as _contextlib
+import os as _os
+import typing as _typing
+
+from heddle import _errors, _heddle
+from heddle._errors import *  # noqa: F403
+from heddle._futures import _install
+from heddle._heddle import *  # noqa: F403
+
+inf = float("inf")
+nan = float("nan")
+
+
+def _rebuild(*args: _typing.Any) -> _heddle.NDArray:
+    """What pickled arrays call."""
+    return _heddle._rebuild(*args)
+
+
+class TraceSummary(_typing.NamedTuple):
+    """The result of a trace."""
+
+    path: str
+    records: int
+    dropped: int
+    bytes: int
+    error: str
+
+
+class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
+    """Traces all engines of the process in the block, into a file for Perfetto and `heddle trace`."""
+
+    def __init__(self, path: str | _os.PathLike[str]) -> None:
+        self.path = path
+        self.summary = TraceSummary("", 0, 0, 0, "")
+
+    def __enter__(self) -> _typing.Self:
+        _heddle._trace_start(_os.fspath(self.path))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.summary = TraceSummary(*_heddle._trace_stop())
+
+
+def backward(root: _heddle.NDArray, seed: _heddle.NDArray | None = None, keep_tape: bool = False) -> None:
+    """Adds the gradient of root to that of every leaf that it was computed from."""
+    root.backward(seed, keep_tape)
+
+
+def wait_all() -> None:
+    """Blocks until every op of the current engine is done; raises AggregateError with the errors no wait has raised."""
+    _heddle.current_engine().wait_all()
+
+
+_install(_heddle.Engine, _heddle.Var, _heddle.NDArray)
+_atexit.register(_heddle._shut_down)
+del _install

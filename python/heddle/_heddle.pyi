@@ -1,0 +1,1232 @@
+"""The types of the compiled module. Written by python/stubs.py."""
+
+import os
+from concurrent.futures import Future
+from collections.abc import Callable, Generator as _Generator, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy
+import numpy.typing
+
+NumpyArray = numpy.typing.NDArray[Any]
+DTypeLike = DType | str | type[float] | type[int] | type[bool] | numpy.dtype[Any] | type[numpy.generic]
+DeviceLike = Device | str
+ArrayLike = NDArray | numpy.typing.NDArray[Any] | numpy.generic | Sequence[Any]
+Operand = NDArray | numpy.typing.NDArray[Any] | numpy.generic | float
+Vars = Var | NDArray | Sequence[Var | NDArray]
+
+class DType:
+    """The type of an array's elements."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+
+    @property
+    def is_floating(self) -> bool: ...
+
+    @property
+    def numpy_name(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+    def __str__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> str: ...
+
+f32: DType = ...
+
+float32: DType = ...
+
+f64: DType = ...
+
+float64: DType = ...
+
+i32: DType = ...
+
+int32: DType = ...
+
+i64: DType = ...
+
+int64: DType = ...
+
+u8: DType = ...
+
+uint8: DType = ...
+
+bool_: DType = ...
+
+f16: DType = ...
+
+float16: DType = ...
+
+bf16: DType = ...
+
+bfloat16: DType = ...
+
+i8: DType = ...
+
+int8: DType = ...
+
+class Device:
+    """Where data lives and ops run."""
+
+    def __init__(self, name: str) -> None: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[object, ...]: ...
+
+def cpu(index: int = 0) -> Device:
+    """A device on the machine's memory."""
+
+def gpu(index: int = 0) -> Device:
+    """A GPU."""
+
+def cpu_pinned() -> Device:
+    """Page-locked memory of the CPU."""
+
+def gpu_count() -> int:
+    """How many GPUs this process may use."""
+
+class Group:
+    """
+    Ops that are cancelled together, by a call or because their deadline has passed.
+    """
+
+    def __init__(self, timeout: float | None = None) -> None: ...
+
+    def cancel(self) -> None:
+        """
+        Ops of the group that have not started fail with Cancelled when their turn comes.
+        """
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """
+        The group counts as cancelled so many seconds from now on; None removes the deadline.
+        """
+
+    @property
+    def cancelled(self) -> bool:
+        """The group was cancelled, or its deadline has passed."""
+
+def cancelled() -> bool:
+    """
+    Inside an op: whether the op's group is cancelled by now, so that it may stop early.
+    """
+
+class Var:
+    """A handle by which the engine knows a piece of data."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As Engine.wait."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __await__(self) -> _Generator[Any, None, Var]: ...
+
+
+class Binding:
+    """A slot with the value that one launch gives it."""
+
+class Slot:
+    """A value that the ops of a graph read and that each launch is given."""
+
+    @property
+    def value(self) -> object:
+        """The value in this launch; only inside an op of the graph."""
+
+    def bind(self, value: object | None) -> Binding:
+        """An argument of launch: the value in that launch."""
+
+class Graph:
+    """Ops that were captured once and are launched many times."""
+
+    def launch(self, *bindings: Binding) -> None:
+        """Queues the graph's ops as one op."""
+
+    def set(self, slot: Slot, value: object | None) -> None:
+        """The slot's value for all later launches that bind none."""
+
+    def __len__(self) -> int: ...
+
+class Engine:
+    """
+    Runs ops: functions with the vars that they read and those that they mutate.
+    """
+
+    def __init__(self, workers: int | None = None, scheduler: str | None = None, *, seed: int | None = None, watchdog: float | None = None, spin: float | None = None, max_ops: int | None = None, max_bytes: int | None = None) -> None:
+        """
+        What is not given is read from the environment: HEDDLE_WORKERS, HEDDLE_SCHEDULER and so on.
+        """
+
+    def new_var(self) -> Var: ...
+
+    def wait_all(self) -> None:
+        """
+        Blocks until every op pushed so far is done; raises AggregateError with all errors that no wait has raised.
+        """
+
+    def clear_error(self, var: Var | NDArray) -> None:
+        """Removes the poison of a var or an array."""
+
+    def error_of(self, var: Var | NDArray) -> BaseException | None:
+        """The error that poisons the var or array now. Does not wait."""
+
+    def capture(self, fn: Callable[[], object]) -> Graph:
+        """Records what fn() pushes, instead of running it, as a graph."""
+
+    def slot(self) -> Slot:
+        """A value that each launch is given; only inside capture."""
+
+    def describe_pending(self) -> str:
+        """The ops that run and those that wait, as text."""
+
+    def pending_dot(self) -> str:
+        """The same as a DOT graph."""
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def scheduler(self) -> str: ...
+
+    def __enter__(self) -> Engine:
+        """Arrays that this thread makes in the block belong to this engine."""
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None) -> None: ...
+
+    def submit[**P, T](self, fn: Callable[P, T], /, *args: Any, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, **kwargs: Any) -> Future[T]: ...
+
+    def wait(self, var: Var | NDArray, timeout: float | None = None) -> bool: ...
+
+
+def default_engine() -> Engine:
+    """The process's engine, made at first use."""
+
+def current_engine() -> Engine:
+    """The engine that new arrays of this thread belong to."""
+
+def is_capturing() -> bool: ...
+
+def _shut_down() -> None: ...
+
+class NDArray:
+    """
+    An n-dimensional array whose values the engine computes. Every call returns at once; wait(), item(), numpy() and printing block until the values are there.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def is_contiguous(self) -> bool: ...
+
+    @property
+    def T(self) -> NDArray:
+        """The axes reversed; a view."""
+
+    @property
+    def var(self) -> Var:
+        """What the engine orders ops on this array by."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether backward() accumulates a gradient here or passes one on."""
+
+    @requires_grad.setter
+    def requires_grad(self, arg: bool, /) -> None: ...
+
+    @property
+    def grad(self) -> NDArray | RowSparse | None:
+        """The accumulated gradient."""
+
+    def clear_grad(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """
+        Blocks until the values are computed; raises an error of the ops that computed them.
+        """
+
+    def item(self) -> int | float | bool:
+        """The value of an array with one element."""
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+    def backward(self, seed: NDArray | None = None, keep_tape: bool = False) -> None:
+        """
+        Adds the gradient of this array to that of every leaf that it was computed from.
+        """
+
+    def copy(self) -> NDArray:
+        """A new contiguous array."""
+
+    def __copy__(self) -> NDArray: ...
+
+    def __deepcopy__(self, memo: Any) -> NDArray: ...
+
+    def detach(self) -> NDArray:
+        """The same data, outside any tape."""
+
+    def contiguous(self) -> NDArray: ...
+
+    def astype(self, dtype: DTypeLike) -> NDArray:
+        """A copy of another dtype."""
+
+    def to(self, device: DeviceLike) -> NDArray:
+        """This array, or a copy on another device."""
+
+    def fill(self, value: float) -> None: ...
+
+    def reshape(self, *shape: int | Sequence[int]) -> NDArray: ...
+
+    def transpose(self, *axes: int | Sequence[int]) -> NDArray: ...
+
+    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+
+    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+
+    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+
+    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+
+    def argmax(self, axis: int = -1) -> NDArray: ...
+
+    def argmin(self, axis: int = -1) -> NDArray: ...
+
+    def numpy(self, copy: bool = False) -> NumpyArray:
+        """
+        Waits, and gives the array's memory as a NumPy array, without a copy unless asked for. Ops that are pushed later do not wait for what NumPy does with it.
+        """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray: ...
+
+    def tolist(self) -> Any: ...
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    __array_ufunc__: None = None
+
+    def __add__(self, other: Operand, /) -> NDArray: ...
+
+    def __radd__(self, other: Operand, /) -> NDArray: ...
+
+    def __sub__(self, other: Operand, /) -> NDArray: ...
+
+    def __rsub__(self, other: Operand, /) -> NDArray: ...
+
+    def __mul__(self, other: Operand, /) -> NDArray: ...
+
+    def __rmul__(self, other: Operand, /) -> NDArray: ...
+
+    def __truediv__(self, other: Operand, /) -> NDArray: ...
+
+    def __rtruediv__(self, other: Operand, /) -> NDArray: ...
+
+    def __pow__(self, other: Operand, /) -> NDArray: ...
+
+    def __rpow__(self, other: Operand, /) -> NDArray: ...
+
+    def __matmul__(self, other: Operand, /) -> NDArray: ...
+
+    def __rmatmul__(self, other: Operand, /) -> NDArray: ...
+
+    def __iadd__(self, other: Operand, /) -> NDArray: ...
+
+    def __isub__(self, other: Operand, /) -> NDArray: ...
+
+    def __imul__(self, other: Operand, /) -> NDArray: ...
+
+    def __itruediv__(self, other: Operand, /) -> NDArray: ...
+
+    def __lt__(self, other: Operand, /) -> NDArray: ...
+
+    def __le__(self, other: Operand, /) -> NDArray: ...
+
+    def __gt__(self, other: Operand, /) -> NDArray: ...
+
+    def __ge__(self, other: Operand, /) -> NDArray: ...
+
+    def __eq__(self, other: object, /) -> NDArray: ...  # type: ignore[override]
+
+    def __ne__(self, other: object, /) -> NDArray: ...  # type: ignore[override]
+
+    def __neg__(self) -> NDArray: ...
+
+    def __pos__(self) -> NDArray: ...
+
+    def __abs__(self) -> NDArray: ...
+
+    def __invert__(self) -> NDArray: ...
+
+    def __bool__(self) -> bool: ...
+
+    def __float__(self) -> float: ...
+
+    def __int__(self) -> int: ...
+
+    def __index__(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[NDArray]: ...
+
+    def __getitem__(self, key: Any, /) -> NDArray: ...
+
+    def __setitem__(self, key: Any, value: Operand | Sequence[Any], /) -> None: ...
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    def __await__(self) -> _Generator[Any, None, NDArray]: ...
+
+    __hash__: None  # type: ignore[assignment]
+
+
+class RowSparse:
+    """Some rows of a large array; the others are 0."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def rows(self) -> NDArray: ...
+
+    @property
+    def values(self) -> NDArray: ...
+
+    @property
+    def count(self) -> NDArray: ...
+
+def from_dlpack(x: Any, copy: bool | None = None) -> NDArray:
+    """
+    An array on the memory of another library's array, without a copy. Read-only memory is copied, unless copy is False.
+    """
+
+def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
+    """
+    A new array with the values of a number, nested lists, a NumPy array or an array. Floats of Python become f32.
+    """
+
+def asarray(object: Any, dtype: DTypeLike | None = None) -> NDArray:
+    """
+    The array itself if it is one of that dtype, else array(object, dtype).
+    """
+
+def empty(shape: int | Sequence[int], dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
+    """An array of undetermined values."""
+
+def _rebuild(*args: Any) -> NDArray: ...
+
+class Generator:
+    """A seed and how many random numbers have been drawn."""
+
+    def __init__(self, seed: int = 0) -> None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def position(self) -> int:
+        """Save it and the seed to resume."""
+
+    @position.setter
+    def position(self, arg: int, /) -> None: ...
+
+def manual_seed(seed: int) -> None:
+    """Reseeds this thread's generator."""
+
+_operators: list[str] = ...
+
+def _operator_table() -> list[Any]: ...
+
+class no_grad:
+    """In the block, operators of this thread record nothing for backward()."""
+
+    def __init__(self) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+class Parameter:
+    """A leaf that requires a gradient, with a name."""
+
+    def __init__(self, name: str, value: NDArray) -> None: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> NDArray: ...
+
+class Layer:
+    """
+    A function on arrays with parameters of its own. Classes in Python define forward(x).
+    """
+
+    def __init__(self) -> None: ...
+
+    def __call__(self, x: NDArray) -> NDArray: ...
+
+    def parameters(self) -> list[Parameter]: ...
+
+    def train(self, on: bool = True) -> None:
+        """Training or inference; training at first."""
+
+    def __repr__(self) -> str: ...
+
+class Dense(Layer):
+    """x (batch, in) -> x @ weight.T + bias (batch, out)."""
+
+    def __init__(self, in_features: int, out_features: int, *, bias: bool = True, relu: bool = False, init: str = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+class Conv2d(Layer):
+    """x (batch, in, h, w) -> (batch, out, h', w')."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, *, stride: int = 1, padding: int = 0, bias: bool = True, relu: bool = False, init: str = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+class Embedding(Layer):
+    """Indices -> rows of the weight."""
+
+    def __init__(self, rows: int, features: int, *, std: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+class MaxPool2d(Layer):
+    """The largest of each window; stride 0 means kernel."""
+
+    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+
+class AvgPool2d(Layer):
+    """The mean of each window; stride 0 means kernel."""
+
+    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+
+class Relu(Layer):
+    def __init__(self) -> None: ...
+
+class Tanh(Layer):
+    def __init__(self) -> None: ...
+
+class Sigmoid(Layer):
+    def __init__(self) -> None: ...
+
+class Flatten(Layer):
+    """(batch, a, b, ...) -> (batch, a * b * ...)"""
+
+    def __init__(self) -> None: ...
+
+class Dropout(Layer):
+    """In training zeroes each element with this probability."""
+
+    def __init__(self, probability: float) -> None: ...
+
+class Sequential(Layer):
+    """Layers one after the other."""
+
+    def __init__(self, *layers: Layer) -> None: ...
+
+    def add(self, layer: Layer) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, arg: int, /) -> Layer: ...
+
+class Optimizer:
+    """Keeps the state of any number of weights, each under a key."""
+
+    def __init__(self, arg0: str, /, **kwargs: Any) -> None:
+        """By name: sgd, adam or adamw; params that differ from the defaults."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def params(self) -> dict[str, float]: ...
+
+    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """Pushes one op that updates the weight in place."""
+
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None: ...
+
+class Communicator:
+    """Ranks that call the same collectives in the same order."""
+
+    def __init__(self, backend: str = '', algorithm: str = '', timeout: float = 0.0, reproducible: bool = False) -> None:
+        """The ranks of the job that this process was launched in."""
+
+    @staticmethod
+    def local(size: int, algorithm: str = '', reproducible: bool = False) -> list[Communicator]:
+        """
+        Communicators of `size` ranks in this process, by rank, each to be used by a thread of its own.
+        """
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def var(self) -> Var: ...
+
+    def split(self, colour: int, key: int = 0) -> Communicator: ...
+
+    def abort(self, why: str) -> None: ...
+
+    def shrink(self) -> Communicator: ...
+
+    def all_reduce(self, array: NDArray, out: NDArray | None = None, op: str = 'sum') -> None:
+        """Sets out, or the array itself, to the reduction over all ranks."""
+
+    def reduce_scatter(self, array: NDArray, out: NDArray, op: str = 'sum') -> None:
+        """Sets rank r's out to part r of the reduction."""
+
+    def all_gather(self, array: NDArray, out: NDArray) -> None:
+        """Sets part r of out to rank r's array."""
+
+    def broadcast(self, array: NDArray, root: int) -> None:
+        """In place."""
+
+    def reduce(self, array: NDArray, root: int, op: str = 'sum') -> None:
+        """In place, on root only."""
+
+    def all_to_all(self, array: NDArray, out: NDArray) -> None:
+        """Sends part r of the array to rank r."""
+
+    def send(self, array: NDArray, to: int) -> None: ...
+
+    def recv(self, array: NDArray, from_: int) -> None: ...
+
+    def barrier(self) -> None: ...
+
+    def wait(self) -> None:
+        """Blocks until all calls so far have ended."""
+
+class KVStore:
+    """Keys to arrays: in this process, on all ranks, or on servers."""
+
+    def __init__(self, type: str = 'local', communicator: Communicator | None = None, compression: str = '', pull_compression: str = '', placement: str = '') -> None:
+        """"local", "allreduce", "dist_sync", "dist_async" or "dist_ssp:S"."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def workers(self) -> int: ...
+
+    def set_optimizer(self, name: str, **params: float) -> None:
+        """All pushes from now on go through this optimizer."""
+
+    def clear_errors(self) -> None: ...
+
+    def barrier(self) -> None:
+        """Blocks until all workers have called it."""
+
+    def init(self, key: int | str, value: NDArray) -> None:
+        """Stores a copy."""
+
+    def push(self, key: int | str, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """Sums the values into what is stored, or updates it with the optimizer."""
+
+    def pull(self, key: int | str, out: NDArray | Sequence[NDArray]) -> None:
+        """Copies what is stored into out."""
+
+    def push_pull(self, key: int | str, value: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray], lr: float | None = None, grad_scale: float = 1.0) -> None: ...
+
+    def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse: ...
+
+    def assign(self, key: int | str, value: NDArray) -> None: ...
+
+class Trainer:
+    """
+    Parameters, an optimizer in a store, and a learning rate for every step.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None) -> None: ...
+
+    def step(self, grad_scale: float = 1.0) -> None:
+        """Updates every parameter by its gradient, and clears the gradients."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next step."""
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of parameters and state, and drops the gradients.
+        """
+
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: dict[str, str] = ..., checksums: bool = False) -> None:
+    """
+    Blocks. Replaces the file at once: a crash leaves the old one or the new one.
+    """
+
+def load_safetensors(path: str | os.PathLike[str], device: DeviceLike | None = None) -> dict[str, NDArray]:
+    """The arrays of a file."""
+
+def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]: ...
+
+def save_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> None:
+    """Everything that a training run needs to go on. Blocks."""
+
+def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ...) -> tuple[dict[str, NDArray], dict[str, str]]:
+    """
+    Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the notes.
+    """
+
+def _trace_start(path: str) -> None: ...
+
+def _trace_stop() -> tuple[str, int, int, int, str]: ...
+
+def full(shape: int | Sequence[int], fill_value: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """An array of `fill_value`, which saturates at the ends of an integer dtype.
+
+    The result's dtype: `dtype`."""
+
+def zeros(shape: int | Sequence[int], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """An array of 0.
+
+    The result's dtype: `dtype`."""
+
+def ones(shape: int | Sequence[int], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """An array of 1.
+
+    The result's dtype: `dtype`."""
+
+def zeros_like(x: ArrayLike) -> NDArray:
+    """An array of 0 with the shape, dtype and device of x.
+
+    The result's dtype: that of x."""
+
+def arange(start: float, stop: float | None = None, step: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """The numbers start, start + step, ... before stop. With one number, those from 0 before it.
+
+    The result's dtype: `dtype`."""
+
+def eye(n: int, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """The n by n identity matrix.
+
+    The result's dtype: `dtype`."""
+
+def uniform(shape: int | Sequence[int], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Floating numbers that are uniform in [low, high). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Normal numbers with this mean and standard deviation. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def bernoulli(shape: int | Sequence[int], p: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """1 with probability p, else 0. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def integers(shape: int | Sequence[int], low: int, high: int, dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Integers that are uniform from low to high - 1. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def permutation(n: int, device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """The numbers 0 to n - 1 in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def add(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a + b; of bools, or.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def subtract(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a - b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def multiply(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a * b; of bools, and.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a / b, in floating point.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def power(base: Operand | Sequence[Any], exponent: Operand | Sequence[Any]) -> NDArray:
+    """base to the power of exponent. A negative exponent of integers is an error.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def maximum(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The larger of both; NaN if either is.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def minimum(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The smaller of both; NaN if either is.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def negative(x: ArrayLike) -> NDArray:
+    """-x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def abs(x: ArrayLike) -> NDArray:
+    """The absolute value.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def square(x: ArrayLike) -> NDArray:
+    """x * x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def relu(x: ArrayLike) -> NDArray:
+    """max(x, 0); NaN of NaN.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def exp(x: ArrayLike) -> NDArray:
+    """e to the power of x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log(x: ArrayLike) -> NDArray:
+    """The natural logarithm.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sqrt(x: ArrayLike) -> NDArray:
+    """The square root.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def tanh(x: ArrayLike) -> NDArray:
+    """The hyperbolic tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sigmoid(x: ArrayLike) -> NDArray:
+    """1 / (1 + exp(-x)).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a == b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def not_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a != b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def less(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a < b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def less_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a <= b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def greater(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a > b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def greater_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a >= b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def logical_not(x: ArrayLike) -> NDArray:
+    """x == 0.
+
+    The result's dtype: bool."""
+
+def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a where condition is true, else b; all three broadcast.
+
+    The result's dtype: common of a and b.
+
+    Differentiable."""
+
+def clip(x: ArrayLike, min: float, max: float) -> NDArray:
+    """min where x < min, max where x > max; NaN of NaN.
+
+    The result's dtype: that of x; wider where a bound is of another kind.
+
+    Differentiable."""
+
+def sum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The sum along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def mean(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The mean along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def max(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The largest element along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def min(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The smallest element along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def argmax(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The index of the first largest element along `axis`.
+
+    The result's dtype: i64."""
+
+def argmin(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The index of the first smallest element along `axis`.
+
+    The result's dtype: i64."""
+
+def reshape(x: ArrayLike, shape: int | Sequence[int]) -> NDArray:
+    """The elements in row-major order in another shape, of which one dimension may be -1. A view of a contiguous x, else a copy.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def flatten(x: ArrayLike, from_axis: int = 1) -> NDArray:
+    """The axes from `from_axis` on as one. A view of a contiguous x, else a copy.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def transpose(x: ArrayLike, axes: int | Sequence[int] | None = None) -> NDArray:
+    """Axis i of the result is axis axes[i] of x; None: the axes reversed. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> NDArray:
+    """x repeated to a larger shape. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def expand_dims(x: ArrayLike, axis: int) -> NDArray:
+    """x with a new axis of size 1 at `axis`. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def squeeze(x: ArrayLike, axis: int | Sequence[int] | None = None) -> NDArray:
+    """x without these axes, which have size 1; None: without all such. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def slice(x: ArrayLike, axis: int, start: int | None = None, stop: int | None = None, step: int = 1) -> NDArray:
+    """x[start:stop:step] along `axis`, with Python's meaning. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def concat(arrays: Sequence[ArrayLike], axis: int = 0) -> NDArray:
+    """Arrays one after another along an axis that they have.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> NDArray:
+    """Arrays of one shape along a new axis.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def cast(x: ArrayLike, dtype: DTypeLike) -> NDArray:
+    """x as another dtype; x itself if it has it. A gradient passes between floating dtypes.
+
+    The result's dtype: `dtype`.
+
+    Differentiable."""
+
+def contiguous(x: ArrayLike) -> NDArray:
+    """x itself if it is row-major without gaps, else a copy that is.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def copy(x: ArrayLike) -> NDArray:
+    """A contiguous copy.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def copy_to(x: ArrayLike, device: DeviceLike) -> NDArray:
+    """A contiguous copy on a device.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def take(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> NDArray:
+    """The entries of x at indices along `axis`, negative ones from the end. The axes of indices replace that axis.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def one_hot(labels: ArrayLike, num_classes: int, dtype: DTypeLike = 'f32') -> NDArray:
+    """Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.
+
+    The result's dtype: `dtype`."""
+
+def matmul(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, relu: bool = False) -> NDArray:
+    """x (..., in) times the transpose of weight (out, in), plus bias (out): (..., out); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, relu: bool = False) -> NDArray:
+    """Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0)) -> NDArray:
+    """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), count_include_pad: bool = True) -> NDArray:
+    """The mean of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. Padding counts as zeros if `count_include_pad`, else not at all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def softmax(x: ArrayLike, axis: int = -1) -> NDArray:
+    """exp(x) / sum(exp(x)) along `axis`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def log_softmax(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The logarithm of softmax(x, axis).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cross_entropy(logits: ArrayLike, labels: ArrayLike) -> NDArray:
+    """The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.
+
+    The result's dtype: that of logits.
+
+    Differentiable."""
+
+def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> NDArray:
+    """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False) -> NDArray:
+    """The rows of weight (n, d...) at indices, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
+
+    The result's dtype: that of weight.
+
+    Differentiable."""
+
+def row_sparse(rows: ArrayLike, values: ArrayLike, shape: int | Sequence[int]) -> RowSparse:
+    """Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up.
+
+    The result's dtype: that of values."""
+
+def retain(x: ArrayLike | RowSparse, rows: ArrayLike) -> RowSparse:
+    """What x has at these rows, and 0 elsewhere.
+
+    The result's dtype: that of x."""
+
+def sum_row_sparse(arrays: Sequence[RowSparse]) -> RowSparse:
+    """The sum of row-sparse arrays of one shape and dtype.
+
+    The result's dtype: that of arrays."""
+
+def scale(x: RowSparse, factor: float) -> RowSparse:
+    """x * factor.
+
+    The result's dtype: that of x."""
+
+def to_dense(x: RowSparse) -> NDArray:
+    """The whole array, with its zeros.
+
+    The result's dtype: that of x."""
+
+def add_rows_(dense: ArrayLike, x: RowSparse) -> None:
+    """dense += x, at the rows that x has."""
+
+def add_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x += b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def subtract_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x -= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def multiply_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x *= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def divide_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x /= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def assign_(x: ArrayLike, source: ArrayLike) -> None:
+    """Copies the values of source, broadcast and converted, into x."""
+
+def fill_(x: ArrayLike, value: float) -> None:
+    """Sets every element of x to value, which saturates at the ends of an integer dtype."""
+
+def init_weight(shape: int | Sequence[int], init: Literal['he', 'xavier'] = 'he', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """A weight (out, in, ...) that requires a gradient, uniform within the limits of He or of Xavier's (Glorot's) rule. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: f32."""

@@ -1,0 +1,20 @@
+// The parts of the class NDArray.
+#pragma once
+
+#include "array.h"
+
+namespace heddle::python {
+
+using ArrayClass = nb::class_<NDArray>;
+
+// Slots of the type: operators, indexing, lengths, memory.
+PyObject* get_item(PyObject* self, PyObject* key);
+int set_item(PyObject* self, PyObject* key, PyObject* value);
+int get_buffer(PyObject* self, Py_buffer* buffer, int flags);
+void release_buffer(PyObject* self, Py_buffer* buffer);
+const PyType_Slot* number_slots();  // ends with {0, nullptr}
+
+void bind_memory(ArrayClass& type);  // NumPy, DLPack, pickle
+void bind_from_dlpack(nb::module_& m);
+
+}  // namespace heddle::python

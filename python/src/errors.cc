@@ -1,0 +1,198 @@
+#include "errors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <new>
+#include <string>
+
+#include <heddle/array_error.h>
+#include <heddle/check.h>
+#include <heddle/comm_error.h>
+#include <heddle/store_error.h>
+
+namespace heddle::python {
+namespace {
+
+// The classes of heddle/_errors.py. They live as long as the process.
+nb::object class_named(const char* name) { return nb::module_::import_("heddle._errors").attr(name); }
+
+nb::object made(const char* name, const std::string& text) {
+  return class_named(name)(nb::str(text.c_str(), text.size()));
+}
+
+nb::object aggregate(const AggregateError& error) {
+  nb::list list;
+  for (const ErrorReport& report : error.reports()) {
+    nb::object one = to_python(report.exception);
+    list.append(one);
+  }
+  std::string text = std::to_string(error.reports().size() + error.more()) + " ops failed";
+  return class_named("AggregateError").attr("_of")(text.c_str(), list);
+}
+
+// Errors of C++ that Python has seen; those of Python functions know it themselves. The GIL guards it.
+struct Raised {
+  std::array<std::exception_ptr, 256> errors;
+  std::size_t next = 0;
+};
+Raised& raised() {
+  static auto& immortal = *new Raised;
+  return immortal;
+}
+
+// From the most derived classes to their bases.
+nb::object from_cpp(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PythonFailure& failure) {
+    return failure.exception();
+  } catch (nb::python_error& set) {
+    set.restore();
+    return {};
+  } catch (const AggregateError& all) {
+    return aggregate(all);
+  } catch (...) {
+    raised().errors[raised().next++ % raised().errors.size()] = error;
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const InvalidArgument& bad) {
+    return made("InvalidArgument", bad.message());
+  } catch (const OutOfMemory& memory) {
+    return made("OutOfMemory", memory.what());
+  } catch (const Cancelled& cancelled) {
+    return made(cancelled.why() == Cancelled::Why::overdue ? "DeadlineExceeded" : "Cancelled",
+                cancelled.what());
+  } catch (const WouldDeadlock& dead) {
+    return made("WouldDeadlock", dead.what());
+  } catch (const UndeclaredAccess& access) {
+    return made("UndeclaredAccess", access.what());
+  } catch (const DroppedCompletion& dropped) {
+    return made("DroppedCompletion", dropped.what());
+  } catch (const PeerSilent& peer) {
+    return made("PeerSilent", peer.what());
+  } catch (const PeerLost& peer) {
+    return made("PeerLost", peer.what());
+  } catch (const RemoteFailure& failure) {
+    return made("RemoteFailure", failure.what());
+  } catch (const CommMismatch& mismatch) {
+    return made("CommMismatch", mismatch.what());
+  } catch (const CommAborted& aborted) {
+    return made("CommAborted", aborted.what());
+  } catch (const StoreError& store) {
+    return made("StoreError", store.what());
+  } catch (const CommError& comm) {
+    return made("CommError", comm.what());
+  } catch (const Error& other) {
+    return made("Error", other.what());
+  } catch (const std::bad_alloc& memory) {
+    return nb::borrow(PyExc_MemoryError)(memory.what());
+  } catch (const std::exception& other) {
+    return made("Error", other.what());
+  } catch (...) {
+    return made("Error", "an error of an unknown type");
+  }
+}
+
+std::string text_of(nb::handle exception) {
+  std::string text = nb::cast<nb::str>(exception.type().attr("__name__")).c_str();
+  PyObject* message = PyObject_Str(exception.ptr());
+  if (!message) {
+    PyErr_Clear();
+    return text;
+  }
+  const nb::object owned = nb::steal(message);
+  const char* bytes = PyUnicode_AsUTF8AndSize(message, nullptr);
+  if (!bytes) PyErr_Clear();
+  if (bytes && *bytes) text += std::string(": ") + bytes;
+  return text;
+}
+
+void add_note(nb::handle exception, const std::string& note) {
+  PyObject* done = PyObject_CallMethod(exception.ptr(), "add_note", "s", note.c_str());
+  if (!done) PyErr_Clear();  // of an exception that takes none
+  Py_XDECREF(done);
+}
+
+}  // namespace
+
+PythonFailure PythonFailure::take_set(const char* op, Where where) {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XDECREF(type);
+  const nb::object exception = nb::steal(value), trace = nb::steal(traceback);
+  auto held = std::make_shared<Held>();
+  if (trace.is_valid()) {
+    PyException_SetTraceback(value, trace.ptr());
+    held->traceback = Reference(trace);
+  }
+  held->exception = Reference(exception);
+  std::string note = std::string("in op '") + op + "'";
+  if (where.line())
+    note += std::string(", pushed at ") + where.file_name() + ":" + std::to_string(where.line());
+  add_note(exception, note);
+  return PythonFailure(text_of(exception), std::move(held));
+}
+
+nb::object PythonFailure::exception() const {
+  held_->raised = true;
+  PyObject* trace = held_->traceback.get();
+  // Each raise adds to the traceback: it starts again from what the op had.
+  PyException_SetTraceback(held_->exception.get(), trace ? trace : Py_None);
+  return nb::borrow(held_->exception.get());
+}
+
+bool was_raised(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PythonFailure& failure) {
+    return failure.held_->raised;
+  } catch (...) {
+    const auto& errors = raised().errors;
+    return std::find(errors.begin(), errors.end(), error) != errors.end();
+  }
+}
+
+nb::object to_python(const std::exception_ptr& error) {
+  nb::object exception = from_cpp(error);
+  if (exception.is_valid()) return exception;
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return nb::steal(value);
+}
+
+void set_current_error() noexcept {
+  try {
+    const nb::object exception = from_cpp(std::current_exception());
+    if (exception.is_valid()) PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  } catch (nb::python_error& other) {
+    other.restore();
+  } catch (...) {
+    PyErr_NoMemory();
+  }
+}
+
+void raise(PyObject* type, const std::string& text) {
+  PyErr_SetString(type, text.c_str());
+  raise_set();
+}
+
+void bind_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error&) {
+      set_current_error();
+    } catch (const OutOfMemory&) {
+      set_current_error();
+    }
+  });
+}
+
+}  // namespace heddle::python

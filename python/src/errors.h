@@ -1,0 +1,56 @@
+// Errors on their way through the engine, in both directions.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include <heddle/call_site.h>
+#include <heddle/error.h>
+
+#include "interpreter.h"
+
+namespace heddle::python {
+
+// The error of an op whose Python function raised: what a wait raises again, the same object.
+class PythonFailure : public Error {
+ public:
+  // Takes the Python error that is set, with the GIL, and adds a note with the op and the line that pushed it.
+  static PythonFailure take_set(const char* op, Where where);
+  // The exception object with the traceback that it had when the op raised it; with the GIL.
+  nb::object exception() const;
+
+ private:
+  struct Held {
+    Reference exception, traceback;
+    bool raised = false;  // with the GIL
+  };
+  friend bool was_raised(const std::exception_ptr& error);
+  PythonFailure(const std::string& text, std::shared_ptr<Held> held) : Error(text), held_(std::move(held)) {}
+  std::shared_ptr<Held> held_;
+};
+
+// The exception object that stands for a C++ error; with the GIL.
+nb::object to_python(const std::exception_ptr& error);
+
+// Whether to_python or set_current_error has given the error to Python; of C++'s errors the latest 256 are known. With the GIL.
+bool was_raised(const std::exception_ptr& error);
+
+// Sets the Python error for the C++ error that is being handled; for catch (...) in slots of types.
+void set_current_error() noexcept;
+
+// Calls call() and returns `failed` with a Python error set if it throws.
+template <class Result, class Call> Result guarded(Result failed, Call&& call) noexcept {
+  try {
+    return call();
+  } catch (...) {
+    set_current_error();
+    return failed;
+  }
+}
+
+[[noreturn]] void raise(PyObject* type, const std::string& text);  // a Python exception of that type
+
+void bind_errors(nb::module_& m);
+
+}  // namespace heddle::python

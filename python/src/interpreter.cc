@@ -1,0 +1,95 @@
+#include "interpreter.h"
+
+#include <atomic>
+#include <chrono>
+#include <pthread.h>
+#include <thread>
+
+namespace heddle::python {
+namespace {
+
+// Counts the threads that hold or want the GIL through HoldGil.
+struct Gate {
+  std::atomic<int> inside{0};
+  std::atomic<bool> closed{false};
+
+  bool enter() {
+    inside.fetch_add(1, std::memory_order_seq_cst);
+    if (!closed.load(std::memory_order_seq_cst)) return true;
+    leave();
+    return false;
+  }
+  void leave() { inside.fetch_sub(1, std::memory_order_release); }
+};
+Gate gate;
+thread_local int depth = 0;  // of HoldGil on this thread
+
+// In the child of a fork the parent's other threads are not inside.
+const int at_fork = pthread_atfork(nullptr, nullptr, [] { gate.inside.store(depth > 0 ? 1 : 0); });
+
+// A thread that Python did not make gets a thread state at its first HoldGil and keeps it: making one costs more than a call.
+struct ThreadOfOurs {
+  PyThreadState* state = nullptr;
+  PyGILState_STATE before{};
+  ThreadOfOurs() {
+    if (PyGILState_GetThisThreadState()) return;
+    before = PyGILState_Ensure();
+    state = PyEval_SaveThread();
+  }
+  ~ThreadOfOurs() {
+    if (!state || !gate.enter()) return;
+    PyEval_RestoreThread(state);
+    PyGILState_Release(before);
+    gate.leave();
+  }
+};
+
+}  // namespace
+
+HoldGil::HoldGil() : held_(depth > 0 || gate.enter()) {
+  if (!held_) return;
+  thread_local ThreadOfOurs thread_of_ours;
+  static_cast<void>(thread_of_ours);
+  ++depth;
+  state_ = PyGILState_Ensure();
+}
+
+HoldGil::~HoldGil() {
+  if (!held_) return;
+  PyGILState_Release(state_);
+  if (--depth == 0) gate.leave();
+}
+
+void close_interpreter() { gate.closed.store(true, std::memory_order_seq_cst); }
+
+bool end_interpreter() {
+  close_interpreter();
+  while (gate.inside.load(std::memory_order_acquire) > (depth > 0 ? 1 : 0)) {
+    {
+      const ReleaseGil released;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (PyErr_CheckSignals() != 0) return false;
+  }
+  return true;
+}
+
+void Reference::drop(PyObject* object) noexcept {
+  const HoldGil gil;
+  if (gil) Py_DECREF(object);
+}
+
+bool is_main_thread() {
+  static const unsigned long main_thread = [] {
+    const nb::object main = nb::module_::import_("threading").attr("main_thread")();
+    return nb::cast<unsigned long>(main.attr("ident"));
+  }();
+  // CPython's thread identifiers are those of pthreads.
+  return static_cast<unsigned long>(pthread_self()) == main_thread;
+}
+
+void check_signals() {
+  if (PyErr_CheckSignals() != 0) raise_set();
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,371 @@
+// The memory of arrays: from and to NumPy, the buffer protocol, DLPack.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <heddle/autograd.h>
+#include <heddle/dlpack.h>
+
+#include "array_parts.h"
+#include "engines.h"
+#include "errors.h"
+#include "place.h"
+#include "python_op.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// Py_buffer::format of a dtype; bf16, which the protocol does not know, as unsigned shorts where `raw`.
+const char* format_of(DType dtype, bool raw) {
+  switch (dtype) {
+    case DType::f32:
+      return "f";
+    case DType::f64:
+      return "d";
+    case DType::i32:
+      return "i";
+    case DType::i64:
+      return "l";
+    case DType::u8:
+      return "B";
+    case DType::boolean:
+      return "?";
+    case DType::f16:
+      return "e";
+    case DType::i8:
+      return "b";
+    case DType::bf16:
+      break;
+  }
+  return raw ? "H" : nullptr;
+}
+
+thread_local bool raw_halves = false;  // while to_numpy asks for the buffer
+
+const RunningOp* op_with(const NDArray& array) {
+  const RunningOp* running = running_op();
+  return running && running->op->declared().reads(array.var()) ? running : nullptr;
+}
+
+// In an op that declared a read the memory is for reading. An array of a tape is changed by its own ops only.
+bool is_read_only(const NDArray& array) {
+  if (const RunningOp* running = op_with(array)) return !running->op->declared().mutates(array.var());
+  return requires_grad(array) || array.overlaps_itself();
+}
+
+// Shape and strides of an exported buffer.
+struct Export {
+  Py_ssize_t shape[kMaxDims], strides[kMaxDims];
+};
+
+void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* format) {
+  const auto size = static_cast<Py_ssize_t>(size_of(array.dtype()));
+  auto* dims = new Export;
+  for (int i = 0; i < array.ndim(); ++i) {
+    dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
+    dims->strides[i] = static_cast<Py_ssize_t>(array.strides()[i]) * size;
+  }
+  buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
+  buffer.len = static_cast<Py_ssize_t>(array.size()) * size;
+  buffer.itemsize = size;
+  buffer.readonly = read_only;
+  buffer.ndim = array.ndim();
+  buffer.format = const_cast<char*>(format);
+  buffer.shape = dims->shape;
+  buffer.strides = dims->strides;
+  buffer.suboffsets = nullptr;
+  buffer.internal = dims;
+}
+
+void check_flags(const NDArray& array, bool read_only, int flags) {
+  if ((flags & PyBUF_WRITABLE) && read_only) raise(PyExc_BufferError, "the array is read-only here");
+  const bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+  const bool contiguous = array.is_contiguous();
+  if ((!strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) && !contiguous) {
+    raise(PyExc_BufferError, "the array is not contiguous; use contiguous()");
+  }
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && (array.ndim() > 1 || !contiguous)) {
+    raise(PyExc_BufferError, "the array is not in column-major order");
+  }
+}
+
+void check_device(const NDArray& array) {
+  if (array.device().kind == DeviceKind::cuda) {
+    raise(PyExc_BufferError,
+          "the array is on " + array.device().to_string() + "; copy it to the CPU first: x.to('cpu')");
+  }
+}
+
+nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+// An array of NumPy with native byte order, row-major.
+NDArray copy_of_numpy(nb::handle given, std::optional<DType> dtype, Device device) {
+  nb::object source = numpy("asarray")(given, "order"_a = "C");
+  const std::string name = nb::cast<nb::str>(source.attr("dtype").attr("name")).c_str();
+  if (name == "object" || name == "str" || name.starts_with("str")) {
+    raise(PyExc_TypeError,
+          "an array of numbers is wanted; NumPy makes one of dtype " + name + " of a " + kind_of(given));
+  }
+  const DType own = to_dtype(source.attr("dtype"));
+  if (own == DType::bf16) {
+    source = source.attr("view")("uint16");
+  } else if (!nb::cast<bool>(source.attr("dtype").attr("isnative"))) {
+    source = source.attr("astype")(source.attr("dtype").attr("newbyteorder")("="));
+  }
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(source.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) raise_set();
+  Dims shape;
+  for (int i = 0; i < buffer.ndim; ++i) shape.push_back(buffer.shape[i]);
+  NDArray result(shape, own);
+  std::memcpy(result.data<std::byte>(), buffer.buf, static_cast<std::size_t>(buffer.len));
+  PyBuffer_Release(&buffer);
+  if (dtype && *dtype != own) result = result.astype(*dtype);
+  return device == cpu() ? result : result.copy_to(device);
+}
+
+// Whether NumPy gives numbers of Python's own a dtype: floats become f32 then.
+bool is_plain(nb::handle object) {
+  return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr());
+}
+
+// --- DLPack ---
+
+constexpr const char* kVersioned = "dltensor_versioned";
+constexpr const char* kUnversioned = "dltensor";
+
+template <class Tensor> void destroy_capsule(PyObject* capsule) {
+  const char* name = PyCapsule_GetName(capsule);
+  if (!name || std::strncmp(name, "used_", 5) == 0) return;  // its receiver calls the deleter
+  auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule, name));
+  if (tensor && tensor->deleter) tensor->deleter(tensor);
+}
+
+nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                  nb::handle copy) {
+  const Where where = python_place();
+  if (!stream.is_none() && self.device().kind != DeviceKind::cuda) {
+    raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
+  }
+  const bool copied = copy.is_valid() && !copy.is_none() && nb::cast<bool>(copy);
+  if (!dl_device.is_none()) {
+    const heddle_dl_device own = dlpack_device(self);
+    const auto wanted = nb::cast<nb::tuple>(dl_device);
+    if (nb::cast<int>(wanted[0]) != own.type || nb::cast<int>(wanted[1]) != own.index) {
+      raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
+    }
+  }
+  make_writable(self);
+  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::cast<nb::tuple>(max_version)[0]) >= 1;
+  const bool read_only = is_read_only(self) && !copied;
+  if (read_only && !versioned) {
+    raise(PyExc_BufferError,
+          "__dlpack__: the array is read-only here, which receivers from before DLPack 1 cannot be told");
+  }
+  if (versioned) {
+    heddle_dl_managed_tensor_versioned* tensor = to_dlpack(self, copied, where);
+    if (read_only) tensor->flags |= HEDDLE_DL_READ_ONLY;
+    return nb::steal(PyCapsule_New(tensor, kVersioned, destroy_capsule<heddle_dl_managed_tensor_versioned>));
+  }
+  return nb::steal(PyCapsule_New(to_dlpack_unversioned(self, copied, where), kUnversioned,
+                                 destroy_capsule<heddle_dl_managed_tensor>));
+}
+
+// The producer's deleter may want the GIL: it is called through HoldGil, by a tensor of our own.
+template <class Tensor> Tensor* with_gil(Tensor* theirs) {
+  auto* ours = new Tensor(*theirs);
+  ours->manager_ctx = theirs;
+  ours->deleter = [](Tensor* self) {
+    auto* producers = static_cast<Tensor*>(self->manager_ctx);
+    delete self;
+    const HoldGil gil;
+    if (gil && producers->deleter) producers->deleter(producers);
+  };
+  return ours;
+}
+
+template <class Tensor>
+NDArray take_capsule(nb::handle capsule, const char* name, const char* used, bool copy, Where where) {
+  auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!tensor) raise_set();
+  Tensor* ours = with_gil(tensor);
+  NDArray result;
+  try {
+    const ReleaseGil released;
+    result = from_dlpack(ours, copy, where);
+  } catch (...) {
+    delete ours;  // the capsule still owns theirs
+    throw;
+  }
+  PyCapsule_SetName(capsule.ptr(), used);
+  return result;
+}
+
+nb::object from_dlpack_object(nb::handle source, nb::handle copy) {
+  const Where where = python_place();
+  const bool may_copy = copy.is_none() || nb::cast<bool>(copy);
+  const bool must_copy = !copy.is_none() && may_copy;
+  nb::object capsule = nb::borrow(source);
+  if (!PyCapsule_CheckExact(source.ptr())) {
+    if (!nb::hasattr(source, "__dlpack__"))
+      raise(PyExc_TypeError, "from_dlpack: a " + kind_of(source) + " has no __dlpack__");
+    const nb::object lend = source.attr("__dlpack__");
+    try {
+      capsule = lend("max_version"_a = nb::make_tuple(1, 1));
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;
+      capsule = lend();  // a producer from before DLPack 1
+    }
+  }
+  const char* name = PyCapsule_GetName(capsule.ptr());
+  if (!name) PyErr_Clear();
+  const std::string kind = name ? name : "";
+  if (kind == kVersioned) {
+    auto* tensor =
+        static_cast<heddle_dl_managed_tensor_versioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
+    const bool read_only = tensor->flags & HEDDLE_DL_READ_ONLY;
+    return wrap(take_capsule<heddle_dl_managed_tensor_versioned>(
+        capsule, kVersioned, "used_dltensor_versioned", must_copy || (read_only && may_copy), where));
+  }
+  if (kind == kUnversioned) {
+    return wrap(
+        take_capsule<heddle_dl_managed_tensor>(capsule, kUnversioned, "used_dltensor", must_copy, where));
+  }
+  raise(PyExc_ValueError, kind.starts_with("used_") ? "from_dlpack: the capsule has been consumed already"
+                                                    : "from_dlpack: the capsule is none of DLPack");
+}
+
+}  // namespace
+
+void make_readable(const NDArray& array) {
+  if (!op_with(array)) wait_for(array.engine(), array.var());
+}
+
+void make_writable(const NDArray& array) {
+  if (op_with(array)) return;
+  // Readers have to end as well: an op behind them that mutates.
+  Engine& engine = array.engine();
+  const Where where = python_place();
+  {
+    const ReleaseGil released;
+    engine.push([] {}, {.read = {array.var()}, .mutate = {array.var()}, .name = "wait for readers"}, where);
+  }
+  wait_for(engine, array.var());
+}
+
+int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
+  buffer->obj = nullptr;
+  return guarded<int>(-1, [&] {
+    const NDArray& array = *array_in(self);
+    check_device(array);
+    const char* format = format_of(array.dtype(), raw_halves);
+    if (!format) raise(PyExc_BufferError, "the buffer protocol has no bf16; use numpy(), or astype");
+    const bool read_only = is_read_only(array);
+    check_flags(array, read_only, flags);
+    if (read_only) {
+      make_readable(array);
+    } else {
+      make_writable(array);
+    }
+    fill(*buffer, array, read_only, (flags & PyBUF_FORMAT) ? format : nullptr);
+    if (!(flags & PyBUF_ND)) buffer->shape = nullptr;
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) buffer->strides = nullptr;
+    buffer->obj = nb::borrow(self).release().ptr();
+    return 0;
+  });
+}
+
+void release_buffer(PyObject*, Py_buffer* buffer) { delete static_cast<Export*>(buffer->internal); }
+
+nb::object to_numpy(nb::handle array, bool copy) {
+  const DType dtype = array_in(array)->dtype();
+  raw_halves = true;
+  nb::object view;
+  try {
+    view = nb::steal(PyMemoryView_FromObject(array.ptr()));
+  } catch (...) {
+    raw_halves = false;
+    throw;
+  }
+  raw_halves = false;
+  if (!view.is_valid()) raise_set();
+  nb::object result = numpy("asarray")(view);
+  if (dtype == DType::bf16) result = result.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  return copy ? result.attr("copy")() : result;
+}
+
+NDArray to_array(nb::handle object, std::optional<DType> dtype, Where where) {
+  const CallSite site(where);
+  if (const NDArray* array = array_in(object)) {
+    if (!dtype || array->dtype() == *dtype) return *array;
+    const ReleaseGil released;
+    return array->astype(*dtype, where);
+  }
+  if (!dtype && is_plain(object)) {
+    const nb::object source = numpy("asarray")(object);
+    const bool floats = to_dtype(source.attr("dtype")) == DType::f64;
+    return copy_of_numpy(source, floats ? std::optional(DType::f32) : std::nullopt, cpu());
+  }
+  return copy_of_numpy(object, dtype, cpu());
+}
+
+void bind_memory(ArrayClass& type) {
+  type.def(
+          "numpy", [](nb::handle self, bool copy) { return to_numpy(self, copy); }, "copy"_a = false,
+          nb::sig("def numpy(self, copy: bool = False) -> numpy.typing.NDArray[Any]"),
+          "Waits, and gives the array's memory as a NumPy array, without a copy unless asked for. Ops that "
+          "are pushed "
+          "later do not wait for what NumPy does with it.")
+      .def(
+          "__array__",
+          [](nb::handle self, nb::handle dtype, nb::handle copy) {
+            const nb::object array = to_numpy(self, false);
+            if (copy.is_none() && dtype.is_none()) return array;
+            if (copy.is_none()) return nb::object(numpy("asarray")(array, "dtype"_a = dtype));
+            if (nb::cast<bool>(copy)) return nb::object(numpy("array")(array, "dtype"_a = dtype));
+            const nb::object cast = numpy("asarray")(array, "dtype"_a = dtype);
+            if (!cast.is(array)) raise(PyExc_ValueError, "__array__: another dtype needs a copy");
+            return cast;
+          },
+          "dtype"_a = nb::none(), "copy"_a = nb::none(),
+          nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> "
+                  "numpy.typing.NDArray[Any]"))
+      .def(
+          "tolist", [](nb::handle self) { return to_numpy(self, false).attr("tolist")(); },
+          nb::sig("def tolist(self) -> Any"))
+      .def("__dlpack__", &dlpack, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
+           "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
+                   "dl_device: "
+                   "tuple[int, int] | None = None, copy: bool | None = None) -> Any"))
+      .def(
+          "__dlpack_device__",
+          [](const NDArray& self) {
+            const heddle_dl_device device = dlpack_device(self);
+            return nb::make_tuple(device.type, device.index);
+          },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            const NDArray& array = *array_in(self);
+            return nb::make_tuple(
+                nb::module_::import_("heddle").attr("_rebuild"),
+                nb::make_tuple(to_numpy(self, true).attr("tobytes")(), from_dims(array.shape()),
+                               name_of(array.dtype()), array.device().to_string(), requires_grad(array)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
+}
+
+void bind_from_dlpack(nb::module_& m) {
+  m.def("from_dlpack", &from_dlpack_object, "x"_a, "copy"_a = nb::none(),
+        nb::sig("def from_dlpack(x: Any, copy: bool | None = None) -> NDArray"),
+        "An array on the memory of another library's array, without a copy. Read-only memory is copied, "
+        "unless copy is False.");
+}
+
+}  // namespace heddle::python

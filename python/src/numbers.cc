@@ -1,0 +1,232 @@
+// Numbers and operands, and the operators of the class NDArray.
+#include <heddle/autograd.h>
+#include <heddle/matmul.h>
+#include <heddle/shape_ops.h>
+
+#include "array_parts.h"
+#include "engines.h"
+#include "errors.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+using Binary = NDArray (*)(const Operand&, const Operand&, Where);
+
+// A Python int; a bool has been seen before.
+Scalar integer(PyObject* object) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow > 0) {
+    const unsigned long long large = PyLong_AsUnsignedLongLong(object);
+    if (PyErr_Occurred()) raise_set();
+    return large;
+  }
+  if (overflow < 0) raise(PyExc_OverflowError, "an int below -2**63");
+  if (value == -1 && PyErr_Occurred()) raise_set();
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<Scalar> number(PyObject* object) {
+  if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
+  if (PyBool_Check(object)) return object == Py_True;
+  if (PyLong_Check(object)) return integer(object);
+  return std::nullopt;
+}
+
+nb::object compute(Binary function, const Operand& a, const Operand& b, Where where) {
+  NDArray result;
+  {
+    const PushScope scope((a.is_array ? a : b).array.engine());
+    result = function(a, b, where);
+  }
+  return wrap(std::move(result));
+}
+
+template <Binary function> PyObject* binary(PyObject* a, PyObject* b) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const Where where = python_place();
+    const std::optional<Operand> x = to_operand(a, where), y = to_operand(b, where);
+    if (!x || !y) return nb::borrow(Py_NotImplemented).release().ptr();
+    return compute(function, *x, *y, where).release().ptr();
+  });
+}
+
+PyObject* ternary_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of arrays takes no modulus");
+    return nullptr;
+  }
+  return binary<power>(a, b);
+}
+
+NDArray matrix_product(const Operand& a, const Operand& b, Where where) {
+  if (!a.is_array || !b.is_array) throw InvalidArgument("matmul: a number; want two arrays");
+  return matmul(a.array, b.array, where);
+}
+
+template <auto function> PyObject* unary(PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const Where where = python_place();
+    const NDArray& x = *array_in(self);
+    NDArray result;
+    {
+      const PushScope scope(x.engine());
+      result = function(x, where);
+    }
+    return wrap(std::move(result)).release().ptr();
+  });
+}
+
+NDArray invert(const NDArray& x, Where where) {
+  if (x.dtype() != DType::boolean)
+    throw InvalidArgument("~: an array of " + std::string(name_of(x.dtype())) + "; want bool");
+  return logical_not(x, where);
+}
+NDArray same(const NDArray& x, Where) { return x; }
+
+using InPlace = NDArray& (*)(NDArray&, const Operand&);
+
+template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const Where where = python_place();
+    const std::optional<Operand> value = to_operand(other, where);
+    if (!value) return nb::borrow(Py_NotImplemented).release().ptr();
+    NDArray& x = *array_in(self);
+    {
+      const CallSite site(where);
+      const PushScope scope(x.engine());
+      function(x, *value);
+    }
+    return nb::borrow(self).release().ptr();
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int how) {
+  switch (how) {
+    case Py_LT:
+      return binary<less>(a, b);
+    case Py_LE:
+      return binary<less_equal>(a, b);
+    case Py_GT:
+      return binary<greater>(a, b);
+    case Py_GE:
+      return binary<greater_equal>(a, b);
+    case Py_EQ:
+      return binary<equal>(a, b);
+    default:
+      return binary<not_equal>(a, b);
+  }
+}
+
+// The value of an array with one element.
+template <class Result> Result value_of(PyObject* self) {
+  const NDArray& x = *array_in(self);
+  if (x.size() != 1) {
+    raise(PyExc_ValueError,
+          "an array of shape " + x.shape().to_string() + "; only one with one element has a value");
+  }
+  make_readable(x);
+  return visit_dtype(x.dtype(), [&]<class T>() { return static_cast<Result>(*x.data<const T>()); });
+}
+
+int is_true(PyObject* self) {
+  return guarded<int>(-1, [&] {
+    const NDArray& x = *array_in(self);
+    if (is_floating(x.dtype())) return value_of<double>(self) != 0 ? 1 : 0;
+    return value_of<std::int64_t>(self) != 0 ? 1 : 0;
+  });
+}
+PyObject* as_float(PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&] { return PyFloat_FromDouble(value_of<double>(self)); });
+}
+PyObject* as_int(PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (is_floating(array_in(self)->dtype())) return PyLong_FromDouble(value_of<double>(self));
+    return PyLong_FromLongLong(value_of<std::int64_t>(self));
+  });
+}
+PyObject* as_index(PyObject* self) {
+  if (is_floating(array_in(self)->dtype()) || array_in(self)->dtype() == DType::boolean) {
+    PyErr_SetString(PyExc_TypeError, "only an array of integers with one element is an index");
+    return nullptr;
+  }
+  return as_int(self);
+}
+
+Py_ssize_t length(PyObject* self) {
+  const NDArray& x = *array_in(self);
+  if (x.ndim() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of an array without axes");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(x.shape()[0]);
+}
+
+PyObject* item_at(PyObject* self, Py_ssize_t index) {
+  PyObject* key = PyLong_FromSsize_t(index);
+  if (!key) return nullptr;
+  const nb::object owned = nb::steal(key);
+  return get_item(self, key);
+}
+
+template <class Function> void* slot(Function function) { return reinterpret_cast<void*>(function); }
+
+}  // namespace
+
+std::optional<Operand> to_operand(nb::handle object, Where where) {
+  if (const NDArray* array = array_in(object)) return Operand(*array, where);
+  if (const std::optional<Scalar> value = number(object.ptr())) return Operand(*value, where);
+  // NumPy's arrays and scalars. Lists are not operands: [1] + x would surprise.
+  if (!nb::hasattr(object, "__array_interface__")) return std::nullopt;
+  return Operand(to_array(object, std::nullopt, where), where);
+}
+
+Scalar to_scalar(nb::handle object) {
+  if (const std::optional<Scalar> value = number(object.ptr())) return *value;
+  if (PyIndex_Check(object.ptr())) {
+    const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+    if (!index.is_valid()) raise_set();
+    return integer(index.ptr());
+  }
+  PyObject* real = PyNumber_Float(object.ptr());
+  if (!real) {
+    PyErr_Clear();
+    raise(PyExc_TypeError, "a number is wanted; got a " + kind_of(object));
+  }
+  const nb::object owned = nb::steal(real);
+  return PyFloat_AsDouble(real);
+}
+
+const PyType_Slot* number_slots() {
+  static const PyType_Slot slots[] = {{Py_nb_add, slot(binary<add>)},
+                                      {Py_nb_subtract, slot(binary<subtract>)},
+                                      {Py_nb_multiply, slot(binary<multiply>)},
+                                      {Py_nb_true_divide, slot(binary<divide>)},
+                                      {Py_nb_power, slot(ternary_power)},
+                                      {Py_nb_matrix_multiply, slot(binary<matrix_product>)},
+                                      {Py_nb_negative, slot(unary<negative>)},
+                                      {Py_nb_positive, slot(unary<same>)},
+                                      {Py_nb_absolute, slot(unary<heddle::abs>)},
+                                      {Py_nb_invert, slot(unary<invert>)},
+                                      {Py_nb_inplace_add, slot(in_place < operator+=>)},
+                                      {Py_nb_inplace_subtract, slot(in_place < operator-=>)},
+                                      {Py_nb_inplace_multiply, slot(in_place < operator*=>)},
+                                      {Py_nb_inplace_true_divide, slot(in_place < operator/=>)},
+                                      {Py_nb_bool, slot(is_true)},
+                                      {Py_nb_float, slot(as_float)},
+                                      {Py_nb_int, slot(as_int)},
+                                      {Py_nb_index, slot(as_index)},
+                                      {Py_tp_richcompare, slot(compare)},
+                                      {Py_mp_length, slot(length)},
+                                      {Py_mp_subscript, slot(get_item)},
+                                      {Py_mp_ass_subscript, slot(set_item)},
+                                      {Py_sq_length, slot(length)},
+                                      {Py_sq_item, slot(item_at)},
+                                      {Py_bf_getbuffer, slot(get_buffer)},
+                                      {Py_bf_releasebuffer, slot(release_buffer)},
+                                      {0, nullptr}};
+  return slots;
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,248 @@
+// All operators, as functions made from their registry.
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/string.h>
+
+#include <heddle/operator_registry.h>
+
+#include "arguments.h"
+#include "array.h"
+#include "errors.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// What a function needs to know of its operator. Lives as long as the process.
+struct Function {
+  const OperatorInfo* info;
+  std::vector<const char*> names;
+  std::size_t required = 0;  // that have no default; they come first
+  std::string doc;           // with the signature in front, as inspect reads it
+  PyMethodDef definition{};
+};
+
+std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(); }
+
+[[noreturn]] void refuse(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object) {
+  std::string wanted = name_of(argument.kind);
+  if (!argument.choices.empty()) {
+    wanted.clear();
+    for (const std::string& word : argument.choices) wanted += (wanted.empty() ? "'" : " or '") + word + "'";
+  }
+  const bool value = PyUnicode_Check(object.ptr()) && !argument.choices.empty();
+  raise(value ? PyExc_ValueError : PyExc_TypeError,
+        info.name + ": " + argument.name + " is " +
+            (value ? "'" + text_of(object) + "'" : "a " + kind_of(object)) + "; wanted: " + wanted);
+}
+
+template <class T> T number_as(const Scalar& scalar) { return scalar.as<T>(); }
+
+OperatorValue number_value(const Scalar& scalar) {
+  if (scalar.is_boolean()) return scalar.as<bool>();
+  if (scalar.is_integral()) return scalar.as<std::int64_t>();
+  return scalar.real();
+}
+
+std::vector<NDArray> arrays_in(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
+                               Where where) {
+  if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
+  std::vector<NDArray> arrays;
+  for (nb::handle one : object) arrays.push_back(to_array(one, std::nullopt, where));
+  return arrays;
+}
+
+bool becomes_array(nb::handle object) {
+  return PyList_Check(object.ptr()) || nb::hasattr(object, "__array_interface__");
+}
+
+bool is_integer(nb::handle object) { return PyIndex_Check(object.ptr()) && !PyBool_Check(object.ptr()); }
+
+OperatorValue array_value(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
+                          Where where) {
+  if (const NDArray* array = array_in(object)) return *array;
+  if (!becomes_array(object)) refuse(info, argument, object);
+  return to_array(object, std::nullopt, where);
+}
+
+std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object) {
+  if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
+  std::vector<RowSparse> list;
+  for (nb::handle one : object) {
+    if (!nb::isinstance<RowSparse>(one)) refuse(info, argument, object);
+    list.push_back(*nb::inst_ptr<RowSparse>(one));
+  }
+  return list;
+}
+
+OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
+                      Where where) {
+  switch (argument.kind) {
+    case ArgumentKind::array:
+      return array_value(info, argument, object, where);
+    case ArgumentKind::array_or_number: {
+      if (const NDArray* array = array_in(object)) return *array;
+      if (PyList_Check(object.ptr())) return to_array(object, std::nullopt, where);
+      std::optional<Operand> operand = to_operand(object, where);
+      if (!operand) refuse(info, argument, object);
+      if (operand->is_array) return operand->array;
+      return number_value(operand->scalar);
+    }
+    case ArgumentKind::array_or_row_sparse:
+      if (nb::isinstance<RowSparse>(object)) return *nb::inst_ptr<RowSparse>(object);
+      return array_value(info, argument, object, where);
+    case ArgumentKind::arrays:
+      return arrays_in(info, argument, object, where);
+    case ArgumentKind::row_sparse:
+      if (!nb::isinstance<RowSparse>(object)) refuse(info, argument, object);
+      return *nb::inst_ptr<RowSparse>(object);
+    case ArgumentKind::row_sparse_list:
+      return rows_in(info, argument, object);
+    case ArgumentKind::number:
+      return number_value(to_scalar(object));
+    case ArgumentKind::real:
+      if (PyBool_Check(object.ptr())) refuse(info, argument, object);
+      return to_scalar(object).real();
+    case ArgumentKind::integer:
+      if (!is_integer(object)) refuse(info, argument, object);
+      return to_scalar(object).as<std::int64_t>();
+    case ArgumentKind::boolean:
+      if (!PyBool_Check(object.ptr())) refuse(info, argument, object);
+      return object.ptr() == Py_True;
+    case ArgumentKind::text:
+      if (!PyUnicode_Check(object.ptr())) refuse(info, argument, object);
+      for (const std::string& word : argument.choices) {
+        if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
+      }
+      refuse(info, argument, object);
+    case ArgumentKind::integers:
+      return to_dims(object);
+    case ArgumentKind::dtype:
+      return to_dtype(object);
+    case ArgumentKind::device:
+      return to_device(object);
+    case ArgumentKind::generator:
+      if (!nb::isinstance<Generator>(object)) refuse(info, argument, object);
+      return nb::inst_ptr<Generator>(object);
+  }
+  refuse(info, argument, object);
+}
+
+nb::object result_of(OperatorValues& results) {
+  if (results.empty()) return nb::none();
+  if (auto* array = std::get_if<NDArray>(&results[0])) return wrap(std::move(*array));
+  return nb::cast(std::move(std::get<RowSparse>(results[0])));
+}
+
+PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    constexpr std::size_t kMost = 16;
+    const auto& function = *static_cast<const Function*>(PyCapsule_GetPointer(self, nullptr));
+    const OperatorInfo& info = *function.info;
+    const std::size_t size = function.names.size();
+    PyObject* given[kMost] = {};
+    take_arguments(info.name.c_str(), args, count, keywords, function.names.data(), size, size,
+                   function.required, given);
+    std::size_t used = size;  // what is left out at the end has its default
+    while (used && !given[used - 1]) --used;
+    const Where where = python_place();
+    const CallSite site(where);
+    std::vector<OperatorValue> values;
+    values.reserve(used);
+    for (std::size_t i = 0; i < used; ++i) {
+      const ArgumentInfo& argument = info.arguments[i];
+      if (!given[i] || (given[i] == Py_None && argument.default_value)) {
+        values.push_back(*argument.default_value);
+      } else {
+        values.push_back(convert(info, argument, given[i], where));
+      }
+    }
+    OperatorValues results;
+    {
+      const ReleaseGil released;
+      results = call_operator(info, values, {}, where);
+    }
+    return result_of(results).release().ptr();
+  });
+}
+
+// A default as Python's literals have it; what is no literal is its name.
+std::string literal(const OperatorValue& value) {
+  if (std::holds_alternative<DType>(value) || std::holds_alternative<Device>(value))
+    return "'" + value.to_string() + "'";
+  return value.to_string();
+}
+
+std::string signature(const OperatorInfo& info) {
+  std::string text = info.name + "(";
+  for (const ArgumentInfo& argument : info.arguments) {
+    if (&argument != &info.arguments.front()) text += ", ";
+    text += argument.name;
+    if (argument.default_value) text += "=" + literal(*argument.default_value);
+  }
+  return text + ")";
+}
+
+std::string describe(const OperatorInfo& info) {
+  std::string text = info.documentation;
+  if (!info.result_dtype.empty()) text += "\n\nThe result's dtype: " + info.result_dtype + ".";
+  if (info.differentiable) text += "\n\nDifferentiable.";
+  return text;
+}
+
+void add(nb::module_& m, const OperatorInfo& info) {
+  auto& function = *new Function{&info, {}, 0, {}, {}};
+  for (const ArgumentInfo& argument : info.arguments) {
+    function.names.push_back(argument.name.c_str());
+    if (argument.required()) ++function.required;
+  }
+  function.doc = signature(info) + "\n--\n\n" + describe(info);
+  function.definition = {info.name.c_str(), as_function(call), METH_FASTCALL | METH_KEYWORDS,
+                         function.doc.c_str()};
+  const nb::object self = nb::steal(PyCapsule_New(&function, nullptr, nullptr));
+  const nb::str module("heddle");
+  PyObject* made = PyCFunction_NewEx(&function.definition, self.ptr(), module.ptr());
+  if (!made) raise_set();
+  m.attr(info.name.c_str()) = nb::steal(made);
+}
+
+// For the generator of the type stubs.
+nb::list table() {
+  nb::list list;
+  for (const OperatorInfo& info : operators()) {
+    nb::list arguments;
+    for (const ArgumentInfo& argument : info.arguments) {
+      nb::list choices;
+      for (const std::string& word : argument.choices) choices.append(word);
+      arguments.append(
+          nb::make_tuple(argument.name, name_of(argument.kind), choices,
+                         argument.default_value ? nb::cast(literal(*argument.default_value)) : nb::none()));
+    }
+    const char* result = info.results.empty() ? "" : name_of(info.results[0]);
+    list.append(nb::make_tuple(info.name, arguments, result, describe(info), info.family));
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_operators(nb::module_& m) {
+  nb::class_<Generator>(m, "Generator", "A seed and how many random numbers have been drawn.")
+      .def(nb::init<std::uint64_t>(), "seed"_a = 0)
+      .def_prop_ro("seed", &Generator::seed)
+      .def_prop_rw("position", &Generator::position, &Generator::set_position,
+                   "Save it and the seed to resume.");
+  m.def("manual_seed", &manual_seed, "seed"_a, "Reseeds this thread's generator.");
+  nb::list names;
+  for (const OperatorInfo& info : operators()) {
+    add(m, info);
+    names.append(info.name);
+  }
+  m.attr("_operators") = names;
+  m.def("_operator_table", &table, nb::sig("def _operator_table() -> list[Any]"));
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Writes python/heddle/_heddle.pyi, the types of the compiled module, from the module itself.
+
+    PYTHONPATH=build/release/python python python/stubs.py            writes the file
+    PYTHONPATH=build/release/python python python/stubs.py --check    fails if it is not what it would write
+
+Classes come from nanobind's stub generator, operators from their registry.
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:] = [folder for folder in sys.path if pathlib.Path(folder).resolve() != HERE.resolve()]  # not the sources
+
+from nanobind.stubgen import StubGen  # noqa: E402
+
+from heddle import _heddle  # noqa: E402
+
+TARGET = HERE / "heddle" / "_heddle.pyi"
+
+PROLOGUE = '''"""The types of the compiled module. Written by python/stubs.py."""
+
+import os
+from collections.abc import Callable, Generator as _Generator, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy
+import numpy.typing
+
+NumpyArray = numpy.typing.NDArray[Any]
+DTypeLike = DType | str | type[float] | type[int] | type[bool] | numpy.dtype[Any] | type[numpy.generic]
+DeviceLike = Device | str
+ArrayLike = NDArray | numpy.typing.NDArray[Any] | numpy.generic | Sequence[Any]
+Operand = NDArray | numpy.typing.NDArray[Any] | numpy.generic | float
+Vars = Var | NDArray | Sequence[Var | NDArray]
+'''
+
+# What types of slots have, which the generator knows nothing of.
+BINARY = "add sub mul truediv pow matmul".split()
+COMPARISONS = "lt le gt ge eq ne".split()
+
+
+def array_slots():
+    for name in BINARY:
+        yield f"def __{name}__(self, other: Operand, /) -> NDArray: ..."
+        yield f"def __r{name}__(self, other: Operand, /) -> NDArray: ..."
+    for name in ("iadd", "isub", "imul", "itruediv"):
+        yield f"def __{name}__(self, other: Operand, /) -> NDArray: ..."
+    for name in COMPARISONS:
+        ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
+        kind = "object" if name in ("eq", "ne") else "Operand"
+        yield f"def __{name}__(self, other: {kind}, /) -> NDArray: ...{ignore}"
+    for name in ("neg", "pos", "abs", "invert"):
+        yield f"def __{name}__(self) -> NDArray: ..."
+    yield "def __bool__(self) -> bool: ..."
+    yield "def __float__(self) -> float: ..."
+    yield "def __int__(self) -> int: ..."
+    yield "def __index__(self) -> int: ..."
+    yield "def __len__(self) -> int: ..."
+    yield "def __iter__(self) -> Iterator[NDArray]: ..."
+    yield "def __getitem__(self, key: Any, /) -> NDArray: ..."
+    yield "def __setitem__(self, key: Any, value: Operand | Sequence[Any], /) -> None: ..."
+    yield "def __buffer__(self, flags: int, /) -> memoryview: ..."
+    yield "def __await__(self) -> _Generator[Any, None, NDArray]: ..."
+    yield "__hash__: None  # type: ignore[assignment]"
+
+
+VAR_SLOTS = ["def __await__(self) -> _Generator[Any, None, Var]: ..."]
+
+ENGINE_SLOTS = [
+    "def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, "
+    "priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None) -> None: ...",
+    "def submit[**P, T](self, fn: Callable[P, T], /, *args: Any, read: Vars = ..., mutate: Vars = ..., "
+    "name: str | None = None, priority: int = 0, group: Group | None = None, **kwargs: Any) -> Future[T]: ...",
+    "def wait(self, var: Var | NDArray, timeout: float | None = None) -> bool: ...",
+]
+
+# What the generator cannot know: inside NDArray `numpy` is a method.
+REPLACED = {
+    " -> numpy.typing.NDArray[Any]": " -> NumpyArray",
+    "def _shut_down(self)": "def _shut_down()",
+    "def __exit__(self, *args) ": "def __exit__(self, *args: object) ",
+    ") -> tuple: ...": ") -> tuple[Any, ...]: ...",
+    " -> list: ...": " -> list[Any]: ...",
+    ": list = ...": ": list[str] = ...",
+    "**kwargs)": "**kwargs: Any)",
+    "**params)": "**params: float)",
+    "*args)": "*args: Any)",
+}
+
+TYPES = {
+    "array": "ArrayLike",
+    "array or number": "Operand | Sequence[Any]",
+    "array or row-sparse array": "ArrayLike | RowSparse",
+    "list of arrays": "Sequence[ArrayLike]",
+    "row-sparse array": "RowSparse",
+    "list of row-sparse arrays": "Sequence[RowSparse]",
+    "number": "float",
+    "float": "float",
+    "int": "int",
+    "bool": "bool",
+    "string": "str",
+    "list of ints": "int | Sequence[int]",
+    "dtype": "DTypeLike",
+    "device": "DeviceLike",
+    "generator": "Generator",
+}
+RESULTS = {"": "None", "array": "NDArray", "row-sparse array": "RowSparse"}
+
+
+def operator(name, arguments, result, documentation):
+    parts = []
+    for argument, kind, choices, default in arguments:
+        type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
+        if default == "None":
+            type_ += " | None"
+        parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
+    doc = textwrap.indent('"""' + documentation.replace("\\", "\\\\") + '"""', "    ")
+    return f"def {name}({', '.join(parts)}) -> {RESULTS[result]}:\n{doc}\n"
+
+
+def put_into_class(text, name, lines, drop=()):
+    """The class's body gets the lines at its end."""
+    match = re.search(rf"^class {name}[:(].*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    body = match[0].rstrip("\n")
+    for gone in drop:
+        body = re.sub(rf"^    (?:@\w+\n    )?(?:def )?{gone}\b.*?(?=^    (?:def |@|\w+:|\w+ =)|\Z)", "", body, flags=re.MULTILINE | re.DOTALL)
+    body = body.rstrip("\n") + "\n\n" + textwrap.indent("\n\n".join(lines), "    ") + "\n\n\n"
+    return text[: match.start()] + body + text[match.end() :]
+
+
+def written():
+    generator = StubGen(module=_heddle, include_docstrings=True, include_private=True)
+    generator.put(_heddle)
+    text = generator.get()
+    text = re.sub(r"^from \S+ import \([^)]*\)\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:from|import) .*\n", "", text, flags=re.MULTILINE)
+    names = {entry[0] for entry in _heddle._operator_table()}
+    for name in names:  # the generator's own guesses
+        text = re.sub(rf"^def {name}\(.*?(?=^\S|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+    slots = list(array_slots())
+    known = [re.match(r"(?:def )?(\w+)", line)[1] for line in slots]
+    text = put_into_class(text, "NDArray", slots, [*known, "__delitem__"])
+    text = put_into_class(text, "Var", VAR_SLOTS)
+    text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "submit", "wait"])
+    operators = [operator(*entry[:4]) for entry in _heddle._operator_table()]
+    lines = [PROLOGUE.replace("import os\n", "import os\nfrom concurrent.futures import Future\n"), text.strip("\n"), "", *operators]
+    text = "\n".join(lines)
+    for wrong, right in REPLACED.items():
+        text = text.replace(wrong, right)
+    text = re.sub(r"\n{4,}", "\n\n\n", text)
+    return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+
+
+def main():
+    text = written()
+    if sys.argv[1:] == ["--check"]:
+        if TARGET.read_text(encoding="utf-8") != text:
+            sys.exit(f"{TARGET} is not current: run python/stubs.py")
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    else:
+        TARGET.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

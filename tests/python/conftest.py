@@ -1,0 +1,35 @@
+"""What the tests of the Python package share."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import heddle
+
+
+@pytest.fixture
+def engine():
+    return heddle.Engine(workers=2)
+
+
+@pytest.fixture
+def run():
+    """Runs a program in a process of its own: its output, its errors and its exit status."""
+
+    def run_program(text, timeout=60, **environment):
+        return subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run_program
+
+
+def scheduler():
+    return os.environ.get("HEDDLE_SCHEDULER", "threaded").split(":")[0]

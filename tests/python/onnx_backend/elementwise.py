@@ -1,0 +1,165 @@
+"""Operators that compute each element by itself, and products of matrices."""
+
+import functools
+import math
+
+import heddle
+from heddle import NDArray
+
+from .table import Missing, dtype_of, operator
+
+SAME = {
+    "Abs": heddle.abs,
+    "Neg": heddle.negative,
+    "Exp": heddle.exp,
+    "Log": heddle.log,
+    "Sqrt": heddle.sqrt,
+    "Tanh": heddle.tanh,
+    "Sigmoid": heddle.sigmoid,
+    "Relu": heddle.relu,
+    "Not": heddle.logical_not,
+    "MatMul": heddle.matmul,
+}
+SAME_SINCE_7 = {
+    "Add": heddle.add,
+    "Sub": heddle.subtract,
+    "Mul": heddle.multiply,
+    "Equal": heddle.equal,
+    "Less": heddle.less,
+    "LessOrEqual": heddle.less_equal,
+    "Greater": heddle.greater,
+    "GreaterOrEqual": heddle.greater_equal,
+    "And": heddle.multiply,  # of bools
+    "Or": heddle.add,
+    "Xor": heddle.not_equal,
+    "Where": heddle.where,
+}
+for _name, _function in SAME.items():
+    operator(_name)(_function)
+for _name, _function in SAME_SINCE_7.items():
+    operator(_name, since=7)(_function)
+
+
+@operator("Identity")
+def identity(x):
+    return x
+
+
+@operator("Reciprocal")
+def reciprocal(x):
+    return heddle.divide(1, x)
+
+
+@operator("Sign")
+def sign(x):
+    return heddle.subtract(heddle.cast(x > 0, x.dtype), heddle.cast(x < 0, x.dtype))
+
+
+@operator("IsNaN")
+def is_nan(x):
+    return heddle.not_equal(x, x)
+
+
+@operator("IsInf")
+def is_inf(x, *, detect_negative=1, detect_positive=1):
+    if detect_negative and detect_positive:
+        return heddle.equal(heddle.abs(x), math.inf)
+    if detect_negative or detect_positive:
+        return heddle.equal(x, math.inf if detect_positive else -math.inf)
+    return heddle.zeros(x.shape, "bool")
+
+
+@operator("Shrink")
+def shrink(x, *, bias=0.0, lambd=0.5):
+    return heddle.where(x < -lambd, x + bias, heddle.where(x > lambd, x - bias, heddle.zeros_like(x)))
+
+
+@operator("Clip", since=11)
+def clip(x, low=None, high=None):
+    x = x if low is None else heddle.maximum(x, low)
+    return x if high is None else heddle.minimum(x, high)
+
+
+@operator("Cast", since=6)
+def cast(x, *, to, saturate=1, round_mode="up"):
+    return heddle.cast(x, dtype_of(to))  # the other attributes are for dtypes of 8 bits and fewer
+
+
+@operator("CastLike")
+def cast_like(x, like, *, saturate=1, round_mode="up"):
+    return heddle.cast(x, like.dtype)
+
+
+@operator("Max", since=8)
+def maximum(*arrays):
+    return functools.reduce(heddle.maximum, arrays)
+
+
+@operator("Min", since=8)
+def minimum(*arrays):
+    return functools.reduce(heddle.minimum, arrays)
+
+
+@operator("Sum", since=8)
+def add_up(*arrays):
+    return functools.reduce(heddle.add, arrays)
+
+
+@operator("Mean", since=8)
+def mean(*arrays):
+    return add_up(*arrays) / len(arrays)
+
+
+@operator("Pow", since=7)
+def power(base, exponent):
+    return heddle.cast(heddle.power(base, exponent), base.dtype)
+
+
+def quotient(name: str, a: NDArray, b: NDArray) -> NDArray:
+    """a / b of integers, truncated toward 0. It goes through f64, which holds integers up to 2**53."""
+    for x in (a, b):
+        if x.dtype == heddle.i64 and x.size and max(x.max().item(), -x.min().item()) > 2**53:
+            raise Missing(f"{name} of integers beyond 2**53")
+    return heddle.cast(heddle.divide(a, b), a.dtype)
+
+
+@operator("Div", since=7)
+def divide(a, b):
+    return heddle.divide(a, b) if a.dtype.is_floating else quotient("Div", a, b)
+
+
+@operator("Mod")
+def remainder(a, b, *, fmod=0):
+    if a.dtype.is_floating:
+        raise Missing("Mod of floating numbers")
+    rest = a - quotient("Mod", a, b) * b
+    if fmod:
+        return rest
+    return heddle.where((rest != 0) * ((rest < 0) != (b < 0)), rest + b, rest)  # the sign of b
+
+
+@operator("Gemm", since=7)
+def gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: N803 (names of the specification)
+    product = heddle.matmul(a.T if transA else a, b.T if transB else b)
+    product = product if alpha == 1 else product * alpha
+    return product if c is None else product + (c if beta == 1 else c * beta)
+
+
+@operator("MatMulInteger")
+def matmul_integer(a, b, a_zero=None, b_zero=None):
+    a, b = heddle.cast(a, "i32"), heddle.cast(b, "i32")
+    if a_zero is not None:
+        a = a - (heddle.expand_dims(a_zero, 1) if a_zero.ndim == 1 and a_zero.size > 1 else a_zero)  # one a row
+    return heddle.matmul(a, b if b_zero is None else b - b_zero)
+
+
+@operator("DequantizeLinear")
+def dequantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype=0):
+    if block_size:
+        raise Missing("DequantizeLinear in blocks")
+    if scale.ndim == 1:  # one for each entry of the axis
+        shape = [-1 if d == axis % x.ndim else 1 for d in range(x.ndim)]
+        scale, zero = scale.reshape(shape), None if zero is None else zero.reshape(shape)
+    difference = heddle.cast(x, "i32") if zero is None else heddle.cast(x, "i32") - zero
+    result = heddle.cast(difference, scale.dtype) * scale
+    return heddle.cast(result, dtype_of(output_dtype)) if output_dtype else result

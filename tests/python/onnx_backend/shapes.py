@@ -1,0 +1,207 @@
+"""Operators that make, move, select and join elements."""
+
+import math
+
+from onnx import numpy_helper
+
+import heddle
+from heddle import NDArray
+
+from .table import dtype_of, ints, operator
+
+
+def surround(x: NDArray, axis: int, before: int, after: int, value: float) -> NDArray:
+    """x with so many entries of `value` before and after its own along an axis."""
+
+    def filled(n):
+        return heddle.full([n if d == axis else size for d, size in enumerate(x.shape)], value, dtype=x.dtype)
+
+    parts = [*([filled(before)] if before else []), x, *([filled(after)] if after else [])]
+    return heddle.concat(parts, axis) if len(parts) > 1 else x
+
+
+def numbers(n: int, axis: int = 0, axes: int = 1) -> NDArray:
+    """0 to n - 1 in i64 along one of so many axes; the others have size 1."""
+    return heddle.arange(n, dtype="i64").reshape([n if d == axis else 1 for d in range(axes)])
+
+
+@operator("Constant")
+def constant(*, value=None, value_float=None, value_floats=None, value_int=None, value_ints=None):
+    if value is not None:
+        return heddle.array(numpy_helper.to_array(value))
+    for given, dtype in ((value_float, "f32"), (value_floats, "f32"), (value_int, "i64"), (value_ints, "i64")):
+        if given is not None:
+            return heddle.array(given, dtype=dtype)
+    raise ValueError("Constant has no value")
+
+
+@operator("ConstantOfShape", since=9)
+def constant_of_shape(shape, *, value=None):
+    number = heddle.zeros(1) if value is None else heddle.array(numpy_helper.to_array(value))
+    return heddle.copy(heddle.broadcast_to(number, ints(shape)))
+
+
+@operator("Range", since=11)
+def number_range(start, limit, delta):
+    return heddle.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
+
+
+@operator("Shape")
+def shape_of(x, *, start=0, end=None):
+    return heddle.array(list(x.shape)[start:end], dtype="i64")
+
+
+@operator("Size")
+def size_of(x):
+    return heddle.array(x.size, dtype="i64")
+
+
+def above_diagonal(rows: int, columns: int) -> NDArray:
+    """How far each element of a matrix is above the diagonal, as an (rows, columns) array."""
+    return numbers(columns, 1, 2) - numbers(rows, 0, 2)
+
+
+@operator("EyeLike", since=9)
+def eye_like(x, *, dtype=None, k=0):
+    return heddle.cast(heddle.equal(above_diagonal(*x.shape), k), x.dtype if dtype is None else dtype_of(dtype))
+
+
+@operator("Trilu", since=14)
+def trilu(x, k=None, *, upper=1):
+    k = 0 if k is None else k.item()
+    distance = above_diagonal(*x.shape[-2:])
+    return heddle.where(distance >= k if upper else distance <= k, x, heddle.zeros_like(x))
+
+
+@operator("OneHot", since=9)
+def one_hot(indices, depth, values, *, axis=-1):
+    n, axis = int(depth.reshape(()).item()), axis % (indices.ndim + 1)
+    indices = heddle.expand_dims(heddle.cast(indices, "i64"), axis)
+    chosen = heddle.equal(heddle.where(indices < 0, indices + n, indices), numbers(n, axis, indices.ndim))
+    return heddle.where(chosen, values[1], values[0])
+
+
+@operator("Reshape", since=5)
+def reshape(x, shape, *, allowzero=0):
+    wanted = ints(shape)
+    if not allowzero:
+        wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
+    return heddle.reshape(x, wanted)
+
+
+@operator("Flatten")
+def flatten(x, *, axis=1):
+    axis = axis + x.ndim if axis < 0 else axis
+    return heddle.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
+
+
+@operator("Transpose")
+def transpose(x, *, perm=None):
+    return heddle.transpose(x, perm)
+
+
+@operator("Squeeze")
+def squeeze(x, axes_input=None, *, axes=None):
+    axes = ints(axes_input) if axes_input is not None else axes
+    return x if axes == [] else heddle.squeeze(x, axes)
+
+
+@operator("Unsqueeze")
+def unsqueeze(x, axes_input=None, *, axes=None):
+    axes = ints(axes_input) if axes_input is not None else axes
+    for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
+        x = heddle.expand_dims(x, axis)
+    return x
+
+
+@operator("Expand", since=8)
+def expand(x, shape):
+    wanted = ints(shape)
+    ndim = max(x.ndim, len(wanted))
+    wanted, own = [1] * (ndim - len(wanted)) + wanted, [1] * (ndim - x.ndim) + list(x.shape)
+    return heddle.broadcast_to(x, [b if a == 1 else a for a, b in zip(own, wanted, strict=True)])
+
+
+@operator("Concat", since=4)
+def concat(*arrays, axis):
+    return heddle.concat(list(arrays), axis)
+
+
+@operator("Tile", since=6)
+def tile(x, repeats):
+    for axis, n in enumerate(ints(repeats)):
+        x = heddle.concat([x] * n, axis) if n else heddle.slice(x, axis, 0, 0)
+    return x
+
+
+@operator("Split")
+def split(x, split_input=None, *, axis=0, split=None, num_outputs=None, outputs):
+    n = x.shape[axis]
+    sizes = ints(split_input) if split_input is not None else split
+    if sizes is None:
+        size = -(-n // (num_outputs or outputs))  # the last one may be smaller
+        sizes = [min(size, n - i * size) for i in range(num_outputs or outputs)]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [heddle.slice(x, axis, start, start + size) for start, size in zip(starts, sizes, strict=True)]
+
+
+@operator("Slice", since=10)
+def slice_axes(x, starts, ends, axes=None, steps=None):
+    starts, ends = ints(starts), ints(ends)
+    axes = ints(axes) if axes is not None else range(len(starts))
+    steps = ints(steps) if steps is not None else [1] * len(starts)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        x = heddle.slice(x, axis, start, end, step)
+    return x
+
+
+def pad_axis(x: NDArray, axis: int, before: int, after: int, mode: str, value: float) -> NDArray:
+    n = x.shape[axis]
+    if mode == "constant":  # a negative number takes entries away
+        x = heddle.slice(x, axis, max(-before, 0), n - max(-after, 0))
+        return surround(x, axis, max(before, 0), max(after, 0), value)
+    places = {
+        "edge": lambda i: min(max(i, 0), n - 1),
+        "wrap": lambda i: i % n,
+        "reflect": lambda i: n - 1 - abs(n - 1 - i % max(2 * n - 2, 1)),
+    }
+    return heddle.take(x, heddle.array([places[mode](i) for i in range(-before, n + after)], dtype="i64"), axis)
+
+
+@operator("Pad", since=11)
+def pad(x, pads, value=None, axes=None, *, mode="constant"):
+    pads, axes = ints(pads), ints(axes) if axes is not None else range(x.ndim)
+    value = 0 if value is None else value.item()
+    for i, axis in enumerate(axes):
+        before, after = pads[i], pads[i + len(axes)]
+        if before or after:
+            x = pad_axis(x, axis % x.ndim, before, after, mode, value)
+    return x
+
+
+@operator("Gather")
+def gather(x, indices, *, axis=0):
+    return heddle.take(x, indices, axis)
+
+
+def places(shape: tuple[int, ...], indices: list[NDArray]) -> NDArray:
+    """The places in row-major order of the elements whose index along axis i is indices[i]."""
+    place = heddle.zeros((), "i64")
+    for n, index in zip(shape, indices, strict=True):
+        place = place * n + heddle.where(index < 0, index + n, index)
+    return place
+
+
+@operator("GatherElements", since=11)
+def gather_elements(x, indices, *, axis=0):
+    index = [indices if d == axis % x.ndim else numbers(n, d, x.ndim) for d, n in enumerate(indices.shape)]
+    return heddle.take(x.reshape(-1), places(x.shape, index))
+
+
+@operator("GatherND", since=11)
+def gather_nd(x, indices, *, batch_dims=0):
+    last = indices.shape[-1]
+    batches = [numbers(n, d, indices.ndim - 1) for d, n in enumerate(indices.shape[:batch_dims])]
+    index = batches + [indices[..., i] for i in range(last)]
+    entries = x.reshape([math.prod(x.shape[: len(index)]), *x.shape[len(index) :]])
+    return heddle.take(entries, places(x.shape[: len(index)], index))

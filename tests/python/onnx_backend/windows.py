@@ -1,0 +1,197 @@
+"""Convolution, pooling and other layers."""
+
+import dataclasses
+import math
+
+import heddle
+from heddle import NDArray
+
+from .reductions import highest
+from .shapes import surround
+from .table import Missing, operator
+
+
+@dataclasses.dataclass
+class Windows:
+    """Where windows lie on the last two axes of images."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[tuple[int, int]]  # before and after each axis
+    overhang: list[int]  # what the last window needs beyond the padding, with ceil_mode
+
+    def symmetric(self, most: list[int]) -> bool:
+        """Whether heddle's argument `padding`, which is the same before and after an axis, says it all."""
+        same = all(before == after <= limit for (before, after), limit in zip(self.pads, most, strict=True))
+        return same and not any(self.overhang)
+
+    def padding(self) -> list[int]:
+        return [before for before, _ in self.pads]
+
+    def padded(self, x: NDArray, value: float) -> NDArray:
+        for axis, (before, after) in enumerate(self.pads, 2):
+            x = surround(x, axis, before, after, value)
+        return x
+
+    def overhung(self, x: NDArray, value: float) -> NDArray:
+        for axis, beyond in enumerate(self.overhang, 2):
+            x = surround(x, axis, 0, beyond, value)
+        return x
+
+
+def place_axis(size, span, stride, before, after, auto_pad, ceil_mode):
+    """Padding before and after one axis, and the overhang."""
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        total = max((math.ceil(size / stride) - 1) * stride + span - size, 0)
+        small, large = total // 2, total - total // 2
+        return (small, large, 0) if auto_pad == "SAME_UPPER" else (large, small, 0)
+    if auto_pad == "VALID":
+        before = after = 0
+    if not ceil_mode:
+        return before, after, 0
+    last = math.ceil((size + before + after - span) / stride) * stride  # where the last window begins
+    if last >= size + before:  # one that begins in the padding is left out
+        last -= stride
+    return before, after, max(last + span - size - before - after, 0)
+
+
+def images_and_windows(name, x, kernel, strides, pads, dilations, auto_pad, ceil_mode=0):
+    """x with two axes of space, and its windows; an axis of size 1 is added to x if it has one only."""
+    axes = len(kernel)
+    if axes > 2:
+        raise Missing(f"{name} along {axes} axes")
+    strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
+    placed = [
+        place_axis(
+            x.shape[2 + i], (kernel[i] - 1) * dilations[i] + 1, strides[i], pads[i], pads[i + axes], auto_pad, ceil_mode
+        )
+        for i in range(axes)
+    ]
+    fill = 2 - axes
+    windows = Windows(
+        kernel=[1] * fill + list(kernel),
+        strides=[1] * fill + list(strides),
+        dilations=[1] * fill + list(dilations),
+        pads=[(0, 0)] * fill + [(before, after) for before, after, _ in placed],
+        overhang=[0] * fill + [beyond for _, _, beyond in placed],
+    )
+    return (heddle.expand_dims(x, 2) if fill else x), windows
+
+
+@operator("Conv")
+def conv(x, w, b=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None):
+    images, windows = images_and_windows("Conv", x, w.shape[2:], strides, pads, dilations, auto_pad)
+    weight = heddle.expand_dims(w, 2) if w.ndim == 3 else w
+    options = {"stride": windows.strides, "dilation": windows.dilations, "groups": group}
+    if windows.symmetric([math.inf, math.inf]):
+        y = heddle.conv2d(images, weight, b, padding=windows.padding(), **options)
+    else:
+        y = heddle.conv2d(windows.padded(images, 0), weight, b, **options)
+    return heddle.squeeze(y, 2) if x.ndim == 3 else y
+
+
+@operator("ConvInteger", since=10)
+def conv_integer(
+    x,
+    w,
+    x_zero=None,
+    w_zero=None,
+    *,
+    auto_pad="NOTSET",
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    pads=None,
+    strides=None,
+):
+    """In f64, which holds sums of integers up to 2**53."""
+    x, w = heddle.cast(x, "f64"), heddle.cast(w, "f64")
+    x = x if x_zero is None else x - x_zero
+    w = w if w_zero is None else w - w_zero.reshape([-1] + [1] * (w.ndim - 1))
+    attributes = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
+    return heddle.cast(conv(x, w, **attributes), "i32")
+
+
+def pool_windows(name, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode):
+    if any(dilation != 1 for dilation in dilations or []):
+        raise Missing(f"{name} with dilations")
+    return images_and_windows(name, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+
+
+@operator("MaxPool")
+def max_pool(
+    x,
+    *,
+    kernel_shape,
+    auto_pad="NOTSET",
+    ceil_mode=0,
+    dilations=None,
+    pads=None,
+    storage_order=0,
+    strides=None,
+    outputs,
+):
+    if outputs > 1:
+        raise Missing("MaxPool with indices")
+    images, windows = pool_windows("MaxPool", x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    images = images if x.dtype.is_floating else heddle.cast(images, "f32")  # holds integers of 8 bits
+    if windows.symmetric([size // 2 for size in windows.kernel]):
+        y = heddle.max_pool2d(images, windows.kernel, windows.strides, windows.padding())
+    else:
+        images = windows.overhung(windows.padded(images, -math.inf), -math.inf)
+        y = heddle.max_pool2d(images, windows.kernel, windows.strides)
+    return heddle.cast(heddle.squeeze(y, 2) if x.ndim == 3 else y, x.dtype)
+
+
+@operator("AveragePool", since=7)
+def average_pool(
+    x, *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, count_include_pad=0, dilations=None, pads=None, strides=None
+):
+    images, windows = pool_windows("AveragePool", x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    if windows.symmetric([size // 2 for size in windows.kernel]):
+        y = heddle.avg_pool2d(images, windows.kernel, windows.strides, windows.padding(), bool(count_include_pad))
+    else:  # the mean of all elements, divided by the fraction of those that count
+        counting = heddle.ones(images.shape, images.dtype)
+        counting = windows.overhung(windows.padded(counting, 1 if count_include_pad else 0), 0)
+        images = windows.overhung(windows.padded(images, 0), 0)
+        mean, fraction = (heddle.avg_pool2d(part, windows.kernel, windows.strides) for part in (images, counting))
+        y = mean / fraction
+    return heddle.squeeze(y, 2) if x.ndim == 3 else y
+
+
+@operator("LpPool")
+def lp_pool(x, *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, dilations=None, p=2, pads=None, strides=None):
+    powers = heddle.power(heddle.abs(x), float(p))
+    images, windows = pool_windows("LpPool", powers, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    images = windows.overhung(windows.padded(images, 0), 0)
+    total = heddle.avg_pool2d(images, windows.kernel, windows.strides) * math.prod(windows.kernel)
+    y = heddle.power(total, 1 / p)
+    return heddle.squeeze(y, 2) if x.ndim == 3 else y
+
+
+@operator("GlobalAveragePool")
+def global_average_pool(x):
+    return heddle.mean(x, list(range(2, x.ndim)), True)
+
+
+@operator("GlobalMaxPool")
+def global_max_pool(x):
+    return highest(x, list(range(2, x.ndim)), True)
+
+
+@operator("LRN")
+def local_response_normalization(x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
+    """Windows over channels: the channels become an axis of space, with the zeros that the mean counts."""
+    rows = heddle.square(x).reshape([x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
+    rows = surround(rows, 2, (size - 1) // 2, size // 2, 0)
+    mean = heddle.avg_pool2d(rows, [size, 1], [1, 1]).reshape(x.shape)
+    return x / heddle.power(bias + alpha * mean, beta)
+
+
+@operator("Dropout", since=7)
+def dropout(x, ratio_input=None, training=None, *, ratio=0.5, seed=0):
+    ratio = ratio if ratio_input is None else ratio_input.item()
+    if training is not None and training.item() and ratio:
+        raise Missing("Dropout in training: its mask, and random numbers that can be compared")
+    return [x, heddle.ones(x.shape, "bool")]

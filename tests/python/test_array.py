@@ -1,0 +1,302 @@
+"""NDArray: construction, operators, indexing, memory."""
+
+import copy
+import pickle
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import heddle
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def test_construction():
+    assert heddle.array([1, 2]).dtype == heddle.i64
+    assert heddle.array([1.5, 2]).dtype == heddle.f32
+    assert heddle.array(True).dtype == heddle.bool_
+    assert heddle.array(np.ones(2)).dtype == heddle.f64
+    assert heddle.array([1, 2], dtype="float16").dtype == "f16"
+    assert heddle.array([[1, 2], [3, 4]], dtype=np.int32).tolist() == [[1, 2], [3, 4]]
+    assert heddle.zeros((2, 3)).shape == (2, 3)
+    assert heddle.full((2,), 7, dtype="i32").tolist() == [7, 7]
+    assert heddle.arange(3).tolist() == [0, 1, 2]
+    assert heddle.eye(2).tolist() == [[1, 0], [0, 1]]
+    assert heddle.array(X[:, ::-1, 1:].T).tolist() == X[:, ::-1, 1:].T.tolist()
+    assert heddle.array(X.astype(">f4")).tolist() == X.tolist()
+    with pytest.raises(TypeError):
+        heddle.array("text")
+    with pytest.raises(ValueError, match="no dtype"):
+        heddle.array([1], dtype="f80")
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "i8", "u8", "i32", "i64", "bool"])
+def test_every_dtype_goes_to_numpy_and_back(name):
+    x = heddle.array([0, 1, 1, 0], dtype=name)
+    there = x.numpy()
+    assert there.dtype.name == x.dtype.numpy_name
+    assert heddle.array(there).dtype == x.dtype
+    assert heddle.array(there).tolist() == x.tolist()
+    again = pickle.loads(pickle.dumps(x))
+    assert again.dtype is x.dtype and again.tolist() == x.tolist()
+    assert pickle.loads(pickle.dumps(x.dtype)) is x.dtype
+
+
+def test_attributes():
+    x = heddle.array(X)
+    assert (x.shape, x.ndim, x.size, x.nbytes, len(x)) == ((2, 3, 4), 3, 24, 96, 2)
+    assert x.device == heddle.cpu() and str(x.device) == "cpu(0)" and heddle.Device("cpu:1").index == 1
+    assert x.T.shape == (4, 3, 2)
+    assert [row.tolist() for row in x] == X.tolist()
+    with pytest.raises(TypeError):
+        len(heddle.array(1))
+    with pytest.raises(TypeError):
+        hash(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / (y + 1), lambda x, y: x**2,
+        lambda x, y: 2 - x, lambda x, y: 1 / (x + 1), lambda x, y: -x, lambda x, y: +x, lambda x, y: abs(-x),
+        lambda x, y: x < y, lambda x, y: x <= 3, lambda x, y: x > y, lambda x, y: x >= y, lambda x, y: x == y,
+        lambda x, y: x != y, lambda x, y: x @ y.T, lambda x, y: ~(x > y), lambda x, y: x + np.float32(2),
+        lambda x, y: np.float32(2) * x, lambda x, y: x + True, lambda x, y: 2**x,
+    ],
+)
+def test_operators_agree_with_numpy(function):
+    x, y = X[0], X[1, ::-1].copy()
+    got = function(heddle.array(x), heddle.array(y))
+    want = function(x, y)
+    assert isinstance(got, heddle.NDArray)
+    assert got.dtype.numpy_name == want.dtype.name
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+
+
+def test_numpy_on_the_left_gives_an_array():
+    got = X[0] + heddle.array(X[0])
+    assert isinstance(got, heddle.NDArray)
+    assert got.tolist() == (X[0] * 2).tolist()
+
+
+def test_operands_that_are_none():
+    x = heddle.ones(2)
+    with pytest.raises(TypeError):
+        x + "1"
+    with pytest.raises(TypeError):
+        x + [1, 2]
+    assert (x == None) is False  # noqa: E711
+    with pytest.raises(TypeError):
+        ~heddle.ones(2) if False else x @ 2 if False else x + object()
+    with pytest.raises(ValueError, match="want bool"):
+        ~x
+    with pytest.raises(ValueError, match="broadcast"):
+        x + heddle.ones(3)
+
+
+def test_in_place_operators_write_into_the_same_memory():
+    x = heddle.array(X)
+    view = x[0]
+    same = x
+    x += 1
+    x *= heddle.array(2.0)
+    x -= 1
+    x /= 2
+    assert same is x
+    np.testing.assert_allclose(view.numpy(), (((X + 1) * 2 - 1) / 2)[0])
+    y = heddle.arange(3, dtype="i32")
+    with pytest.raises(ValueError):
+        y += 0.5
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        0, -1, (1, 2), (1, 2, 3), slice(None), slice(1, None), slice(None, None, -1), (slice(None), 1),
+        (slice(None), slice(0, 3, 2)), (Ellipsis, 0), (0, Ellipsis), (None, 0), (slice(None), None, 1), Ellipsis, (),
+        (slice(5, 2),), (0, slice(None), slice(None, None, -2)), np.int64(1), [1, 0, 1], np.array([[0, 1]]),
+        (slice(None), [2, 0]), (Ellipsis, [3, 3, 0]),
+    ],
+)
+def test_indexing_agrees_with_numpy(key):
+    assert heddle.array(X)[key].tolist() == X[key].tolist()
+
+
+def test_bad_indices():
+    x = heddle.array(X)
+    for key in (2, -3, (0, 3), (0, 0, 0, 0), (Ellipsis, Ellipsis), heddle.array([0.5]), ([0], [0])):
+        with pytest.raises(IndexError):
+            x[key]
+    for key in ("a", 1.5, True, x > 3):
+        with pytest.raises(TypeError):
+            x[key]
+    with pytest.raises(TypeError):
+        del x[0]
+    with pytest.raises(TypeError):
+        x[[0, 1]] = 3
+
+
+def test_assignment_agrees_with_numpy():
+    for key, value in [(0, 1), ((slice(None), 1), 2.5), (Ellipsis, X * 2), ((1, slice(None, None, 2)), X[0, :2] + 1),
+                       ((0, 0, 0), True), (X > 7, -1), (slice(None, None, -1), X)]:
+        ours, theirs = heddle.array(X), X.copy()
+        ours[heddle.array(key) if isinstance(key, np.ndarray) else key] = value
+        theirs[key] = value
+        assert ours.tolist() == theirs.tolist(), key
+    x = heddle.array(X)
+    x[0] += 1
+    x[:, 1] *= x[:, 2]
+    want = X.copy()
+    want[0] += 1
+    want[:, 1] *= want[:, 2]
+    assert x.tolist() == want.tolist()
+    x[0] = x[1]
+    with pytest.raises(ValueError):
+        x[0] = heddle.ones(5)
+
+
+def test_values_of_one_element():
+    assert heddle.array(2.5).item() == 2.5 and float(heddle.array([2])) == 2.0
+    assert int(heddle.array([[7.9]])) == 7 and heddle.array(True).item() is True
+    assert [10, 20][heddle.array(1)] == 20
+    assert bool(heddle.array([3])) and not heddle.array(0.0)
+    with pytest.raises(ValueError, match="one element"):
+        bool(heddle.ones(2))
+    with pytest.raises(TypeError):
+        [1][heddle.array(1.0)]
+
+
+def test_text():
+    assert str(heddle.array([1, 2])) == "[1 2]"
+    assert repr(heddle.array([[1.5], [2]])) == "array([[1.5]\n       [2. ]], dtype=f32)"
+
+
+def test_numpy_shares_memory():
+    x = heddle.zeros((2, 3))
+    view = x.numpy()
+    view[0, 1] = 5
+    assert x.tolist() == [[0, 5, 0], [0, 0, 0]]
+    assert np.shares_memory(view, np.asarray(x)) and np.shares_memory(view, np.frombuffer(x, np.float32))
+    assert not np.shares_memory(view, x.numpy(copy=True))
+    assert not np.shares_memory(view, np.array(x))
+    assert memoryview(x).format == "f" and memoryview(x).strides == (12, 4)
+    assert np.asarray(x.T).strides == (4, 12)
+    del x
+    view[1, 2] = 7  # the memory lives as long as the view
+    assert view.tolist() == [[0, 5, 0], [0, 0, 7]]
+    with pytest.raises(BufferError, match="bf16"):
+        memoryview(heddle.zeros(2, dtype="bf16"))
+    with pytest.raises(BufferError, match="contiguous"):
+        np.frombuffer(heddle.zeros((2, 3)).T, np.float32)
+    assert heddle.zeros(2, dtype="bf16").numpy().dtype == ml_dtypes.bfloat16
+
+
+def test_memory_of_a_leaf_is_read_only():
+    x = heddle.ones(2)
+    x.requires_grad = True
+    assert not x.numpy().flags.writeable
+    assert x.detach().numpy().flags.writeable
+
+
+def test_an_op_uses_the_memory_of_arrays_that_it_declared(engine):
+    with engine:
+        x, y = heddle.ones(3), heddle.zeros(3)
+        x += 1
+
+        def run():
+            source, target = np.asarray(x), np.asarray(y)
+            assert not source.flags.writeable
+            target[...] = source * 3
+
+        engine.push(run, read=[x], mutate=[y])
+        assert (y + 1).tolist() == [7, 7, 7]
+
+
+def test_copies():
+    x = heddle.array(X)
+    for y in (x.copy(), copy.copy(x), copy.deepcopy(x), heddle.array(x)):
+        y[...] = 0
+        assert x.tolist() == X.tolist()
+    assert heddle.asarray(x) is not None and np.shares_memory(heddle.asarray(x).numpy(), x.numpy())
+    assert x.astype("i32").dtype == heddle.i32
+    assert x.reshape(6, -1).shape == (6, 4) and x.reshape((24,)).shape == (24,)
+    assert x.transpose(2, 0, 1).shape == (4, 2, 3)
+    assert x.to("cpu(1)").device == heddle.cpu(1)
+    assert x.sum().item() == X.sum() and x.mean(axis=1).tolist() == X.mean(axis=1).tolist()
+    assert x.max(axis=(0, 2)).tolist() == X.max(axis=(0, 2)).tolist() and x.argmax(0).tolist() == X.argmax(0).tolist()
+    leaf = heddle.ones(2)
+    leaf.requires_grad = True
+    assert copy.deepcopy(leaf).requires_grad and pickle.loads(pickle.dumps(leaf)).requires_grad
+
+
+def test_errors_of_values_arrive_at_the_wait():
+    x = heddle.arange(3)
+    bad = heddle.take(x, heddle.array([7]))
+    with pytest.raises(heddle.Error):
+        bad.numpy()
+    with pytest.raises(heddle.Error):
+        str(bad + 1)
+
+
+def test_dlpack_lends_the_same_memory():
+    x = heddle.zeros((2, 3))
+    lent = np.from_dlpack(x)
+    assert np.shares_memory(lent, x.numpy())
+    theirs = np.arange(6, dtype=np.float32)
+    ours = heddle.from_dlpack(theirs)
+    ours += 1
+    ours.wait()
+    assert theirs.tolist() == [1, 2, 3, 4, 5, 6]
+    assert ours.__dlpack_device__() == (1, 0)
+    assert heddle.from_dlpack(heddle.ones(2)).tolist() == [1, 1]
+
+
+def test_dlpack_lets_go():
+    class Memory(np.ndarray):
+        pass
+
+    theirs = np.arange(6, dtype=np.float32).view(Memory)
+    gone = weakref.ref(theirs)
+    ours = heddle.from_dlpack(theirs)
+    del theirs
+    assert gone() is not None
+    view = ours[1:]
+    del ours
+    assert view.tolist() == [1, 2, 3, 4, 5]
+    del view
+    heddle.wait_all()
+    assert gone() is None
+
+
+def test_dlpack_capsules():
+    x = heddle.ones(3)
+    capsule = x.__dlpack__(max_version=(1, 1))
+    assert "dltensor_versioned" in repr(capsule)
+    heddle.from_dlpack(capsule)
+    with pytest.raises(ValueError, match="consumed"):
+        heddle.from_dlpack(capsule)
+    assert "dltensor_versioned" not in repr(x.__dlpack__())
+    copied = heddle.from_dlpack(x.__dlpack__(max_version=(1, 0), copy=True))
+    copied += 1
+    assert x.tolist() == [1, 1, 1] and copied.tolist() == [2, 2, 2]
+    with pytest.raises(ValueError):
+        x.__dlpack__(stream=1)
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError):
+        heddle.from_dlpack(3)
+
+
+def test_dlpack_read_only():
+    theirs = np.arange(3, dtype=np.float32)
+    theirs.flags.writeable = False
+    ours = heddle.from_dlpack(theirs)
+    ours += 1
+    assert theirs.tolist() == [0, 1, 2] and ours.tolist() == [1, 2, 3]
+    with pytest.raises((ValueError, BufferError)):
+        heddle.from_dlpack(theirs, copy=False)
+    leaf = heddle.ones(2)
+    leaf.requires_grad = True
+    assert not np.from_dlpack(leaf).flags.writeable

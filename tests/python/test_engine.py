@@ -1,0 +1,317 @@
+"""Engines, vars, ops, errors, groups and graphs."""
+
+import gc
+import signal
+import sys
+import threading
+import traceback
+import weakref
+
+import pytest
+from conftest import scheduler
+
+import heddle
+
+threaded = pytest.mark.skipif(scheduler() != "threaded", reason="needs worker threads")
+
+
+def test_ops_on_a_var_run_in_push_order(engine):
+    var = engine.new_var()
+    seen = []
+    for i in range(200):
+        engine.push(lambda i=i: seen.append(i), mutate=[var])
+    engine.wait(var)
+    assert seen == list(range(200))
+
+
+def test_reads_follow_the_mutation_before_them(engine):
+    a, b, c = engine.new_var(), engine.new_var(), engine.new_var()
+    values = {}
+    engine.push(lambda: values.update(a=2), mutate=[a])
+    engine.push(lambda: values.update(b=values["a"] + 1), read=[a], mutate=[b])
+    engine.push(lambda: values.update(c=values["a"] * values["b"]), read=[a, b], mutate=[c])
+    engine.wait(c)
+    assert values == {"a": 2, "b": 3, "c": 6}
+
+
+def test_many_threads_push(engine):
+    var = engine.new_var()
+    total = [0]
+
+    def add():
+        total[0] += 1
+
+    def push_all():
+        for _ in range(300):
+            engine.push(add, mutate=[var])
+
+    threads = [threading.Thread(target=push_all) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    engine.wait(var)
+    assert total == [1200]
+
+
+def test_an_exception_is_raised_by_the_wait_with_its_traceback_and_a_note(engine):
+    var = engine.new_var()
+    error = KeyError("lost")
+
+    def fail():
+        raise error
+
+    engine.push(fail, mutate=[var], name="look up")
+    line = sys._getframe().f_lineno - 1
+    with pytest.raises(KeyError) as raised:
+        engine.wait(var)
+    assert raised.value is error
+    assert raised.value.__notes__ == [f"in op 'look up', pushed at {__file__}:{line}"]
+    names = [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)]
+    assert names[-1] == "fail"
+    with pytest.raises(KeyError) as again:
+        engine.wait(var)
+    assert len(traceback.extract_tb(again.value.__traceback__)) == len(names)
+
+
+def test_poison_travels_and_is_cleared(engine):
+    a, b = engine.new_var(), engine.new_var()
+    ran = []
+    engine.push(lambda: 1 / 0, mutate=[a])
+    engine.push(lambda: ran.append(1), read=[a], mutate=[b])
+    with pytest.raises(ZeroDivisionError):
+        engine.wait(b)
+    assert not ran
+    assert isinstance(engine.error_of(a), ZeroDivisionError)
+    engine.clear_error(a)
+    engine.push(lambda: None, mutate=[b])
+    engine.wait(a)
+    engine.wait(b)
+    assert engine.error_of(a) is None
+
+
+def test_wait_all_raises_a_group_of_all_errors(engine):
+    engine.push(lambda: 1 / 0, mutate=[engine.new_var()])
+    engine.push(lambda: [][1])
+    with pytest.raises(heddle.AggregateError) as raised:
+        engine.wait_all()
+    assert {type(error) for error in raised.value.exceptions} == {ZeroDivisionError, IndexError}
+    engine.wait_all()
+
+
+def test_bad_arguments(engine):
+    with pytest.raises(TypeError, match="callable"):
+        engine.push(3)
+    with pytest.raises(TypeError, match="want Vars and arrays"):
+        engine.push(print, read=[3])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'reads'"):
+        engine.push(print, reads=[])
+    with pytest.raises(TypeError, match="missing required argument: 'fn'"):
+        engine.push()
+    with pytest.raises(ValueError, match="another engine"):
+        heddle.Engine(workers=1).wait(engine.new_var())
+    with pytest.raises(ValueError, match="another engine"):
+        engine.push(print, read=[heddle.Engine(workers=1).new_var()])
+    with pytest.raises(ValueError, match="priority"):
+        engine.push(print, priority=100000)
+    with pytest.raises(ValueError, match="scheduler"):
+        heddle.Engine(scheduler="fast")
+
+
+def test_a_function_is_let_go_when_its_op_has_ended(engine):
+    class Callable:
+        def __call__(self):
+            pass
+
+    var = engine.new_var()
+    fn = Callable()
+    gone = weakref.ref(fn)
+    before = sys.getrefcount(None)
+    engine.push(fn, mutate=[var])
+    del fn
+    engine.wait_all()
+    gc.collect()
+    assert gone() is None
+    for _ in range(1000):
+        engine.push(Callable(), mutate=[var])
+    engine.wait_all()
+    assert abs(sys.getrefcount(None) - before) < 500
+
+
+def test_functions_of_skipped_ops_are_let_go(engine):
+    class Callable:
+        def __call__(self):
+            raise AssertionError("it must not run")
+
+    var = engine.new_var()
+    engine.push(lambda: 1 / 0, mutate=[var])
+    fn = Callable()
+    gone = weakref.ref(fn)
+    engine.push(fn, read=[var], mutate=[engine.new_var()])
+    del fn
+    with pytest.raises(heddle.AggregateError):
+        engine.wait_all()
+    gc.collect()
+    assert gone() is None
+
+
+def test_submit_returns_a_future(engine):
+    var = engine.new_var()
+    assert engine.submit(lambda a, b=0: a + b, 2, b=3, mutate=[var]).result() == 5
+    future = engine.submit(lambda: 1 / 0)
+    assert isinstance(future.exception(), ZeroDivisionError)
+    engine.wait_all()  # the future has the error
+    engine.submit(lambda: [][0], mutate=[var]).exception()
+    with pytest.raises(IndexError):
+        engine.wait(var)
+    assert isinstance(engine.submit(lambda: 1, read=[var]).exception(), IndexError)
+
+
+def test_groups_cancel_what_has_not_started(engine):
+    group = heddle.Group()
+    group.cancel()
+    assert group.cancelled
+    var = engine.new_var()
+    engine.push(lambda: None, mutate=[var], group=group)
+    with pytest.raises(heddle.Cancelled):
+        engine.wait(var)
+    late = heddle.Group(timeout=0)
+    engine.push(lambda: None, mutate=[var], group=late)
+    with pytest.raises(heddle.DeadlineExceeded) as raised:
+        engine.wait(var)
+    assert isinstance(raised.value, TimeoutError)
+
+
+def test_an_op_sees_that_its_group_is_cancelled(engine):
+    group = heddle.Group()
+    seen = []
+    var = engine.new_var()
+
+    def run():
+        seen.append(heddle.cancelled())
+        group.cancel()
+        seen.append(heddle.cancelled())
+
+    engine.push(run, mutate=[var], group=group)
+    engine.wait(var)
+    assert seen == [False, True]
+    assert not heddle.cancelled()
+
+
+@threaded
+def test_a_wait_with_a_timeout(engine):
+    var = engine.new_var()
+    go = threading.Event()
+    engine.push(go.wait, mutate=[var])
+    assert engine.wait(var, timeout=0.01) is False
+    go.set()
+    assert engine.wait(var, timeout=60) is True
+
+
+def test_a_wait_inside_an_op_that_could_not_end(engine):
+    var = engine.new_var()
+    engine.push(lambda: engine.wait(var), mutate=[var])
+    with pytest.raises(heddle.WouldDeadlock):
+        engine.wait(var)
+
+
+def test_ops_push_and_wait(engine):
+    outer, inner = engine.new_var(), engine.new_var()
+    seen = []
+
+    def run():
+        engine.push(lambda: seen.append("inner"), mutate=[inner])
+        if scheduler() == "threaded":
+            engine.wait(inner)
+        seen.append("outer")
+
+    engine.push(run, mutate=[outer])
+    engine.wait(outer)
+    engine.wait(inner)
+    assert sorted(seen) == ["inner", "outer"]
+
+
+def test_graphs_run_their_functions_at_each_launch(engine):
+    var = engine.new_var()
+    seen = []
+    slots = []
+
+    def pushes():
+        slots.append(engine.slot())
+        engine.push(lambda: seen.append(slots[0].value), mutate=[var])
+        engine.push(lambda: seen.append("end"), mutate=[var])
+
+    graph = engine.capture(pushes)
+    assert len(graph) == 2
+    assert not seen
+    for value in ("a", [1]):
+        graph.launch(slots[0].bind(value))
+    graph.set(slots[0], None)
+    graph.launch()
+    engine.wait(var)
+    assert seen == ["a", "end", [1], "end", None, "end"]
+    with pytest.raises(ZeroDivisionError):
+        engine.capture(lambda: 1 / 0)
+
+
+@threaded
+def test_ctrl_c_ends_a_wait(engine):
+    var = engine.new_var()
+    go = threading.Event()
+    engine.push(go.wait, mutate=[var])
+    for wait in (lambda: engine.wait(var), engine.wait_all):
+        timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+        timer.join()
+    go.set()
+    engine.wait(var)
+
+
+def test_a_trace_has_the_ops(engine, tmp_path):
+    path = tmp_path / "trace.json"
+    var = engine.new_var()
+    with heddle.trace(path) as trace:
+        engine.push(lambda: None, mutate=[var], name="a python op")
+        engine.wait(var)
+    assert trace.summary.records > 0
+    assert "a python op" in path.read_text()
+
+
+def test_the_scheduler_comes_from_the_environment(engine):
+    assert engine.scheduler == scheduler()
+    assert heddle.Engine(scheduler="naive").scheduler == "naive"
+    assert heddle.Engine(scheduler="fuzz", seed=7).workers == 1
+    assert heddle.default_engine() == heddle.current_engine()
+    with engine:
+        assert heddle.current_engine() == engine
+        assert heddle.zeros(2).engine == engine
+    assert heddle.current_engine() == heddle.default_engine()
+
+
+@threaded
+def test_a_bounded_engine_lets_its_ops_have_the_gil():
+    engine = heddle.Engine(workers=1, max_ops=2)
+    var = engine.new_var()
+    seen = []
+    for i in range(100):
+        engine.push(lambda i=i: seen.append(i), mutate=[var])
+    engine.wait(var)
+    assert seen == list(range(100))
+
+
+@threaded
+def test_an_engine_may_end_inside_its_own_op():
+    engine = heddle.Engine(workers=1)
+    var = engine.new_var()
+    ended = threading.Event()
+    holder = [engine, var]
+
+    def run():
+        holder.clear()
+        ended.set()
+
+    engine.push(run, mutate=[var])
+    del engine, var
+    assert ended.wait(60)

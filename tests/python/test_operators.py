@@ -1,0 +1,89 @@
+"""Operators: signatures, arguments and errors of the functions made from the registry."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import heddle
+from heddle import _heddle
+
+
+def test_every_operator_has_a_signature_and_documentation():
+    table = _heddle._operator_table()
+    assert len(table) >= 80
+    for name, arguments, _result, documentation, _family in table:
+        function = getattr(heddle, name)
+        signature = inspect.signature(function)
+        assert list(signature.parameters) == [argument[0] for argument in arguments], name
+        assert inspect.getdoc(function).startswith(documentation.split("\n")[0]), name
+        for argument, _kind, _choices, default in arguments:
+            empty = signature.parameters[argument].default is inspect.Parameter.empty
+            assert empty == (default is None), (name, argument)
+        assert function.__name__ == name and function.__module__ == "heddle"
+
+
+def test_arguments():
+    x = heddle.array([[1.0, 2.0], [3.0, 4.0]])
+    want = np.exp(x.numpy()) / np.exp(x.numpy()).sum(axis=0)
+    np.testing.assert_allclose(heddle.softmax(x, axis=0).numpy(), want, rtol=1e-6)
+    np.testing.assert_allclose(heddle.softmax(x, 0).numpy(), want, rtol=1e-6)
+    assert heddle.sum(x, axis=[0, 1]).item() == 10
+    assert heddle.sum(x, keepdims=True).shape == (1, 1)
+    assert heddle.add(2, x).tolist() == [[3, 4], [5, 6]]
+    assert heddle.add(x, np.ones(2, np.float32)).tolist() == [[2, 3], [4, 5]]
+    assert heddle.concat([x, x], axis=1).shape == (2, 4)
+    assert heddle.zeros(shape=3, dtype="i8").dtype == heddle.i8
+    assert heddle.arange(2, 5).tolist() == [2, 3, 4]
+    assert heddle.where(x > 2, x, 0).tolist() == [[0, 0], [3, 4]]
+
+
+def test_bad_arguments():
+    x = heddle.ones((2, 2))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axs'"):
+        heddle.softmax(x, axs=0)
+    with pytest.raises(TypeError, match="missing required argument: 'x'"):
+        heddle.softmax()
+    with pytest.raises(TypeError, match="multiple values for argument 'x'"):
+        heddle.softmax(x, x=x)
+    with pytest.raises(TypeError, match="positional arguments"):
+        heddle.exp(x, x, x)
+    with pytest.raises(TypeError, match="exp: x is a str; wanted: array"):
+        heddle.exp("x")
+    with pytest.raises(TypeError, match="axis is a float"):
+        heddle.softmax(x, axis=0.5)
+    with pytest.raises(ValueError, match="matmul"):
+        heddle.matmul(x, heddle.ones((3, 3)))
+    with pytest.raises(heddle.InvalidArgument):
+        heddle.softmax(x, axis=7)
+    with pytest.raises(TypeError):
+        heddle.sum(x, axis="all")
+    with pytest.raises(OverflowError):
+        heddle.full(2, -(2**70))
+
+
+def test_generators():
+    a, b = heddle.Generator(7), heddle.Generator(7)
+    assert heddle.uniform((3,), generator=a).tolist() == heddle.uniform((3,), generator=b).tolist()
+    assert a.position == b.position > 0
+    heddle.manual_seed(1)
+    first = heddle.normal(4).tolist()
+    heddle.manual_seed(1)
+    assert heddle.normal(4).tolist() == first
+
+
+def test_row_sparse_arrays():
+    rows = heddle.row_sparse(heddle.array([2, 0]), heddle.array([[1.0], [2.0]]), (4, 1))
+    assert rows.shape == (4, 1) and rows.dtype == heddle.f32
+    assert heddle.to_dense(rows).tolist() == [[2], [0], [1], [0]]
+
+
+def test_ops_name_the_python_line(tmp_path):
+    path = tmp_path / "trace.json"
+    with heddle.trace(path):
+        x = heddle.ones(3)
+        line = inspect.currentframe().f_lineno + 1
+        y = heddle.exp(x)
+        y.wait()
+    if heddle.default_engine().scheduler == "threaded":
+        assert f"test_operators.py:{line}" in path.read_text()

@@ -1,0 +1,148 @@
+"""The end of the process, forks, subinterpreters, event loops."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from conftest import scheduler
+
+import heddle
+
+
+def test_the_process_waits_for_its_ops(run):
+    done = run(
+        "import heddle\n"
+        "e = heddle.Engine(workers=2)\n"
+        "v = e.new_var()\n"
+        "for i in range(50): e.push(lambda i=i: print(i, flush=True), mutate=[v])\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(i) for i in range(50)]
+
+
+def test_errors_that_nobody_saw_are_printed_at_exit(run):
+    done = run(
+        "import heddle\n"
+        "e = heddle.Engine(workers=1)\n"
+        "v, w = e.new_var(), e.new_var()\n"
+        "e.push(lambda: 1 / 0, mutate=[v], name='unseen')\n"
+        "e.push(lambda: [][0], mutate=[w], name='was seen')\n"
+        "try: e.wait(w)\n"
+        "except IndexError: pass\n"
+    )
+    assert done.returncode == 0
+    assert "unseen" in done.stderr and "ZeroDivisionError" in done.stderr
+    assert "was seen" not in done.stderr
+
+
+@pytest.mark.skipif(scheduler() != "threaded", reason="needs worker threads")
+def test_ops_that_cannot_run_any_more_are_dropped(run):
+    # Ctrl-C at the end, while the first op runs: the op behind it never runs. The first op ends when that has been said.
+    done = run(
+        "import atexit, heddle, signal, sys, threading\n"
+        "said, ending = threading.Event(), []\n"
+        "class Stderr:\n"
+        "    def write(self, text): said.set(); return sys.__stderr__.write(text)\n"
+        "    def flush(self): sys.__stderr__.flush()\n"
+        "sys.stderr = Stderr()\n"
+        "atexit.register(ending.append, 1)\n"
+        "def interrupt():\n"
+        "    while not ending: pass\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    said.wait()\n"
+        "e = heddle.Engine(workers=1)\n"
+        "v = e.new_var()\n"
+        "e.push(interrupt, mutate=[v])\n"
+        "e.push(lambda: print('must not run', flush=True), mutate=[v])\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "interrupted at exit" in done.stderr
+    assert "must not run" not in done.stdout
+    assert "terminate" not in done.stderr and "Fatal" not in done.stderr
+
+
+def test_arrays_in_flight_at_exit(run):
+    done = run("import heddle\nx = heddle.ones((100, 100))\nfor i in range(100): x = x @ x * 0.01\n")
+    assert done.returncode == 0 and not done.stderr
+
+
+def test_the_package_does_not_import_pytorch(run):
+    done = run("import heddle, sys\nprint('torch' in sys.modules, 'heddle.torch' in sys.modules)\n")
+    assert done.stdout.split() == ["False", "False"], done.stderr
+    done = run(
+        "import sys\n"
+        "sys.modules['torch'] = None  # as if it were not installed\n"
+        "try: import heddle.torch\n"
+        "except ImportError as error: print(error)\n"
+    )
+    assert "pip install torch, or Debian's package python3-torch" in done.stdout, done.stderr
+
+
+def test_the_child_of_a_fork(run):
+    done = run(
+        "import heddle, os\n"
+        "e = heddle.Engine(workers=1)\n"
+        "v = e.new_var()\n"
+        "e.push(lambda: None, mutate=[v]); e.wait(v)\n"
+        "x = heddle.ones(3); x.wait()\n"
+        "if os.fork() == 0:\n"
+        "    try:\n"
+        "        e.push(print, mutate=[v])\n"
+        "        print('no error')\n"
+        "    except heddle.Error as error:\n"
+        "        print('refused')\n"
+        "    print((heddle.ones(3) + 1).tolist(), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "print((x + 1).tolist())\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:3] == ["refused", "[2.0, 2.0, 2.0]", "[2.0, 2.0, 2.0]"]
+
+
+def test_subinterpreters_are_refused(run):
+    done = run(
+        "import heddle, _xxsubinterpreters as sub\n"
+        "i = sub.create()\n"
+        "sub.run_string(i, '''\n"
+        "try: import heddle\n"
+        "except ImportError as error: print(error.__cause__)\n"
+        "''')\n"
+    )
+    assert "subinterpreters" in done.stdout, done.stderr
+
+
+def test_await_var_and_array(engine):
+    var = engine.new_var()
+    values = []
+
+    async def program():
+        engine.push(lambda: values.append(1), mutate=[var])
+        await var
+        assert values == [1]
+        x = heddle.ones(2) + 1
+        assert await x is x
+        assert x.tolist() == [2, 2]
+        engine.push(lambda: 1 / 0, mutate=[var])
+        with pytest.raises(ZeroDivisionError):
+            await var
+        await asyncio.gather(*[asyncio.wait_for(_wait(heddle.ones(3) * i), 60) for i in range(20)])
+
+    async def _wait(array):
+        return await array
+
+    asyncio.run(program())
+
+
+
+
+def test_the_program_heddle():
+    def heddle(*arguments):
+        command = [sys.executable, "-m", "heddle", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert "launch" in heddle("--help").stdout
+    wrong = heddle("no-such-command")
+    assert wrong.returncode == 2
+    assert "no-such-command" in wrong.stderr

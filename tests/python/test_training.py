@@ -1,0 +1,171 @@
+"""Autograd, layers, optimizers, trainer, stores, communicators, files."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import heddle
+
+
+def test_gradients():
+    x = heddle.array([1.0, 2.0, 3.0])
+    x.requires_grad = True
+    assert x.grad is None
+    y = (x * x).sum()
+    y.backward()
+    assert x.grad.tolist() == [2, 4, 6]
+    heddle.backward((x[1:] * 3).sum())
+    assert x.grad.tolist() == [2, 7, 9]
+    x.clear_grad()
+    assert x.grad is None
+    with heddle.no_grad():
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad and not (x * 2).detach().requires_grad
+    with pytest.raises(heddle.Error):
+        x += 1
+        (x * x).sum().backward()
+        raise heddle.Error("a leaf may be changed in place")
+    with pytest.raises(ValueError):
+        heddle.ones(2, dtype="i32").requires_grad = True
+
+
+def test_layers():
+    net = heddle.Sequential(
+        heddle.Conv2d(1, 4, 3, padding=1, relu=True), heddle.MaxPool2d(2), heddle.Flatten(), heddle.Dense(4 * 4 * 4, 10)
+    )
+    assert net(heddle.ones((2, 1, 8, 8))).shape == (2, 10)
+    assert [p.name for p in net.parameters()] == ["0.weight", "0.bias", "3.weight", "3.bias"]
+    assert all(p.value.requires_grad for p in net.parameters())
+    assert len(net) == 4 and "Dense(64, 10)" in repr(net[3])
+    with pytest.raises(ValueError, match="layer 3"):
+        net(heddle.ones((2, 1, 4, 4)))
+    with pytest.raises(IndexError):
+        net[9]
+
+
+def test_a_layer_written_in_python():
+    class Scale(heddle.Layer):
+        def __init__(self):
+            super().__init__()
+            self.factor = heddle.ones(1)
+            self.factor.requires_grad = True
+
+        def forward(self, x):
+            return x * self.factor * 3
+
+        def parameters(self):
+            return [heddle.Parameter("factor", self.factor)]
+
+    net = heddle.Sequential(Scale(), heddle.Relu())
+    x = heddle.array([[1.0, -2.0]])
+    assert net(x).tolist() == [[3, 0]]
+    assert [p.name for p in net.parameters()] == ["0.factor"]
+    net(x).sum().backward()
+    assert net.parameters()[0].value.grad.tolist() == [3]
+
+    class Bad(heddle.Layer):
+        def forward(self, x):
+            raise KeyError("in forward")
+
+    with pytest.raises(KeyError):
+        heddle.Sequential(Bad())(x)
+
+
+def xor_run(optimizer, params, steps, **more):
+    heddle.manual_seed(3)
+    net = heddle.Sequential(heddle.Dense(2, 16, relu=True), heddle.Dense(16, 2))
+    trainer = heddle.Trainer(net.parameters(), optimizer, params, **more)
+    x = heddle.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype="f32")
+    labels = heddle.array([0, 1, 1, 0])
+    for _ in range(steps):
+        loss = heddle.cross_entropy(net(x), labels)
+        loss.backward()
+        trainer.step()
+    return net, trainer, loss.item(), net(x).argmax(-1).tolist()
+
+
+def test_a_network_learns():
+    _, trainer, loss, answers = xor_run("adam", {"lr": 0.05}, 100)
+    assert loss < 0.1 and answers == [0, 1, 1, 0]
+    assert trainer.steps == 100 and trainer.learning_rate == 0.05
+    _, trainer, _, _ = xor_run("sgd", {}, 3, schedule=lambda step: 0.5 / (step + 1))
+    assert trainer.learning_rate == 0.5 / 4
+
+
+def test_optimizers():
+    optimizer = heddle.Optimizer("sgd", lr=0.5)
+    assert optimizer.name == "sgd" and optimizer.params["lr"] == 0.5
+    weight = heddle.ones(2)
+    optimizer.update("w", weight, heddle.ones(2))
+    assert weight.tolist() == [0.5, 0.5]
+    assert optimizer.state()["w.updates"].tolist() == [1]
+    with pytest.raises(ValueError):
+        heddle.Optimizer("best")
+
+
+def test_stores():
+    store = heddle.KVStore()
+    assert store.type == "local" and store.workers == 1
+    store.init("w", heddle.ones(2))
+    store.push("w", [heddle.ones(2), heddle.ones(2)])
+    out = heddle.zeros(2)
+    store.pull("w", out)
+    assert out.tolist() == [2, 2]
+    store.set_optimizer("sgd", lr=1)
+    store.push_pull("w", heddle.ones(2), out)
+    assert out.tolist() == [1, 1]
+    store.init(5, heddle.ones((3, 2)))
+    assert heddle.to_dense(store.pull_rows(5, heddle.array([1]))).tolist() == [[0, 0], [1, 1], [0, 0]]
+    for key in ("unknown", 77):
+        with pytest.raises(ValueError):
+            store.pull(key, out)
+    with pytest.raises(TypeError):
+        store.pull(1.5, out)
+
+
+@pytest.mark.skipif("heddle.default_engine().scheduler != 'threaded'", reason="ranks wait for each other")
+def test_communicators():
+    sums = []
+
+    def rank(comm):
+        x = heddle.full(3, comm.rank + 1.0)
+        comm.all_reduce(x)
+        out = heddle.zeros(comm.size)
+        comm.all_gather(heddle.full(1, comm.rank), out)
+        sums.append((x.tolist(), out.tolist()))
+
+    ranks = heddle.Communicator.local(3)
+    threads = [threading.Thread(target=rank, args=[comm]) for comm in ranks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [([6, 6, 6], [0, 1, 2])] * 3
+    with pytest.raises(ValueError, match="op is"):
+        ranks[0].all_reduce(heddle.ones(1), op="mean")
+
+
+def test_safetensors(tmp_path):
+    path = tmp_path / "arrays.safetensors"
+    heddle.save_safetensors(path, {"a": heddle.arange(3), "b": heddle.ones((2, 2), dtype="bf16")}, {"by": "a test"})
+    loaded = heddle.load_safetensors(path)
+    assert loaded["a"].tolist() == [0, 1, 2] and loaded["b"].dtype == heddle.bf16
+    assert heddle.load_safetensors_metadata(str(path)) == {"by": "a test"}
+    with pytest.raises(heddle.Error, match="missing"):
+        heddle.load_safetensors(tmp_path / "missing")
+
+
+def test_checkpoints(tmp_path):
+    path = tmp_path / "run.safetensors"
+    net, trainer, _, _ = xor_run("adam", {"lr": 0.05}, 5)
+    generator = heddle.Generator(5)
+    heddle.uniform((9,), generator=generator)
+    heddle.save_checkpoint(path, net.parameters(), trainer, {"g": generator}, {"epoch": 3}, {"x": heddle.ones(2)}, {"n": "1"})
+    other, others_trainer, _, _ = xor_run("adam", {"lr": 0.05}, 1)
+    counters, fresh = {"epoch": 0}, heddle.Generator()
+    arrays, notes = heddle.load_checkpoint(path, other.parameters(), others_trainer, {"g": fresh}, counters)
+    assert counters == {"epoch": 3} and notes == {"n": "1"} and arrays["x"].tolist() == [1, 1]
+    assert fresh.position == generator.position and others_trainer.steps == 5
+    for a, b in zip(net.parameters(), other.parameters(), strict=True):
+        np.testing.assert_array_equal(a.value.numpy(), b.value.numpy())
