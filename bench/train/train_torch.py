@@ -1,6 +1,7 @@
 """The peer of train_bench and train_ranks: the same network, batch and optimizer in PyTorch.
 
-For every line on stdin it trains the given number of steps and prints images a second; between lines it sleeps.
+For every line on stdin it trains the given number of steps and prints images a second and the loss; between lines it
+sleeps. bench/python/torch_ddp.py runs it with --ddp and with --heddle.
 """
 import argparse
 import os
@@ -35,6 +36,7 @@ def main():
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--ddp", action="store_true", help="as rank RANK of WORLD_SIZE, which meet at TRAIN_TORCH_FILE")
+    parser.add_argument("--heddle", action="store_true", help="as a rank of heddle.torch")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
@@ -51,8 +53,13 @@ def main():
         if torch.distributed.get_rank() == 0:
             os.remove(os.environ["TRAIN_TORCH_FILE"])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    if arguments.heddle:
+        import heddle.torch
+        ranks = heddle.Communicator()
+        heddle.torch.broadcast_parameters(model.state_dict(), ranks)
+        optimizer = heddle.torch.DistributedOptimizer(optimizer, ranks)
     batches = list(zip(images.split(arguments.batch), labels.split(arguments.batch)))
-    step = 0
+    step = int(os.environ.get("RANK", 0))  # ranks have different batches
     for line in sys.stdin:
         steps = int(line)
         start = time.perf_counter()

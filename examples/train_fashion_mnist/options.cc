@@ -83,8 +83,12 @@ void add_options(heddle::command_line::Program& app, Options& options) {
       .check(problem_with_store)
       .show_default();
   app.add_option("--compression", options.compression,
-                 "of gradients between ranks: none, fp16, bf16, 1bit, 2bit:THRESHOLD, topk:RATIO; empty: "
+                 "of gradients between processes: none, fp16, bf16, 1bit, 2bit:THRESHOLD, topk:RATIO; empty: "
                  "HEDDLE_COMM_COMPRESSION, or none")
+      .type_name("CODEC")
+      .show_default();
+  app.add_option("--pull-compression", options.pull_compression,
+                 "the same for weights that come from servers; empty: HEDDLE_STORE_PULL_COMPRESSION, or none")
       .type_name("CODEC")
       .show_default();
   app.add_option("--seed", options.seed, "of initial weights, order and dropout; one seed, one result")
@@ -189,9 +193,15 @@ void check_ranks(const Options& options, int ranks) {
     throw heddle::Error("--kvstore local: this is one of " + job +
                         ", each of which would train alone; want --kvstore allreduce or dist_sync");
   }
-  if (options.kvstore != "allreduce" && !options.compression.empty()) {
-    throw heddle::Error("--compression " + options.compression + ": nothing is compressed with --kvstore " +
-                        options.kvstore + "; want --kvstore allreduce");
+  if (options.kvstore == "local" && !options.compression.empty()) {
+    throw heddle::Error(
+        "--compression " + options.compression +
+        ": nothing is compressed with --kvstore local; want --kvstore allreduce or dist_sync");
+  }
+  const bool pulls = options.kvstore != "local" && options.kvstore != "allreduce";
+  if (!pulls && !options.pull_compression.empty()) {
+    throw heddle::Error("--pull-compression " + options.pull_compression + ": with --kvstore " +
+                        options.kvstore + " weights come from no server; want --kvstore dist_sync");
   }
   if (ranks > options.batch) {
     throw heddle::Error("--batch " + std::to_string(options.batch) + ": " + job +

@@ -13,7 +13,8 @@ struct Options {
   std::string optimizer = "sgd";
   std::string schedule = "cosine";
   std::string kvstore = "local";
-  std::string compression;  // of gradients between ranks; empty: HEDDLE_COMM_COMPRESSION
+  std::string compression;       // of gradients between processes; empty: HEDDLE_COMM_COMPRESSION
+  std::string pull_compression;  // of weights from servers; empty: HEDDLE_STORE_PULL_COMPRESSION
   std::uint64_t seed = 1;
   std::int64_t limit = 0;  // training and test pictures used; 0: all
   int workers = 0;         // 0: HEDDLE_WORKERS, or one a usable core

@@ -72,8 +72,9 @@ void add(Totals& totals, const std::vector<double>& sums, std::int64_t images) {
 }
 
 std::shared_ptr<KVStore> make_store(const Options& options, const std::shared_ptr<Communicator>& ranks) {
-  if (options.kvstore != "allreduce") return KVStore::create(options.kvstore);
-  return KVStore::create("allreduce", ranks, {.compression = options.compression});
+  const KVStoreOptions settings{options.compression, options.pull_compression};
+  if (options.kvstore == "allreduce") return KVStore::create("allreduce", ranks, settings);
+  return KVStore::create(options.kvstore, settings);
 }
 
 NDArray to_array(const std::vector<Point>& points) {
@@ -256,7 +257,9 @@ Checkpoint Training::checkpoint(Generator& shuffle) {
 }
 
 void Training::save(const Generator& shuffle) {
-  if (options_.save.empty() || share_.rank != 0) return;
+  if (options_.save.empty()) return;
+  save_residuals(options_.save, trainer_);
+  if (share_.rank != 0) return;
   Generator position = shuffle;
   save_checkpoint(options_.save, checkpoint(position));
 }

@@ -264,6 +264,25 @@ class TrainTest(unittest.TestCase):
         self.assertGreater(float(self.results(output)[2].split()[2]), 0.2)
 
     @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
+    def test_ranks_that_compress_go_on_to_the_last_bit(self):
+        flags = ("--compression", "1bit", "--lr", "0.01", "--epochs", "8")
+        expected = self.results(self.train_on(2, *flags))
+        with subprocess.Popen(self.ranks(2, *flags, "--save", "half.ckpt"), text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, cwd=self.data) as process:
+            for line in process.stdout:
+                if line.startswith("epoch 2/8"):
+                    process.send_signal(signal.SIGINT)
+                    break
+            rest = process.stdout.read()
+            self.assertEqual(process.wait(), 130, rest)
+        parts = sorted(name for name in os.listdir(self.data) if name.startswith("half.ckpt.residuals-"))
+        self.assertEqual(len([name for name in parts if name.endswith("-0-of-2")]), len(parts) / 2, parts)
+        self.assertEqual(self.results(self.train_on(2, *flags, "--resume", "half.ckpt")), expected)
+        for name in parts:
+            os.remove(self.path(name))
+        self.assertNotEqual(self.results(self.train_on(2, *flags, "--resume", "half.ckpt")), expected)
+
+    @unittest.skipUnless(len(sys.argv) > 2, "needs the tool that launches ranks")
     def test_jobs_that_cannot_be(self):
         self.assertIn("3 ranks share each batch", self.train_on(3, "--batch", "2", status=2))
         self.assertIn("want --kvstore allreduce", self.train_on(2, "--kvstore", "local", status=2))
