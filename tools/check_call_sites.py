@@ -24,6 +24,7 @@ NOT_TOLD = {
     "array_access": "makes a list",
     "NDArray::NDArray": "takes no memory yet",
     "NDArray::detach": "a handle",
+    "dlpack_device": "looks at a handle",
     "NDArray::grad_meta": "a handle",
     "Storage::data": "memory",
     "Storage::device_data": "memory",

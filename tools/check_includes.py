@@ -17,6 +17,7 @@ MODULES = {
     "operators": ["engine", "ndarray"],
     "comm": ["engine", "ndarray"],
     "kvstore": ["engine", "ndarray", "operators", "comm"],
+    "capi": ["engine", "ndarray", "operators", "comm", "kvstore"],
 }
 # A module with many files has layers, from the lowest: a folder of src, or "." for the files beside the folders.
 # A file may include those of its own layer and of the layers named here.
@@ -31,6 +32,7 @@ LAYERS = {
         "graph": ["base", "trace", "op", "stream", "core"],
         "scheduler": ["base", "trace", "op", "stream", "core", "diagnostics", "graph"],
         "api": ["base", "trace", "op", "stream", "core", "diagnostics", "graph", "scheduler"],
+        "c": ["base", "trace", "op", "stream", "core", "diagnostics", "graph", "scheduler", "api"],
     },
     "ndarray": {
         "dtype": [],
@@ -42,8 +44,9 @@ LAYERS = {
         "cpu": ["kernels"],
         "cuda": ["kernels"],
         "autograd": ["kernels"],
-        "ops": ["kernels", "autograd"],
-        "nn": ["kernels", "autograd", "ops"],
+        "registry": [],
+        "ops": ["kernels", "autograd", "registry"],
+        "nn": ["kernels", "autograd", "registry", "ops"],
     },
     "comm": {
         "net": [],
@@ -63,18 +66,20 @@ LAYERS = {
         "wire": [],
         "membership": ["transport", "wire"],
         "stores": [],
-        "server": ["transport", "wire", "membership"],
         "client": ["transport", "wire", "membership", "stores"],
+        "snapshot": ["transport", "wire", "client"],
+        "server": ["transport", "wire", "membership", "snapshot"],
         "training": ["stores"],
         "api": ["stores", "client"],
     },
 }
 # Folders of private headers that another module is built on too: connections between processes; files that survive a crash;
-# where keys are placed; the layers of a store, which its benchmark measures one by one.
+# where keys are placed; snapshots; the layers of a store, which its benchmark measures one by one; the handles and errors of the C ABI.
 LENT = {
     ("kvstore", "net"): "comm",
     ("kvstore", "files"): "ndarray",
-    ("tools", "client"): "kvstore",
+    ("capi", "c"): "engine",
+    **{("tools", layer): "kvstore" for layer in ("client", "snapshot")},
     **{("bench", layer): "kvstore" for layer in ("client", "transport", "wire")},
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
@@ -89,6 +94,7 @@ CONDITION = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)
 # Names the compiler itself gives say what it is told to compile for; they switch no feature of ours.
 COMPILER_NAME = re.compile(r"^(__(?!has_)\w+|NDEBUG|_OPENMP|defined|\d+L?)$")
 STANDARD_HEADER = re.compile(r"^[a-z0-9_]+$")
+C_STANDARD_HEADER = re.compile(r"^(stddef|stdint)\.h$")  # for public headers in a folder c
 
 
 class Tree:
@@ -147,7 +153,8 @@ class Tree:
         elif angled and self.is_private(module, file, name):
             self.say(file, number, f'write "{name}": angles are for public headers and other projects')
         elif angled:
-            if public and not STANDARD_HEADER.match(name):
+            in_c = file.parent.name == "c" and C_STANDARD_HEADER.match(name)
+            if public and not in_c and not STANDARD_HEADER.match(name):
                 self.say(file, number, f"a public header shows <{name}>, which is not of the standard library")
         elif public:
             self.say(file, number, f'a public header includes the private "{name}"')
@@ -220,9 +227,10 @@ class Tree:
 
 
 GOOD = {
-    "engine/CMakeLists.txt": "heddle_module(engine SOURCES src/api/engine.cc HEADERS include/heddle/engine.h)\n",
+    "engine/CMakeLists.txt": "heddle_module(engine SOURCES src/api/engine.cc HEADERS include/heddle/engine.h include/heddle/c/engine.h)\n",
     "engine/include/heddle/engine.h": "#pragma once\n#include <vector>\n",
     "engine/src/api/engine.cc": '#include <heddle/engine.h>\n#include <tbb/task_arena.h>\n#include "base/queue.h"\n',
+    "engine/include/heddle/c/engine.h": "#pragma once\n#include <stdint.h>\n",
     "engine/src/base/queue.h": "#pragma once\n#if defined(__AVX2__)\n#endif\n",
     "ndarray/CMakeLists.txt": "heddle_module(ndarray SOURCES src/arrays/view.cc HEADERS include/heddle/ndarray.h)\n",
     "ndarray/include/heddle/ndarray.h": "#pragma once\n#include <heddle/engine.h>\n",
@@ -266,6 +274,7 @@ BAD = [
     ("tests/ndarray/view_test.cc", '#include "../../engine/src/base/queue.h"\n', "tests/ndarray/view_test.cc:1: \"../../engine/src/base/queue.h\" is a private"),
     ("ndarray/include/heddle/ndarray.h", '#pragma once\n#include "pool.h"\n', "ndarray.h:2: a public header includes the private"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <tbb/task_arena.h>\n", "engine.h:2: a public header shows <tbb/task_arena.h>"),
+    ("engine/include/heddle/engine.h", "#pragma once\n#include <stdint.h>\n", "engine.h:2: a public header shows <stdint.h>"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <zmq.h>\n", "engine.h:2: a public header shows <zmq.h>"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <cuda_runtime.h>\n", "engine.h:2: a public header shows <cuda_runtime.h>"),
     ("engine/include/heddle/engine.h", "#pragma once\n#include <dnnl.hpp>\n", "engine.h:2: a public header shows <dnnl.hpp>"),

@@ -15,7 +15,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-MODULES = ["engine", "ndarray", "operators", "comm", "kvstore"]
+MODULES = ["engine", "ndarray", "operators", "comm", "kvstore", "capi"]
 PROGRAMS = ["examples", "bench", "tools", "tests"]
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 # CMake takes one file of each group.

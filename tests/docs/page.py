@@ -80,7 +80,7 @@ def expected(page, kind):
     wanted, shown = kind == "whole", []
     current = None
     for language, _, lines, _ in blocks(page):
-        if language == "cpp":
+        if language in ("cpp", "c"):
             current = is_whole(lines)
         elif language == "text" and current == wanted:
             shown += lines

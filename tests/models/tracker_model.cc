@@ -14,6 +14,7 @@ struct NoScheduler final : OpScheduler {
   using OpScheduler::OpScheduler;
   void submit(OpNode*) override {}
   void wait(OpNode*) override {}
+  bool wait_until(OpNode*, Deadline) override { return true; }
   void wait_all() override {}
   void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
   void issued(OpNode*) noexcept override {}
