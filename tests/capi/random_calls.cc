@@ -443,11 +443,13 @@ void Caller::others() {
         return heddle_row_sparse_parts(any<heddle_row_sparse>(rows_kind), nullptr, out, nullptr, failure);
       });
     default: {
+      // Memory that arrays of two engines share would be written by both at once: only a copy is taken over.
+      const auto copy = static_cast<std::int32_t>(random_() % 2);
       heddle_dl_managed_tensor_versioned* tensor = nullptr;
-      const heddle_status status = heddle_array_to_dlpack(array(), static_cast<std::int32_t>(random_() % 2),
-                                                          sometimes_null(&tensor), &error);
+      const heddle_status status = heddle_array_to_dlpack(array(), copy, sometimes_null(&tensor), &error);
       ended(status, error);
       if (status != HEDDLE_OK) return;
+      if (!copy) return tensor->deleter(tensor);
       make<heddle_array>(array_kind, [&](heddle_array** out, heddle_error** failure) {
         const heddle_status taken = heddle_array_from_dlpack(
             any<heddle_engine>(engine_kind), tensor, static_cast<std::int32_t>(random_() % 2), out, failure);

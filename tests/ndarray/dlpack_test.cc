@@ -132,6 +132,27 @@ TEST_CASE("dlpack: all dtypes, ranks and views come back on the same memory") {
   }
 }
 
+TEST_CASE("dlpack: what comes back to its engine has the same var, in another engine one of its own") {
+  const NDArray x = zeros({1000});
+  const NDArray back = from_dlpack(to_dlpack(x.slice(0, {10, 20})));
+  CHECK(back.var() == x.var());
+  CHECK(back.shape() == Shape{10});
+  CHECK(from_dlpack(to_dlpack_unversioned(x)).var() == x.var());
+  CHECK_FALSE(from_dlpack(to_dlpack(x), true).var() == x.var());
+  for (int round = 1; round <= 200; ++round) {
+    x.fill(round);
+    const NDArray seen = back.copy();
+    x.fill(0);
+    REQUIRE(seen.to_vector<float>() == Floats(10, static_cast<float>(round)));
+  }
+  Engine engine;
+  const EngineScope scope(engine);
+  Versioned* const lent = to_dlpack(x);
+  const NDArray other = from_dlpack(lent);
+  CHECK(&other.engine() == &engine);
+  CHECK_FALSE(other.var() == x.var());
+}
+
 TEST_CASE("dlpack: strides of any sign are taken, and the loan ends with the last array and op") {
   Foreign foreign({0, 1, 2, 3, 4, 5}, {2, 3}, {3, -1}, 2);
   {

@@ -21,7 +21,7 @@ heddle_dl_managed_tensor* to_dlpack_unversioned(const NDArray& array, bool copy 
 
 // An array on memory that another library lends: its deleter is called when the last array and the last op that use the
 // memory are gone, on the thread that lets go. With `copy` it is called when the copy is made, and read-only memory is
-// accepted. Does not block. Throws InvalidArgument, and has not taken the tensor over then: for a null pointer, a version,
+// accepted. What to_dlpack lent comes back with its var where the engine is the same. Does not block. Throws InvalidArgument, and has not taken the tensor over then: for a null pointer, a version,
 // device, dtype or rank that we do not have, memory out of alignment, and memory that is read-only.
 NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy = false,
                     Where where = Where::current());

@@ -54,6 +54,10 @@ template <class Managed> struct Loan {
   Strides strides;
 };
 
+template <class Managed> void end_loan(Managed* lent) {
+  delete static_cast<Loan<Managed>*>(lent->manager_ctx);
+}
+
 void wait_for_all(const NDArray& array) {
   Engine& engine = array.engine();
   const Var done = engine.new_var();
@@ -86,7 +90,7 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
     loan->managed.flags = copy ? HEDDLE_DL_IS_COPIED : 0;
   }
   loan->managed.manager_ctx = loan.get();
-  loan->managed.deleter = [](Managed* self) { delete static_cast<Loan<Managed>*>(self->manager_ctx); };
+  loan->managed.deleter = end_loan<Managed>;
   return &loan.release()->managed;
 }
 
@@ -127,6 +131,15 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   const DType dtype = dtype_of_code(tensor.dtype);
   const Device device = device_of(tensor.device);
   const Extent extent = extent_of(tensor);
+  // What this library lent comes back with its var, so that the engine goes on ordering all ops on the memory.
+  if (managed->deleter == end_loan<Managed> && (copy || !read_only)) {
+    const NDArray lent = static_cast<Loan<Managed>*>(managed->manager_ctx)->array;
+    if (&lent.engine() == &current_engine()) {
+      const NDArray taken = copy ? lent.copy() : lent;
+      end_loan(managed);
+      return taken;
+    }
+  }
   const auto give_back = [managed] {
     if (managed->deleter) managed->deleter(managed);
   };
