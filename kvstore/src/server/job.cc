@@ -87,7 +87,7 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   const bool another = worker.greeted && worker.incarnation != hello.incarnation;
   if (another) {
     worker.rejoined = true;
-    worker.collective_done = 0;
+    worker.collective_done = worker.state_set = 0;
     collective_.erase(hello.rank);
   }
   const bool away = worker.dropped || worker.left;
@@ -234,6 +234,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   if (request.kind == Kind::set_state) {
     StoredKey& key = key_of(request);
     std::vector<std::byte>& state = workers_[rank].state;
+    if (request.number <= workers_[rank].state_set) return {};
     if (request.bytes > kMostStates * key.bytes() + kStateHeads)
       throw MalformedMessage("a state of " + std::to_string(request.bytes) + " bytes");
     if (request.offset == 0) state.assign(request.bytes, std::byte{0});
@@ -540,23 +541,6 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
                     waiting.request.priority});
     offset += piece;
   } while (offset < bytes.size());
-}
-
-void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payload) {
-  std::vector<std::byte>& state = workers_[rank].state;
-  if (!is_last(request, payload) || state.size() != request.bytes) return;
-  StoredKey& key = key_of(request);
-  if (!key.has_value()) return fail(rank, request, "key " + key.name() + ": it has no value yet");
-  const std::uint64_t before = key.state_bytes();
-  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(state, {}));
-  try {
-    key.set_state(rule_, decode_state(*whole), request.row_bytes);
-  } catch (const InvalidArgument& error) {
-    return fail(rank, request, "key " + key.name() + ": " + error.what());
-  }
-  use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
-  changed(rank, request, {whole, *whole});
-  done(rank, request);
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {

@@ -24,6 +24,7 @@ struct JobWorker {
   // The latest call that all workers make, for a worker that asks again.
   std::uint64_t collective_done = 0;
   std::string collective_failure{};
+  std::uint64_t state_set = 0;      // the latest set_state that counts: one that is sent again counts once
   std::vector<std::byte> state{};   // of a set_state that comes in pieces
   std::vector<std::byte> bundle{};  // the values of a push_many
   RowLists row_lists{};             // of pulls
