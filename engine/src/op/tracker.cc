@@ -57,7 +57,7 @@ void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
 }
 
 void release_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
-               ReadyList& ready) {
+                 ReadyList& ready) {
   VarState& var = *access.var;
   std::shared_ptr<const Failure> old;  // freed outside the lock
   bool last;
