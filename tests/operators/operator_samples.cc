@@ -8,6 +8,8 @@
 #include <heddle/layer_init.h>
 #include <heddle/ops.h>
 
+#include "math_functions.h"
+
 namespace heddle::testing {
 namespace {
 
@@ -103,6 +105,18 @@ void add_elementwise(std::vector<Sample>& to) {
                                                             {"logical_not", logical_not}}) {
     to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
   }
+  for (const auto& [name, f] : kUnaryMath)
+    to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
+  for (const auto* functions : {&kBinaryMath, &kBits}) {
+    for (const auto& [name, f] : *functions) {
+      const NDArray a = small({2, 3}, functions == &kBits ? DType::i32 : DType::f32);
+      to.push_back({name, {a, a}, {}, [f = f](In v) { return f(at(v, 0), at(v, 1), Where::current()); }});
+    }
+  }
+  to.push_back({"bitwise_invert", {ones_of_bool({2})}, {}, [](In v) { return bitwise_invert(at(v, 0)); }});
+  to.push_back({"nan_to_num", {small({2, 3})}, {}, [](In v) { return nan_to_num(at(v, 0)); }});
+  to.push_back(
+      {"nan_to_num", {small({2}), 1.0, 2.0, -2.0}, {}, [](In v) { return nan_to_num(at(v, 0), 1, 2, -2); }});
   using Binary = NDArray (*)(const Operand&, const Operand&, Where);
   for (const auto& [name, f] :
        std::initializer_list<std::pair<const char*, Binary>>{{"add", add},

@@ -5,6 +5,7 @@
 #include <heddle/conv.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>
