@@ -380,3 +380,22 @@ TEST_CASE("each operator of elementwise mathematics names the line of its call")
   check_site("operator==", [&] { (void)(x == y); });
   check_site("operator!=", [&] { (void)(x != 0); });
 }
+
+TEST_CASE("each operator of statistics and scans names the line of its call") {
+  const NDArray x = full({4, 4}, 0.5);
+  check_site("prod", [&] { prod(x); });
+  check_site("var", [&] { var(x); });
+  check_site("stddev", [&] { stddev(x); });
+  check_site("logsumexp", [&] { logsumexp(x); });
+  check_site("norm", [&] { norm(x); });
+  check_site("any", [&] { any(x); });
+  check_site("all", [&] { all(x); });
+  check_site("count_nonzero", [&] { count_nonzero(x); });
+  check_site("nansum", [&] { nansum(x); });
+  check_site("nanmean", [&] { nanmean(x); });
+  check_site("nanmax", [&] { nanmax(x); });
+  check_site("nanmin", [&] { nanmin(x); });
+  check_site("cumsum", [&] { cumsum(x); });
+  check_site("cumprod", [&] { cumprod(x); });
+  check_site("diff", [&] { diff(x); });
+}

@@ -57,20 +57,35 @@ NDArray load_input(const std::string& word) {
   return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
 }
 
-// An operator that needs no entry in a table: its arguments are the inputs and then numbers by keyword.
+// The value of an argument by keyword. An empty list stands for None.
+OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, const std::string& key) {
+  for (const ArgumentInfo& argument : op.arguments) {
+    if (argument.name != key) continue;
+    switch (argument.kind) {
+      case ArgumentKind::integers: {
+        const Dims dims = attributes.dims(key);
+        return dims.empty() ? OperatorValue() : OperatorValue(dims);
+      }
+      case ArgumentKind::boolean:
+        return attributes.flag(key);
+      case ArgumentKind::integer:
+        return attributes.integer(key);
+      default:
+        return attributes.real(key);
+    }
+  }
+  throw Error(op.name + ": no argument " + key);
+}
+
+// An operator that needs no entry in a table: its arguments are the inputs, and attributes by keyword.
 NDArray by_name(const std::string& name, const Inputs& inputs,
                 const std::map<std::string, std::string>& attributes) {
   const OperatorInfo* op = find_operator(name);
   if (!op) throw Error("no operator " + name);
   std::vector<OperatorValue> values(inputs.begin(), inputs.end());
   std::vector<NamedValue> named;
-  for (const auto& [key, text] : attributes) {
-    if (text.find_first_of(".en") == std::string::npos) {
-      named.push_back({key, std::stoll(text)});
-    } else {
-      named.push_back({key, std::stod(text)});
-    }
-  }
+  for (const auto& [key, text] : attributes)
+    named.push_back({key, value_of(*op, Attributes(attributes), key)});
   return std::get<NDArray>(call_operator(*op, values, named)[0]);
 }
 

@@ -29,7 +29,7 @@ BY_NAME = {
     "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # and the one that prints
     "operator&&": ["logical_and"], "operator||": ["logical_or"], "operator!": ["logical_not"],
     "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
-    "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
+    "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
     "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
     "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
     "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],

@@ -11,5 +11,7 @@
 #include <heddle/pooling.h>
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>
+#include <heddle/scan.h>
 #include <heddle/shape_ops.h>
 #include <heddle/softmax.h>
+#include <heddle/statistics.h>

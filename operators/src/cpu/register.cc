@@ -17,6 +17,7 @@ void register_cpu_kernels(KernelTable& table) {
   register_reduce(table);
   register_rounding(table);
   register_row_sparse(table);
+  register_scan(table);
   register_select(table);
   register_softmax(table);
   register_unary(table);

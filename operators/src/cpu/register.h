@@ -18,6 +18,7 @@ void register_pooling(KernelTable& table);
 void register_reduce(KernelTable& table);
 void register_rounding(KernelTable& table);
 void register_row_sparse(KernelTable& table);
+void register_scan(KernelTable& table);
 void register_select(KernelTable& table);
 void register_softmax(KernelTable& table);
 void register_unary(KernelTable& table);

@@ -85,6 +85,8 @@ Registry::Registry() {
   register_elementwise_math(table);
   register_selection(table);
   register_reductions(table);
+  register_statistics(table);
+  register_scan(table);
   register_shape_ops(table);
   register_indexing(table);
   register_matmul(table);

@@ -133,8 +133,10 @@ void register_pooling(OperatorTable& table);
 void register_random(OperatorTable& table);
 void register_reductions(OperatorTable& table);
 void register_row_sparse(OperatorTable& table);
+void register_scan(OperatorTable& table);
 void register_selection(OperatorTable& table);
 void register_shape_ops(OperatorTable& table);
 void register_softmax(OperatorTable& table);
+void register_statistics(OperatorTable& table);
 
 }  // namespace heddle::operators_detail
