@@ -11,6 +11,7 @@
 #include <heddle/c/array_file.h>
 #include <heddle/c/array_ops.h>
 #include <heddle/c/autograd.h>
+#include <heddle/c/checkpoint.h>
 #include <heddle/c/communicator.h>
 #include <heddle/c/engine.h>
 #include <heddle/c/kvstore.h>
@@ -18,3 +19,4 @@
 #include <heddle/c/optimizer.h>
 #include <heddle/c/random.h>
 #include <heddle/c/row_sparse.h>
+#include <heddle/c/trainer.h>
