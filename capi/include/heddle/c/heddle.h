@@ -1,4 +1,4 @@
-// Arrays, operators, gradients, communication and stores for programs in C and in languages that call C: link with
+// Arrays, operators, gradients, training, communication and stores for programs in C and in languages that call C: link with
 // libheddle.so and libheddle_engine.so (heddle.pc, or the CMake target heddle::c). What <heddle/c/engine.h> says of calls,
 // handles, errors and threads holds here too; both libraries share engines, vars and errors, and are of one version.
 //
