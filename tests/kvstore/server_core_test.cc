@@ -545,8 +545,8 @@ TEST_CASE("messages: hostile bytes are refused or are what they say") {
 TEST_CASE("server core: a record of a worker that there is not is refused, with a payload too") {
   Host host;
   host.core.follow();
-  host.core.apply({.kind = Record::Kind::join, .job = "job", .number = 1, .hello = hello_of(0, 2, "async")}, 0,
-                  host.now);
+  host.core.apply({.kind = Record::Kind::join, .job = "job", .number = 1, .hello = hello_of(0, 2, "async")},
+                  0, host.now);
   const Record record{.kind = Record::Kind::request,
                       .job = "job",
                       .rank = 2,
