@@ -249,7 +249,8 @@ void run_job(const FaultSettings& settings, const std::string& type, long long m
   const std::exception_ptr error = run_workers(job);
   print(job, "");
   if (error) std::rethrow_exception(error);
-  if (!job.scheduler) check_counts(job);  // who was the primary before has counted, too
+  if (job.scheduler) return;  // a server that was the primary before has counted, too
+  check_counts(job);
   for (const auto& proxy : job.proxies) proxy->set_rare(0);
   check_outage(job);
 }
