@@ -11,6 +11,7 @@
 
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
+#include "server/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
 #include "transport/stranger_log.h"
@@ -168,9 +169,10 @@ struct Server::Impl final : kv_detail::Receiver {
 
   void answer_stats() {
     std::lock_guard guard(mutex);
-    if (!stats_wanted) return;
-    stats = current_stats();
-    stats_wanted = false;
+    if (!stats_wanted && !probed) return;
+    if (stats_wanted) stats = current_stats();
+    is_draining = node.is_draining();
+    stats_wanted = probed = false;
     answered.notify_all();
   }
 
@@ -185,7 +187,15 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
+  // In the middle of long work.
+  void keep_alive() {
+    if (!member) return;
+    member->keep_alive(Clock::now());
+    transport->flush();
+  }
+
   void serve() {
+    const kv_detail::KeepAliveScope scope([this] { keep_alive(); });
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
@@ -226,7 +236,7 @@ struct Server::Impl final : kv_detail::Receiver {
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
-  bool running = false, stats_wanted = false;
+  bool running = false, stats_wanted = false, probed = false, is_draining = false;
   ServerStats stats;
 };
 
@@ -266,6 +276,16 @@ ServerStats Server::stats() const {
   mine.transport->wake();
   mine.answered.wait(lock, [&] { return !mine.stats_wanted || !mine.running; });
   return mine.stats;
+}
+
+bool Server::is_draining() const {
+  Impl& mine = *impl_;
+  std::unique_lock lock(mine.mutex);
+  if (!mine.running) return mine.node.is_draining();
+  mine.probed = true;
+  mine.transport->wake();
+  mine.answered.wait(lock, [&] { return !mine.probed || !mine.running; });
+  return mine.is_draining;
 }
 
 }  // namespace heddle

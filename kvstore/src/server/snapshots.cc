@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "server/keep_alive.h"
 #include "server/state_stream.h"
 
 namespace heddle::kv_detail {
@@ -67,7 +68,7 @@ std::string Snapshots::load(const SnapshotName& name, std::uint64_t jobs) {
       StateLoader loader(core_);
       std::vector<std::byte> head, payload;
       try {
-        while (reader.next(head, payload)) loader.add(head, payload);
+        for (; reader.next(head, payload); keep_alive()) loader.add(head, payload);
       } catch (const MalformedMessage& error) {
         reader.refuse(error.what());
       }
@@ -123,7 +124,7 @@ void Snapshots::begin(Clock::time_point now) {
       state.push_back({std::move(head), std::move(payload)});
     });
   } catch (const std::bad_alloc&) {
-    return fail("there is no memory for a copy of the optimizer's state and of the pushes that wait");
+    return fail("there is no memory for a copy of the optimizer's state of rows");
   }
   const SnapshotHeader header{.number = static_cast<std::uint32_t>(options_.number),
                               .servers = static_cast<std::uint32_t>(options_.servers),
