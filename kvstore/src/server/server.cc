@@ -23,6 +23,7 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
+constexpr std::uint64_t kMessagesBetween = 16;  // two looks at the clock
 // After which it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
@@ -146,6 +147,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
+    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // many connections may have as many
     try {
       node.received(peer, head, payload, Clock::now());
     } catch (const kv_detail::CannotFollow&) {
@@ -233,6 +235,7 @@ struct Server::Impl final : kv_detail::Receiver {
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
   std::exception_ptr
       lost{};  // could not follow a primary or restore a shard, or the scheduler has refused it
+  std::uint64_t messages = 0;  // that have come
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
