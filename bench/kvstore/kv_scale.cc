@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <sys/resource.h>
 #include <thread>
@@ -27,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 struct Arguments {
   std::int64_t keys = 100'000, elements = 1;
   int servers = 2, replicas = 2, steps = 2;
+  bool log = false;
   std::string store = "dist_async", optimizer = "adam", snapshots;
 };
 
@@ -37,6 +39,16 @@ constexpr const char* kExplanation = R"(
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What servers and the scheduler say of connections, parts and snapshots.
+std::function<void(const ServerEvent&)> log_of(const char* who, bool wanted) {
+  if (!wanted) return {};
+  return [who](const ServerEvent& event) {
+    std::string text = std::string(who) + ": " + event.name;
+    for (const auto& [name, value] : event.fields) text += " " + name + "=" + value;
+    std::fprintf(stderr, "%s\n", text.c_str());
+  };
 }
 
 template <class Program> class Running {
@@ -52,6 +64,8 @@ template <class Program> class Running {
  private:
   std::thread thread_;
 };
+
+constexpr std::size_t kInFlight = 20'000;  // keys
 
 using RunningServer = Running<Server>;
 
@@ -94,17 +108,35 @@ class Run {
     std::vector<NDArray> values(keys.size(), value),
         out(keys.size(), NDArray({arguments_.elements}, DType::f32));
     timed("init", [&] {
-      for (const Key key : keys) store->init(key, value);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        store->init(keys[i], value);
+        if (i % kInFlight == kInFlight - 1) default_engine().wait_all();
+      }
     });
+    const auto in_parts = [&](const auto& work) {
+      for (std::size_t begin = 0; begin < keys.size(); begin += kInFlight) {
+        work(begin, std::min(kInFlight, keys.size() - begin));
+        default_engine().wait_all();
+      }
+    };
+    const auto push = [&] {
+      in_parts([&](std::size_t begin, std::size_t count) {
+        store->push(std::span(keys).subspan(begin, count), std::span(values).subspan(begin, count));
+      });
+    };
     if (arguments_.optimizer != "none") store->set_optimizer(arguments_.optimizer);
     for (int step = 0; step < arguments_.steps; ++step) {
-      timed("push", [&] { store->push(keys, values); });
-      timed("pull", [&] { store->pull(keys, out); });
+      timed("push", push);
+      timed("pull", [&] {
+        in_parts([&](std::size_t begin, std::size_t count) {
+          store->pull(std::span(keys).subspan(begin, count), std::span(out).subspan(begin, count));
+        });
+      });
     }
     timed("barrier", [&] { store->barrier(); });
     if (arguments_.replicas > 1) {
       timed("copies", [&] { wait_for_copies(); });
-      if (arguments_.servers > 1) lose_a_server(*store, keys, values);
+      if (arguments_.servers > 1) lose_a_server(push);
     }
     timed("statistics", [&] { servers_.back()->program.stats(); });
     if (!arguments_.snapshots.empty()) timed("snapshot", [&] { wait_for_snapshot(); });
@@ -117,7 +149,11 @@ class Run {
   }
 
  private:
-  StoreSchedulerOptions scheduler_options() const { return {.servers = arguments_.servers, .workers = 1}; }
+  StoreSchedulerOptions scheduler_options() const {
+    StoreSchedulerOptions options{.servers = arguments_.servers, .workers = 1};
+    options.log = log_of("scheduler", arguments_.log);
+    return options;
+  }
 
   void start_server() {
     ServerOptions options{.number = -1,
@@ -125,6 +161,7 @@ class Run {
                           .scheduler = scheduler_.program.address(),
                           .replicas = arguments_.replicas,
                           .snapshots = arguments_.snapshots};
+    options.log = log_of("server", arguments_.log);
     options.snapshot_interval = std::chrono::seconds(5);
     servers_.push_back(std::make_unique<RunningServer>(std::move(options)));
     probes_.push_back(std::make_unique<Probe>(servers_.back()->program));
@@ -152,11 +189,11 @@ class Run {
   }
 
   // The other one takes over, and copies all of it to a new one.
-  void lose_a_server(KVStore& store, const std::vector<Key>& keys, const std::vector<NDArray>& values) {
+  void lose_a_server(const std::function<void()>& push) {
     probes_.erase(probes_.begin());
     timed("drain", [&] { servers_.erase(servers_.begin()); });
     timed("start", [&] { start_server(); });
-    timed("push", [&] { store.push(keys, values); });
+    timed("push", push);
     timed("first copy", [&] { wait_for_copies(); });
   }
 
@@ -191,6 +228,7 @@ int main(int argc, char** argv) {
   app.add_option("--optimizer", arguments.optimizer, "of the servers; none: pushes replace values")
       .show_default();
   app.add_option("--snapshots", arguments.snapshots, "folder for snapshots; empty: none");
+  app.add_flag("--log", arguments.log, "print what servers and the scheduler log");
   if (const auto status = app.parse(argc, argv)) return *status;
   try {
     Run(arguments).run();
