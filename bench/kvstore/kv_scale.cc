@@ -162,7 +162,7 @@ class Run {
                           .replicas = arguments_.replicas,
                           .snapshots = arguments_.snapshots};
     options.log = log_of("server", arguments_.log);
-    options.snapshot_interval = std::chrono::seconds(5);
+    options.snapshot_interval = std::chrono::seconds(20);
     servers_.push_back(std::make_unique<RunningServer>(std::move(options)));
     probes_.push_back(std::make_unique<Probe>(servers_.back()->program));
   }

@@ -1,5 +1,6 @@
 #include "server/snapshots.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace heddle::kv_detail {
 namespace {
 
 using Level = ServerEvent::Level;
+
+constexpr int kLeastPause = 10;  // times as long as it has kept the server's thread
 
 std::string seconds_text(double seconds) {
   char text[32] = "";
@@ -110,8 +113,11 @@ void Snapshots::tick(Clock::time_point now) {
   if (go_on() || !is_due(now)) return;
   next_ = now + options_.snapshot_interval;
   was_draining_ = core_.is_draining();
-  if (has_changed()) return begin(now);
-  all_saved_ = now;
+  if (!has_changed()) return void(all_saved_ = now);
+  const auto started = Clock::now();
+  begin(now);
+  // Workers wait while the state of many keys is collected.
+  next_ = std::max(next_, now + kLeastPause * (Clock::now() - started));
 }
 
 void Snapshots::begin(Clock::time_point now) {
