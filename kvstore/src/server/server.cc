@@ -11,6 +11,7 @@
 
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
+#include "server/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
 #include "transport/stranger_log.h"
@@ -22,6 +23,7 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
+constexpr std::uint64_t kMessagesBetween = 16;  // two looks at the clock
 // After which it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
@@ -43,7 +45,8 @@ ServerOptions checked(ServerOptions options) {
   const auto refuse = [](const std::string& why) { throw InvalidArgument("Server: " + why); };
   const bool scheduled = kv_detail::is_scheduled(options);
   if (!options.scheduler.empty()) kv_detail::parse_address(options.scheduler);  // throws InvalidArgument
-  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);        // the same
+  if (!options.advertise.empty()) kv_detail::parse_address(options.advertise);
+  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);  // the same
   if (!options.scheduler.empty() && !options.etcd.urls.empty()) refuse("there are both a scheduler and etcd");
   if (options.servers < (scheduled ? 0 : 1)) refuse("servers is " + std::to_string(options.servers));
   if (options.number < (scheduled ? -1 : 0) || (options.servers > 0 && options.number >= options.servers))
@@ -92,7 +95,7 @@ struct Server::Impl final : kv_detail::Receiver {
                                  .servers = static_cast<std::uint32_t>(options.servers),
                                  .replicas = static_cast<std::uint32_t>(options.replicas),
                                  .incarnation = node.incarnation(),
-                                 .address = address,
+                                 .address = options.advertise.empty() ? address : options.advertise,
                                  .versions = kv_detail::versions_up_to(options.protocol)});
     member->on_registered = [this](const kv_detail::Registered& told) {
       node.set_secret(told.secret);
@@ -149,6 +152,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
+    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // many connections may have as many
     try {
       node.received(peer, head, payload, Clock::now());
     } catch (const kv_detail::CannotFollow&) {
@@ -172,9 +176,10 @@ struct Server::Impl final : kv_detail::Receiver {
 
   void answer_stats() {
     std::lock_guard guard(mutex);
-    if (!stats_wanted) return;
-    stats = current_stats();
-    stats_wanted = false;
+    if (!stats_wanted && !probed) return;
+    if (stats_wanted) stats = current_stats();
+    is_draining = node.is_draining();
+    stats_wanted = probed = false;
     answered.notify_all();
   }
 
@@ -189,7 +194,15 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
+  // In the middle of long work.
+  void keep_alive() {
+    if (!member) return;
+    member->keep_alive(Clock::now());
+    transport->flush();
+  }
+
   void serve() {
+    const kv_detail::KeepAliveScope scope([this] { keep_alive(); });
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
@@ -227,10 +240,11 @@ struct Server::Impl final : kv_detail::Receiver {
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
   std::exception_ptr
       lost{};  // could not follow a primary or restore a shard, or the scheduler has refused it
+  std::uint64_t messages = 0;  // that have come
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
-  bool running = false, stats_wanted = false;
+  bool running = false, stats_wanted = false, probed = false, is_draining = false;
   ServerStats stats;
 };
 
@@ -270,6 +284,16 @@ ServerStats Server::stats() const {
   mine.transport->wake();
   mine.answered.wait(lock, [&] { return !mine.stats_wanted || !mine.running; });
   return mine.stats;
+}
+
+bool Server::is_draining() const {
+  Impl& mine = *impl_;
+  std::unique_lock lock(mine.mutex);
+  if (!mine.running) return mine.node.is_draining();
+  mine.probed = true;
+  mine.transport->wake();
+  mine.answered.wait(lock, [&] { return !mine.probed || !mine.running; });
+  return mine.is_draining;
 }
 
 }  // namespace heddle
