@@ -1,6 +1,7 @@
 // A primary's end of the connection to its backup, which may be half-open: it stays, and nothing comes.
 #include "server/replica_sender.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class Backup : public Transport, public ShardOwner {
   Transport& transport() override { return *this; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return 1; }
+  const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return ++connections; }
   void synced(std::uint32_t, std::uint64_t) override {}
   void log(ServerEvent::Level, const char* name, std::vector<std::pair<std::string, std::string>>) override {
@@ -45,6 +47,7 @@ class Backup : public Transport, public ShardOwner {
 
  private:
   const ServerOptions options_{};
+  const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
 struct Primary {
