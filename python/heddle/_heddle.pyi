@@ -14,6 +14,7 @@ DeviceLike = Device | str
 ArrayLike = NDArray | numpy.typing.NDArray[Any] | numpy.generic | Sequence[Any]
 Operand = NDArray | numpy.typing.NDArray[Any] | numpy.generic | float
 Vars = Var | NDArray | Sequence[Var | NDArray]
+Keys = int | str | Sequence[int | str]
 
 class DType:
     """The type of an array's elements."""
@@ -172,6 +173,15 @@ class Graph:
 
     def __len__(self) -> int: ...
 
+class Completion:
+    """Ends an op of Engine.push_async, on any thread."""
+
+    def done(self) -> None:
+        """The op has done its work. Of done and fail the first call counts."""
+
+    def fail(self, exception: BaseException) -> None:
+        """The op has failed with this exception, which poisons what it mutates."""
+
 class Engine:
     """
     Runs ops: functions with the vars that they read and those that they mutate.
@@ -222,7 +232,9 @@ class Engine:
 
     def __hash__(self) -> int: ...
 
-    def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None) -> None: ...
+    def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...
+
+    def push_async(self, fn: Callable[[Completion], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...
 
     def submit[**P, T](self, fn: Callable[P, T], /, *args: Any, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, **kwargs: Any) -> Future[T]: ...
 
@@ -456,9 +468,9 @@ class RowSparse:
     @property
     def count(self) -> NDArray: ...
 
-def from_dlpack(x: Any, copy: bool | None = None) -> NDArray:
+def from_dlpack(x: Any, copy: bool | None = None, device: DeviceLike | None = None) -> NDArray:
     """
-    An array on the memory of another library's array, without a copy. Read-only memory is copied, unless copy is False.
+    An array on the memory of another library's array, without a copy. Read-only memory is copied, unless copy is False. The memory of an array of this package keeps its var.
     """
 
 def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
@@ -589,27 +601,6 @@ class Sequential(Layer):
 
     def __getitem__(self, arg: int, /) -> Layer: ...
 
-class Optimizer:
-    """Keeps the state of any number of weights, each under a key."""
-
-    def __init__(self, arg0: str, /, **kwargs: Any) -> None:
-        """By name: sgd, adam or adamw; params that differ from the defaults."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def params(self) -> dict[str, float]: ...
-
-    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
-        """Pushes one op that updates the weight in place."""
-
-    def state(self) -> dict[str, NDArray]: ...
-
-    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
-
-    def clear_errors(self) -> None: ...
-
 class Communicator:
     """Ranks that call the same collectives in the same order."""
 
@@ -634,11 +625,30 @@ class Communicator:
     @property
     def var(self) -> Var: ...
 
-    def split(self, colour: int, key: int = 0) -> Communicator: ...
+    def shared_array(self, shape: int | Sequence[int], dtype: DTypeLike | None = None) -> NDArray:
+        """
+        An array in memory that all ranks on a host reduce without a copy; of undetermined values.
+        """
+
+    def flight_recorder(self) -> str:
+        """The latest 1,024 calls, as text."""
+
+    def split(self, colour: int, key: int = 0) -> Communicator:
+        """
+        Collective. A communicator of the ranks of one colour, ordered by key; None for a negative colour.
+        """
 
     def abort(self, why: str) -> None: ...
 
-    def shrink(self) -> Communicator: ...
+    def shrink(self) -> Communicator:
+        """
+        Collective over the ranks that are alive: a communicator of these. Aborts this one.
+        """
+
+    def grow(self, size: int = 0, timeout: float = 0.0) -> Communicator:
+        """
+        Collective over the live processes and new ones, which make a Communicator(): one of `size` ranks, 0: as many as before. Aborts this one.
+        """
 
     def all_reduce(self, array: NDArray, out: NDArray | None = None, op: str = 'sum') -> None:
         """Sets out, or the array itself, to the reduction over all ranks."""
@@ -668,7 +678,9 @@ class Communicator:
         """Blocks until all calls so far have ended."""
 
 class KVStore:
-    """Keys to arrays: in this process, on all ranks, or on servers."""
+    """
+    Keys to arrays: in this process, on all ranks, or on servers. Thread-safe.
+    """
 
     def __init__(self, type: str = 'local', communicator: Communicator | None = None, compression: str = '', pull_compression: str = '', placement: str = '') -> None:
         """"local", "allreduce", "dist_sync", "dist_async" or "dist_ssp:S"."""
@@ -682,32 +694,74 @@ class KVStore:
     @property
     def workers(self) -> int: ...
 
+    def init(self, key: int | str, value: NDArray) -> None:
+        """Stores a copy."""
+
+    def push(self, key: Keys, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """
+        Sums the values into what is stored, or updates it with the optimizer. A list of keys has a list of one value each.
+        """
+
+    def pull(self, key: Keys, out: NDArray | Sequence[NDArray]) -> None:
+        """
+        Copies what is stored into out. A list of keys has a list of one array each.
+        """
+
+    def push_pull(self, key: Keys, value: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray], lr: float | None = None, grad_scale: float = 1.0) -> None: ...
+
+    def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse: ...
+
+    def assign(self, key: int | str, value: NDArray) -> None: ...
+
     def set_optimizer(self, name: str, **params: float) -> None:
         """All pushes from now on go through this optimizer."""
+
+    def optimizer_state(self) -> dict[str, NDArray]:
+        """For a checkpoint; empty without one."""
+
+    def set_optimizer_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def residuals(self) -> dict[str, NDArray]:
+        """
+        What compression has left out of this worker's pushes; empty without compression.
+        """
+
+    def set_residuals(self, residuals: Mapping[str, NDArray]) -> None: ...
 
     def clear_errors(self) -> None: ...
 
     def barrier(self) -> None:
         """Blocks until all workers have called it."""
 
-    def init(self, key: int | str, value: NDArray) -> None:
-        """Stores a copy."""
+class Optimizer:
+    """
+    Keeps the state of any number of weights, each under a key. Thread-safe.
+    """
 
-    def push(self, key: int | str, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
-        """Sums the values into what is stored, or updates it with the optimizer."""
+    def __init__(self, name: str, **params: float) -> None:
+        """By name: sgd, adam or adamw; params that differ from the defaults."""
 
-    def pull(self, key: int | str, out: NDArray | Sequence[NDArray]) -> None:
-        """Copies what is stored into out."""
+    @property
+    def name(self) -> str: ...
 
-    def push_pull(self, key: int | str, value: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray], lr: float | None = None, grad_scale: float = 1.0) -> None: ...
+    @property
+    def params(self) -> dict[str, float]: ...
 
-    def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse: ...
+    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """Pushes one op that updates the weight in place."""
 
-    def assign(self, key: int | str, value: NDArray) -> None: ...
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
+        """
 
 class Trainer:
     """
-    Parameters, an optimizer in a store, and a learning rate for every step.
+    Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.
     """
 
     def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None) -> None: ...
@@ -722,14 +776,14 @@ class Trainer:
     def learning_rate(self) -> float:
         """Of the next step."""
 
-    def clear_errors(self) -> None:
-        """
-        To go on after an error: removes the poison of parameters and state, and drops the gradients.
-        """
-
     def state(self) -> dict[str, NDArray]: ...
 
     def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
+        """
 
 def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: dict[str, str] = ..., checksums: bool = False) -> None:
     """
@@ -748,6 +802,17 @@ def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter
     """
     Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the notes.
     """
+
+def save_residuals(path: str | os.PathLike[str], trainer: Trainer) -> None:
+    """
+    What compression has left out, beside the checkpoint at `path`, before it is saved. All workers call it.
+    """
+
+def save_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
+    """Blocks. A .npy file of NumPy; not for bf16. Replaces the file at once."""
+
+def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray:
+    """The array of a .npy file."""
 
 def _trace_start(path: str) -> None: ...
 

@@ -11,12 +11,12 @@
 #include <heddle/autograd.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
+#include <heddle/var_use.h>
 
 #include "array_parts.h"
 #include "engines.h"
 #include "errors.h"
 #include "place.h"
-#include "python_op.h"
 
 namespace heddle::python {
 namespace {
@@ -48,10 +48,7 @@ nb::object item(nb::handle self) {
 std::string text_of(nb::handle self) {
   const NDArray& x = *array_in(self);
   make_readable(x);
-  const RunningOp* running = running_op();
-  if (running && running->op->declared().reads(x.var())) {
-    return nb::str(to_numpy(self, false)).c_str();
-  }
+  if (use_by_this_op(x.var()) != VarUse::none) return nb::str(to_numpy(self, false)).c_str();
   const ReleaseGil released;
   return x.to_string();
 }
@@ -93,7 +90,10 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   if (bytes.size() != size) raise(PyExc_ValueError, "a pickled array with a wrong number of bytes");
   std::memcpy(array.data<std::byte>(), bytes.c_str(), size);
   const Device on = to_device(nb::str(device.c_str()));
-  if (on != cpu()) array = array.copy_to(on);
+  if (on != cpu()) {
+    const ReleaseGil released;
+    array = array.copy_to(on);
+  }
   if (needs_grad) set_requires_grad(array);
   return wrap(std::move(array));
 }
