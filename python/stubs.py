@@ -66,6 +66,7 @@ def array_slots():
     yield "def __setitem__(self, key: Any, value: Operand | Sequence[Any], /) -> None: ..."
     yield "def __buffer__(self, flags: int, /) -> memoryview: ..."
     yield "def __await__(self) -> _Generator[Any, None, NDArray]: ..."
+    yield "def __array_namespace__(self, *, api_version: str | None = None) -> Any: ..."
     yield "__hash__: None  # type: ignore[assignment]"
 
 

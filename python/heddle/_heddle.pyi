@@ -286,6 +286,10 @@ class NDArray:
         """The axes reversed; a view."""
 
     @property
+    def mT(self) -> NDArray:
+        """The last two axes exchanged; a view."""
+
+    @property
     def var(self) -> Var:
         """What the engine orders ops on this array by."""
 
@@ -339,6 +343,9 @@ class NDArray:
 
     def to(self, device: DeviceLike) -> NDArray:
         """This array, or a copy on another device."""
+
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray:
+        """to(), by the name of the array API standard."""
 
     def fill(self, value: float) -> None: ...
 
@@ -446,6 +453,8 @@ class NDArray:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
     def __await__(self) -> _Generator[Any, None, NDArray]: ...
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
     __hash__: None  # type: ignore[assignment]
 

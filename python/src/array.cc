@@ -134,6 +134,17 @@ void bind_properties(ArrayClass& type) {
           [](const NDArray& self) { return computed([&](Where where) { return transpose(self, where); }); },
           nb::sig("def T(self) -> NDArray"), "The axes reversed; a view.")
       .def_prop_ro(
+          "mT",
+          [](const NDArray& self) {
+            if (self.ndim() < 2)
+              throw InvalidArgument("mT: an array of " + self.shape().to_string() + "; want two axes");
+            Dims axes;
+            for (int i = 0; i < self.ndim(); ++i) axes.push_back(i);
+            std::swap(axes[self.ndim() - 2], axes[self.ndim() - 1]);
+            return computed([&](Where where) { return transpose(self, axes, where); });
+          },
+          nb::sig("def mT(self) -> NDArray"), "The last two axes exchanged; a view.")
+      .def_prop_ro(
           "var",
           [](const NDArray& self) {
             return PythonVar{self.var(), borrowed(self.engine())};
@@ -229,6 +240,15 @@ void bind_copies(ArrayClass& type) {
           },
           "device"_a, nb::sig("def to(self, device: DeviceLike) -> NDArray"),
           "This array, or a copy on another device.")
+      .def(
+          "to_device",
+          [](nb::handle self, nb::handle device, nb::handle stream) {
+            if (!stream.is_none()) raise(PyExc_ValueError, "to_device: the engine has streams of its own");
+            return self.attr("to")(device);
+          },
+          "device"_a, nb::kw_only(), "stream"_a = nb::none(),
+          nb::sig("def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray"),
+          "to(), by the name of the array API standard.")
       .def(
           "fill",
           [](const NDArray& self, nb::handle value) {

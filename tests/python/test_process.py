@@ -113,6 +113,32 @@ def test_subinterpreters_are_refused(run):
     assert "subinterpreters" in done.stdout, done.stderr
 
 
+def test_free_threaded_builds_are_refused(run):
+    done = run("import sys\nsys.abiflags = 't'\nimport heddle\n")
+    assert done.returncode == 1 and "free-threaded" in done.stderr
+
+
+def test_multiprocessing(run, tmp_path):
+    # Children that are spawned have engines of their own; those that are forked may not use the parent's.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import heddle, multiprocessing, runpy, sys\n"
+        "def work(x): return (x * 2).tolist()\n"
+        "def refused(_):\n"
+        "    try: engine.push(print)\n"
+        "    except heddle.Error as error: return 'fork' in str(error)\n"
+        "engine = heddle.Engine(workers=1)\n"
+        "engine.push(lambda: None); engine.wait_all()\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(work, [heddle.ones(2)]))\n"
+        "    with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "        print(pool.map(work, [heddle.ones(2)]), pool.map(refused, [0]))\n"
+    )
+    done = run(f"import os, sys\nos.execv(sys.executable, [sys.executable, {str(program)!r}])\n")
+    assert done.stdout.split("\n")[:2] == ["[[2.0, 2.0]]", "[[2.0, 2.0]] [True]"], done.stderr
+
+
 def test_await_var_and_array(engine):
     var = engine.new_var()
     values = []
