@@ -76,7 +76,6 @@ def _array_namespace(self: _heddle.NDArray, *, api_version: str | None = None) -
     return array_api
 
 
-_heddle.NDArray.__array_namespace__ = _array_namespace
-_install(_heddle.Engine, _heddle.Var, _heddle.NDArray)
+_install(_heddle.Engine, _heddle.Var, _heddle.NDArray, _array_namespace)
 _atexit.register(_heddle._shut_down)
 del _install

@@ -44,10 +44,10 @@ def _on(device: _Any) -> _Any:
 def _elementwise(name: str, function: _Any, arguments: int) -> _Any:
     """The function with arguments by position alone."""
 
-    def one(x: _Array, /) -> _Array:
+    def one(x: _Array, /) -> _Any:
         return function(x)
 
-    def two(x1: _Any, x2: _Any, /) -> _Array:
+    def two(x1: _Any, x2: _Any, /) -> _Any:
         return function(x1, x2)
 
     made = one if arguments == 1 else two
@@ -269,7 +269,7 @@ def reshape(x: _Array, /, shape: tuple[int, ...], *, copy: _Any = None) -> _Arra
 
 
 def _position(function: _Any, x: _Array, axis: int | None, keepdims: _Any) -> _Array:
-    result = function(x if axis is not None else _heddle.reshape(x, (-1,)), axis=-1 if axis is None else axis)
+    result: _Array = function(x if axis is not None else _heddle.reshape(x, (-1,)), axis=-1 if axis is None else axis)
     if not keepdims:
         return result
     return _heddle.reshape(result, (1,) * x.ndim) if axis is None else _heddle.expand_dims(result, axis)

@@ -313,3 +313,89 @@ TEST_CASE("a bad argument outside of a library call names no line") {
     CHECK(error.where().line() == 0);
   }
 }
+
+TEST_CASE("each operator of elementwise mathematics names the line of its call") {
+  const NDArray x = full({4, 4}, 0.5), y = full({4, 4}, 0.25), labels = zeros({4}, DType::i64);
+  const NDArray mask = full({4, 4}, true, DType::boolean);
+  check_site("exp2", [&] { exp2(x); });
+  check_site("expm1", [&] { expm1(x); });
+  check_site("log1p", [&] { log1p(x); });
+  check_site("log2", [&] { log2(x); });
+  check_site("log10", [&] { log10(x); });
+  check_site("rsqrt", [&] { rsqrt(x); });
+  check_site("cbrt", [&] { cbrt(x); });
+  check_site("reciprocal", [&] { reciprocal(x); });
+  check_site("sin", [&] { sin(x); });
+  check_site("cos", [&] { cos(x); });
+  check_site("tan", [&] { tan(x); });
+  check_site("asin", [&] { asin(x); });
+  check_site("acos", [&] { acos(x); });
+  check_site("atan", [&] { atan(x); });
+  check_site("sinh", [&] { sinh(x); });
+  check_site("cosh", [&] { cosh(x); });
+  check_site("asinh", [&] { asinh(x); });
+  check_site("acosh", [&] { acosh(x); });
+  check_site("atanh", [&] { atanh(x); });
+  check_site("erf", [&] { erf(x); });
+  check_site("erfc", [&] { erfc(x); });
+  check_site("lgamma", [&] { lgamma(x); });
+  check_site("digamma", [&] { digamma(x); });
+  check_site("floor", [&] { floor(x); });
+  check_site("ceil", [&] { ceil(x); });
+  check_site("round", [&] { round(x); });
+  check_site("trunc", [&] { trunc(x); });
+  check_site("sign", [&] { sign(x); });
+  check_site("isnan", [&] { isnan(x); });
+  check_site("isinf", [&] { isinf(x); });
+  check_site("isfinite", [&] { isfinite(x); });
+  check_site("signbit", [&] { signbit(x); });
+  check_site("floor_divide", [&] { floor_divide(x, y); });
+  check_site("remainder", [&] { remainder(x, y); });
+  check_site("fmod", [&] { fmod(x, y); });
+  check_site("atan2", [&] { atan2(x, y); });
+  check_site("hypot", [&] { hypot(x, y); });
+  check_site("logaddexp", [&] { logaddexp(x, y); });
+  check_site("copysign", [&] { copysign(x, y); });
+  check_site("nextafter", [&] { nextafter(x, y); });
+  check_site("logical_and", [&] { logical_and(x, y); });
+  check_site("logical_or", [&] { logical_or(x, y); });
+  check_site("logical_xor", [&] { logical_xor(x, y); });
+  check_site("bitwise_and", [&] { bitwise_and(labels, 1); });
+  check_site("bitwise_or", [&] { bitwise_or(labels, 1); });
+  check_site("bitwise_xor", [&] { bitwise_xor(labels, 1); });
+  check_site("bitwise_left_shift", [&] { bitwise_left_shift(labels, 1); });
+  check_site("bitwise_right_shift", [&] { bitwise_right_shift(labels, 1); });
+  check_site("nan_to_num", [&] { nan_to_num(x); });
+  check_site("bitwise_invert", [&] { bitwise_invert(mask); });
+  check_site("operator%", [&] { (void)(x % 2); });
+  check_site("operator&", [&] { (void)(mask & mask); });
+  check_site("operator|", [&] { (void)(mask | mask); });
+  check_site("operator^", [&] { (void)(labels ^ 3); });
+  check_site("operator<<", [&] { (void)(labels << 1); });
+  check_site("operator>>", [&] { (void)(labels >> 1); });
+  check_site("operator~", [&] { (void)(~labels); });
+  check_site("operator!", [&] { (void)(!x); });
+  check_site("operator&&", [&] { (void)(x && y); });
+  check_site("operator||", [&] { (void)(x || y); });
+  check_site("operator==", [&] { (void)(x == y); });
+  check_site("operator!=", [&] { (void)(x != 0); });
+}
+
+TEST_CASE("each operator of statistics and scans names the line of its call") {
+  const NDArray x = full({4, 4}, 0.5);
+  check_site("prod", [&] { prod(x); });
+  check_site("var", [&] { var(x); });
+  check_site("stddev", [&] { stddev(x); });
+  check_site("logsumexp", [&] { logsumexp(x); });
+  check_site("norm", [&] { norm(x); });
+  check_site("any", [&] { any(x); });
+  check_site("all", [&] { all(x); });
+  check_site("count_nonzero", [&] { count_nonzero(x); });
+  check_site("nansum", [&] { nansum(x); });
+  check_site("nanmean", [&] { nanmean(x); });
+  check_site("nanmax", [&] { nanmax(x); });
+  check_site("nanmin", [&] { nanmin(x); });
+  check_site("cumsum", [&] { cumsum(x); });
+  check_site("cumprod", [&] { cumprod(x); });
+  check_site("diff", [&] { diff(x); });
+}

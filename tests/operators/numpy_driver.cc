@@ -10,6 +10,7 @@
 
 #include <heddle/error.h>
 #include <heddle/npy.h>
+#include <heddle/operator_registry.h>
 
 namespace heddle::testing {
 
@@ -56,6 +57,38 @@ NDArray load_input(const std::string& word) {
   return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
 }
 
+// The value of an argument by keyword. An empty list stands for None.
+OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, const std::string& key) {
+  for (const ArgumentInfo& argument : op.arguments) {
+    if (argument.name != key) continue;
+    switch (argument.kind) {
+      case ArgumentKind::integers: {
+        const Dims dims = attributes.dims(key);
+        return dims.empty() ? OperatorValue() : OperatorValue(dims);
+      }
+      case ArgumentKind::boolean:
+        return attributes.flag(key);
+      case ArgumentKind::integer:
+        return attributes.integer(key);
+      default:
+        return attributes.real(key);
+    }
+  }
+  throw Error(op.name + ": no argument " + key);
+}
+
+// An operator that needs no entry in a table: its arguments are the inputs, and attributes by keyword.
+NDArray by_name(const std::string& name, const Inputs& inputs,
+                const std::map<std::string, std::string>& attributes) {
+  const OperatorInfo* op = find_operator(name);
+  if (!op) throw Error("no operator " + name);
+  std::vector<OperatorValue> values(inputs.begin(), inputs.end());
+  std::vector<NamedValue> named;
+  for (const auto& [key, text] : attributes)
+    named.push_back({key, value_of(*op, Attributes(attributes), key)});
+  return std::get<NDArray>(call_operator(*op, values, named)[0]);
+}
+
 void run_case(const std::string& line) {
   std::istringstream words(line);
   std::string name, out;
@@ -74,8 +107,8 @@ void run_case(const std::string& line) {
   }
   const auto& table = network_table().contains(name) ? network_table() : operator_table();
   const auto found = table.find(name);
-  if (found == table.end()) throw Error("no operator " + name);
-  save_npy(out, found->second(inputs, Attributes(attributes)));
+  save_npy(out, found == table.end() ? by_name(name, inputs, attributes)
+                                     : found->second(inputs, Attributes(attributes)));
 }
 
 int run_all(const char* path) {

@@ -8,6 +8,8 @@
 #include <heddle/layer_init.h>
 #include <heddle/ops.h>
 
+#include "math_functions.h"
+
 namespace heddle::testing {
 namespace {
 
@@ -88,6 +90,39 @@ void add_random(std::vector<Sample>& to) {
               }}});
 }
 
+void add_statistics(std::vector<Sample>& to) {
+  using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
+  const NDArray x = small({2, 3, 2});
+  for (const auto& [name, f] :
+       std::initializer_list<std::pair<const char*, Reduction>>{{"prod", prod},
+                                                                {"logsumexp", logsumexp},
+                                                                {"any", any},
+                                                                {"all", all},
+                                                                {"count_nonzero", count_nonzero},
+                                                                {"nansum", nansum},
+                                                                {"nanmean", nanmean},
+                                                                {"nanmax", nanmax},
+                                                                {"nanmin", nanmin}}) {
+    to.push_back({name, {x}, {}, [f = f](In v) { return f(at(v, 0), {}, false, Where::current()); }});
+    to.push_back({name, {x, Dims{0, -1}, true}, {}, [f = f](In v) {
+                    return f(at(v, 0), {0, -1}, true, Where::current());
+                  }});
+  }
+  to.insert(to.end(),
+            {{"var", {x}, {}, [](In v) { return var(at(v, 0)); }},
+             {"var", {x, Dims{1}, 1.0, true}, {}, [](In v) { return var(at(v, 0), {1}, 1, true); }},
+             {"std", {x}, {}, [](In v) { return stddev(at(v, 0)); }},
+             {"std", {x, Dims{1}, 1.0, true}, {}, [](In v) { return stddev(at(v, 0), {1}, 1, true); }},
+             {"norm", {x}, {}, [](In v) { return norm(at(v, 0)); }},
+             {"norm", {x, 1.0, Dims{1}, true}, {}, [](In v) { return norm(at(v, 0), 1, {1}, true); }},
+             {"cumsum", {x}, {}, [](In v) { return cumsum(at(v, 0)); }},
+             {"cumsum", {x, 0}, {}, [](In v) { return cumsum(at(v, 0), 0); }},
+             {"cumprod", {x}, {}, [](In v) { return cumprod(at(v, 0)); }},
+             {"cumprod", {x, 1}, {}, [](In v) { return cumprod(at(v, 0), 1); }},
+             {"diff", {x}, {}, [](In v) { return diff(at(v, 0)); }},
+             {"diff", {x, 2, 1}, {}, [](In v) { return diff(at(v, 0), 2, 1); }}});
+}
+
 void add_elementwise(std::vector<Sample>& to) {
   using Unary = NDArray (*)(const NDArray&, Where);
   for (const auto& [name, f] :
@@ -103,6 +138,18 @@ void add_elementwise(std::vector<Sample>& to) {
                                                             {"logical_not", logical_not}}) {
     to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
   }
+  for (const auto& [name, f] : kUnaryMath)
+    to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
+  for (const auto* functions : {&kBinaryMath, &kBits}) {
+    for (const auto& [name, f] : *functions) {
+      const NDArray a = small({2, 3}, functions == &kBits ? DType::i32 : DType::f32);
+      to.push_back({name, {a, a}, {}, [f = f](In v) { return f(at(v, 0), at(v, 1), Where::current()); }});
+    }
+  }
+  to.push_back({"bitwise_invert", {ones_of_bool({2})}, {}, [](In v) { return bitwise_invert(at(v, 0)); }});
+  to.push_back({"nan_to_num", {small({2, 3})}, {}, [](In v) { return nan_to_num(at(v, 0)); }});
+  to.push_back(
+      {"nan_to_num", {small({2}), 1.0, 2.0, -2.0}, {}, [](In v) { return nan_to_num(at(v, 0), 1, 2, -2); }});
   using Binary = NDArray (*)(const Operand&, const Operand&, Where);
   for (const auto& [name, f] :
        std::initializer_list<std::pair<const char*, Binary>>{{"add", add},
@@ -327,6 +374,7 @@ std::vector<Sample> operator_samples() {
   std::vector<Sample> all;
   add_creation(all);
   add_random(all);
+  add_statistics(all);
   add_elementwise(all);
   add_reductions(all);
   add_shape_ops(all);

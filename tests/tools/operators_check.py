@@ -24,15 +24,19 @@ CLASSES = {"NDArray", "RowSparse", "Generator"}  # layers and optimizers are cla
 BY_NAME = {
     "operator+": ["add"], "operator-": ["subtract", "negative"], "operator*": ["multiply"], "operator/": ["divide"],
     "operator<": ["less"], "operator<=": ["less_equal"], "operator>": ["greater"], "operator>=": ["greater_equal"],
+    "operator==": ["equal"], "operator!=": ["not_equal"], "operator%": ["remainder"],
+    "operator&": ["bitwise_and"], "operator|": ["bitwise_or"], "operator^": ["bitwise_xor"], "operator~": ["bitwise_invert"],
+    "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # and the one that prints
+    "operator&&": ["logical_and"], "operator||": ["logical_or"], "operator!": ["logical_not"],
     "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
-    "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
+    "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
     "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
     "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
     "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }
 # How many functions of a name there are: another one needs a look at the registry.
-OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 2, "operator-": 2, "from_dlpack": 2, "NDArray::fill": 2,
+OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
               "NDArray::NDArray": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
@@ -41,7 +45,6 @@ HANDLE = "a part of the handle"
 EXCEPTIONS = {
     "array": "copies C++ values: other languages have buffers",
     "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",
-    "operator<<": "prints",
     "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,
     "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
     "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,

@@ -104,8 +104,8 @@ class HostGroup {
   bool has_heartbeats() const { return liveness_->has_heartbeats(); }
 
  private:
-  // seq_cst, like the load of Awaited::reached and the accesses to `sleeping`: either the sleeper sees the new value of
-  // the counter, or this rank sees that the sleeper has to be woken.
+  // seq_cst, like the load of Awaited::reached and the accesses to `sleeping`: either the rank that sleeps sees the new
+  // value of the counter, or this rank sees that it has to wake that rank.
   static void announce(Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_seq_cst);
   }

@@ -14,7 +14,7 @@ class OpObserver {
   virtual void stop() noexcept = 0;                        // the engine is shut down: no call follows
   virtual void started(const OpNode& op, int worker) = 0;  // before its function is called
   virtual void returned(const OpNode& op) = 0;             // the function of an asynchronous op has returned
-  virtual void ended(const OpNode& op) noexcept = 0;       // before it releases its vars
+  virtual void completed(const OpNode& op) noexcept = 0;   // before it releases its vars
   virtual void kept_back(const OpNode& op) = 0;            // until work on streams before it is done
   virtual void resumes(const OpNode& op) noexcept = 0;     // that work is done
   virtual void visit(

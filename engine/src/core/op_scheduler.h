@@ -49,9 +49,9 @@ class OpScheduler {
 
   // Called by StreamOps. op was issued: others may have its vars.
   virtual void issued(OpNode* op) noexcept = 0;
-  // What it has enqueued is done, any thread; op is freed.
-  virtual void ended(OpNode* op) noexcept = 0;
-  // What op was kept back for is done, any thread: it is executed again.
+  // The work that op enqueued on its stream is done. Any thread. Frees op.
+  virtual void stream_work_done(OpNode* op) noexcept = 0;
+  // The work on streams that op was kept back for is done. Any thread. Runs op.
   virtual void resume(OpNode* op) noexcept = 0;
   virtual void wake_waiters() noexcept {}  // a WaitState is done, any thread, no lock held
   virtual std::unique_ptr<Stream> new_stream(Device device, Lane lane);
@@ -79,7 +79,7 @@ class OpScheduler {
   // Resets `failure` before op counts as completed: ErrorLog takes an error with a second reference for one that poisons a
   // var.
   virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept;
-  // A user's op is ready that has a priority or is immediate: appends it to `ready`, or does with it what befits it.
+  // A user's op is ready that has a priority or is immediate: appends it to `ready`, or starts or queues it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
 
  protected:

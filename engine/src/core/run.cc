@@ -67,7 +67,7 @@ bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
 
 void EngineCore::complete(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
   if (observer_) [[unlikely]]
-    observer_->ended(*op);
+    observer_->completed(*op);
   budget.release(op->bytes());
   scheduler_->release_op(op, std::move(failure), ready);
 }
@@ -190,10 +190,10 @@ void announce(WaitState& state) noexcept {
   // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
   state.done.store(1, std::memory_order_seq_cst);
   state.done.notify_all();
-  // seq_cst: either this sees the alarm, or who has set it sees that the wait is over.
-  if (Alarm* alarm = state.alarm.load(std::memory_order_seq_cst)) {
-    { std::lock_guard guard(alarm->mutex); }
-    alarm->rung.notify_all();
+  // seq_cst: this thread sees timed_wait, or the thread that has set it sees that the wait is over.
+  if (TimedWait* timed_wait = state.timed_wait.load(std::memory_order_seq_cst)) {
+    { std::lock_guard guard(timed_wait->mutex); }
+    timed_wait->over.notify_all();
   }
 }
 

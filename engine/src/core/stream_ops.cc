@@ -42,7 +42,7 @@ bool all_done(const std::vector<Dependency>& after) {
   return true;
 }
 
-void leave_fence(const OpNode& op, const Fence& fence) {
+void add_fence(const OpNode& op, const Fence& fence) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
     FenceSet& fences = need_fences(*access.var);
@@ -214,15 +214,15 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
     what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
     trace::op_issued(trace::worker_lane(core_.trace_number, worker), what, start, trace::now());
   }
-  leave_fence(*op, fence);
+  add_fence(*op, fence);
   if (OpObserver* observer = core_.observer()) observer->returned(*op);
   core_.scheduler().issued(op);
   when_done(std::move(fence), [this, op, start] {
     if (start) [[unlikely]]
       op->extra->on->trace_done(*op, core_.trace_number, start);
-    if (OpObserver* observer = core_.observer()) observer->ended(*op);
+    if (OpObserver* observer = core_.observer()) observer->completed(*op);
     core_.budget.release(op->bytes());
-    core_.scheduler().ended(op);
+    core_.scheduler().stream_work_done(op);
   });
 }
 

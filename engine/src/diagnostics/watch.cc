@@ -67,7 +67,7 @@ void Watch::returned(const OpNode& op) {
   }
 }
 
-void Watch::ended(const OpNode& op) noexcept {
+void Watch::completed(const OpNode& op) noexcept {
   std::lock_guard guard(mutex_);
   running_.erase(&op);
   ++ended_;

@@ -24,7 +24,7 @@ void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_re
 
 // What release_accesses() does with the errors of an op's vars. The lock is for error_of: the launch holds all the
 // vars, so that no op waits for them.
-void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
+void set_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
     if (!access.mutates) continue;
@@ -36,7 +36,7 @@ void leave_poison(const OpNode& op, const std::shared_ptr<const Failure>& failur
 
 // Called when an op has completed with that exception, or null. Poisons vars or clears them, as EngineCore::complete()
 // does for other ops.
-void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
+void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   std::shared_ptr<const Failure> failure = run.graph->core->stream_ops.failure_of_reads(op);
   if (failure) {
     failure = ErrorLog::skipped(op, std::move(failure));
@@ -45,7 +45,7 @@ void end_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   }
   // relaxed: only ops that depend on this one must see it.
   if (failure) run.check_errors.store(true, std::memory_order_relaxed);
-  leave_poison(op, failure);
+  set_poison(op, failure);
 }
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
@@ -80,7 +80,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   extra.thrown = std::move(thrown);
   // acq_rel: the part that ends last sees what the other one wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  end_op(run, *op.node, outcome_of(op.node));
+  complete_op(run, *op.node, outcome_of(op.node));
   return true;
 }
 
@@ -90,11 +90,11 @@ bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   op.node->sequence = run.first + i;
   if (const std::shared_ptr<const Failure> cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
     tell_skipped(op.node, *cause);
-    end_op(run, *op.node, nullptr);
+    complete_op(run, *op.node, nullptr);
     return true;
   }
   if (is_async(*op.node)) return run_async(run, op, worker);
-  end_op(run, *op.node, call_op(run, op, op.node->sequence, worker));
+  complete_op(run, *op.node, call_op(run, op, op.node->sequence, worker));
   return true;
 }
 
@@ -105,7 +105,7 @@ inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   if (std::exception_ptr thrown = call_op(run, op, run.first + i, worker)) [[unlikely]] {
     op.node->sequence = run.first + i;
-    end_op(run, *op.node, std::move(thrown));
+    complete_op(run, *op.node, std::move(thrown));
   }
   return true;
 }
@@ -117,7 +117,7 @@ void end_launch(GraphRun& run) noexcept {
   const double ops = std::max(1u, graph.size());
   const double wall = (graph_clock() - run.began) / ops;
   const double busy = run.serial ? wall : static_cast<double>(run.busy.load(std::memory_order_relaxed)) / ops;
-  graph.mode_tuner.ended(run.serial, wall, busy);
+  graph.mode_tuner.completed(run.serial, wall, busy);
   {
     std::lock_guard guard(run.lock);
     run.open = false;
@@ -182,8 +182,8 @@ std::uint32_t take(GraphRun& run) noexcept {
   return i;
 }
 
-// The calling thread is no longer active, and leaves its next op to others.
-void leave(GraphRun& run, std::uint32_t next) noexcept {
+// The calling thread stops running ops of the launch; others run its next op.
+void hand_over(GraphRun& run, std::uint32_t next) noexcept {
   std::unique_lock guard(run.lock);
   --run.active_threads;
   if (next != kNone) run.graph->ready.push_back(next);
@@ -227,7 +227,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
       blocked = this_thread_blocked;
       worker = run.core->scheduler().worker_now();
       if (worker >= 0) continue;
-      leave(run, i);  // a thread without a worker slot may not start an op
+      hand_over(run, i);  // a thread without a worker slot may not start an op
       return done;
     }
   }
@@ -351,7 +351,7 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphRun& run = *op->extra->launch;
   GraphState& graph = *run.graph;
-  end_op(run, *op, std::move(thrown));
+  complete_op(run, *op, std::move(thrown));
   if (graph.core->options.scheduler == Scheduler::naive) {
     retain(run);  // the launch may end as soon as `left` is lower
     // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.
@@ -385,7 +385,7 @@ bool ModeTuner::serial() {
 }
 
 // Other load on the machine can only make a launch longer: so a shorter time counts at once, a longer one slowly.
-void ModeTuner::ended(bool was_serial, double wall, double busy) {
+void ModeTuner::completed(bool was_serial, double wall, double busy) {
   double& known = was_serial ? serial_ : parallel_;
   known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;
   busy_ = busy;

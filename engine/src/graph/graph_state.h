@@ -36,7 +36,7 @@ struct GraphOp {
 class ModeTuner {
  public:
   bool serial();
-  void ended(bool was_serial, double wall, double busy);  // nanoseconds an op; busy: sum over all threads
+  void completed(bool was_serial, double wall, double busy);  // nanoseconds an op; busy: sum over all threads
 
  private:
   static constexpr double kUnknown = -1;

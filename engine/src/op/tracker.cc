@@ -56,8 +56,8 @@ void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
   }
 }
 
-void leave_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
-               ReadyList& ready) {
+void release_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
+                 ReadyList& ready) {
   VarState& var = *access.var;
   std::shared_ptr<const Failure> old;  // freed outside the lock
   bool last;
@@ -105,7 +105,7 @@ bool enter(OpNode& op) {
 void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
   AccessNode* const accesses = op.accesses();
   const std::uint64_t by = trace::on() ? op.sequence : trace::kNone;
-  for (std::uint32_t i = 0; i < op.access_count; ++i) leave_var(accesses[i], failure, by, ready);
+  for (std::uint32_t i = 0; i < op.access_count; ++i) release_var(accesses[i], failure, by, ready);
 }
 
 void drop_var(VarState& var) noexcept {

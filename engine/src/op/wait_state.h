@@ -18,14 +18,14 @@ using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 
 // Wakes a thread whose wait has a time limit.
-struct Alarm {
+struct TimedWait {
   std::mutex mutex;
-  std::condition_variable rung;
+  std::condition_variable over;  // WaitState::done is set
 };
 
 struct WaitState {
   WaitState() = default;
-  ~WaitState() { delete alarm.load(std::memory_order_relaxed); }
+  ~WaitState() { delete timed_wait.load(std::memory_order_relaxed); }
   WaitState(const WaitState&) = delete;
   WaitState& operator=(const WaitState&) = delete;
 
@@ -34,8 +34,8 @@ struct WaitState {
   OpNode* resumes = nullptr;
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
-  std::atomic<Alarm*> alarm{nullptr};     // made by the thread that waits, when it first needs one
-  std::shared_ptr<const Failure> poison;  // the var's, in push order; written before done
+  std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one
+  std::shared_ptr<const Failure> poison;        // the var's, in push order; written before done
 };
 
 }  // namespace heddle::detail

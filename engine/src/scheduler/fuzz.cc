@@ -77,7 +77,7 @@ class FuzzScheduler final : public OpScheduler {
     add(ready);
   }
 
-  void ended(OpNode* op) noexcept override {
+  void stream_work_done(OpNode* op) noexcept override {
     const std::uint8_t epoch = op->epoch;
     free_op(op);
     std::lock_guard guard(mutex_);

@@ -82,7 +82,7 @@ class NaiveScheduler final : public OpScheduler {
       if (FenceSet* fences = var.fences.load(std::memory_order_relaxed)) fences->clear();
     }
     failure.reset();
-    mark_ended(op);
+    mark_completed(op);
   }
 
   void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
@@ -93,7 +93,7 @@ class NaiveScheduler final : public OpScheduler {
   std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
 
   void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
-  void ended(OpNode* op) noexcept override {
+  void stream_work_done(OpNode* op) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       const AccessNode& access = op->accesses()[i];
       if (!access.mutates) continue;
@@ -105,7 +105,7 @@ class NaiveScheduler final : public OpScheduler {
       }
       fences.clear();
     }
-    mark_ended(op);
+    mark_completed(op);
   }
   void resume(OpNode* op) noexcept override {
     ReadyList none;
@@ -119,7 +119,7 @@ class NaiveScheduler final : public OpScheduler {
   }
 
  private:
-  void mark_ended(OpNode* op) noexcept {
+  void mark_completed(OpNode* op) noexcept {
     std::lock_guard guard(ended_mutex_);
     op->waiting = 0;
     ended_.notify_all();

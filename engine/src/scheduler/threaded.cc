@@ -249,7 +249,7 @@ void ThreadedScheduler::issued(OpNode* op) noexcept {
   schedule(ready);
 }
 
-void ThreadedScheduler::ended(OpNode* op) noexcept {
+void ThreadedScheduler::stream_work_done(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
   free_op(op);
   op_memory_flush();

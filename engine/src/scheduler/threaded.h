@@ -29,7 +29,7 @@ class ThreadedScheduler final : public OpScheduler {
   void wait_all() override;
   void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept override;
   void issued(OpNode* op) noexcept override;
-  void ended(OpNode* op) noexcept override;
+  void stream_work_done(OpNode* op) noexcept override;
   void resume(OpNode* op) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;

@@ -96,11 +96,11 @@ OpNode* ThreadedScheduler::or_higher_priority(OpNode* op, Worker& self) {
   }
   // What was entered just now, here or by another thread, may come before it.
   if (!op) op = find_next(self);
-  OpNode* urgent = priority_queue_.take_before(op ? op->sequence : PriorityQueue::kNothing);
-  if (!op || !urgent) return urgent ? urgent : op;
+  OpNode* prioritized = priority_queue_.take_before(op ? op->sequence : PriorityQueue::kNothing);
+  if (!op || !prioritized) return prioritized ? prioritized : op;
   ready.push_back(op);
   schedule(ready);
-  return urgent;
+  return prioritized;
 }
 
 OpNode* ThreadedScheduler::find_next(Worker& self) {

@@ -27,10 +27,12 @@ bool is_needed(const OpNode& op, const VarState& var) {
 // Blocks for that time, or until the wait is over. True if it is.
 bool is_over_within(WaitState& state, std::chrono::microseconds time) {
   // seq_cst: see announce().
-  if (!state.alarm.load(std::memory_order_relaxed)) state.alarm.store(new Alarm, std::memory_order_seq_cst);
-  Alarm& alarm = *state.alarm.load(std::memory_order_relaxed);
-  std::unique_lock lock(alarm.mutex);
-  return alarm.rung.wait_for(lock, time, [&] { return state.done.load(std::memory_order_seq_cst) != 0; });
+  if (!state.timed_wait.load(std::memory_order_relaxed))
+    state.timed_wait.store(new TimedWait, std::memory_order_seq_cst);
+  TimedWait& timed_wait = *state.timed_wait.load(std::memory_order_relaxed);
+  std::unique_lock lock(timed_wait.mutex);
+  return timed_wait.over.wait_for(lock, time,
+                                  [&] { return state.done.load(std::memory_order_seq_cst) != 0; });
 }
 
 // Blocks until the wait is over or the deadline has passed. True if it is over.

@@ -5,10 +5,13 @@
 #include <heddle/conv.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>
+#include <heddle/scan.h>
 #include <heddle/shape_ops.h>
 #include <heddle/softmax.h>
+#include <heddle/statistics.h>

@@ -30,6 +30,11 @@ struct Sum {
   template <class R, class P> static R finish(P total, std::int64_t) { return static_cast<R>(total); }
 };
 
+struct Product : Sum {
+  template <class T> static Partial<T> start() { return 1; }
+  template <class P> static P join(P a, P b) { return a * b; }
+};
+
 struct Mean : Sum {
   template <class R, class P> static R finish(P total, std::int64_t count) {
     return static_cast<R>(total / static_cast<P>(count));
@@ -274,6 +279,12 @@ void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
   });
 }
 
+void product_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_number(x.dtype(), [&]<class T> {
+    reduce<Product, T, std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>>(x, y, axes);
+  });
+}
+
 void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
   if (x.dtype() == DType::f64) return reduce<Mean, double, double>(x, y, axes);
   reduce<Mean, float, float>(x, y, axes);
@@ -288,6 +299,7 @@ template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const
 void register_reduce(KernelTable& table) {
   table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel);
   table.add<ReduceKernel>("mean", DeviceKind::cpu, mean_kernel);
+  table.add<ReduceKernel>("prod", DeviceKind::cpu, product_kernel);
   table.add<ReduceKernel>("max", DeviceKind::cpu, extreme_kernel<Max>);
   table.add<ReduceKernel>("min", DeviceKind::cpu, extreme_kernel<Min>);
 }

@@ -6,6 +6,7 @@ void register_cpu_kernels(KernelTable& table) {
   using namespace cpu_kernels;
   register_argreduce(table);
   register_binary(table);
+  register_binary_math(table);
   register_compare(table);
   register_conv(table);
   register_dropout(table);
@@ -14,10 +15,13 @@ void register_cpu_kernels(KernelTable& table) {
   register_optimizer(table);
   register_pooling(table);
   register_reduce(table);
+  register_rounding(table);
   register_row_sparse(table);
+  register_scan(table);
   register_select(table);
   register_softmax(table);
   register_unary(table);
+  register_unary_math(table);
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@ namespace heddle::cpu_kernels {
 
 void register_argreduce(KernelTable& table);
 void register_binary(KernelTable& table);
+void register_binary_math(KernelTable& table);
 void register_compare(KernelTable& table);
 void register_conv(KernelTable& table);
 void register_dropout(KernelTable& table);
@@ -15,9 +16,12 @@ void register_matmul(KernelTable& table);
 void register_optimizer(KernelTable& table);
 void register_pooling(KernelTable& table);
 void register_reduce(KernelTable& table);
+void register_rounding(KernelTable& table);
 void register_row_sparse(KernelTable& table);
+void register_scan(KernelTable& table);
 void register_select(KernelTable& table);
 void register_softmax(KernelTable& table);
 void register_unary(KernelTable& table);
+void register_unary_math(KernelTable& table);
 
 }  // namespace heddle::cpu_kernels

@@ -5,10 +5,10 @@
 
 namespace heddle {
 
-// x has y's dtype, except for logical_not, whose y is bool.
+// x has y's dtype, except for operators whose y is bool.
 using UnaryKernel = void(const NDArray& x, const NDArray& y);
 
-// a and b have one dtype (a scalar takes the other's). y has it too, except for comparisons, whose y is bool.
+// a and b have one dtype (a scalar takes the other's). y has it too, except for operators whose y is bool.
 using BinaryKernel = void(const Operand& a, const Operand& b, const NDArray& y);
 
 // x and y have one dtype; a bound beyond its range has no effect.

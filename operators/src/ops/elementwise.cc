@@ -1,4 +1,3 @@
-#include <limits>
 #include <string>
 
 #include <heddle/elementwise.h>
@@ -14,33 +13,6 @@ namespace heddle {
 using namespace operators_detail;
 
 namespace {
-
-NDArray unary(const char* op, Family family, const NDArray& x, UnaryGradient gradient) {
-  check_arrays(op, {&x});
-  const DType dtype = unary_dtype(op, family, x.dtype());
-  NDArray y = push_unary(op, x, dtype, dtype);
-  record_unary(op, y, x, gradient);
-  return y;
-}
-
-NDArray binary(const char* op, Family family, const Operand& a, const Operand& b,
-               const BinaryGradient& gradient) {
-  NDArray y = push_binary(op, a, b, binary_dtypes(op, family, a, b));
-  record_binary(op, y, a, b, gradient);
-  return y;
-}
-
-// A scalar above every int64 is compared as infinity: in f64 some integers of the array would be rounded up to it.
-Operand comparable(const Operand& operand, const Operand& other) {
-  const bool huge = !operand.is_array && operand.scalar.is_huge();
-  if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
-  return std::numeric_limits<double>::infinity();
-}
-
-NDArray compare(const char* op, const Operand& a, const Operand& b) {
-  const Operand left = comparable(a, b), right = comparable(b, a);
-  return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
-}
 
 // greater(a, b) computes less(b, a). The checks come first, so that errors name greater() and the operands in their
 // order.
@@ -195,8 +167,7 @@ NDArray greater_equal(const Operand& a, const Operand& b, Where where) {
 
 NDArray logical_not(const NDArray& x, Where where) {
   const CallSite site(where);
-  check_arrays("logical_not", {&x});
-  return push_unary("logical_not", x, x.dtype(), DType::boolean);
+  return classify("logical_not", x);
 }
 
 NDArray& operator+=(NDArray& x, const Operand& b) {

@@ -1,6 +1,7 @@
 #include "ops/elementwise_gradient.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,37 @@ NDArray gradient_of(const Partial& partial, const BinaryValues& values, const Ta
 
 }  // namespace
 
+NDArray unary(const char* op, Family family, const NDArray& x, const UnaryGradient& gradient) {
+  check_arrays(op, {&x});
+  const DType dtype = unary_dtype(op, family, x.dtype());
+  NDArray y = push_unary(op, x, dtype, dtype);
+  record_unary(op, y, x, gradient);
+  return y;
+}
+
+NDArray binary(const char* op, Family family, const Operand& a, const Operand& b,
+               const BinaryGradient& gradient) {
+  NDArray y = push_binary(op, a, b, binary_dtypes(op, family, a, b));
+  record_binary(op, y, a, b, gradient);
+  return y;
+}
+
+Operand comparable(const Operand& operand, const Operand& other) {
+  const bool huge = !operand.is_array && operand.scalar.is_huge();
+  if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
+  return std::numeric_limits<double>::infinity();
+}
+
+NDArray compare(const char* op, const Operand& a, const Operand& b) {
+  const Operand left = comparable(a, b), right = comparable(b, a);
+  return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
+}
+
+NDArray classify(const char* op, const NDArray& x) {
+  check_arrays(op, {&x});
+  return push_unary(op, x, x.dtype(), DType::boolean);
+}
+
 const BinaryGradient kAddGradient{{pass}, {pass}};
 const BinaryGradient kSubtractGradient{{pass}, {pass_negated}};
 const BinaryGradient kMultiplyGradient{{times_b, false, true}, {times_a, true}};
@@ -90,16 +122,16 @@ const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, t
 const BinaryGradient kMaximumGradient{{where_a_larger, true, true}, {where_b_larger, true, true}};
 const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_larger, true, true}};
 
-void record_unary(const char* op, NDArray& y, const NDArray& x, UnaryGradient gradient) {
+void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient) {
   if (!recording({&x})) return;
   if (gradient.saves == UnaryGradient::nothing) {
-    return record(op, y, {x}, {}, [kernel = gradient.kernel](const NDArray& g) {
-      return std::vector{push_unary(kernel, g, g.dtype(), g.dtype())};
+    return record(op, y, {x}, {}, [kernel = gradient.kernel, of = gradient.of](const NDArray& g) {
+      return std::vector{of ? of(g, {}) : push_unary(kernel, g, g.dtype(), g.dtype())};
     });
   }
   const NDArray kept = (gradient.saves == UnaryGradient::input ? x : y).detach();
-  record(op, y, {x}, {kept}, [kernel = gradient.kernel, kept](const NDArray& g) {
-    return std::vector{binary_like(kernel, g, kept)};
+  record(op, y, {x}, {kept}, [kernel = gradient.kernel, of = gradient.of, kept](const NDArray& g) {
+    return std::vector{of ? of(g, kept) : binary_like(kernel, g, kept)};
   });
 }
 

@@ -46,6 +46,11 @@ DType unary_dtype(const char* op, Family family, DType x) {
   if (family == Family::no_bool && x == DType::boolean) {
     throw InvalidArgument(std::string(op) + ": dtype bool; wanted a number's");
   }
+  const bool bits = family == Family::bits || family == Family::integers;
+  if ((bits && is_floating(x)) || (family == Family::integers && x == DType::boolean)) {
+    throw InvalidArgument(std::string(op) + ": dtype " + name_of(x) + "; wanted an integer's" +
+                          (family == Family::bits ? " or bool" : ""));
+  }
   return x;
 }
 

@@ -10,6 +10,8 @@ enum class Family {
   arithmetic,  // the result has it
   no_bool,     // the result has it; bool is refused
   floating,    // the result has it if it is floating, else f64
+  bits,        // the result has it; floating ones are refused
+  integers,    // the result has it; floating ones and bool are refused
   comparison,  // the result is bool
 };
 

@@ -8,6 +8,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/reduce_kernels.h"
+#include "ops/reduction.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -15,24 +16,6 @@ namespace heddle {
 using namespace operators_detail;
 
 namespace {
-
-// The axes that are reduced: rising, each once.
-Dims checked_axes(const char* op, const NDArray& x, const Dims& axes) {
-  std::array<bool, kMaxDims> reduced{};
-  for (std::int64_t given : axes) {
-    const int axis = ndarray_detail::axis_of(op, given, x.shape());
-    if (reduced[axis]) {
-      throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " is given twice in " +
-                            axes.to_string());
-    }
-    reduced[axis] = true;
-  }
-  Dims result;
-  for (int axis = 0; axis < x.ndim(); ++axis) {
-    if (axes.empty() || reduced[axis]) result.push_back(axis);
-  }
-  return result;
-}
 
 Shape with_ones(Shape shape, const Dims& axes) {
   for (std::int64_t axis : axes) shape[static_cast<int>(axis)] = 1;
@@ -51,7 +34,27 @@ Shape without(const Shape& shape, const Dims& axes) {
   return rest;
 }
 
-// Pushes the reduction. y has size 1 at `axes`.
+}  // namespace
+
+namespace operators_detail {
+
+Dims reduced_axes(const char* op, const NDArray& x, const Dims& axes) {
+  std::array<bool, kMaxDims> reduced{};
+  for (std::int64_t given : axes) {
+    const int axis = ndarray_detail::axis_of(op, given, x.shape());
+    if (reduced[axis]) {
+      throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " is given twice in " +
+                            axes.to_string());
+    }
+    reduced[axis] = true;
+  }
+  Dims result;
+  for (int axis = 0; axis < x.ndim(); ++axis) {
+    if (axes.empty() || reduced[axis]) result.push_back(axis);
+  }
+  return result;
+}
+
 NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType result) {
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), axes), result);
   auto* kernel = kernel_for<ReduceKernel>(op, x);
@@ -59,9 +62,13 @@ NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType re
   return y;
 }
 
-NDArray finished(const NDArray& kept, const NDArray& x, const Dims& axes, bool keepdims) {
+NDArray without_reduced(const NDArray& kept, const NDArray& x, const Dims& axes, bool keepdims) {
   return keepdims ? kept : kept.view_as(without(x.shape(), axes));
 }
+
+}  // namespace operators_detail
+
+namespace {
 
 // The gradient of a reduction's result, broadcast to the input's shape.
 NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
@@ -71,14 +78,14 @@ NDArray spread(const NDArray& gradient, const Shape& shape, const Dims& axes) {
 NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdims) {
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return cast(extreme(op, wide(x), given, keepdims), x.dtype());
-  const Dims axes = checked_axes(op, x, given);
+  const Dims axes = reduced_axes(op, x, given);
   const bool nothing = std::any_of(axes.begin(), axes.end(),
                                    [&](auto axis) { return x.shape()[static_cast<int>(axis)] == 0; });
   if (nothing) {
     throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
   }
   const NDArray kept = push_reduce(op, x, axes, x.dtype());
-  NDArray y = finished(kept, x, axes, keepdims);
+  NDArray y = without_reduced(kept, x, axes, keepdims);
   if (!recording({&x})) return y;
   record(op, y, {x}, {x.detach(), kept}, [=, x = x.detach()](const NDArray& g) {
     const NDArray winners = equal(x, kept);
@@ -109,9 +116,9 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("sum", {&x});
   if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
-  const Dims axes = checked_axes("sum", x, given);
-  NDArray y = finished(push_reduce("sum", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64), x, axes,
-                       keepdims);
+  const Dims axes = reduced_axes("sum", x, given);
+  NDArray y = without_reduced(push_reduce("sum", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64), x,
+                              axes, keepdims);
   if (recording({&x})) {
     record("sum", y, {x}, {},
            [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
@@ -123,9 +130,9 @@ NDArray mean(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("mean", {&x});
   if (is_half(x.dtype())) return cast(mean(wide(x), given, keepdims), x.dtype());
-  const Dims axes = checked_axes("mean", x, given);
+  const Dims axes = reduced_axes("mean", x, given);
   const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
-  NDArray y = finished(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);
+  NDArray y = without_reduced(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);
   if (recording({&x})) {
     record("mean", y, {x}, {}, [shape = x.shape(), axes](const NDArray& g) {
       const auto share = static_cast<double>(g.size()) / static_cast<double>(element_count(shape));

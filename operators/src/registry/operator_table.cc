@@ -26,6 +26,10 @@ bool accepts(DTypes dtypes, DType dtype) {
       return dtype == DType::i32 || dtype == DType::i64;
     case DTypes::boolean:
       return dtype == DType::boolean;
+    case DTypes::integers:
+      return !is_floating(dtype) && dtype != DType::boolean;
+    case DTypes::bits:
+      return !is_floating(dtype);
   }
   return false;
 }
@@ -78,8 +82,11 @@ Registry::Registry() {
   register_creation(table);
   register_random(table);
   register_elementwise(table);
+  register_elementwise_math(table);
   register_selection(table);
   register_reductions(table);
+  register_statistics(table);
+  register_scan(table);
   register_shape_ops(table);
   register_indexing(table);
   register_matmul(table);

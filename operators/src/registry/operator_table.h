@@ -17,8 +17,8 @@
 
 namespace heddle::operators_detail {
 
-// Which dtypes an array may have; index: i32 and i64, label: also u8.
-enum class DTypes : std::uint8_t { all, floating, no_bool, index, label, boolean };
+// Which dtypes an array may have; index: i32 and i64, label: also u8; bits: integers and bool.
+enum class DTypes : std::uint8_t { all, floating, no_bool, index, label, boolean, integers, bits };
 
 struct None {};
 inline constexpr None kNone{};
@@ -122,6 +122,7 @@ void register_conv(OperatorTable& table);
 void register_creation(OperatorTable& table);
 void register_dropout(OperatorTable& table);
 void register_elementwise(OperatorTable& table);
+void register_elementwise_math(OperatorTable& table);
 void register_embedding(OperatorTable& table);
 void register_in_place(OperatorTable& table);
 void register_indexing(OperatorTable& table);
@@ -132,8 +133,10 @@ void register_pooling(OperatorTable& table);
 void register_random(OperatorTable& table);
 void register_reductions(OperatorTable& table);
 void register_row_sparse(OperatorTable& table);
+void register_scan(OperatorTable& table);
 void register_selection(OperatorTable& table);
 void register_shape_ops(OperatorTable& table);
 void register_softmax(OperatorTable& table);
+void register_statistics(OperatorTable& table);
 
 }  // namespace heddle::operators_detail

@@ -19,6 +19,28 @@ SAME = {
     "Relu": heddle.relu,
     "Not": heddle.logical_not,
     "MatMul": heddle.matmul,
+    "Reciprocal": heddle.reciprocal,
+    "Sign": heddle.sign,
+    "IsNaN": heddle.isnan,
+    "Floor": heddle.floor,
+    "Ceil": heddle.ceil,
+    "Round": heddle.round,
+    "Erf": heddle.erf,
+    "Sin": heddle.sin,
+    "Cos": heddle.cos,
+    "Tan": heddle.tan,
+    "Asin": heddle.asin,
+    "Acos": heddle.acos,
+    "Atan": heddle.atan,
+    "Sinh": heddle.sinh,
+    "Cosh": heddle.cosh,
+    "Asinh": heddle.asinh,
+    "Acosh": heddle.acosh,
+    "Atanh": heddle.atanh,
+    "BitwiseAnd": heddle.bitwise_and,
+    "BitwiseOr": heddle.bitwise_or,
+    "BitwiseXor": heddle.bitwise_xor,
+    "BitwiseNot": heddle.bitwise_invert,
 }
 SAME_SINCE_7 = {
     "Add": heddle.add,
@@ -29,9 +51,9 @@ SAME_SINCE_7 = {
     "LessOrEqual": heddle.less_equal,
     "Greater": heddle.greater,
     "GreaterOrEqual": heddle.greater_equal,
-    "And": heddle.multiply,  # of bools
-    "Or": heddle.add,
-    "Xor": heddle.not_equal,
+    "And": heddle.logical_and,
+    "Or": heddle.logical_or,
+    "Xor": heddle.logical_xor,
     "Where": heddle.where,
 }
 for _name, _function in SAME.items():
@@ -45,25 +67,10 @@ def identity(x):
     return x
 
 
-@operator("Reciprocal")
-def reciprocal(x):
-    return heddle.divide(1, x)
-
-
-@operator("Sign")
-def sign(x):
-    return heddle.subtract(heddle.cast(x > 0, x.dtype), heddle.cast(x < 0, x.dtype))
-
-
-@operator("IsNaN")
-def is_nan(x):
-    return heddle.not_equal(x, x)
-
-
 @operator("IsInf")
 def is_inf(x, *, detect_negative=1, detect_positive=1):
     if detect_negative and detect_positive:
-        return heddle.equal(heddle.abs(x), math.inf)
+        return heddle.isinf(x)
     if detect_negative or detect_positive:
         return heddle.equal(x, math.inf if detect_positive else -math.inf)
     return heddle.zeros(x.shape, "bool")
@@ -115,27 +122,21 @@ def power(base, exponent):
     return heddle.cast(heddle.power(base, exponent), base.dtype)
 
 
-def quotient(name: str, a: NDArray, b: NDArray) -> NDArray:
-    """a / b of integers, truncated toward 0. It goes through f64, which holds integers up to 2**53."""
-    for x in (a, b):
-        if x.dtype == heddle.i64 and x.size and max(x.max().item(), -x.min().item()) > 2**53:
-            raise Missing(f"{name} of integers beyond 2**53")
-    return heddle.cast(heddle.divide(a, b), a.dtype)
-
-
 @operator("Div", since=7)
 def divide(a, b):
-    return heddle.divide(a, b) if a.dtype.is_floating else quotient("Div", a, b)
+    if a.dtype.is_floating:
+        return heddle.divide(a, b)
+    return heddle.floor_divide(a - heddle.fmod(a, b), b)  # rounded towards 0
 
 
 @operator("Mod")
 def remainder(a, b, *, fmod=0):
-    if a.dtype.is_floating:
-        raise Missing("Mod of floating numbers")
-    rest = a - quotient("Mod", a, b) * b
-    if fmod:
-        return rest
-    return heddle.where((rest != 0) * ((rest < 0) != (b < 0)), rest + b, rest)  # the sign of b
+    return heddle.fmod(a, b) if fmod else heddle.remainder(a, b)
+
+
+@operator("BitShift")
+def bit_shift(x, by, *, direction):
+    return heddle.bitwise_left_shift(x, by) if direction == "LEFT" else heddle.bitwise_right_shift(x, by)
 
 
 @operator("Gemm", since=7)

@@ -1,0 +1,14 @@
+// Kernel types of the scans.
+#pragma once
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// x and y are contiguous and of one shape and dtype: f32, f64 or i64.
+using ScanKernel = void(const NDArray& x, const NDArray& y, int axis);
+
+// The gradient of cumprod: y from the gradient of its result and its input. All are contiguous, f32 or f64.
+using CumprodGradientKernel = void(const NDArray& gradient, const NDArray& x, const NDArray& y, int axis);
+
+}  // namespace heddle

@@ -1,0 +1,287 @@
+#include <limits>
+#include <numbers>
+#include <string>
+#include <utility>
+
+#include <heddle/elementwise_math.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "ops/elementwise_gradient.h"
+#include "registry/operator_table.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+using std::numbers::inv_sqrtpi, std::numbers::ln10, std::numbers::ln2;
+
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504;
+    case DType::bf16:
+      return 0x1.fep127;
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+NDArray trigamma(const NDArray& x) { return push_unary("trigamma", x, x.dtype(), x.dtype()); }
+
+}  // namespace
+
+// Unary operators, one a line: name, which its kernel has too, what its gradient saves (x or the result y), its gradient
+// in terms of the result's gradient g and of what was saved, and its documentation.
+// clang-format off
+#define HEDDLE_FLOATING(X) \
+  X(exp2, output, y, g * y * ln2, "2 to the power of x.") \
+  X(expm1, output, y, g * (y + 1), "exp(x) - 1, exact near 0.") \
+  X(log1p, input, x, g / (x + 1), "log(1 + x), exact near 0.") \
+  X(log2, input, x, g / (x * ln2), "The logarithm to the base 2.") \
+  X(log10, input, x, g / (x * ln10), "The logarithm to the base 10.") \
+  X(rsqrt, output, y, g * (y * y * y) * -0.5, "1 / sqrt(x).") \
+  X(cbrt, output, y, g / (square(y) * 3), "The cube root.") \
+  X(reciprocal, output, y, -(g * square(y)), "1 / x.") \
+  X(sin, input, x, g * cos(x), "The sine.") \
+  X(cos, input, x, -(g * sin(x)), "The cosine.") \
+  X(tan, output, y, g * (square(y) + 1), "The tangent.") \
+  X(asin, input, x, g * rsqrt(1 - square(x)), "The inverse sine.") \
+  X(acos, input, x, -(g * rsqrt(1 - square(x))), "The inverse cosine.") \
+  X(atan, input, x, g / (square(x) + 1), "The inverse tangent.") \
+  X(sinh, input, x, g * cosh(x), "The hyperbolic sine.") \
+  X(cosh, input, x, g * sinh(x), "The hyperbolic cosine.") \
+  X(asinh, input, x, g * rsqrt(square(x) + 1), "The inverse hyperbolic sine.") \
+  X(acosh, input, x, g * rsqrt(square(x) - 1), "The inverse hyperbolic cosine.") \
+  X(atanh, input, x, g / (1 - square(x)), "The inverse hyperbolic tangent.") \
+  X(erf, input, x, g * exp(-square(x)) * (2 * inv_sqrtpi), "The error function.") \
+  X(erfc, input, x, g * exp(-square(x)) * (-2 * inv_sqrtpi), "1 - erf(x), exact for large x.") \
+  X(lgamma, input, x, g * digamma(x), "The logarithm of the absolute value of the gamma function.") \
+  X(digamma, input, x, g * trigamma(x), "The derivative of lgamma; NaN at its poles.")
+
+// Those that are constant between steps: name and documentation.
+#define HEDDLE_STEPS(X) \
+  X(floor, "The largest integer not above x.") \
+  X(ceil, "The smallest integer not below x.") \
+  X(round, "The nearest integer; of a half, the even one.") \
+  X(trunc, "x without its fraction.") \
+  X(sign, "-1, 0 or 1; NaN of NaN.")
+
+// Those that give bool.
+#define HEDDLE_CLASSES(X) \
+  X(isnan, "Whether x is NaN.") \
+  X(isinf, "Whether x is infinity or -infinity.") \
+  X(isfinite, "Whether x is neither NaN nor an infinity.") \
+  X(signbit, "Whether the sign is -; that of -0.0 is.")
+// clang-format on
+
+#define HEDDLE_DEFINE(name, saves, saved, gradient, text)                                       \
+  NDArray name(const NDArray& operand, Where where) {                                           \
+    const CallSite site(where);                                                                 \
+    return unary(#name, Family::floating, operand,                                              \
+                 {UnaryGradient::saves, nullptr,                                                \
+                  [](const NDArray& g, const NDArray& saved) -> NDArray { return gradient; }}); \
+  }
+HEDDLE_FLOATING(HEDDLE_DEFINE)
+#undef HEDDLE_DEFINE
+
+#define HEDDLE_DEFINE(name, text)                                                                           \
+  NDArray name(const NDArray& x, Where where) {                                                             \
+    const CallSite site(where);                                                                             \
+    return unary(                                                                                           \
+        #name, Family::no_bool, x,                                                                          \
+        {UnaryGradient::nothing, nullptr, [](const NDArray& g, const NDArray&) { return zeros_like(g); }}); \
+  }
+HEDDLE_STEPS(HEDDLE_DEFINE)
+#undef HEDDLE_DEFINE
+
+#define HEDDLE_DEFINE(name, text)               \
+  NDArray name(const NDArray& x, Where where) { \
+    const CallSite site(where);                 \
+    return classify(#name, x);                  \
+  }
+HEDDLE_CLASSES(HEDDLE_DEFINE)
+#undef HEDDLE_DEFINE
+
+NDArray bitwise_invert(const NDArray& x, Where where) {
+  const CallSite site(where);
+  check_arrays("bitwise_invert", {&x});
+  const DType dtype = unary_dtype("bitwise_invert", Family::bits, x.dtype());
+  return push_unary("bitwise_invert", x, dtype, dtype);
+}
+
+NDArray nan_to_num(const NDArray& x, double nan, std::optional<double> posinf, std::optional<double> neginf,
+                   Where where) {
+  const CallSite site(where);
+  check_arrays("nan_to_num", {&x});
+  if (!is_floating(x.dtype())) return copy(x);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double largest = largest_finite(x.dtype());
+  const NDArray finite = heddle::where(equal(x, kInfinity), posinf.value_or(largest),
+                                       heddle::where(equal(x, -kInfinity), neginf.value_or(-largest), x));
+  return heddle::where(isnan(x), nan, finite);
+}
+
+namespace {
+
+Operand squared(const Operand& x) {
+  if (x.is_array) return square(x.array);
+  return x.scalar.real() * x.scalar.real();
+}
+NDArray over_squares(const BinaryValues& v, const Operand& numerator) {
+  return divide(multiply(v.gradient, numerator), add(squared(v.a), squared(v.b)));
+}
+NDArray pass(const BinaryValues& v) { return v.gradient; }
+NDArray zero(const BinaryValues& v) { return zeros_like(v.gradient); }
+NDArray minus_floor(const BinaryValues& v) { return -(v.gradient * floor_divide(v.a, v.b)); }
+NDArray minus_trunc(const BinaryValues& v) { return -(v.gradient * trunc(divide(v.a, v.b))); }
+NDArray atan2_of_y(const BinaryValues& v) { return over_squares(v, v.b); }
+NDArray atan2_of_x(const BinaryValues& v) { return -over_squares(v, v.a); }
+NDArray a_over_y(const BinaryValues& v) { return v.gradient * divide(v.a, v.y); }
+NDArray b_over_y(const BinaryValues& v) { return v.gradient * divide(v.b, v.y); }
+NDArray share_of_a(const BinaryValues& v) { return v.gradient * exp(subtract(v.a, v.y)); }
+NDArray share_of_b(const BinaryValues& v) { return v.gradient * exp(subtract(v.b, v.y)); }
+// 1 where the sign stayed, -1 where it changed, 0 at 0.
+NDArray changed_sign(const BinaryValues& v) { return v.gradient * sign(v.a.array) * sign(v.y); }
+
+constexpr BinaryGradient kFloorDivideGradient{{zero}, {zero}};
+constexpr BinaryGradient kRemainderGradient{{pass}, {minus_floor, true, true}};
+constexpr BinaryGradient kFmodGradient{{pass}, {minus_trunc, true, true}};
+constexpr BinaryGradient kAtan2Gradient{{atan2_of_y, true, true}, {atan2_of_x, true, true}};
+constexpr BinaryGradient kHypotGradient{{a_over_y, true, false, true}, {b_over_y, false, true, true}};
+constexpr BinaryGradient kLogaddexpGradient{{share_of_a, true, false, true}, {share_of_b, false, true, true}};
+constexpr BinaryGradient kCopysignGradient{{changed_sign, true, false, true}, {zero}};
+
+}  // namespace
+
+NDArray floor_divide(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("floor_divide", Family::no_bool, a, b, kFloorDivideGradient);
+}
+NDArray remainder(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("remainder", Family::no_bool, a, b, kRemainderGradient);
+}
+NDArray fmod(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("fmod", Family::no_bool, a, b, kFmodGradient);
+}
+NDArray atan2(const Operand& y, const Operand& x, Where where) {
+  const CallSite site(where);
+  return binary("atan2", Family::floating, y, x, kAtan2Gradient);
+}
+NDArray hypot(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("hypot", Family::floating, a, b, kHypotGradient);
+}
+NDArray logaddexp(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("logaddexp", Family::floating, a, b, kLogaddexpGradient);
+}
+NDArray copysign(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return binary("copysign", Family::floating, a, b, kCopysignGradient);
+}
+NDArray nextafter(const Operand& a, const Operand& towards, Where where) {
+  const CallSite site(where);
+  return push_binary("nextafter", a, towards, binary_dtypes("nextafter", Family::floating, a, towards));
+}
+
+#define HEDDLE_DEFINE(name, family)                                      \
+  NDArray name(const Operand& a, const Operand& b, Where where) {        \
+    const CallSite site(where);                                          \
+    return push_binary(#name, a, b, binary_dtypes(#name, family, a, b)); \
+  }
+HEDDLE_DEFINE(bitwise_and, Family::bits)
+HEDDLE_DEFINE(bitwise_or, Family::bits)
+HEDDLE_DEFINE(bitwise_xor, Family::bits)
+HEDDLE_DEFINE(bitwise_left_shift, Family::integers)
+HEDDLE_DEFINE(bitwise_right_shift, Family::integers)
+#undef HEDDLE_DEFINE
+
+NDArray logical_and(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("logical_and", a, b);
+}
+NDArray logical_or(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("logical_or", a, b);
+}
+NDArray logical_xor(const Operand& a, const Operand& b, Where where) {
+  const CallSite site(where);
+  return compare("logical_xor", a, b);
+}
+
+namespace operators_detail {
+namespace {
+
+constexpr const char* kFloatingOfX = "that of x; f64 for integers and bool";
+constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
+
+void register_unary_math(OperatorTable& table) {
+#define HEDDLE_REGISTER(name, saves, saved, gradient, text) \
+  table.add(#name, name, {text, {"x"}, kFloatingOfX, kDifferentiable});
+  HEDDLE_FLOATING(HEDDLE_REGISTER)
+#undef HEDDLE_REGISTER
+#define HEDDLE_REGISTER(name, text) \
+  table.add(#name, name, {text, {{"x", DTypes::no_bool}}, "that of x", kDifferentiable});
+  HEDDLE_STEPS(HEDDLE_REGISTER)
+#undef HEDDLE_REGISTER
+#define HEDDLE_REGISTER(name, text) table.add(#name, name, {text, {"x"}, "bool"});
+  HEDDLE_CLASSES(HEDDLE_REGISTER)
+#undef HEDDLE_REGISTER
+  table.add(
+      "nan_to_num", nan_to_num,
+      {"x with other values for NaN and the infinities: by default the largest and smallest of the dtype.",
+       {"x", {"nan", 0.0}, {"posinf", kNone}, {"neginf", kNone}},
+       "that of x",
+       kDifferentiable});
+}
+
+void register_binary_math(OperatorTable& table) {
+  using Binary = NDArray (*)(const Operand&, const Operand&, Where);
+  const auto add = [&](const char* name, Binary function, const char* text, const char* first,
+                       const char* second, DTypes dtypes, const char* result, bool differentiable) {
+    table.add(name, function, {text, {{first, dtypes}, {second, dtypes}}, result, differentiable});
+  };
+  add("floor_divide", floor_divide, "a / b, rounded down. Integers divided by 0 give 0.", "a", "b",
+      DTypes::no_bool, "common", true);
+  add("remainder", remainder, "a - floor_divide(a, b) * b: it has the sign of b.", "a", "b", DTypes::no_bool,
+      "common", true);
+  add("fmod", fmod, "The remainder that has the sign of a.", "a", "b", DTypes::no_bool, "common", true);
+  add("atan2", atan2, "The angle of the point (x, y).", "y", "x", DTypes::all, kFloatingCommon, true);
+  add("hypot", hypot, "sqrt(a * a + b * b), without overflow.", "a", "b", DTypes::all, kFloatingCommon, true);
+  add("logaddexp", logaddexp, "log(exp(a) + exp(b)), without overflow.", "a", "b", DTypes::all,
+      kFloatingCommon, true);
+  add("copysign", copysign, "a with the sign of b.", "a", "b", DTypes::all, kFloatingCommon, true);
+  add("nextafter", nextafter, "The next number after a, towards b.", "a", "b", DTypes::all, kFloatingCommon,
+      false);
+  add("bitwise_and", bitwise_and, "a & b.", "a", "b", DTypes::bits, "common", false);
+  add("bitwise_or", bitwise_or, "a | b.", "a", "b", DTypes::bits, "common", false);
+  add("bitwise_xor", bitwise_xor, "a ^ b.", "a", "b", DTypes::bits, "common", false);
+  add("bitwise_left_shift", bitwise_left_shift, "a << b. All bits go if b is negative or the width.", "a",
+      "b", DTypes::integers, "common", false);
+  add("bitwise_right_shift", bitwise_right_shift, "a >> b. All bits go if b is negative or the width.", "a",
+      "b", DTypes::integers, "common", false);
+  add("logical_and", logical_and, "Whether both are not 0.", "a", "b", DTypes::all, "bool", false);
+  add("logical_or", logical_or, "Whether one is not 0.", "a", "b", DTypes::all, "bool", false);
+  add("logical_xor", logical_xor, "Whether one is 0 and the other is not.", "a", "b", DTypes::all, "bool",
+      false);
+}
+
+}  // namespace
+
+void register_elementwise_math(OperatorTable& table) {
+  table.family("Elementwise mathematics");
+  register_unary_math(table);
+  register_binary_math(table);
+  table.add("bitwise_invert", bitwise_invert, {"~x; of bool, not.", {{"x", DTypes::bits}}, "that of x"});
+}
+
+}  // namespace operators_detail
+
+}  // namespace heddle

@@ -1,0 +1,91 @@
+#include <string>
+#include <vector>
+
+#include <heddle/elementwise.h>
+#include <heddle/scan.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/operator.h"
+#include "kernels/scan_kernels.h"
+#include "registry/operator_table.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+NDArray flipped(const NDArray& x, int axis) { return x.slice(axis, {.step = -1}); }
+
+NDArray push_scan(const char* op, const NDArray& x, int axis) {
+  const NDArray source = x.detach().contiguous(), y = make_result(x, x.shape(), x.dtype());
+  auto* kernel = kernel_for<ScanKernel>(op, x);
+  array_push(op, {source}, {y}, [=] { kernel(source, y, axis); });
+  return y;
+}
+
+NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
+  const NDArray gradient = g.contiguous(), source = x.contiguous(), y = make_result(x, x.shape(), x.dtype());
+  auto* kernel = kernel_for<CumprodGradientKernel>("cumprod_gradient", x);
+  array_push("cumprod_gradient", {gradient, source}, {y}, [=] { kernel(gradient, source, y, axis); });
+  return y;
+}
+
+}  // namespace
+
+NDArray cumsum(const NDArray& x, int given, Where where) {
+  const CallSite site(where);
+  check_arrays("cumsum", {&x});
+  if (is_half(x.dtype())) return cast(cumsum(wide(x), given), x.dtype());
+  const int axis = ndarray_detail::axis_of("cumsum", given, x.shape());
+  if (!is_floating(x.dtype())) return push_scan("cumsum", cast(x, DType::i64), axis);
+  NDArray y = push_scan("cumsum", x, axis);
+  if (recording({&x})) {
+    record("cumsum", y, {x}, {},
+           [axis](const NDArray& g) { return std::vector{flipped(cumsum(flipped(g, axis), axis), axis)}; });
+  }
+  return y;
+}
+
+NDArray cumprod(const NDArray& x, int given, Where where) {
+  const CallSite site(where);
+  check_arrays("cumprod", {&x});
+  if (is_half(x.dtype())) return cast(cumprod(wide(x), given), x.dtype());
+  const int axis = ndarray_detail::axis_of("cumprod", given, x.shape());
+  if (!is_floating(x.dtype())) return push_scan("cumprod", cast(x, DType::i64), axis);
+  NDArray y = push_scan("cumprod", x, axis);
+  if (recording({&x})) {
+    record("cumprod", y, {x}, {x.detach()},
+           [x = x.detach(), axis](const NDArray& g) { return std::vector{cumprod_gradient(g, x, axis)}; });
+  }
+  return y;
+}
+
+NDArray diff(const NDArray& x, std::int64_t n, int given, Where where) {
+  const CallSite site(where);
+  check_arrays("diff", {&x});
+  if (n < 0) throw InvalidArgument("diff: n is " + std::to_string(n) + "; wanted 0 or more");
+  if (x.dtype() == DType::boolean) throw InvalidArgument("diff: dtype bool; wanted a number's");
+  const int axis = ndarray_detail::axis_of("diff", given, x.shape());
+  if (n == 0) return copy(x);
+  NDArray y = x;
+  for (std::int64_t i = 0; i < n && (i == 0 || y.shape()[axis] > 0); ++i)
+    y = slice(y, axis, {.begin = 1}) - slice(y, axis, {.end = -1});
+  return y;
+}
+
+void operators_detail::register_scan(OperatorTable& table) {
+  table.family("Scans");
+  const Argument axis = {"axis", -1};
+  const char* dtype = "that of x; i64 for integers and bool";
+  table.add("cumsum", cumsum, {"Sums along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
+  table.add("cumprod", cumprod,
+            {"Products along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
+  table.add("diff", diff,
+            {"Differences of neighbours along `axis`, n times.",
+             {{"x", DTypes::no_bool}, {"n", 1}, axis},
+             "that of x",
+             kDifferentiable});
+}
+
+}  // namespace heddle

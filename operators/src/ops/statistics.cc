@@ -1,0 +1,193 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
+#include <heddle/reduce.h>
+#include <heddle/shape_ops.h>
+#include <heddle/statistics.h>
+
+#include "autograd/operator.h"
+#include "ops/reduction.h"
+#include "registry/operator_table.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// x checked, and as a floating array.
+NDArray floating(const char* op, const NDArray& x) {
+  check_arrays(op, {&x});
+  return is_floating(x.dtype()) ? x : x.astype(DType::f64);
+}
+
+// Each element's share of the gradient of a product: the product over the element; where elements are 0, only the product of
+// the others counts, and only if a single one is.
+NDArray shares_of_product(const NDArray& x, const Dims& axes) {
+  const NDArray zero = x == 0, zeros = sum(zero, axes, true);
+  const NDArray others = prod(where(zero, 1, x), axes, true);
+  return where(zeros == 0, others / x, where(zero && zeros == 1, others, 0));
+}
+
+// The elements that are not NaN; `instead` for the others.
+NDArray without_nan(const NDArray& x, double instead) {
+  return is_floating(x.dtype()) ? where(isnan(x), instead, x) : x;
+}
+
+}  // namespace
+
+NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("prod", {&x});
+  if (is_half(x.dtype())) return cast(prod(wide(x), given, keepdims), x.dtype());
+  const Dims axes = reduced_axes("prod", x, given);
+  const NDArray kept = push_reduce("prod", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64);
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    record("prod", y, {x}, {x.detach()}, [x = x.detach(), axes, shape = kept.shape()](const NDArray& g) {
+      return std::vector{g.contiguous().view_as(shape) * shares_of_product(x, axes)};
+    });
+  }
+  return y;
+}
+
+NDArray var(const NDArray& given, Dims axes, double correction, bool keepdims, Where where) {
+  const CallSite site(where);
+  const NDArray x = floating("var", given);
+  if (is_half(x.dtype())) return cast(var(wide(x), axes, correction, keepdims), x.dtype());
+  std::int64_t count = 1;
+  for (const std::int64_t axis : reduced_axes("var", x, axes)) count *= x.shape()[static_cast<int>(axis)];
+  const NDArray squares = sum(square(x - mean(x, axes, true)), axes, keepdims);
+  return squares / std::max(0.0, static_cast<double>(count) - correction);
+}
+
+NDArray stddev(const NDArray& x, Dims axes, double correction, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("stddev", {&x});
+  return sqrt(ndarray_detail::in_name_of("stddev", [&] { return var(x, axes, correction, keepdims); }));
+}
+
+NDArray logsumexp(const NDArray& given, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  const NDArray x = floating("logsumexp", given);
+  if (is_half(x.dtype())) return cast(logsumexp(wide(x), axes, keepdims), x.dtype());
+  const Dims reduced = reduced_axes("logsumexp", x, axes);
+  if (x.size() == 0) return log(sum(exp(x), axes, keepdims));
+  // An infinite maximum would make NaN of infinity - infinity.
+  const NDArray largest = max(x.detach(), axes, true);
+  const NDArray shift = heddle::where(isfinite(largest), largest, 0);
+  const NDArray kept = log(sum(exp(x - shift), axes, true)) + shift;
+  return keepdims ? kept : squeeze(kept, reduced);
+}
+
+NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  const NDArray x = floating("norm", given);
+  if (std::isnan(p)) throw InvalidArgument("norm: p is NaN");
+  if (is_half(x.dtype())) return cast(norm(wide(x), p, axes, keepdims), x.dtype());
+  return ndarray_detail::in_name_of("norm", [&] {
+    if (p == kInfinity) return max(abs(x), axes, keepdims);
+    if (p == -kInfinity) return min(abs(x), axes, keepdims);
+    if (p == 0) return cast(count_nonzero(x, axes, keepdims), x.dtype());
+    if (p == 1) return sum(abs(x), axes, keepdims);
+    if (p == 2) return sqrt(sum(square(x), axes, keepdims));
+    return power(sum(power(abs(x), p), axes, keepdims), 1 / p);
+  });
+}
+
+NDArray count_nonzero(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("count_nonzero", {&x});
+  return ndarray_detail::in_name_of("count_nonzero", [&] { return sum(x.detach() != 0, axes, keepdims); });
+}
+
+NDArray any(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("any", {&x});
+  return ndarray_detail::in_name_of("any", [&] { return count_nonzero(x, axes, keepdims) > 0; });
+}
+
+NDArray all(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("all", {&x});
+  return ndarray_detail::in_name_of("all", [&] { return sum(x.detach() == 0, axes, keepdims) == 0; });
+}
+
+NDArray nansum(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("nansum", {&x});
+  return ndarray_detail::in_name_of("nansum", [&] { return sum(without_nan(x, 0), axes, keepdims); });
+}
+
+NDArray nanmean(const NDArray& given, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  const NDArray x = floating("nanmean", given);
+  if (is_half(x.dtype())) return cast(nanmean(wide(x), axes, keepdims), x.dtype());
+  return ndarray_detail::in_name_of("nanmean", [&] {
+    const NDArray count = cast(sum(!isnan(x), axes, keepdims), x.dtype());
+    return sum(without_nan(x, 0), axes, keepdims) / count;
+  });
+}
+
+NDArray nanmax(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("nanmax", {&x});
+  return ndarray_detail::in_name_of("nanmax", [&] {
+    if (!is_floating(x.dtype())) return max(x, axes, keepdims);
+    const NDArray y = max(without_nan(x, -kInfinity), axes, keepdims);
+    return heddle::where(all(isnan(x), axes, keepdims), std::nan(""), y);
+  });
+}
+
+NDArray nanmin(const NDArray& x, Dims axes, bool keepdims, Where where) {
+  const CallSite site(where);
+  check_arrays("nanmin", {&x});
+  return ndarray_detail::in_name_of("nanmin", [&] {
+    if (!is_floating(x.dtype())) return min(x, axes, keepdims);
+    const NDArray y = min(without_nan(x, kInfinity), axes, keepdims);
+    return heddle::where(all(isnan(x), axes, keepdims), std::nan(""), y);
+  });
+}
+
+void operators_detail::register_statistics(OperatorTable& table) {
+  table.family("Statistics");
+  const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false}, correction = {"correction", 0.0};
+  const std::string along = " along `axis`, an axis or several; None: all.";
+  const char *total = "that of x; i64 for integers and bool",
+             *floating_one = "that of x; f64 for integers and bool";
+  table.add("prod", prod, {"The product" + along, {"x", axis, keepdims}, total, kDifferentiable});
+  table.add("var", var,
+            {"The mean square distance from the mean, over n - correction," + along,
+             {"x", axis, correction, keepdims},
+             floating_one,
+             kDifferentiable});
+  table.add(
+      "std", stddev,
+      {"The square root of var" + along, {"x", axis, correction, keepdims}, floating_one, kDifferentiable});
+  table.add(
+      "logsumexp", logsumexp,
+      {"log(sum(exp(x))), without overflow," + along, {"x", axis, keepdims}, floating_one, kDifferentiable});
+  table.add("norm", norm,
+            {"(sum |x|^p)^(1/p)" + along, {"x", {"p", 2.0}, axis, keepdims}, floating_one, kDifferentiable});
+  table.add("any", any, {"Whether any element is not 0," + along, {"x", axis, keepdims}, "bool"});
+  table.add("all", all, {"Whether every element is not 0," + along, {"x", axis, keepdims}, "bool"});
+  table.add("count_nonzero", count_nonzero,
+            {"The number of elements that are not 0," + along, {"x", axis, keepdims}, "i64"});
+  table.add("nansum", nansum, {"The sum without NaN" + along, {"x", axis, keepdims}, total, kDifferentiable});
+  table.add("nanmean", nanmean,
+            {"The mean without NaN" + along, {"x", axis, keepdims}, floating_one, kDifferentiable});
+  table.add(
+      "nanmax", nanmax,
+      {"The largest element that is not NaN" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
+  table.add(
+      "nanmin", nanmin,
+      {"The smallest element that is not NaN" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
+}
+
+}  // namespace heddle

@@ -1,0 +1,149 @@
+// Elementwise mathematics beyond what NumPy's cases look at: gradients, dtypes, positions, infix operators, errors.
+#include <cmath>
+#include <gradient_check.h>
+#include <limits>
+#include <message_of.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ops.h>
+#include <heddle/random.h>
+
+#include "math_functions.h"
+
+namespace heddle {
+
+using namespace testing;
+using test::message_of;
+
+namespace {
+
+using Bools = std::vector<bool>;
+
+NDArray values(Shape shape, double low, double high, std::uint64_t seed) {
+  return Generator(seed).uniform(shape, low, high, DType::f64);
+}
+
+// Where a function is smooth and its inverse derivative not large.
+std::pair<double, double> range_of(const std::string& name) {
+  if (name == "asin" || name == "acos" || name == "atanh") return {-0.8, 0.8};
+  if (name == "acosh") return {1.3, 4};
+  if (name == "tan") return {-1.2, 1.2};
+  const bool positive = name.starts_with("log") || name == "rsqrt" || name == "cbrt" ||
+                        name == "reciprocal" || name == "lgamma" || name == "digamma";
+  return positive ? std::pair{0.4, 4.0} : std::pair{-2.0, 2.0};
+}
+
+}  // namespace
+
+TEST_CASE("gradients of elementwise mathematics") {
+  for (const auto& [name, f] : kUnaryMath) {
+    if (std::string(name).starts_with("is") || std::string(name) == "signbit") continue;
+    CAPTURE(std::string(name));
+    const auto [low, high] = range_of(name);
+    for (const Shape& shape : {Shape{}, Shape{3, 4}, Shape{0, 2}}) {
+      check_gradients([f = f](const auto& x) { return f(x[0], Where::current()); },
+                      {values(shape, low, high, 5)});
+    }
+  }
+  for (const auto& [name, f] : kBinaryMath) {
+    if (std::string(name).starts_with("logical") || std::string(name) == "nextafter") continue;
+    CAPTURE(std::string(name));
+    const NDArray a = values({3, 1}, 0.3, 2, 7), b = values({3, 4}, 2.2, 3, 8);
+    check_gradients([f = f](const auto& x) { return f(x[0], x[1], Where::current()); }, {a, b});
+    check_gradients([f = f](const auto& x) { return f(x[0], 1.75, Where::current()); }, {b});
+    check_gradients([f = f](const auto& x) { return f(7.25, x[0], Where::current()); }, {b});
+  }
+  check_gradients([](const auto& x) { return copysign(x[0], -2); }, {values({5}, -2, 2, 9)});
+}
+
+TEST_CASE("values where both sides of a formula meet") {
+  const double pi = 3.141592653589793, gamma = 0.5772156649015329;
+  const NDArray x = array<double>({1, 0.5, 2, -0.5, 10, 1e6});
+  const std::vector<double> expected = {-gamma,
+                                        -gamma - 2 * std::log(2.0),
+                                        1 - gamma,
+                                        0.03648997397857652,
+                                        2.251752589066721,
+                                        13.815510057964191};
+  const std::vector<double> got = digamma(x).to_vector<double>();
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-13));
+  CHECK(std::isnan(digamma(array<double>({-3})).item<double>()));
+  CHECK(std::isinf(digamma(array<double>({0.0})).item<double>()));
+  NDArray half = array<double>({0.5});
+  set_requires_grad(half);
+  backward(digamma(half));
+  CHECK(grad(half).item<double>() == doctest::Approx(pi * pi / 2).epsilon(1e-13));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const NDArray ends = array<double>({infinity, -infinity, 0});
+  CHECK(logaddexp(ends, ends).to_vector<double>() == std::vector<double>{infinity, -infinity, std::log(2.0)});
+}
+
+TEST_CASE("equal elements give equal results, wherever they are in an array and however it is laid out") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    for (const auto& [name, f] : kUnaryMath) {
+      CAPTURE(std::string(name));
+      const NDArray x = full({2, 37}, std::string(name) == "acosh" ? 1.25 : 0.8125, dtype);
+      for (const NDArray& seen : {x, transpose(x), x.slice(1, {.step = 2}), broadcast_to(x[0][0], {19})}) {
+        const NDArray y = f(seen, Where::current());
+        const NDArray first = y.contiguous().view_as({y.size()})[0];
+        CHECK(sum(equal(y, first)).item<std::int64_t>() == y.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("dtypes of elementwise mathematics") {
+  const NDArray i = array<std::int32_t>({-7, 5}), b = array({true, false}), u = ones({2}, DType::u8);
+  CHECK(sin(i).dtype() == DType::f64);
+  CHECK(exp2(b).dtype() == DType::f64);
+  CHECK(sin(ones({1}, DType::bf16)).dtype() == DType::bf16);
+  CHECK(floor(i).dtype() == DType::i32);
+  CHECK(sign(i).to_vector<std::int32_t>() == std::vector<std::int32_t>{-1, 1});
+  CHECK(atan2(i, u).dtype() == DType::f64);
+  CHECK((i % 3).to_vector<std::int32_t>() == std::vector<std::int32_t>{2, 2});
+  CHECK(floor_divide(i, 2).to_vector<std::int32_t>() == std::vector<std::int32_t>{-4, 2});
+  CHECK(fmod(i, 3).to_vector<std::int32_t>() == std::vector<std::int32_t>{-1, 2});
+  CHECK(isfinite(i).to_vector<bool>() == Bools{true, true});
+  CHECK(logical_and(i, b).to_vector<bool>() == Bools{true, false});
+  CHECK(logical_or(b, 0.5).to_vector<bool>() == Bools{true, true});
+  CHECK(nan_to_num(i).dtype() == DType::i32);
+  const NDArray huge = nan_to_num(full({1}, std::numeric_limits<double>::infinity(), DType::bf16));
+  CHECK(isfinite(huge).item<bool>());
+  CHECK(std::isinf(array<float>({3.4e38f}).astype(DType::bf16).astype(DType::f32).item<float>()));
+}
+
+TEST_CASE("infix operators of elementwise mathematics are the functions") {
+  const NDArray a = array<std::int32_t>({6, -1}), b = array<std::int32_t>({3, 1});
+  using Ints = std::vector<std::int32_t>;
+  CHECK((a & b).to_vector<std::int32_t>() == Ints{2, 1});
+  CHECK((a | b).to_vector<std::int32_t>() == Ints{7, -1});
+  CHECK((a ^ 1).to_vector<std::int32_t>() == Ints{7, -2});
+  CHECK((a << 1).to_vector<std::int32_t>() == Ints{12, -2});
+  CHECK((a >> b).to_vector<std::int32_t>() == Ints{0, -1});
+  CHECK((~a).to_vector<std::int32_t>() == Ints{-7, 0});
+  CHECK((!(a > 0)).to_vector<bool>() == Bools{false, true});
+  CHECK((a > 0 && b > 2).to_vector<bool>() == Bools{true, false});
+  CHECK((a > 0 || b > 0).to_vector<bool>() == Bools{true, true});
+  CHECK((a == 6).to_vector<bool>() == Bools{true, false});
+  CHECK((a != b).to_vector<bool>() == Bools{true, true});
+  CHECK((7 % b).to_vector<std::int32_t>() == Ints{1, 0});
+}
+
+TEST_CASE("dtypes that elementwise mathematics refuses") {
+  const NDArray f = ones({2}), b = ones({2}, DType::boolean), i = ones({2}, DType::i64);
+  const auto says = [](const std::function<void()>& call) { return message_of<InvalidArgument>(call); };
+  CHECK(says([&] { bitwise_and(f, i); }) == "bitwise_and: dtype f64; wanted an integer's or bool");
+  CHECK(says([&] { bitwise_left_shift(b, b); }) == "bitwise_left_shift: dtype bool; wanted an integer's");
+  CHECK(says([&] { bitwise_invert(f); }) == "bitwise_invert: dtype f32; wanted an integer's or bool");
+  CHECK(says([&] { floor_divide(b, b); }) == "floor_divide: dtype bool; wanted a number's");
+  CHECK(says([&] { floor(b); }) == "floor: dtype bool; wanted a number's");
+  CHECK(says([&] { sin(NDArray()); }) == "sin: an array is undefined");
+  CHECK(says([&] { atan2(1, 2); }) == "atan2: two scalars; wanted at least one array");
+  CHECK(says([&] { nan_to_num(NDArray()); }) == "nan_to_num: an array is undefined");
+}
+
+}  // namespace heddle
