@@ -1029,6 +1029,328 @@ def logical_not(x: ArrayLike) -> NDArray:
 
     The result's dtype: bool."""
 
+def exp2(x: ArrayLike) -> NDArray:
+    """2 to the power of x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def expm1(x: ArrayLike) -> NDArray:
+    """exp(x) - 1, exact near 0.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log1p(x: ArrayLike) -> NDArray:
+    """log(1 + x), exact near 0.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log2(x: ArrayLike) -> NDArray:
+    """The logarithm to the base 2.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log10(x: ArrayLike) -> NDArray:
+    """The logarithm to the base 10.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def rsqrt(x: ArrayLike) -> NDArray:
+    """1 / sqrt(x).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cbrt(x: ArrayLike) -> NDArray:
+    """The cube root.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def reciprocal(x: ArrayLike) -> NDArray:
+    """1 / x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sin(x: ArrayLike) -> NDArray:
+    """The sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cos(x: ArrayLike) -> NDArray:
+    """The cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def tan(x: ArrayLike) -> NDArray:
+    """The tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def asin(x: ArrayLike) -> NDArray:
+    """The inverse sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def acos(x: ArrayLike) -> NDArray:
+    """The inverse cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def atan(x: ArrayLike) -> NDArray:
+    """The inverse tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sinh(x: ArrayLike) -> NDArray:
+    """The hyperbolic sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cosh(x: ArrayLike) -> NDArray:
+    """The hyperbolic cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def asinh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def acosh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def atanh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def erf(x: ArrayLike) -> NDArray:
+    """The error function.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def erfc(x: ArrayLike) -> NDArray:
+    """1 - erf(x), exact for large x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def lgamma(x: ArrayLike) -> NDArray:
+    """The logarithm of the absolute value of the gamma function.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def digamma(x: ArrayLike) -> NDArray:
+    """The derivative of lgamma; NaN at its poles.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def floor(x: ArrayLike) -> NDArray:
+    """The largest integer not above x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def ceil(x: ArrayLike) -> NDArray:
+    """The smallest integer not below x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def round(x: ArrayLike) -> NDArray:
+    """The nearest integer; of a half, the even one.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def trunc(x: ArrayLike) -> NDArray:
+    """x without its fraction.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def sign(x: ArrayLike) -> NDArray:
+    """-1, 0 or 1; NaN of NaN.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def isnan(x: ArrayLike) -> NDArray:
+    """Whether x is NaN.
+
+    The result's dtype: bool."""
+
+def isinf(x: ArrayLike) -> NDArray:
+    """Whether x is infinity or -infinity.
+
+    The result's dtype: bool."""
+
+def isfinite(x: ArrayLike) -> NDArray:
+    """Whether x is neither NaN nor an infinity.
+
+    The result's dtype: bool."""
+
+def signbit(x: ArrayLike) -> NDArray:
+    """Whether the sign is -; that of -0.0 is.
+
+    The result's dtype: bool."""
+
+def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> NDArray:
+    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def floor_divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a / b, rounded down. Integers divided by 0 give 0.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def remainder(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a - floor_divide(a, b) * b: it has the sign of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def fmod(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The remainder that has the sign of a.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def atan2(y: Operand | Sequence[Any], x: Operand | Sequence[Any]) -> NDArray:
+    """The angle of the point (x, y).
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def hypot(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """sqrt(a * a + b * b), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def logaddexp(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """log(exp(a) + exp(b)), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def copysign(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a with the sign of b.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def nextafter(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The next number after a, towards b.
+
+    The result's dtype: common; f64 for integers and bool."""
+
+def bitwise_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a & b.
+
+    The result's dtype: common."""
+
+def bitwise_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a | b.
+
+    The result's dtype: common."""
+
+def bitwise_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a ^ b.
+
+    The result's dtype: common."""
+
+def bitwise_left_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a << b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def bitwise_right_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a >> b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def logical_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether both are not 0.
+
+    The result's dtype: bool."""
+
+def logical_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether one is not 0.
+
+    The result's dtype: bool."""
+
+def logical_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether one is 0 and the other is not.
+
+    The result's dtype: bool."""
+
+def bitwise_invert(x: ArrayLike) -> NDArray:
+    """~x; of bool, not.
+
+    The result's dtype: that of x."""
+
 def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
     """a where condition is true, else b; all three broadcast.
 
@@ -1080,6 +1402,105 @@ def argmin(x: ArrayLike, axis: int = -1) -> NDArray:
     """The index of the first smallest element along `axis`.
 
     The result's dtype: i64."""
+
+def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The product along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def var(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False) -> NDArray:
+    """The mean square distance from the mean, over n - correction, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def std(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False) -> NDArray:
+    """The square root of var along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def logsumexp(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """log(sum(exp(x))), without overflow, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def norm(x: ArrayLike, p: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """(sum |x|^p)^(1/p) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def any(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """Whether any element is not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: bool."""
+
+def all(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """Whether every element is not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: bool."""
+
+def count_nonzero(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The number of elements that are not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: i64."""
+
+def nansum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The sum without NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def nanmean(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The mean without NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def nanmax(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The largest element that is not NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def nanmin(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The smallest element that is not NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cumsum(x: ArrayLike, axis: int = -1) -> NDArray:
+    """Sums along `axis` up to each element.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def cumprod(x: ArrayLike, axis: int = -1) -> NDArray:
+    """Products along `axis` up to each element.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def diff(x: ArrayLike, n: int = 1, axis: int = -1) -> NDArray:
+    """Differences of neighbours along `axis`, n times.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
 
 def reshape(x: ArrayLike, shape: int | Sequence[int]) -> NDArray:
     """The elements in row-major order in another shape, of which one dimension may be -1. A view of a contiguous x, else a copy.

@@ -56,24 +56,70 @@ def _elementwise(name: str, function: _Any, arguments: int) -> _Any:
     return made
 
 
-abs, exp, log, logical_not, negative, sqrt, square, tanh = (
-    _elementwise(name, getattr(_heddle, name), 1)
-    for name in ("abs", "exp", "log", "logical_not", "negative", "sqrt", "square", "tanh")
-)
-add, divide, equal, greater, greater_equal, less, less_equal, maximum, minimum, multiply, not_equal, subtract = (
-    _elementwise(name, getattr(_heddle, name), 2)
-    for name in (
-        "add", "divide", "equal", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum", "multiply",
-        "not_equal", "subtract",
-    )
-)  # fmt: skip
+abs = _elementwise("abs", _heddle.abs, 1)
+acos = _elementwise("acos", _heddle.acos, 1)
+acosh = _elementwise("acosh", _heddle.acosh, 1)
+asin = _elementwise("asin", _heddle.asin, 1)
+asinh = _elementwise("asinh", _heddle.asinh, 1)
+atan = _elementwise("atan", _heddle.atan, 1)
+atanh = _elementwise("atanh", _heddle.atanh, 1)
+bitwise_invert = _elementwise("bitwise_invert", _heddle.bitwise_invert, 1)
+ceil = _elementwise("ceil", _heddle.ceil, 1)
+cos = _elementwise("cos", _heddle.cos, 1)
+cosh = _elementwise("cosh", _heddle.cosh, 1)
+exp = _elementwise("exp", _heddle.exp, 1)
+expm1 = _elementwise("expm1", _heddle.expm1, 1)
+floor = _elementwise("floor", _heddle.floor, 1)
+isfinite = _elementwise("isfinite", _heddle.isfinite, 1)
+isinf = _elementwise("isinf", _heddle.isinf, 1)
+isnan = _elementwise("isnan", _heddle.isnan, 1)
+log = _elementwise("log", _heddle.log, 1)
+log10 = _elementwise("log10", _heddle.log10, 1)
+log1p = _elementwise("log1p", _heddle.log1p, 1)
+log2 = _elementwise("log2", _heddle.log2, 1)
+logical_not = _elementwise("logical_not", _heddle.logical_not, 1)
+negative = _elementwise("negative", _heddle.negative, 1)
+reciprocal = _elementwise("reciprocal", _heddle.reciprocal, 1)
+round = _elementwise("round", _heddle.round, 1)
+sign = _elementwise("sign", _heddle.sign, 1)
+signbit = _elementwise("signbit", _heddle.signbit, 1)
+sin = _elementwise("sin", _heddle.sin, 1)
+sinh = _elementwise("sinh", _heddle.sinh, 1)
+sqrt = _elementwise("sqrt", _heddle.sqrt, 1)
+square = _elementwise("square", _heddle.square, 1)
+tan = _elementwise("tan", _heddle.tan, 1)
+tanh = _elementwise("tanh", _heddle.tanh, 1)
+trunc = _elementwise("trunc", _heddle.trunc, 1)
+add = _elementwise("add", _heddle.add, 2)
+atan2 = _elementwise("atan2", _heddle.atan2, 2)
+bitwise_and = _elementwise("bitwise_and", _heddle.bitwise_and, 2)
+bitwise_left_shift = _elementwise("bitwise_left_shift", _heddle.bitwise_left_shift, 2)
+bitwise_or = _elementwise("bitwise_or", _heddle.bitwise_or, 2)
+bitwise_right_shift = _elementwise("bitwise_right_shift", _heddle.bitwise_right_shift, 2)
+bitwise_xor = _elementwise("bitwise_xor", _heddle.bitwise_xor, 2)
+copysign = _elementwise("copysign", _heddle.copysign, 2)
+divide = _elementwise("divide", _heddle.divide, 2)
+equal = _elementwise("equal", _heddle.equal, 2)
+floor_divide = _elementwise("floor_divide", _heddle.floor_divide, 2)
+greater = _elementwise("greater", _heddle.greater, 2)
+greater_equal = _elementwise("greater_equal", _heddle.greater_equal, 2)
+hypot = _elementwise("hypot", _heddle.hypot, 2)
+less = _elementwise("less", _heddle.less, 2)
+less_equal = _elementwise("less_equal", _heddle.less_equal, 2)
+logaddexp = _elementwise("logaddexp", _heddle.logaddexp, 2)
+logical_and = _elementwise("logical_and", _heddle.logical_and, 2)
+logical_or = _elementwise("logical_or", _heddle.logical_or, 2)
+logical_xor = _elementwise("logical_xor", _heddle.logical_xor, 2)
+maximum = _elementwise("maximum", _heddle.maximum, 2)
+minimum = _elementwise("minimum", _heddle.minimum, 2)
+multiply = _elementwise("multiply", _heddle.multiply, 2)
+nextafter = _elementwise("nextafter", _heddle.nextafter, 2)
+not_equal = _elementwise("not_equal", _heddle.not_equal, 2)
+remainder = _elementwise("remainder", _heddle.remainder, 2)
+subtract = _elementwise("subtract", _heddle.subtract, 2)
 pow = _elementwise("pow", _heddle.power, 2)
 matmul = _elementwise("matmul", _heddle.matmul, 2)
 positive = _elementwise("positive", lambda x: +x, 1)
-reciprocal = _elementwise("reciprocal", lambda x: 1 / x, 1)
-isnan = _elementwise("isnan", lambda x: x != x, 1)
-isinf = _elementwise("isinf", lambda x: _heddle.abs(x) == inf, 1)
-isfinite = _elementwise("isfinite", lambda x: _heddle.abs(x) < inf, 1)
 
 
 def clip(x: _Array, /, min: _Any = None, max: _Any = None) -> _Array:
@@ -117,6 +163,27 @@ def ones(shape: _Any, *, dtype: _Any = None, device: _Any = None) -> _Array:
 
 def zeros(shape: _Any, *, dtype: _Any = None, device: _Any = None) -> _Array:
     return _heddle.zeros(shape, dtype=dtype or float32, device=_on(device))
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: _Any = None, device: _Any = None
+) -> _Array:
+    columns = arange(n_rows if n_cols is None else n_cols, device=device)
+    return (arange(n_rows, device=device)[:, None] + k == columns).astype(dtype or float32)
+
+
+def _columns_less_rows(x: _Array) -> _Array:
+    if x.ndim < 2:
+        raise ValueError(f"tril and triu: an array of shape {x.shape}; want two axes")
+    return arange(x.shape[-1], device=x.device) - arange(x.shape[-2], device=x.device)[:, None]
+
+
+def tril(x: _Array, /, *, k: int = 0) -> _Array:
+    return _cast(_heddle.where(_columns_less_rows(x) <= k, x, 0), x.dtype)
+
+
+def triu(x: _Array, /, *, k: int = 0) -> _Array:
+    return _cast(_heddle.where(_columns_less_rows(x) >= k, x, 0), x.dtype)
 
 
 def empty_like(x: _Array, /, *, dtype: _Any = None, device: _Any = None) -> _Array:
@@ -299,6 +366,42 @@ def sum(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any =
     if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
         dtype = int64
     return _cast(x, dtype).sum(axis=axis, keepdims=keepdims)
+
+
+def prod(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
+    if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
+        dtype = int64
+    return _heddle.prod(_cast(x, dtype), axis=axis, keepdims=keepdims)
+
+
+def _scanned(function: _Any, x: _Array, axis: int | None, dtype: _Any, first: int | None) -> _Array:
+    if axis is None and x.ndim != 1:
+        raise ValueError("axis is needed for an array of several axes")
+    axis = (axis or 0) % x.ndim
+    if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
+        dtype = int64
+    result: _Array = function(_cast(x, dtype), axis=axis)
+    if first is None:
+        return result
+    shape = tuple(1 if i == axis else n for i, n in enumerate(result.shape))
+    return _heddle.concat([full(shape, first, dtype=result.dtype, device=x.device), result], axis=axis)
+
+
+def cumulative_sum(
+    x: _Array, /, *, axis: int | None = None, dtype: _Any = None, include_initial: _Any = False
+) -> _Array:
+    return _scanned(_heddle.cumsum, x, axis, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(
+    x: _Array, /, *, axis: int | None = None, dtype: _Any = None, include_initial: _Any = False
+) -> _Array:
+    return _scanned(_heddle.cumprod, x, axis, dtype, 1 if include_initial else None)
+
+
+def diff(x: _Array, /, *, axis: int = -1, n: int = 1, prepend: _Any = None, append: _Any = None) -> _Array:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    return _heddle.diff(concat(parts, axis=axis), n, axis)
 
 
 def var(x: _Array, /, *, axis: _Any = None, correction: float = 0.0, keepdims: _Any = False) -> _Array:
