@@ -113,6 +113,49 @@ def test_subinterpreters_are_refused(run):
     assert "subinterpreters" in done.stdout, done.stderr
 
 
+def test_a_fork_inside_an_op(run):
+    done = run(
+        "import heddle, os\n"
+        "e = heddle.Engine(workers=1)\n"
+        "v = e.new_var()\n"
+        "def forks():\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        try: e.push(print)\n"
+        "        except heddle.Error: os._exit(7)\n"
+        "        os._exit(1)\n"
+        "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "e.push(forks, mutate=v); e.wait(v)\n"
+    )
+    assert done.stdout.split() == ["7"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "atexit.register(use)",  # before the package ends
+        "threading.Thread(target=use).start()",
+        "class Late:\n    def __del__(self): use()\nlate = Late()",  # while modules are cleared
+        "class Late:\n    def __del__(self): use()\nsys.late = Late()",
+        "engine.push(use, mutate=var)",
+        "engine.push_async(lambda completion: threading.Timer(0.01, completion.done).start(), mutate=var)",
+        "use(); os._exit(0)",
+        "use(); sys.exit(0)",
+    ],
+)
+def test_the_end_of_the_interpreter(run, stage):
+    done = run(
+        "import atexit, os, sys, threading, heddle\n"
+        "engine = heddle.Engine(workers=2)\n"
+        "var, x = engine.new_var(), heddle.ones(100)\n"
+        "def use(engine=engine, var=var, x=x, heddle=heddle):\n"
+        "    try:\n"
+        "        engine.push(lambda: None, mutate=var); y = x + 1\n"
+        "    except heddle.Error: pass\n" + stage + "\n"
+    )
+    assert done.returncode == 0 and "Fatal" not in done.stderr and "terminate" not in done.stderr, done.stderr
+
+
 def test_free_threaded_builds_are_refused(run):
     done = run("import sys\nsys.abiflags = 't'\nimport heddle\n")
     assert done.returncode == 1 and "free-threaded" in done.stderr
