@@ -1,10 +1,9 @@
-#include <map>
-
 #include <heddle/c/array_file.h>
 #include <heddle/default_engine.h>
 #include <heddle/npy.h>
 #include <heddle/safetensors.h>
 
+#include "archive.h"
 #include "c/wait.h"
 #include "new_array.h"
 
@@ -13,12 +12,34 @@ using namespace heddle::c;
 
 namespace heddle::c {
 
-// Names and texts stand in maps, whose nodes stay where they are.
-struct Archive {
-  std::mutex mutex;  // guards all below
-  std::map<std::string, LinkedArray, std::less<>> arrays;
-  std::map<std::string, std::string, std::less<>> texts;
-};
+ArchiveContent::ArchiveContent(const heddle_archive* archive, const char* call) {
+  const Borrowed<heddle_archive> of(archive, call);
+  const std::lock_guard guard((*of)->mutex);
+  for (const auto& [name, value] : (*of)->arrays) {
+    engines.push_back(value.engine.lock(call));
+    arrays.emplace(name, value.array);
+  }
+  texts.insert((*of)->texts.begin(), (*of)->texts.end());
+}
+
+const std::map<std::string, NDArray>& ArchiveContent::of_engine(const Engine& engine,
+                                                                const char* call) const {
+  for (const auto& [name, array] : arrays) check_engine(array.engine(), engine, call);
+  return arrays;
+}
+
+LinkedArrays linked(const std::map<std::string, NDArray>& arrays, const std::shared_ptr<Engine>& engine) {
+  const EngineLink link(engine);
+  LinkedArrays all;
+  for (const auto& [name, array] : arrays) all.emplace(name, LinkedArray{array, link});
+  return all;
+}
+
+heddle_archive* new_archive(LinkedArrays arrays) {
+  auto archive = std::make_shared<Archive>();
+  archive->arrays = std::move(arrays);
+  return make_handle<heddle_archive>(std::move(archive));
+}
 
 }  // namespace heddle::c
 
@@ -152,19 +173,9 @@ heddle_status heddle_archive_save(const heddle_archive* archive, const char* pat
                                   heddle_error** error) {
   return called(error, [&] {
     constexpr const char* kCall = "heddle_archive_save";
-    const Borrowed<heddle_archive> of(archive, kCall);
+    const ArchiveContent content(archive, kCall);
     const std::string file = text_of(path, kCall, "path");
-    Safetensors content;
-    std::vector<std::shared_ptr<Engine>> engines;  // live as long as the call
-    {
-      const std::lock_guard guard((*of)->mutex);
-      for (const auto& [name, value] : (*of)->arrays) {
-        engines.push_back(value.engine.lock(kCall));
-        content.arrays.emplace(name, value.array);
-      }
-      content.metadata.insert((*of)->texts.begin(), (*of)->texts.end());
-    }
-    save_safetensors(file, content, {.checksums = checksums != 0});
+    save_safetensors(file, {content.arrays, content.texts}, {.checksums = checksums != 0});
   });
 }
 
@@ -178,8 +189,7 @@ heddle_status heddle_archive_load(const char* path, const heddle_array_options* 
     const EngineScope scope(place.engine());
     Safetensors content = load_safetensors(file, place.device());
     auto loaded = std::make_shared<Archive>();
-    for (const auto& [name, array] : content.arrays)
-      loaded->arrays.emplace(name, LinkedArray{array, place.link()});
+    loaded->arrays = linked(content.arrays, place.shared_engine());
     loaded->texts.insert(content.metadata.begin(), content.metadata.end());
     *archive = make_handle<heddle_archive>(std::move(loaded));
   });

@@ -22,6 +22,11 @@ std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call) {
   return *Borrowed<heddle_engine>(engine, call);
 }
 
+void check_engine(const Engine& of_array, const Engine& wanted, const char* call) {
+  if (&of_array == &wanted) return;
+  throw InvalidArgument(std::string(call) + ": the arrays belong to different engines");
+}
+
 DType dtype_of_number(std::int32_t dtype, const char* call) {
   if (dtype < HEDDLE_F32 || dtype > HEDDLE_I8)
     throw InvalidArgument(std::string(call) + ": dtype is " + std::to_string(dtype) +
@@ -62,8 +67,18 @@ std::string text_of(const char* text, const char* call, const char* argument) {
   return text;
 }
 
+const char* static_text(const std::string& text) {
+  const char* interned = nullptr;
+  if (heddle_intern(text.c_str(), &interned) != HEDDLE_OK) throw std::bad_alloc();
+  return interned;
+}
+
 heddle_array* new_handle(NDArray array, const EngineLink& engine) {
   return make_handle<heddle_array>(LinkedArray{std::move(array), engine});
+}
+
+heddle_row_sparse* new_handle(RowSparse rows, const EngineLink& engine) {
+  return make_handle<heddle_row_sparse>(LinkedRows{std::move(rows), engine});
 }
 
 }  // namespace heddle::c

@@ -22,7 +22,7 @@ constexpr Kind added_kind(std::uint32_t number) {
 }
 inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerator = added_kind(2),
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
-                      kStore = added_kind(6);
+                      kStore = added_kind(6), kTrainer = added_kind(7);
 
 // The engine of an array, without keeping it alive: heddle_engine_destroy ends it.
 class EngineLink {
@@ -53,6 +53,7 @@ struct LockedGenerator {
 struct Archive;
 struct LockedOptimizer;
 struct LockedStore;
+struct LockedTrainer;
 struct Rank;
 
 }  // namespace heddle::c
@@ -81,6 +82,9 @@ struct heddle_communicator
 struct heddle_kvstore : heddle::c::Handle<std::shared_ptr<heddle::c::LockedStore>, heddle::c::kStore> {
   using Handle::Handle;
 };
+struct heddle_trainer : heddle::c::Handle<std::shared_ptr<heddle::c::LockedTrainer>, heddle::c::kTrainer> {
+  using Handle::Handle;
+};
 
 namespace heddle::c {
 
@@ -100,22 +104,28 @@ template <class H> class Used {
   Used(const H* handle, const char* call) : value_(handle, call), engine_(value_->engine.lock(call)) {}
   const typename H::Value* operator->() const { return &*value_; }
   Engine& engine() const { return *engine_; }
+  const std::shared_ptr<Engine>& shared_engine() const { return engine_; }
 
  private:
   Borrowed<H> value_;
   std::shared_ptr<Engine> engine_;
 };
 using UsedArray = Used<heddle_array>;
+using UsedRows = Used<heddle_row_sparse>;
 
 std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call);  // null: the default engine
+// Throws InvalidArgument for an array of another engine than that of what it is given to.
+void check_engine(const Engine& of_array, const Engine& wanted, const char* call);
 
 DType dtype_of_number(std::int32_t dtype, const char* call);
 Device device_of(const heddle_device& device, const char* call);
 heddle_device device_of(const Device& device);
 Dims dims_of(const std::int64_t* numbers, std::int32_t count, const char* call);
 std::string text_of(const char* text, const char* call, const char* argument);  // throws if null
+const char* static_text(const std::string& text);                               // heddle_intern
 
 heddle_array* new_handle(NDArray array, const EngineLink& engine);
+heddle_row_sparse* new_handle(RowSparse rows, const EngineLink& engine);
 
 // The new array that a call makes of one that it is given.
 template <class Make>

@@ -50,6 +50,26 @@ heddle_status heddle_array_grad(const heddle_array* array, heddle_array** grad, 
   });
 }
 
+heddle_status heddle_array_row_sparse_grad(const heddle_array* array, heddle_row_sparse** grad,
+                                           heddle_error** error) {
+  return called(error, [&] {
+    const UsedArray of(array, "heddle_array_row_sparse_grad");
+    check_out(grad, "heddle_array_row_sparse_grad", "grad");
+    RowSparse gradient = heddle::row_sparse_grad(of->array);
+    *grad = gradient.defined() ? new_handle(std::move(gradient), of->engine) : nullptr;
+  });
+}
+
+heddle_status heddle_array_lend_gradient_memory(const heddle_array* leaf, const heddle_array* memory,
+                                                heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_array_lend_gradient_memory";
+    const UsedArray of(leaf, kCall);
+    if (!memory) return lend_gradient_memory(of->array, {});
+    lend_gradient_memory(of->array, UsedArray(memory, kCall)->array);
+  });
+}
+
 heddle_status heddle_array_clear_grad(const heddle_array* array, heddle_error** error) {
   return called(error, [&] { clear_grad(UsedArray(array, "heddle_array_clear_grad")->array); });
 }

@@ -1,20 +1,9 @@
-#include <heddle/c/communicator.h>
-#include <heddle/communicator.h>
+#include "communicator.h"
 
-#include "array_handle.h"
+#include <heddle/c/communicator.h>
 
 using namespace heddle;
 using namespace heddle::c;
-
-namespace heddle::c {
-
-// Destroyed from below: the communicator before its engine.
-struct Rank {
-  std::shared_ptr<Engine> engine;
-  std::shared_ptr<Communicator> communicator;
-};
-
-}  // namespace heddle::c
 
 namespace {
 
@@ -25,15 +14,21 @@ struct Wanted {
   CommOptions options;
 };
 
+// Rounded up, so that no time becomes 0, which stands for another.
+std::chrono::milliseconds milliseconds_of(std::int64_t nanoseconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(nanoseconds));
+}
+
 Wanted wanted_by(const heddle_communicator_options* options, const char* call) {
   if (options) check_struct(options, call, "heddle_communicator_options");
   Wanted wanted{engine_of(options ? options->engine : nullptr, call), {}};
   wanted.options.engine = wanted.engine.get();
   if (!options) return wanted;
   if (options->timeout < 0) throw InvalidArgument(std::string(call) + ": timeout is negative");
+  if (options->gpu < 0) throw InvalidArgument(std::string(call) + ": gpu is negative");
   if (options->backend) wanted.options.backend = options->backend;
   if (options->algorithm) wanted.options.algorithm = options->algorithm;
-  wanted.options.timeout = std::chrono::milliseconds((options->timeout + 999'999) / 1'000'000);
+  wanted.options.timeout = milliseconds_of(options->timeout);
   wanted.options.reproducible = options->reproducible != 0;
   wanted.options.gpu = options->gpu - 1;
   return wanted;
@@ -61,6 +56,19 @@ heddle_status collective(const heddle_communicator* communicator, const heddle_a
 heddle_communicator* new_rank(std::shared_ptr<Engine> engine, std::shared_ptr<Communicator> communicator) {
   return make_handle<heddle_communicator>(
       std::make_shared<const Rank>(Rank{std::move(engine), std::move(communicator)}));
+}
+
+// A communicator that a call makes of one that it is given; null for none.
+template <class Make>
+heddle_status make_rank(const heddle_communicator* from, heddle_communicator** made, heddle_error** error,
+                        const char* call, Make&& make) noexcept {
+  return called(error, [&] {
+    const std::shared_ptr<const Rank> rank = *Borrowed<heddle_communicator>(from, call);
+    check_out(made, call, "the new communicator");
+    const EngineScope scope(*rank->engine);
+    std::shared_ptr<Communicator> ranks = make(*rank->communicator);
+    *made = ranks ? new_rank(rank->engine, std::move(ranks)) : nullptr;
+  });
 }
 
 }  // namespace
@@ -111,6 +119,15 @@ heddle_status heddle_communicator_rank(const heddle_communicator* communicator, 
   });
 }
 
+heddle_status heddle_communicator_backend(const heddle_communicator* communicator, const char** backend,
+                                          heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_backend");
+    check_out(backend, "heddle_communicator_backend", "backend");
+    *backend = static_text((*of)->communicator->backend());
+  });
+}
+
 heddle_status heddle_communicator_var(const heddle_communicator* communicator, heddle_var** var,
                                       heddle_error** error) {
   return called(error, [&] {
@@ -152,6 +169,39 @@ heddle_status heddle_broadcast(const heddle_communicator* communicator, const he
       [&](Communicator& ranks, const NDArray&, const NDArray& to) { ranks.broadcast(to, root); });
 }
 
+heddle_status heddle_reduce(const heddle_communicator* communicator, const heddle_array* array, int32_t root,
+                            int32_t reduction, heddle_error** error) {
+  return collective(communicator, array, array, error, "heddle_reduce",
+                    [&](Communicator& ranks, const NDArray&, const NDArray& to) {
+                      ranks.reduce(to, root, reduction_of(reduction, "heddle_reduce"));
+                    });
+}
+
+heddle_status heddle_all_to_all(const heddle_communicator* communicator, const heddle_array* in,
+                                const int64_t* in_counts, const heddle_array* out, const int64_t* out_counts,
+                                heddle_error** error) {
+  return collective(communicator, in, out, error, "heddle_all_to_all",
+                    [&](Communicator& ranks, const NDArray& from, const NDArray& to) {
+                      if (!in_counts && !out_counts) return ranks.all_to_all(from, to);
+                      check_out(in_counts, "heddle_all_to_all", "in_counts");
+                      check_out(out_counts, "heddle_all_to_all", "out_counts");
+                      const auto parts = static_cast<std::size_t>(ranks.size());
+                      ranks.all_to_all(from, std::span(in_counts, parts), to, std::span(out_counts, parts));
+                    });
+}
+
+heddle_status heddle_send(const heddle_communicator* communicator, const heddle_array* array, int32_t to,
+                          heddle_error** error) {
+  return collective(communicator, array, array, error, "heddle_send",
+                    [&](Communicator& ranks, const NDArray& from, const NDArray&) { ranks.send(from, to); });
+}
+
+heddle_status heddle_recv(const heddle_communicator* communicator, const heddle_array* array, int32_t from,
+                          heddle_error** error) {
+  return collective(communicator, array, array, error, "heddle_recv",
+                    [&](Communicator& ranks, const NDArray&, const NDArray& to) { ranks.recv(to, from); });
+}
+
 heddle_status heddle_barrier(const heddle_communicator* communicator, heddle_error** error) {
   return called(error, [&] {
     (*Borrowed<heddle_communicator>(communicator, "heddle_barrier"))->communicator->barrier();
@@ -169,5 +219,45 @@ heddle_status heddle_communicator_abort(const heddle_communicator* communicator,
   return called(error, [&] {
     const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_abort");
     (*of)->communicator->abort(text_of(why, "heddle_communicator_abort", "why"));
+  });
+}
+
+heddle_status heddle_communicator_shared_array(const heddle_communicator* communicator, int32_t dtype,
+                                               const int64_t* shape, int32_t ndim, heddle_array** array,
+                                               heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_communicator_shared_array";
+    const Borrowed<heddle_communicator> of(communicator, kCall);
+    const DType wanted = dtype_of_number(dtype, kCall);
+    const Dims dims = dims_of(shape, ndim, kCall);
+    check_out(array, kCall, "array");
+    *array = new_handle((*of)->communicator->shared_array(dims, wanted), EngineLink((*of)->engine));
+  });
+}
+
+heddle_status heddle_communicator_split(const heddle_communicator* communicator, int32_t colour, int32_t key,
+                                        heddle_communicator** part, heddle_error** error) {
+  return make_rank(communicator, part, error, "heddle_communicator_split",
+                   [&](Communicator& ranks) { return ranks.split(colour, key); });
+}
+
+heddle_status heddle_communicator_shrink(const heddle_communicator* communicator,
+                                         heddle_communicator** survivors, heddle_error** error) {
+  return make_rank(communicator, survivors, error, "heddle_communicator_shrink",
+                   [](Communicator& ranks) { return ranks.shrink(); });
+}
+
+heddle_status heddle_communicator_grow(const heddle_communicator* communicator, int32_t size, int64_t timeout,
+                                       heddle_communicator** grown, heddle_error** error) {
+  return make_rank(communicator, grown, error, "heddle_communicator_grow",
+                   [&](Communicator& ranks) { return ranks.grow(size, milliseconds_of(timeout)); });
+}
+
+heddle_status heddle_communicator_flight_recorder(const heddle_communicator* communicator, char** text,
+                                                  heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_flight_recorder");
+    check_out(text, "heddle_communicator_flight_recorder", "text");
+    *text = make_text((*of)->communicator->flight_recorder());
   });
 }

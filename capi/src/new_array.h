@@ -9,6 +9,7 @@ class NewArray {
  public:
   NewArray(const heddle_array_options* options, const char* call);
   Engine& engine() const { return *engine_; }
+  const std::shared_ptr<Engine>& shared_engine() const { return engine_; }
   EngineLink link() const { return EngineLink(engine_); }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }

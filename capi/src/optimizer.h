@@ -1,4 +1,4 @@
-// Parameters of optimizers and options of updates.
+// Keys, parameters of optimizers and options of updates.
 #pragma once
 
 #include <heddle/c/optimizer.h>
@@ -6,6 +6,7 @@
 
 namespace heddle::c {
 
+Key key_of(const heddle_key& key);
 OptimizerParams params_of(const heddle_parameter* parameters, std::size_t count, const char* call);
 UpdateOptions update_options_of(const heddle_update_options* options, const char* call);
 

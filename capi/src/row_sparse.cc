@@ -15,7 +15,7 @@ heddle_status heddle_row_sparse_create(const int64_t* shape, int32_t ndim, const
     const UsedArray which(rows, kCall), what(values, kCall), how_many(count, kCall);
     check_out(result, kCall, "result");
     RowSparse made(dims_of(shape, ndim, kCall), which->array, what->array, how_many->array);
-    *result = make_handle<heddle_row_sparse>(LinkedRows{std::move(made), what->engine});
+    *result = new_handle(std::move(made), what->engine);
   });
 }
 

@@ -107,7 +107,7 @@ void give_results(const OperatorValues& values, const EngineLink& engine, heddle
         result.as.array = new_handle(*array, engine);
       } else {
         result.kind = HEDDLE_VALUE_ROW_SPARSE;
-        result.as.row_sparse = make_handle<heddle_row_sparse>(LinkedRows{std::get<RowSparse>(value), engine});
+        result.as.row_sparse = new_handle(std::get<RowSparse>(value), engine);
       }
       results[made++] = result;
     }

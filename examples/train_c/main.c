@@ -1,4 +1,4 @@
-// Trains a small network on generated data in C: operators by name, gradients and an optimizer, all of them through libheddle.so.
+// Trains a small network on generated data in C: operators by name, gradients and a trainer, all of them through libheddle.so.
 // The points are inside or outside of a circle. Nothing blocks but reading the loss.
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,20 +61,14 @@ static heddle_array* copy_of(const float* values, int64_t rows, int64_t columns)
 }
 
 static float step(heddle_array* points, heddle_array* wanted, heddle_array* const* weights,
-                  heddle_optimizer* adam, int look) {
+                  heddle_trainer* trainer, int look) {
   heddle_error* error = NULL;
   heddle_array* x = call("matmul", points, weights[0], NULL);
   x = then("relu", then("add", x, weights[1]), NULL);
   x = then("sigmoid", then("add", then("matmul", x, weights[2]), weights[3]), NULL);
   x = then("mean", then("square", then("subtract", x, wanted), NULL), NULL);
   check(heddle_backward(x, NULL, 0, &error), error);
-  for (int i = 0; i < 4; ++i) {
-    heddle_array* grad = NULL;
-    check(heddle_array_grad(weights[i], &grad, &error), error);
-    check(heddle_optimizer_update(adam, i, weights[i], grad, NULL, &error), error);
-    check(heddle_array_clear_grad(weights[i], &error), error);
-    heddle_array_destroy(grad);
-  }
+  check(heddle_trainer_step(trainer, 1, &error), error);
   float loss = 0;
   if (look) check(heddle_array_read(x, &loss, sizeof loss, &error), error);
   heddle_array_destroy(x);
@@ -93,17 +87,21 @@ int main(void) {
 
   heddle_error* error = NULL;
   heddle_generator* generator = NULL;
-  heddle_optimizer* adam = NULL;
-  const heddle_parameter rate = {"lr", 0.02};
+  heddle_trainer* trainer = NULL;
   check(heddle_generator_create(42, &generator, &error), error);
-  check(heddle_optimizer_create("adam", &rate, 1, &adam, &error), error);
   heddle_array* weights[] = {new_weight(2, kHidden, generator), new_weight(1, kHidden, generator),
                              new_weight(kHidden, 1, generator), new_weight(1, 1, generator)};
+  const heddle_named_array parameters[] = {
+      {"0.weight", weights[0]}, {"0.bias", weights[1]}, {"1.weight", weights[2]}, {"1.bias", weights[3]}};
+  const heddle_parameter rate = {"lr", 0.02};
+  const heddle_trainer_options options = {
+      .struct_size = sizeof options, .optimizer = "adam", .parameters = &rate, .parameter_count = 1};
+  check(heddle_trainer_create(parameters, 4, &options, &trainer, &error), error);
 
   float first = 0, loss = 0;
   for (int i = 0; i <= kSteps; ++i) {
     const int look = i % 100 == 0;
-    const float now = step(points, wanted, weights, adam, look);
+    const float now = step(points, wanted, weights, trainer, look);
     if (!look) continue;
     printf("step %3d: loss %.4f\n", i, (double)now);
     if (i == 0) first = now;
@@ -112,7 +110,7 @@ int main(void) {
   for (int i = 0; i < 4; ++i) heddle_array_destroy(weights[i]);
   heddle_array_destroy(points);
   heddle_array_destroy(wanted);
-  heddle_optimizer_destroy(adam);
+  heddle_trainer_destroy(trainer);
   heddle_generator_destroy(generator);
   if (loss < first / 4) return 0;
   fprintf(stderr, "the loss was to fall to a quarter\n");

@@ -1,4 +1,4 @@
-// Gradients and optimizers.
+// Gradients.
 #include "support.h"
 
 static const float kWeight[] = {1, 2, 3};
@@ -68,28 +68,59 @@ static void recording_can_be_off(heddle_engine* engine) {
   OK(heddle_array_destroy(weight));
 }
 
-static void optimizers_update(heddle_engine* engine) {
-  heddle_array *weight = new_vector(engine, kWeight, 3), *grad = new_vector(engine, kWeight, 3);
-  const heddle_parameter lr = {"lr", 0.5}, unknown = {"patience", 1};
-  const heddle_parameter twice[] = {lr, lr};
-  heddle_optimizer* sgd = NULL;
-  IS(heddle_optimizer_create("sgd", &unknown, 1, &sgd, NULL), HEDDLE_INVALID_ARGUMENT);
-  IS(heddle_optimizer_create("sgd", twice, 2, &sgd, NULL), HEDDLE_INVALID_ARGUMENT);
-  IS(heddle_optimizer_create("hope", NULL, 0, &sgd, NULL), HEDDLE_INVALID_ARGUMENT);
-  IS(heddle_optimizer_create("sgd", NULL, 1, &sgd, NULL), HEDDLE_INVALID_ARGUMENT);
-  OK(heddle_optimizer_create("sgd", &lr, 1, &sgd, NULL));
-  OK(heddle_optimizer_update(sgd, 1, weight, grad, NULL, NULL));
-  const float half[] = {0.5F, 1, 1.5F}, zeros[3] = {0};
-  holds(weight, half, 3);
-  const heddle_update_options faster = {.struct_size = sizeof faster, .lr = 1, .grad_scale = 0.5};
-  OK(heddle_optimizer_update(sgd, 1, weight, grad, &faster, NULL));
-  holds(weight, zeros, 3);
-  heddle_array* other = NULL;
-  OK(heddle_array_astype(grad, HEDDLE_F64, &other, NULL));
-  IS(heddle_optimizer_update(sgd, 1, weight, other, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
-  OK(heddle_array_destroy(other));
-  OK(heddle_optimizer_destroy(sgd));
-  OK(heddle_array_destroy(grad));
+static void row_sparse_gradients(heddle_engine* engine) {
+  const float table[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const int64_t shape[] = {4, 2}, numbers[] = {3, 1, 3};
+  heddle_array *weight = new_array(engine, table, shape, 2), *indices = new_indices(engine, numbers, 3);
+  OK(heddle_array_set_requires_grad(weight, 1, NULL));
+  heddle_row_sparse* rows = NULL;
+  OK(heddle_array_row_sparse_grad(weight, &rows, NULL));
+  CHECK(!rows);
+  for (int sparse = 1; sparse >= 0; --sparse) {
+    const heddle_value values[] = {of_array(weight), of_array(indices)};
+    const heddle_named_value how = {"sparse_grad", {.kind = HEDDLE_VALUE_BOOLEAN, .as.boolean = sparse}};
+    heddle_array *looked_up = NULL, *grad = NULL;
+    OK(heddle_operator_apply(op_named("embedding"), values, 2, &how, 1, NULL, &looked_up, NULL));
+    heddle_array* loss = apply("sum", looked_up, NULL);
+    OK(heddle_backward(loss, NULL, 0, NULL));
+    OK(heddle_array_grad(weight, &grad, NULL));
+    OK(heddle_array_row_sparse_grad(weight, &rows, NULL));
+    CHECK((grad == NULL) == sparse && (rows == NULL) == !sparse);
+    const float once[] = {0, 0, 1, 1, 0, 0, 2, 2}, twice[] = {0, 0, 2, 2, 0, 0, 4, 4};
+    if (sparse) grad = dense_of(rows);
+    holds(grad, sparse ? once : twice, 8);  // a dense gradient is added to the one with rows
+    OK(heddle_row_sparse_destroy(rows));
+    OK(heddle_array_destroy(grad));
+    OK(heddle_array_destroy(loss));
+    OK(heddle_array_destroy(looked_up));
+  }
+  IS(heddle_array_row_sparse_grad(weight, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_array_destroy(indices));
+  OK(heddle_array_destroy(weight));
+}
+
+static void gradients_are_computed_in_lent_memory(heddle_engine* engine) {
+  const float inputs[] = {4, 5, 6}, nines[] = {9, 9, 9};
+  const int64_t column[] = {3, 1}, row[] = {1, 3};
+  heddle_array *weight = new_array(engine, kWeight, column, 2), *memory = new_array(engine, nines, column, 2),
+               *input = new_array(engine, inputs, row, 2);
+  IS(heddle_array_lend_gradient_memory(weight, memory, NULL), HEDDLE_INVALID_ARGUMENT);  // it is no leaf
+  OK(heddle_array_set_requires_grad(weight, 1, NULL));
+  IS(heddle_array_lend_gradient_memory(weight, weight, NULL), HEDDLE_INVALID_ARGUMENT);
+  for (int lent = 0; lent <= 1; ++lent) {
+    OK(heddle_array_lend_gradient_memory(weight, memory, NULL));
+    if (!lent) OK(heddle_array_lend_gradient_memory(weight, NULL, NULL));
+    heddle_array *loss = apply("matmul", input, weight), *grad = NULL;
+    OK(heddle_backward(loss, NULL, 0, NULL));
+    OK(heddle_array_grad(weight, &grad, NULL));
+    holds(grad, inputs, 3);
+    holds(memory, lent ? inputs : nines, 3);
+    OK(heddle_array_destroy(grad));
+    OK(heddle_array_destroy(loss));
+    OK(heddle_array_clear_grad(weight, NULL));
+  }
+  OK(heddle_array_destroy(input));
+  OK(heddle_array_destroy(memory));
   OK(heddle_array_destroy(weight));
 }
 
@@ -97,6 +128,7 @@ void test_autograd(void) {
   heddle_engine* engine = new_engine();
   gradients_accumulate(engine);
   recording_can_be_off(engine);
-  optimizers_update(engine);
+  row_sparse_gradients(engine);
+  gradients_are_computed_in_lent_memory(engine);
   OK(heddle_engine_destroy(engine, NULL));
 }

@@ -2,55 +2,14 @@
 // sizes, every operator with values by chance. Each call returns a status, memory that was lent is given back once.
 //
 //   capi_random [CALLS [SEED [THREADS]]]      HEDDLE_CHECK=1 must be set
-#include <array>
-#include <atomic>
+#include "random_calls.h"
+
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <random>
 #include <thread>
-#include <utility>
-#include <vector>
+#include <unistd.h>
 
-#include <heddle/c/heddle.h>
-
-namespace {
-
-std::atomic<long> lent{0}, given_back{0}, succeeded{0}, failed{0};
-
-enum { engine_kind, var_kind, array_kind, generator_kind, rows_kind, archive_kind, optimizer_kind, kinds };
-
-// Handles of all kinds, alive and destroyed, which all threads share.
-class Pool {
- public:
-  void put(int kind, void* handle) {
-    const std::lock_guard guard(mutex_);
-    made_.emplace_back(kind, handle);
-    std::vector<void*>& all = handles_[kind];
-    if (all.size() < kMost) {
-      all.push_back(handle);
-    } else {
-      all[next_++ % kMost] = handle;
-    }
-  }
-  // Mostly one of that kind, now and then one of another, or null.
-  void* get(int kind, std::mt19937_64& random) {
-    if (random() % 50 == 0) return nullptr;
-    if (random() % 50 == 0) kind = static_cast<int>(random() % kinds);
-    const std::lock_guard guard(mutex_);
-    const std::vector<void*>& all = handles_[kind];
-    return all.empty() ? nullptr : all[random() % all.size()];
-  }
-  void destroy_all();
-
- private:
-  static constexpr std::size_t kMost = 24;
-  std::mutex mutex_;  // guards all below
-  std::array<std::vector<void*>, kinds> handles_;
-  std::vector<std::pair<int, void*>> made_;
-  std::size_t next_ = 0;
-} pool;
+namespace random_calls {
 
 heddle_status destroy(int kind, void* handle) {
   switch (kind) {
@@ -66,9 +25,42 @@ heddle_status destroy(int kind, void* handle) {
       return heddle_row_sparse_destroy(static_cast<heddle_row_sparse*>(handle));
     case archive_kind:
       return heddle_archive_destroy(static_cast<heddle_archive*>(handle));
-    default:
+    case plain_kind:
+      return heddle_array_destroy(static_cast<heddle_array*>(handle));
+    case optimizer_kind:
       return heddle_optimizer_destroy(static_cast<heddle_optimizer*>(handle));
+    case communicator_kind:
+      return heddle_communicator_destroy(static_cast<heddle_communicator*>(handle));
+    case store_kind:
+      return heddle_kvstore_destroy(static_cast<heddle_kvstore*>(handle));
+    default:
+      return heddle_trainer_destroy(static_cast<heddle_trainer*>(handle));
   }
+}
+
+// What has threads is destroyed when another one takes its place.
+void Pool::put(int kind, void* handle) {
+  const std::size_t most = has_threads(kind) ? 6 : 24;
+  void* replaced = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    made_.emplace_back(kind, handle);
+    std::vector<void*>& all = handles_[static_cast<std::size_t>(kind)];
+    if (all.size() < most) {
+      all.push_back(handle);
+    } else {
+      replaced = std::exchange(all[next_++ % most], handle);
+    }
+  }
+  if (replaced && has_threads(kind)) destroy(kind, replaced);
+}
+
+void* Pool::get(int kind, std::mt19937_64& random) {
+  if (random() % 50 == 0) return nullptr;
+  if (random() % 50 == 0) kind = static_cast<int>(random() % kinds);
+  const std::lock_guard guard(mutex_);
+  const std::vector<void*>& all = handles_[static_cast<std::size_t>(kind)];
+  return all.empty() ? nullptr : all[random() % all.size()];
 }
 
 // Most were destroyed before; what the arrays of an engine's last ops hold is free when it has ended.
@@ -80,43 +72,11 @@ void Pool::destroy_all() {
   }
 }
 
-bool one_thread = true;
+Caller::Caller(std::uint64_t seed)
+    : random_(seed),
+      path_("capi_random." + std::to_string(getpid()) + "." + std::to_string(seed) + ".checkpoint") {}
 
-// One thread's calls.
-class Caller {
- public:
-  explicit Caller(std::uint64_t seed) : random_(seed) {}
-  void call();
-
- private:
-  template <class T> T* any(int kind) { return static_cast<T*>(pool.get(kind, random_)); }
-  heddle_array* array() { return any<heddle_array>(array_kind); }
-  bool rarely() { return random_() % 40 == 0; }
-  std::int64_t small() { return static_cast<std::int64_t>(random_() % 9) - 3; }
-  template <class T> T* sometimes_null(T* pointer) { return rarely() ? nullptr : pointer; }
-  void count(heddle_status status) { ++(status == HEDDLE_OK ? succeeded : failed); }
-  void ended(heddle_status status, heddle_error* const& error);  // by reference: the call writes it
-  template <class T, class F> void make(int kind, F&& made_by);
-  void keep(heddle_array* made);
-  const std::int64_t* shape();
-  std::int32_t ndim() {
-    return rarely() ? static_cast<std::int32_t>(random_() % 20) - 5
-                    : 1 + static_cast<std::int32_t>(random_() % 3);
-  }
-  heddle_array_options options();
-  heddle_value value(const heddle_argument_info& argument);
-  void create();
-  void view();
-  void change();
-  void look();
-  void call_operator();
-  void differentiate();
-  void others();
-
-  std::mt19937_64 random_;
-  std::int64_t shape_[16] = {};
-  heddle_array* list_[2] = {};
-};
+Caller::~Caller() { unlink(path_.c_str()); }
 
 void Caller::ended(heddle_status status, heddle_error* const& error) {
   count(status);
@@ -125,16 +85,6 @@ void Caller::ended(heddle_status status, heddle_error* const& error) {
   if (error && random_() % 8 == 0 && heddle_error_to_text(error, &text) == HEDDLE_OK)
     heddle_text_destroy(text);
   heddle_error_destroy(error);
-}
-
-template <class T, class F> void Caller::make(int kind, F&& made_by) {
-  T* made = nullptr;
-  heddle_error* error = nullptr;
-  const heddle_status status = made_by(sometimes_null(&made), &error);
-  ended(status, error);
-  if (status != HEDDLE_OK || !made) return;
-  if constexpr (std::is_same_v<T, heddle_array>) return keep(made);
-  pool.put(kind, made);
 }
 
 // Only small ones: operators make larger arrays of them.
@@ -383,7 +333,7 @@ void Caller::differentiate() {
   if (!one_thread) return;
   heddle_error* error = nullptr;
   std::int32_t flag = 0;
-  switch (random_() % 6) {
+  switch (random_() % 8) {
     case 0:
       return ended(heddle_array_set_requires_grad(array(), random_() % 3 != 0, &error), error);
     case 1:
@@ -397,6 +347,12 @@ void Caller::differentiate() {
     case 3:
       return ended(heddle_array_clear_grad(array(), &error), error);
     case 4:
+      return make<heddle_row_sparse>(rows_kind, [&](heddle_row_sparse** out, heddle_error** failure) {
+        return heddle_array_row_sparse_grad(array(), out, failure);
+      });
+    case 5:
+      return ended(heddle_array_lend_gradient_memory(array(), array(), &error), error);
+    case 6:
       return ended(heddle_array_requires_grad(array(), sometimes_null(&flag), &error), error);
     default:
       return ended(heddle_recording_set(random_() % 4 != 0, sometimes_null(&flag), &error), error);
@@ -406,7 +362,7 @@ void Caller::differentiate() {
 void Caller::others() {
   heddle_error* error = nullptr;
   const char* name = nullptr;
-  switch (random_() % 9) {
+  switch (random_() % 7) {
     case 0:
       return make<heddle_generator>(generator_kind, [&](heddle_generator** out, heddle_error** failure) {
         return heddle_generator_create(random_(), out, failure);
@@ -425,20 +381,7 @@ void Caller::others() {
       return ended(heddle_archive_name(any<heddle_archive>(archive_kind), random_() % 3,
                                        sometimes_null(&name), &error),
                    error);
-    case 5: {
-      const heddle_parameter lr = {sometimes_null("lr"), 0.1};
-      return make<heddle_optimizer>(optimizer_kind, [&](heddle_optimizer** out, heddle_error** failure) {
-        return heddle_optimizer_create(random_() % 2 ? "sgd" : "adam", sometimes_null(&lr), 1, out, failure);
-      });
-    }
-    case 6: {
-      heddle_update_options options{};
-      options.struct_size = rarely() ? 1 : sizeof options;
-      return ended(heddle_optimizer_update(any<heddle_optimizer>(optimizer_kind), small(), array(), array(),
-                                           sometimes_null(&options), &error),
-                   error);
-    }
-    case 7:
+    case 5:
       return make<heddle_array>(array_kind, [&](heddle_array** out, heddle_error** failure) {
         return heddle_row_sparse_parts(any<heddle_row_sparse>(rows_kind), nullptr, out, nullptr, failure);
       });
@@ -460,8 +403,15 @@ void Caller::others() {
   }
 }
 
+void put_engine() {
+  heddle_engine* engine = nullptr;
+  if (heddle_engine_create(nullptr, &engine, nullptr) != HEDDLE_OK) std::abort();
+  pool.put(engine_kind, engine);
+}
+
 void Caller::call() {
-  switch (random_() % 12) {
+  if (random_() % 10 == 0) make_plain();
+  switch (random_() % 16) {
     case 0:
     case 1:
       return create();
@@ -478,13 +428,29 @@ void Caller::call() {
       return differentiate();
     case 8: {
       const auto kind = static_cast<int>(random_() % kinds);
-      if (kind == engine_kind && random_() % 300 != 0) return;
-      return count(destroy(kind, pool.get(kind, random_)));
+      if (has_threads(kind) && random_() % (kind == engine_kind ? 300 : 10) != 0) return;
+      count(destroy(kind, pool.get(kind, random_)));
+      if (kind == engine_kind) put_engine();
+      return;
     }
+    case 9:
+      return optimize();
+    case 10:
+      return communicate();
+    case 11:
+      return use_store();
+    case 12:
+      return train();
     default:
       return call_operator();
   }
 }
+
+}  // namespace random_calls
+
+namespace {
+
+using namespace random_calls;
 
 void run_thread(std::uint64_t seed, long calls) {
   Caller caller(seed);
@@ -506,11 +472,7 @@ int main(int argc, char** argv) {
   }
   // Errors that nobody saw are what it makes.
   heddle_log_set([](void*, const char*) {}, nullptr, nullptr, nullptr);
-  for (int i = 0; i < 3; ++i) {
-    heddle_engine* engine = nullptr;
-    if (heddle_engine_create(nullptr, &engine, nullptr) != HEDDLE_OK) return 1;
-    pool.put(engine_kind, engine);
-  }
+  for (int i = 0; i < 3; ++i) put_engine();
   {
     std::vector<std::jthread> all;
     for (int i = 0; i < threads; ++i)

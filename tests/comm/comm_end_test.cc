@@ -67,6 +67,17 @@ TEST_CASE("a graph that outlives its communicator fails, and hangs nobody") {
   }
 }
 
+TEST_CASE("a timeout is a day at most: a later deadline would overflow") {
+  constexpr std::chrono::milliseconds kDay = std::chrono::hours(24);
+  CHECK(Communicator::create_local(1, {.timeout = kDay}).size() == 1);
+  for (const auto timeout : {kDay + 1ms, std::chrono::milliseconds::max(), std::chrono::milliseconds::min()})
+    CHECK_THROWS_AS(Communicator::create_local(1, {.timeout = timeout}), InvalidArgument);
+  const auto alone = Communicator::create({}, LaunchEnvironment{});
+  CHECK_THROWS_AS(alone->grow(0, std::chrono::milliseconds::max()), InvalidArgument);
+  alone->barrier();
+  alone->wait();  // refusing has not aborted it
+}
+
 TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
   auto ranks = Communicator::create_local(1, {.timeout = 20ms});
   NDArray late = floats(8), ready = floats(8);

@@ -541,3 +541,16 @@ TEST_CASE("messages: hostile bytes are refused or are what they say") {
   }
   CHECK(refused > 20'000);
 }
+
+TEST_CASE("server core: a record of a worker that there is not is refused, with a payload too") {
+  Host host;
+  host.core.follow();
+  host.core.apply({.kind = Record::Kind::join, .job = "job", .number = 1, .hello = hello_of(0, 2, "async")},
+                  0, host.now);
+  const Record record{.kind = Record::Kind::request,
+                      .job = "job",
+                      .rank = 2,
+                      .request = {.kind = Kind::push, .clock = 1, .bytes = 8}};
+  CHECK_THROWS_AS(host.core.memory_for(record, 8), MalformedMessage);
+  CHECK_THROWS_AS(host.core.apply(record, 8, host.now), MalformedMessage);
+}

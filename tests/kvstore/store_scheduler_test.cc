@@ -142,6 +142,7 @@ TEST_CASE("store scheduler: options that cannot be are refused, and so is a sche
   CHECK_THROWS_AS(StoreScheduler({.listen = "nowhere"}), InvalidArgument);
   CHECK_THROWS_AS(Server({.replicas = 2}), InvalidArgument);
   CHECK_THROWS_AS(Server({.number = -1}), InvalidArgument);
+  CHECK_THROWS_AS(Server({.advertise = "nowhere"}), InvalidArgument);
   const EtcdOptions etcd{.urls = "http://127.0.0.1:1"};
   CHECK_THROWS_AS(StoreScheduler({.etcd = {.urls = "http://127.0.0.1"}}), InvalidArgument);
   CHECK_THROWS_AS(StoreScheduler({.state_file = "state", .etcd = etcd}), InvalidArgument);

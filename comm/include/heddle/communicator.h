@@ -36,7 +36,7 @@ struct CommOptions {
   std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi", "nccl" (GPUs)
   std::string algorithm{};  // HEDDLE_COMM_ALGORITHM: "auto", or one of docs/comm.md for all_reduce
   // HEDDLE_COMM_TIMEOUT, in seconds, default 10: a rank without heartbeats for so long has failed. Computing ranks send
-  // them.
+  // them. A day at most.
   std::chrono::milliseconds timeout{0};
   // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
   bool reproducible = false;

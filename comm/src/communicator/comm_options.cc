@@ -16,7 +16,9 @@
 namespace heddle::comm_detail {
 namespace {
 
-// At most a day, since a longer timeout could overflow.
+// Later deadlines could overflow.
+constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24);
+
 std::chrono::milliseconds seconds_of(const char* name, const std::string& text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -37,10 +39,17 @@ std::size_t bytes_of(const char* name, const std::string& text) {
 
 }  // namespace
 
+void check_timeout(const char* who, std::chrono::milliseconds timeout) {
+  const std::string problem = std::string(who) + ": timeout is ";
+  if (timeout.count() < 0) throw InvalidArgument(problem + "negative");
+  if (timeout <= kLongestTimeout) return;
+  throw InvalidArgument(problem + std::to_string(timeout.count()) + " ms; want a day at most");
+}
+
 BackendOptions backend_options(const CommOptions& options) {
   BackendOptions result;
   const std::string timeout = variable("HEDDLE_COMM_TIMEOUT"), algorithm = variable("HEDDLE_COMM_ALGORITHM");
-  if (options.timeout.count() < 0) throw InvalidArgument("CommOptions: timeout is negative");
+  check_timeout("CommOptions", options.timeout);
   if (options.timeout.count() > 0) {
     result.timeout = options.timeout;
   } else if (!timeout.empty()) {

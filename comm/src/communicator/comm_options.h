@@ -1,6 +1,7 @@
 // Completes options from the environment, and makes the back end that they name.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,8 @@ namespace heddle::comm_detail {
 // All throw InvalidArgument naming the variable.
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
+// Throws InvalidArgument for a timeout that is negative or longer than a day.
+void check_timeout(const char* who, std::chrono::milliseconds timeout);
 void check_backend_name(const std::string& name);  // throws InvalidArgument if there is none of that name
 
 // Collective. Throws CommMismatch on all ranks if they have different back ends, algorithms or values of reproducible.

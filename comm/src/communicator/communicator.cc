@@ -405,7 +405,7 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   auto origin = std::make_shared<comm_detail::Origin>(*origin_);
   origin->options.engine = &engine();
   resize_job(origin->job, size);
-  if (timeout.count() < 0) throw InvalidArgument("Communicator::grow: timeout is negative");
+  comm_detail::check_timeout("Communicator::grow", timeout);
   abort_for("grow", where);
   if (timeout.count() == 0) timeout = state_->options().timeout;
   const auto deadline = std::chrono::steady_clock::now() + timeout;

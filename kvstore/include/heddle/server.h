@@ -25,9 +25,11 @@ struct ServerEvent {
 
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; HOST may be an interface; port 0: any
-  std::string transport = "net";       // "net" or "zmq"
-  std::string keys{};                  // directory of comm.key and comm.allowed; empty: comm_keys_directory()
-  int number = 0, servers = 1;         // this server's number among those of the job
+  // HOST:PORT where others reach this server, which the scheduler tells them; empty: where it listens.
+  std::string advertise{};
+  std::string transport = "net";  // "net" or "zmq"
+  std::string keys{};             // directory of comm.key and comm.allowed; empty: comm_keys_directory()
+  int number = 0, servers = 1;    // this server's number among those of the job
   // HOST:PORT of the scheduler (heddle/store_scheduler.h), which says which shards this server is the primary and the backup
   // of; empty: there is none, and this server alone has the shard of its number. With one, number -1 is any that is free,
   // and servers 0 as many as it says.

@@ -25,6 +25,7 @@ struct StoreSchedulerOptions {
   // Or in etcd: several schedulers with the same prefix then agree on one that decides, and the others stand by.
   EtcdOptions etcd{};
   int max_connections = 10'000;
+  bool encrypt_loopback = false;  // as of a server; servers and workers have to do the same
   // A server that was silent for so long is gone, and so is one whose connection has ended and not come back within `grace`.
   std::chrono::milliseconds server_timeout{3000}, grace{100};
   // If not all servers have come then, those that wait are told who is missing, and end.

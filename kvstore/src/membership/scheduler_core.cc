@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/messages.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -267,6 +269,9 @@ std::uint32_t SchedulerCore::rank_for(const Enlist& enlist) const {
 Refused SchedulerCore::refusal_of_worker(const Enlist& enlist, Time now) const {
   const std::uint32_t workers = workers_of(enlist);
   const std::string of_job = " of job " + quoted(enlist.job);
+  if (workers > kMostWorkers)
+    return {0, "the worker takes part in a job of " + std::to_string(workers) + " workers; there may be " +
+                   std::to_string(kMostWorkers)};
   if (enlist.workers != 0 && enlist.workers != workers)
     return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
                    (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
@@ -456,28 +461,29 @@ void SchedulerCore::log_change(const ViewChange& change) {
 
 // The processes that the scheduler still waits for: the role and number of each.
 std::string SchedulerCore::missing(Time now) const {
-  std::vector<std::string> names;
+  std::string text;
+  std::size_t names = 0;
+  const auto add = [&](const std::string& what, std::size_t number, std::size_t all) {
+    if (names++ < kMostNames)
+      text += (names == 1 ? "" : ", ") + what + " " + std::to_string(number) + " of " + std::to_string(all);
+    return names <= kMostNames;
+  };
   for (std::uint32_t number = 0; number < servers_.size(); ++number) {
     const Process& one = servers_[number];
-    if (one.peer != 0) continue;
-    names.push_back("server " + std::to_string(number) + " of " + std::to_string(servers_.size()));
-    if (one.incarnation != 0)
-      names.back() += " (it was here, and is gone for " + seconds_text(now - one.heard) + ")";
+    if (one.peer == 0 && add("server", number, servers_.size()) && one.incarnation != 0)
+      text += " (it was here, and is gone for " + seconds_text(now - one.heard) + ")";
   }
   const auto workers = static_cast<std::uint32_t>(options_.workers);
-  if (workers > 0 && jobs_.empty()) names.push_back("all " + std::to_string(workers) + " workers");
+  if (workers > 0 && jobs_.empty() && names++ < kMostNames)
+    text += (names == 1 ? "all " : ", all ") + std::to_string(workers) + " workers";
   for (const auto& [job, members] : jobs_) {
     for (std::uint32_t rank = 0; rank < members.workers; ++rank) {
       const auto found = members.ranks.find(rank);
       if ((found != members.ranks.end() && found->second.peer != 0) || members.ended.contains(rank)) continue;
-      names.push_back("worker " + std::to_string(rank) + " of " + std::to_string(members.workers) +
-                      " of job " + quoted(job));
+      if (add("worker", rank, members.workers)) text += " of job " + quoted(job);
     }
   }
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMostNames) text += " and " + std::to_string(names.size() - kMostNames) + " more";
+  if (names > kMostNames) text += " and " + std::to_string(names - kMostNames) + " more";
   const auto since = waiting_since_ ? now - *waiting_since_ : Time::duration(0);
   return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
 }

@@ -29,6 +29,7 @@ kv_detail::TransportOptions transport_options(const StoreSchedulerOptions& optio
   kv_detail::TransportOptions result;
   result.kind = options.transport;
   result.keys = options.keys;
+  result.encrypt_loopback = options.encrypt_loopback;
   result.max_head = kMaxMessage;
   result.max_payload = 0;
   result.max_connections = static_cast<std::size_t>(options.max_connections);

@@ -9,6 +9,8 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
+// A connection on which the backup has answered nothing for so long, and on which nothing went out either, is half-open.
+constexpr std::chrono::milliseconds kMostSilent{2000};
 // Of records that a backup without the whole state has not confirmed: beyond that workers wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
 
@@ -56,10 +58,24 @@ void ReplicaSender::send(const ReplicaMessage& message, Payload payload) {
 }
 
 void ReplicaSender::tick(Clock::time_point now) {
-  if (!backup_.address.empty() && peer_ == 0 && now >= next_try_)
+  if (peer_ != 0) look_for_silence(now);
+  last_tick_ = now;
+  if (!backup_.address.empty() && peer_ == 0 && now >= next_try_) {
     peer_ = owner_.connect_to_backup(shard_, backup_.address);
+    heard_ = now;
+    queued_ = 0;
+  }
   if (greeted_ && now >= next_beat_) beat(now);
   release(now);
+}
+
+// The backup does not answer while a large state is on its way, nor does it hear anything while this process is stopped.
+void ReplicaSender::look_for_silence(Clock::time_point now) {
+  const std::size_t queued = owner_.transport().queued(peer_);
+  if (queued < std::exchange(queued_, queued) || now - last_tick_ > kMostSilent / 2) heard_ = now;
+  if (now - heard_ < kMostSilent) return;
+  owner_.close(peer_);
+  disconnected("it is silent", now);
 }
 
 void ReplicaSender::beat(Clock::time_point now) {
@@ -80,6 +96,7 @@ void ReplicaSender::disconnected(const std::string& why, Clock::time_point now) 
 }
 
 void ReplicaSender::received(const ReplicaMessage& message, Clock::time_point now) {
+  heard_ = now;
   switch (message.kind) {
     case ReplicaKind::welcome:
       return welcomed(message, now);

@@ -56,6 +56,7 @@ class ReplicaSender {
   void send(const ReplicaMessage& message, Payload payload = {});
   void send_entry(const Entry& entry);
   void send_state();
+  void look_for_silence(Clock::time_point now);
   void beat(Clock::time_point now);
   void welcomed(const ReplicaMessage& message, Clock::time_point now);
   void acknowledged(std::uint64_t number, Clock::time_point now);
@@ -73,7 +74,8 @@ class ReplicaSender {
   bool greeted_ = false;  // the backup has said what it has
   Stage stage_ = Stage::idle;
   std::chrono::milliseconds retry_{};
-  Clock::time_point next_try_{}, next_beat_{}, lease_end_{};
+  Clock::time_point next_try_{}, next_beat_{}, lease_end_{}, heard_{}, last_tick_{};
+  std::size_t queued_ = 0;                               // bytes for the backup, at the last tick
   std::uint64_t last_ = 0, acknowledged_ = 0, cut_ = 0;  // numbers of records; cut_: see closing
   std::deque<Entry> entries_{};                          // that the backup has not confirmed
   std::uint64_t entry_bytes_ = 0;

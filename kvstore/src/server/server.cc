@@ -43,7 +43,8 @@ ServerOptions checked(ServerOptions options) {
   const auto refuse = [](const std::string& why) { throw InvalidArgument("Server: " + why); };
   const bool scheduled = kv_detail::is_scheduled(options);
   if (!options.scheduler.empty()) kv_detail::parse_address(options.scheduler);  // throws InvalidArgument
-  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);        // the same
+  if (!options.advertise.empty()) kv_detail::parse_address(options.advertise);
+  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);  // the same
   if (!options.scheduler.empty() && !options.etcd.urls.empty()) refuse("there are both a scheduler and etcd");
   if (options.servers < (scheduled ? 0 : 1)) refuse("servers is " + std::to_string(options.servers));
   if (options.number < (scheduled ? -1 : 0) || (options.servers > 0 && options.number >= options.servers))
@@ -91,7 +92,7 @@ struct Server::Impl final : kv_detail::Receiver {
                                  .servers = static_cast<std::uint32_t>(options.servers),
                                  .replicas = static_cast<std::uint32_t>(options.replicas),
                                  .incarnation = node.incarnation(),
-                                 .address = address});
+                                 .address = options.advertise.empty() ? address : options.advertise});
     member->on_registered = [this](const kv_detail::Registered& told) {
       node.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
     };

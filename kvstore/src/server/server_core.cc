@@ -209,7 +209,9 @@ Job& ServerCore::job_named(const std::string& name) {
 
 std::span<std::byte> ServerCore::memory_for(const Record& record, std::size_t bytes) {
   if (record.kind != Record::Kind::request) throw MalformedMessage("a payload where none belongs");
-  return job_named(record.job).memory_for(record.rank, record.request, bytes);
+  Job& job = job_named(record.job);
+  if (record.rank >= job.workers().size()) throw MalformedMessage("a record of a worker that there is not");
+  return job.memory_for(record.rank, record.request, bytes);
 }
 
 void ServerCore::apply(const Record& record, std::size_t payload, Clock::time_point now) {

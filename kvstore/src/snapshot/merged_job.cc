@@ -30,7 +30,12 @@ std::string difference(const MergedKey::Part& first, const MergedKey::Part& othe
   if (a.key.whole_bytes != b.key.whole_bytes)
     return both("bytes in all", a.key.whole_bytes, b.key.whole_bytes);
   if (a.key.rounds != b.key.rounds) return both("rounds", a.key.rounds, b.key.rounds);
-  if (a.arrays.size() != b.arrays.size()) return both("arrays", a.arrays.size(), b.arrays.size());
+  const auto pushes = [](const KeyIndex& key) {
+    return static_cast<std::uint64_t>(
+        std::count_if(key.arrays.begin(), key.arrays.end(),
+                      [](const ArrayIndex& one) { return one.array.role == Role::push; }));
+  };
+  if (pushes(a) != pushes(b)) return both("pushes that wait", pushes(a), pushes(b));
   return {};
 }
 
@@ -39,12 +44,23 @@ bool is_alike(const StateArray& a, const StateArray& b) {
          a.rank == b.rank && a.name == b.name;
 }
 
-std::vector<const ArrayIndex*> arrays_of(const KeyIndex& key, bool with_pushes) {
-  std::vector<const ArrayIndex*> all;
-  for (const ArrayIndex& one : key.arrays) {
-    if (with_pushes || one.array.role != Role::push) all.push_back(&one);
+void set_arrays(MergedKey::Part& part, bool with_pushes) {
+  for (const ArrayIndex& one : part.index->arrays) {
+    if (one.array.role == Role::optimizer) part.state[one.array.name] = &one;
+    if (one.array.role == Role::value || (one.array.role == Role::push && with_pushes))
+      part.arrays.push_back(&one);
   }
-  return all;
+}
+
+// What says which rows state is of.
+bool is_of_rows(const std::string& name) { return name == "rows" || name == "width"; }
+
+bool has_state_like(const MergedKey::Part& a, const MergedKey::Part& b) {
+  return std::all_of(a.state.begin(), a.state.end(), [&b](const auto& one) {
+    const auto other = b.state.find(one.first);
+    return is_of_rows(one.first) ||
+           (other != b.state.end() && is_alike(one.second->array, other->second->array));
+  });
 }
 
 class Merger {
@@ -142,7 +158,7 @@ class Merger {
                   "no program has ever seen together");
     }
     for (MergedKey::Part& part : parts) {
-      part.arrays = arrays_of(*part.index, differs.empty());
+      set_arrays(part, differs.empty());
       check_arrays(parts.front(), part);
       take_newest(result, *part.index);
     }
@@ -185,7 +201,8 @@ class Merger {
     const bool good =
         part.index->key.dtype == first.index->key.dtype &&
         std::equal(first.arrays.begin(), first.arrays.end(), part.arrays.begin(), part.arrays.end(),
-                   [](const auto* a, const auto* b) { return is_alike(a->array, b->array); });
+                   [](const auto* a, const auto* b) { return is_alike(a->array, b->array); }) &&
+        has_state_like(first, part) && has_state_like(part, first);
     if (good) return;
     throw Error(server_text(first.server) + " and " + server_text(part.server) +
                 " have different arrays of it: the snapshots are of different moments");

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,16 @@
 
 namespace heddle::kv_detail {
 
-// A key of a job: its parts by their offsets in the value, which all have the same arrays in the same order.
+// A key of a job: its parts by their offsets in the value, which all have the same values and pushes in the same order, and the
+// same optimizer state: each of the whole part, or of some rows of it.
 struct MergedKey {
   struct Part {
     std::size_t server = 0;
     std::uint64_t offset = 0;
     const KeyIndex* index = nullptr;
-    std::vector<const ArrayIndex*> arrays{};
+    std::vector<const ArrayIndex*> arrays{};           // the value and the pushes that wait
+    std::map<std::string, const ArrayIndex*> state{};  // of the optimizer, by name
+    std::uint64_t bytes() const { return index->key.bytes; }
   };
   StateKey key;  // its bytes: of the whole value
   Clocks clocks;

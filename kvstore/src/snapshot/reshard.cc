@@ -7,43 +7,18 @@
 
 #include "snapshot/merged_job.h"
 #include "snapshot/snapshot_folder.h"
+#include "snapshot/split_key.h"
 #include "wire/job_terms.h"
 
 namespace heddle::kv_detail {
 namespace {
 
-using Range = std::pair<std::uint64_t, std::uint64_t>;  // bytes of the whole value: begin, end
-
 constexpr std::chrono::seconds kSameMoment{1};
-
-// The number of updates is the same for all parts of a value; other arrays are split as the value is.
-bool is_count(const StateArray& array) {
-  return array.role == StateArray::Role::optimizer && array.name == "updates";
-}
-
-// What is kept of single rows cannot be split as the value is.
-void check_splits(const MergedKey& key) {
-  for (const MergedKey::Part& part : key.parts) {
-    for (const ArrayIndex* one : part.arrays) {
-      const StateArray& array = one->array;
-      if (is_count(array) || !array.has_value) continue;
-      if (array.bytes == part.index->key.bytes && array.dtype == key.key.dtype && array.row_bytes == 0)
-        continue;
-      throw Error(
-          "key " + key.key.name + " has " +
-          (array.role == StateArray::Role::push
-               ? std::string("pushes of single rows that wait")
-               : "an optimizer's state of single rows, '" + array.name + "'") +
-          ", and its value is split over servers: it can only be restored for as many servers as there were");
-    }
-  }
-}
 
 // Writes the snapshot of one new server.
 class PartWriter {
  public:
-  PartWriter(std::vector<std::unique_ptr<SnapshotReader>>& from, const std::string& path,
-             const SnapshotHeader& header)
+  PartWriter(const SnapshotReaders& from, const std::string& path, const SnapshotHeader& header)
       : from_(from), writer_(path, header) {}
 
   void put(const StateRecord& record, std::span<const std::byte> payload = {}) {
@@ -51,26 +26,12 @@ class PartWriter {
     ++messages_;
   }
 
-  void put(const MergedKey& key, std::uint32_t number, Range range) {
+  void put(const MergedKey& key, std::uint32_t number, const ByteRange& range) {
     StateKey mine = key.key;
     mine.number = number;
     mine.bytes = range.second - range.first;
     put(mine, encode_clocks(key.clocks.clocks, key.clocks.missed));
-    for (std::size_t i = 0; i < key.parts.front().arrays.size(); ++i) {
-      const StateArray& array = key.parts.front().arrays[i]->array;
-      if (is_count(array) || !array.has_value || is_whole(key, range)) {
-        put_array(array, {{&key.parts.front(), i}}, {0, array.bytes});
-      } else {
-        std::vector<Source> sources;
-        for (const MergedKey::Part& part : key.parts) sources.push_back({&part, i});
-        put_array(array, sources, range);
-      }
-    }
-  }
-
-  // All of the key is in one place, before and after.
-  static bool is_whole(const MergedKey& key, Range range) {
-    return key.parts.size() == 1 && range.second - range.first == key.key.bytes;
+    for (const NewArray& array : arrays_in(key, range, from_)) put_array(array);
   }
 
   std::uint64_t commit() {
@@ -79,49 +40,49 @@ class PartWriter {
   }
 
  private:
-  struct Source {
-    const MergedKey::Part* part;
-    std::size_t array;
-  };
-
-  void put_array(StateArray array, const std::vector<Source>& sources, Range range) {
-    array.bytes = range.second - range.first;
-    bool first = true;
-    do {
-      const std::uint64_t end = std::min<std::uint64_t>(range.second, range.first + kPieceBytes);
-      piece_.resize(end - range.first);
-      for (const Source& one : sources) read(one, range.first);
-      first ? put(array, piece_) : put(StatePiece{}, piece_);
-      first = false;
-      range.first = end;
-    } while (range.first < range.second);
+  void put_array(const NewArray& made) {
+    is_first_ = true;
+    piece_.clear();
+    add(made.array, made.first.size(), [&made](std::uint64_t begin, std::span<std::byte> to) {
+      std::copy_n(made.first.begin() + static_cast<std::ptrdiff_t>(begin), to.size(), to.begin());
+    });
+    for (const ArraySlice& one : made.rest) {
+      add(made.array, one.end - one.begin, [&](std::uint64_t begin, std::span<std::byte> to) {
+        read_array(*from_[one.server], *one.index, one.begin + begin, to);
+      });
+    }
+    if (is_first_ || !piece_.empty()) flush(made.array);
   }
 
-  // What the source has of the bytes from `begin` on that piece_ takes.
-  void read(const Source& source, std::uint64_t begin) {
-    const ArrayIndex& index = *source.part->arrays[source.array];
-    const std::uint64_t offset = source.part->offset;
-    std::uint64_t at = std::max(begin, offset);
-    const std::uint64_t end = std::min(begin + piece_.size(), offset + index.array.bytes);
-    while (at < end) {
-      const std::uint64_t inside = at - offset, skipped = inside % kPieceBytes;
-      const std::uint64_t count = std::min(end - at, kPieceBytes - skipped);
-      from_[source.part->server]->read_again(index.pieces.at(inside / kPieceBytes) + skipped,
-                                             std::span(piece_).subspan(at - begin, count));
-      at += count;
+  // Fills pieces with `bytes` bytes, of which read(begin, to) reads some.
+  template <class Read> void add(const StateArray& array, std::uint64_t bytes, const Read& read) {
+    for (std::uint64_t begin = 0; begin < bytes;) {
+      const std::size_t had = piece_.size();
+      const std::uint64_t count = std::min<std::uint64_t>(bytes - begin, kPieceBytes - had);
+      piece_.resize(had + count);
+      read(begin, std::span(piece_).subspan(had));
+      begin += count;
+      if (piece_.size() == kPieceBytes) flush(array);
     }
   }
 
-  std::vector<std::unique_ptr<SnapshotReader>>& from_;
+  void flush(const StateArray& array) {
+    is_first_ ? put(array, piece_) : put(StatePiece{}, piece_);
+    is_first_ = false;
+    piece_.clear();
+  }
+
+  const SnapshotReaders& from_;
   SnapshotWriter writer_;
   std::uint64_t messages_ = 0;
-  std::vector<std::byte> piece_;
+  std::vector<std::byte> piece_;  // of the array that is being put
+  bool is_first_ = true;
 };
 
 // Which keys a new server has, and which bytes of them.
 struct NewPart {
   const MergedKey* key;
-  Range range;
+  ByteRange range;
 };
 
 PlacementRule new_placement(const StateJob& job, const ReshardOptions& options) {
@@ -138,7 +99,6 @@ std::vector<std::vector<NewPart>> placed(const MergedJob& job, const ReshardOpti
   Placer placer(new_placement(job.job, options), static_cast<int>(options.servers));
   for (const MergedKey& key : job.keys) {
     const std::vector<KeyPart> parts = placer.place({key.key.name, key.key.bytes, key.row_bytes()});
-    if (parts.size() > 1 || key.parts.size() > 1) check_splits(key);
     for (const KeyPart& part : parts)
       result[static_cast<std::size_t>(part.server)].push_back(
           {&key, {part.offset, part.offset + part.bytes}});
@@ -150,10 +110,13 @@ class Resharder {
  public:
   Resharder(const std::vector<SnapshotIndex>& parts, const ReshardOptions& options)
       : parts_(parts), options_(options), jobs_(merge_jobs(parts, options.newest_parts)) {
-    for (const MergedJob& job : jobs_) placed_.push_back(placed(job, options));
     for (const SnapshotIndex& part : parts) {
       from_.push_back(std::make_unique<SnapshotReader>(part.path));
       all_bytes_ += part.bytes;
+    }
+    for (const MergedJob& job : jobs_) {
+      placed_.push_back(placed(job, options));
+      check(job, placed_.back());
     }
   }
 
@@ -170,6 +133,19 @@ class Resharder {
   }
 
  private:
+  // Each array can be made.
+  void check(const MergedJob& job, const std::vector<std::vector<NewPart>>& servers) const {
+    for (const auto& parts : servers) {
+      for (const NewPart& part : parts) {
+        try {
+          arrays_in(*part.key, part.range, from_);
+        } catch (const Error& error) {
+          throw Error("job '" + job.job.name + "', " + error.what());
+        }
+      }
+    }
+  }
+
   // Values of different keys that are of different moments: every key by itself is whole.
   std::vector<std::string> notes() const {
     std::vector<std::string> all;
@@ -229,7 +205,7 @@ class Resharder {
   const ReshardOptions& options_;
   const std::vector<MergedJob> jobs_;
   std::vector<std::vector<std::vector<NewPart>>> placed_;  // by job and server
-  std::vector<std::unique_ptr<SnapshotReader>> from_;      // by server
+  SnapshotReaders from_;
   std::uint64_t all_bytes_ = 0, written_ = 0;
 };
 

@@ -3,7 +3,8 @@
 
   abi.py symbols LIBRARY BASELINE [--update]          the names of its functions
   abi.py stubs OUT.c UMBRELLA HEADER...               writes each function of the headers, which does nothing; UMBRELLA includes them
-  abi.py types LIBRARY BASELINE [--update]            their types, by Debian's abigail-tools; LIBRARY is made of the stubs
+  abi.py types LIBRARY BASELINE [--update]            their types, by Debian's abigail-tools, without which it exits with 77 (skipped);
+                                                      LIBRARY is made of the stubs
   abi.py closed LIBRARY                               whether it might take one of its own C++ names from another library
   abi.py without LIBRARY ARCHIVE                      whether nothing that ARCHIVE defines is in LIBRARY
 
@@ -12,6 +13,7 @@ A function that is gone, or has other parameters, breaks programs that are linke
 --update. One that is new only needs --update.
 """
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,6 +79,10 @@ def write_stubs(output, umbrella, headers):
 
 
 def check_types(library, baseline, update):
+    for program in ("abidw", "abidiff"):
+        if not shutil.which(program):
+            print(f"there is no {program} (Debian's abigail-tools): types are not compared")
+            sys.exit(77)
     options = ["--no-comp-dir-path", "--no-corpus-path", "--no-show-locs", "--no-architecture", "--no-elf-needed"]
     xml = output_of("abidw", *options, library)
     if update:

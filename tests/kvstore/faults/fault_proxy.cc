@@ -4,6 +4,7 @@
 #include <array>
 #include <poll.h>
 #include <sys/socket.h>
+#include <utility>
 
 #include "transport/address.h"
 
@@ -14,18 +15,25 @@ using comm_detail::Socket;
 
 constexpr std::size_t kChunk = 16 << 10, kMostHeld = 256 << 10;
 constexpr int kLongestDelay = 30;  // ms
+constexpr std::chrono::milliseconds kLongestHold{300};
+constexpr std::uint64_t kMostOvertake = 200, kNever = ~std::uint64_t{0};
+constexpr std::size_t kReplayed = 4 << 10;
+constexpr const char* kHost = "127.0.0.1";
 constexpr std::uint64_t kMutesAreRare = 40;
 
 }  // namespace
 
-FaultProxy::FaultProxy(const std::string& target, std::uint64_t seed, int rare)
-    : random_(seed), rare_(rare), listener_(comm_detail::listen_on("127.0.0.1", {0, 0}, SOMAXCONN)) {
-  const kv_detail::Address address = kv_detail::parse_address(target);
-  host_ = address.host;
-  port_ = address.port;
-  address_ = "127.0.0.1:" + std::to_string(comm_detail::port_of(listener_));
+FaultProxy::FaultProxy(std::uint64_t seed, int rare)
+    : random_(seed), rare_(rare), listener_(comm_detail::listen_on(kHost, {0, 0}, SOMAXCONN)) {
+  address_ = std::string(kHost) + ":" + std::to_string(comm_detail::port_of(listener_));
   thread_ = std::thread([this] { run(); });
 }
+
+FaultProxy::FaultProxy(const std::string& target, std::uint64_t seed, int rare) : FaultProxy(seed, rare) {
+  set_target(target);
+}
+
+void FaultProxy::set_target(const std::string& target) { port_.store(kv_detail::parse_address(target).port); }
 
 FaultProxy::~FaultProxy() {
   stopping_.store(true);
@@ -39,9 +47,10 @@ void FaultProxy::refuse() {
 }
 
 FaultCounts FaultProxy::counts() const {
-  return {accepted_.load(),      chunks_.load(),        faults_[kDelay].load(),
-          faults_[kLoss].load(), faults_[kMute].load(), faults_[kCorruption].load(),
-          faults_[kCut].load()};
+  return {accepted_.load(),         chunks_.load(),          faults_[kDelay].load(),
+          faults_[kLoss].load(),    faults_[kMute].load(),   faults_[kCorruption].load(),
+          faults_[kCut].load(),     faults_[kDouble].load(), faults_[kReplay].load(),
+          faults_[kOvertake].load()};
 }
 
 void FaultProxy::run() {
@@ -59,7 +68,7 @@ void FaultProxy::run() {
         short events = POLLRDHUP;
         if (!one.mute && one.ways[side].held.size() < kMostHeld) events |= POLLIN;
         const Way& in = one.ways[1 - side];
-        if (!one.mute && !in.held.empty() && in.until <= now) events |= POLLOUT;
+        if (!one.mute && !in.held.empty() && !is_held(in, now)) events |= POLLOUT;
         polled.push_back({one.sides[side].fd(), events, 0});
       }
     }
@@ -79,6 +88,7 @@ void FaultProxy::run() {
       }
     }
     if ((polled[1].revents & POLLIN) != 0) accept_all();
+    replay_all();
   }
 }
 
@@ -88,7 +98,7 @@ int FaultProxy::wait_time() const {
   std::int64_t wait = 1000;
   for (const Connection& one : connections_) {
     for (const Way& way : one.ways) {
-      if (one.mute || way.held.empty() || way.until <= now) continue;
+      if (one.mute || way.held.empty() || !is_held(way, now)) continue;
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(way.until - now).count();
       wait = std::min(wait, left + 1);
     }
@@ -100,7 +110,7 @@ void FaultProxy::accept_all() {
   while (Socket client = comm_detail::accept_from(listener_)) {
     Connection& one = connections_.emplace_back();
     one.sides[0] = std::move(client);
-    one.sides[1] = comm_detail::connect_to(host_, port_);
+    one.sides[1] = comm_detail::connect_to(kHost, port_.load());
     for (const Socket& side : one.sides) comm_detail::tune_for_data(side);
     ++accepted_;
   }
@@ -115,30 +125,58 @@ void FaultProxy::read_from(Connection& connection, int side) {
   forward(connection, side, std::move(chunk));
 }
 
+FaultProxy::Fault FaultProxy::any_fault() {
+  const int rare = rare_.load();
+  if (rare <= 0 || random(static_cast<std::uint64_t>(rare)) != 0) return kFaults;
+  // Half-open connections cost seconds each.
+  constexpr std::array<Fault, 8> kOften = {kDelay, kLoss,   kCorruption, kCut,
+                                           kCut,   kDouble, kReplay,     kOvertake};
+  const Fault fault = random(kMutesAreRare) == 0 ? kMute : kOften[random(kOften.size())];
+  ++faults_[fault];
+  return fault;
+}
+
 void FaultProxy::forward(Connection& connection, int side, std::vector<char> chunk) {
+  if (!connection.sides[1 - side]) return;  // nobody hears what a replay is answered
+  if (side == 0 && connection.begun.size() < kReplayed)
+    connection.begun.insert(connection.begun.end(), chunk.begin(), chunk.end());
   Way& way = connection.ways[side];
   ++chunks_;
-  const int rare = rare_.load();
-  const bool faulty = rare > 0 && random(static_cast<std::uint64_t>(rare)) == 0;
-  // Half-open connections cost seconds each.
-  constexpr std::array<Fault, 5> kOften = {kDelay, kLoss, kCorruption, kCut, kCut};
-  const Fault fault = !faulty ? kFaults : random(kMutesAreRare) == 0 ? kMute : kOften[random(kOften.size())];
-  if (faulty) ++faults_[fault];
+  const auto now = Clock::now();
+  const Fault fault = any_fault();
   if (fault == kLoss) return end(connection, true);
   if (fault == kMute) {
     connection.mute = true;
     return;
   }
-  if (fault == kDelay) way.until = Clock::now() + std::chrono::milliseconds(random(kLongestDelay));
+  if (fault == kDelay) {
+    way.until = now + std::chrono::milliseconds(random(kLongestDelay));
+    way.until_chunk = kNever;
+  }
+  if (fault == kOvertake) {
+    way.until = now + kLongestHold;
+    way.until_chunk = chunks_.load() + 1 + random(kMostOvertake);
+  }
   if (fault == kCorruption) {
     char& one = chunk[random(chunk.size())];
     one = static_cast<char>(one ^ (1 << random(8)));
   }
   if (fault == kCut) chunk.resize(random(chunk.size()) + 1);
   way.held.insert(way.held.end(), chunk.begin(), chunk.end());
+  if (fault == kDouble) way.held.insert(way.held.end(), chunk.begin(), chunk.end());
+  if (fault == kReplay) replays_.push_back(connection.begun);
   if (fault == kCut) way.until = {};
-  if (way.until <= Clock::now()) write_to(connection, 1 - side);
+  if (!is_held(way, now)) write_to(connection, 1 - side);
   if (fault == kCut && !connection.over) end(connection, false);
+}
+
+// As somebody who has listened would do it.
+void FaultProxy::replay_all() {
+  for (std::vector<char>& begun : std::exchange(replays_, {})) {
+    Connection& one = connections_.emplace_back();
+    one.sides[1] = comm_detail::connect_to(kHost, port_.load());
+    one.ways[0].held = std::move(begun);
+  }
 }
 
 void FaultProxy::write_to(Connection& connection, int side) {

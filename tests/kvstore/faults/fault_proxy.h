@@ -1,5 +1,6 @@
-// Stands between the TCP connections of two processes and does what networks do: it delays, loses connections, leaves them
-// half-open, changes bytes and cuts messages in the middle, at random.
+// Stands between the TCP connections of two processes and does what networks, and those who listen to them, do: it delays, loses
+// connections, leaves them half-open, changes bytes, cuts messages in the middle, doubles bytes, plays a connection's beginning
+// again, and lets other connections overtake one, at random.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@ namespace heddle::test {
 
 struct FaultCounts {
   std::uint64_t connections = 0, chunks = 0, delays = 0, losses = 0, mutes = 0, corruptions = 0, cuts = 0;
+  std::uint64_t doubled = 0, replays = 0, overtaken = 0;
 };
 
 class FaultProxy {
@@ -24,6 +26,9 @@ class FaultProxy {
   // Connections to address() go on to `target`, an IPv4 HOST:PORT. One chunk of bytes in `rare` meets a fault, of which
   // few leave a connection half-open; 0: none does.
   FaultProxy(const std::string& target, std::uint64_t seed, int rare);
+  // The target is set later: one that is told its address at its start.
+  FaultProxy(std::uint64_t seed, int rare);
+  void set_target(const std::string& target);  // before the first connection; 127.0.0.1:PORT
   ~FaultProxy();
   const std::string& address() const { return address_; }
   void set_rare(int rare) { rare_.store(rare); }  // any thread, as the others
@@ -32,15 +37,17 @@ class FaultProxy {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum Fault : std::size_t { kDelay, kLoss, kMute, kCorruption, kCut, kFaults };
-  // Bytes from one side to the other.
+  enum Fault : std::size_t { kDelay, kLoss, kMute, kCorruption, kCut, kDouble, kReplay, kOvertake, kFaults };
+  // Bytes from one side to the other. They are held until that time, or until so many chunks have come in all.
   struct Way {
     std::vector<char> held{};
-    Clock::time_point until{};  // they are held
+    Clock::time_point until{};
+    std::uint64_t until_chunk = 0;
   };
   struct Connection {
     comm_detail::Socket sides[2];  // the client's, the server's
     Way ways[2];                   // from the client, from the server
+    std::vector<char> begun{};     // the first bytes of the client
     bool mute = false;             // forwards nothing more, and stays open
     bool over = false;
   };
@@ -48,13 +55,17 @@ class FaultProxy {
   void accept_all();
   void read_from(Connection& connection, int side);
   void forward(Connection& connection, int side, std::vector<char> chunk);
+  Fault any_fault();
+  void replay_all();
+  bool is_held(const Way& way, Clock::time_point now) const {
+    return way.until > now && chunks_.load() < way.until_chunk;
+  }
   void write_to(Connection& connection, int side);
   void end(Connection& connection, bool reset);
   int wait_time() const;
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
 
-  std::string host_;
-  std::uint16_t port_ = 0;
+  std::atomic<std::uint16_t> port_{0};
   std::mt19937_64 random_;
   std::atomic<int> rare_;
   std::atomic<bool> stopping_{false}, refusing_{false};
@@ -62,6 +73,7 @@ class FaultProxy {
   comm_detail::Socket listener_;
   std::string address_;
   std::list<Connection> connections_;
+  std::vector<std::vector<char>> replays_;  // beginnings of connections, to be sent again
   std::atomic<std::uint64_t> accepted_{0}, chunks_{0}, faults_[kFaults]{};
   std::thread thread_;
 };

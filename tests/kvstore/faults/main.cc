@@ -1,7 +1,8 @@
 // Shows that stores on servers lose nothing, let no stranger in and do not grow: short runs are tests.
 //
-//     kv_faults messages [--count=N] [--transport=net|zmq] [--seed=S] [--rare=N]
-//         workers and servers, between which connections are delayed, lost, left half-open, corrupted and cut: sums are exact
+//     kv_faults messages [--count=N] [--transport=net|zmq] [--seed=S] [--rare=N] [--scheduled]
+//         workers and servers, between which connections are delayed, lost, left half-open, corrupted, cut, overtaken by others, and
+//         bytes are doubled and sent again: sums are exact. --scheduled: there is a scheduler, and servers copy each other
 //     kv_faults strangers [--count=N] [--transport=net|zmq] [--seed=S]
 //         connections of garbage, half handshakes, oversize announcements, slow senders: none gets in, nothing grows
 //     kv_faults kills [--count=N] [--transport=net|zmq] [--seed=S] [--untimed]
@@ -37,6 +38,8 @@ FaultSettings settings_in(int argc, char** argv) {
       settings.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--rare") {
       settings.rare = std::atoi(value.c_str());
+    } else if (name == "--scheduled") {
+      settings.scheduled = true;
     } else if (name == "--untimed") {
       settings.untimed = true;
     } else {
@@ -58,7 +61,7 @@ int run(int argc, char** argv) {
   std::fprintf(
       stderr,
       "kv_faults messages|strangers|kills|soak [--count=N] [--seconds=T] [--transport=net|zmq] [--seed=S] "
-      "[--rare=N] [--untimed]\n");
+      "[--rare=N] [--scheduled] [--untimed]\n");
   return 2;
 }
 

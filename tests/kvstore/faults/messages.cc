@@ -13,6 +13,7 @@
 #include <heddle/ops.h>
 #include <heddle/server.h>
 #include <heddle/store_error.h>
+#include <heddle/store_scheduler.h>
 
 #include "client/dist_store.h"
 #include "faults/fault_proxy.h"
@@ -36,13 +37,14 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Running {
-  explicit Running(ServerOptions options) : server(std::move(options)), thread([this] { server.run(); }) {}
+template <class Program> struct Running {
+  template <class Options>
+  explicit Running(Options options) : program(std::move(options)), thread([this] { program.run(); }) {}
   ~Running() {
-    server.stop();
+    program.stop();
     thread.join();
   }
-  Server server;
+  Program program;
   std::thread thread;
 };
 
@@ -50,8 +52,9 @@ struct Job {
   const FaultSettings& settings;
   std::string type, keys;
   long long rounds = 0;
-  std::vector<std::unique_ptr<Running>> servers{};
-  std::vector<std::unique_ptr<FaultProxy>> proxies{};
+  std::unique_ptr<Running<StoreScheduler>> scheduler{};  // null: servers are where the workers are told
+  std::vector<std::unique_ptr<Running<Server>>> servers{};
+  std::vector<std::unique_ptr<FaultProxy>> proxies{};  // of the servers, and of the scheduler
   std::atomic<std::uint64_t> messages{0};
 };
 
@@ -63,7 +66,10 @@ int parts_of(int key) { return key == kKeys - 1 ? kServers : 1; }
 kv_detail::ClientOptions client_options(const Job& job, int rank, int workers,
                                         std::chrono::milliseconds timeout) {
   kv_detail::ClientOptions options;
-  for (const auto& proxy : job.proxies) options.servers.push_back(proxy->address());
+  if (job.scheduler) options.scheduler = job.proxies.back()->address();
+  for (const auto& proxy : job.proxies) {
+    if (!job.scheduler) options.servers.push_back(proxy->address());
+  }
   options.consistency = job.type.substr(5);
   options.rank = rank;
   options.workers = workers;
@@ -123,14 +129,24 @@ void print(const Job& job, const char* how) {
     const FaultCounts one = proxy->counts();
     sum.connections += one.connections, sum.delays += one.delays, sum.losses += one.losses;
     sum.mutes += one.mutes, sum.corruptions += one.corruptions, sum.cuts += one.cuts;
+    sum.doubled += one.doubled, sum.replays += one.replays, sum.overtaken += one.overtaken;
   }
   std::printf(
       "%s %s: %llu messages%s, %llu connections; delayed %llu, lost %llu, half-open %llu, corrupted %llu, "
-      "cut %llu\n",
+      "cut %llu, doubled %llu, replayed %llu, overtaken %llu\n",
       job.settings.transport.c_str(), job.type.c_str(), static_cast<unsigned long long>(job.messages.load()),
       how, static_cast<unsigned long long>(sum.connections), static_cast<unsigned long long>(sum.delays),
       static_cast<unsigned long long>(sum.losses), static_cast<unsigned long long>(sum.mutes),
-      static_cast<unsigned long long>(sum.corruptions), static_cast<unsigned long long>(sum.cuts));
+      static_cast<unsigned long long>(sum.corruptions), static_cast<unsigned long long>(sum.cuts),
+      static_cast<unsigned long long>(sum.doubled), static_cast<unsigned long long>(sum.replays),
+      static_cast<unsigned long long>(sum.overtaken));
+  if (job.scheduler) {
+    const StoreSchedulerStats stats = job.scheduler->program.stats();
+    std::printf("  the scheduler's views: version %llu, %llu failovers, %llu parts lost\n",
+                static_cast<unsigned long long>(stats.version),
+                static_cast<unsigned long long>(stats.failovers),
+                static_cast<unsigned long long>(stats.lost));
+  }
   std::fflush(stdout);
 }
 
@@ -163,7 +179,7 @@ std::exception_ptr run_workers(Job& job) {
 void check_counts(const Job& job) {
   std::uint64_t seen = 0, repeated = 0;
   for (const auto& one : job.servers) {
-    const ServerStats stats = one->server.stats();
+    const ServerStats stats = one->program.stats();
     seen += stats.pushes, repeated += stats.duplicates;
   }
   long long made = 0;
@@ -193,26 +209,47 @@ void check_outage(Job& job) {
   throw Failure("a push to servers that are not there succeeds");
 }
 
+// Each process reaches the others through their proxies.
+void start_servers(Job& job) {
+  const FaultSettings& settings = job.settings;
+  const auto proxy = [&settings, &job](std::size_t number) {
+    job.proxies.push_back(std::make_unique<FaultProxy>(settings.seed * 10 + number, settings.rare));
+    return job.proxies.back()->address();
+  };
+  std::vector<std::string> addresses;
+  for (int number = 0; number < kServers; ++number)
+    addresses.push_back(proxy(static_cast<std::size_t>(number)));
+  const std::string scheduler = settings.scheduled ? proxy(kServers) : "";
+  if (settings.scheduled) {
+    job.scheduler = std::make_unique<Running<StoreScheduler>>(StoreSchedulerOptions{
+        .transport = settings.transport, .keys = job.keys, .servers = kServers, .encrypt_loopback = true});
+    job.proxies.back()->set_target(job.scheduler->program.address());
+  }
+  for (int number = 0; number < kServers; ++number) {
+    const auto i = static_cast<std::size_t>(number);
+    job.servers.push_back(std::make_unique<Running<Server>>(ServerOptions{.advertise = addresses[i],
+                                                                          .transport = settings.transport,
+                                                                          .keys = job.keys,
+                                                                          .number = number,
+                                                                          .servers = kServers,
+                                                                          .scheduler = scheduler,
+                                                                          .worker_timeout = 120s,
+                                                                          .encrypt_loopback = true}));
+    job.proxies[i]->set_target(job.servers[i]->program.address());
+  }
+}
+
 void run_job(const FaultSettings& settings, const std::string& type, long long messages) {
   const KeyDirectory keys;
   Job job{.settings = settings, .type = type, .keys = keys.path};
   // A round has two messages for each small key of each worker, and a part of those for the large ones.
   constexpr long long kMessages = kWorkers * (2 * kSmall * kRoundsOfLarge + 2 + 2 * kServers);
   job.rounds = (messages * kRoundsOfLarge / kMessages / kRoundsOfLarge + 1) * kRoundsOfLarge;
-  for (int number = 0; number < kServers; ++number) {
-    job.servers.push_back(std::make_unique<Running>(ServerOptions{.transport = settings.transport,
-                                                                  .keys = keys.path,
-                                                                  .number = number,
-                                                                  .servers = kServers,
-                                                                  .worker_timeout = 120s,
-                                                                  .encrypt_loopback = true}));
-    job.proxies.push_back(
-        std::make_unique<FaultProxy>(job.servers.back()->server.address(),
-                                     settings.seed * 10 + static_cast<std::uint64_t>(number), settings.rare));
-  }
+  start_servers(job);
   const std::exception_ptr error = run_workers(job);
   print(job, "");
   if (error) std::rethrow_exception(error);
+  if (job.scheduler) return;  // a server that was the primary before has counted, too
   check_counts(job);
   for (const auto& proxy : job.proxies) proxy->set_rare(0);
   check_outage(job);

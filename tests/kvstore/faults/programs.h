@@ -11,8 +11,9 @@ struct FaultSettings {
   long long count = 0;  // messages, connections or kills
   double seconds = 0;   // of a soak
   std::uint64_t seed = 1;
-  int rare = 2000;       // one chunk in so many meets a fault
-  bool untimed = false;  // of a run beside others: times are printed only
+  int rare = 2000;         // one chunk in so many meets a fault
+  bool scheduled = false;  // messages: with a scheduler and two copies, and all connections disturbed
+  bool untimed = false;    // of a run beside others: times are printed only
 };
 
 int run_messages(const FaultSettings& settings);

@@ -1,15 +1,21 @@
-// The core of a server as a whole: a sequence of connections, messages with payloads, cuts and time that passes.
+// The core of a server as a whole: a sequence of connections, messages with payloads, cuts, restarts and time that passes; and a
+// backup, which has to follow it.
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <memory>
 #include <new>
 #include <set>
 
+#include <heddle/compression.h>
 #include <heddle/engine.h>
 #include <heddle/error.h>
+#include <heddle/ops.h>
 
 #include "fuzz/fuzz_target.h"
 #include "server/server_core.h"
+#include "server/state_stream.h"
+#include "wire/replication.h"
 #include "wire/state_blob.h"
 
 namespace heddle::fuzz {
@@ -23,17 +29,23 @@ constexpr std::chrono::seconds kTimeout{30};
 
 constexpr int kNoPayload = 64;  // a flag of requests: the length of the payload follows
 
-enum class Step : std::uint8_t { connect, hello, request, raw, cut, time, count };
+enum class Step : std::uint8_t { connect, hello, request, raw, cut, time, bundle, filled, restart, count };
 constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1"};
 constexpr const char* kTexts[] = {"", "a", "b", "add", "sgd lr=0.5 momentum=0.5", "adam lr=0.1"};
 // Bytes of values: mostly small ones that fit together.
 constexpr std::uint64_t kSizes[] = {0, 4, 8, 8, 8, 16, 4096, ~0ull};
+constexpr std::uint64_t kRowSizes[] = {0, 4, 4, 8, 1, ~0ull};
+constexpr const char* kCodecs[] = {"", "fp16", "2bit:0.5", "1bit", "topk:0.5", "none"};
 
 // Does to a core what an input says, as a transport would, and looks at what the core answers.
 class Program {
  public:
-  explicit Program(Input input)
-      : source_(input), core_({.memory_limit = kLimit, .worker_timeout = kTimeout}, 42) {}
+  explicit Program(Input input) : source_(input), core_(std::make_unique<ServerCore>(kOptions, 42)) {
+    if (source_.below(2) == 0) return;
+    backup_ = std::make_unique<ServerCore>(kOptions, 43);
+    backup_->follow();
+    core_->record_changes(true);
+  }
 
   bool run() {
     for (std::size_t step = 0; step < kMostSteps && !source_.empty(); ++step) {
@@ -53,6 +65,15 @@ class Program {
         case Step::cut:
           if (const Peer peer = any_peer()) cut(peer);
           break;
+        case Step::bundle:
+          bundle();
+          break;
+        case Step::filled:
+          filled();
+          break;
+        case Step::restart:
+          restart();
+          break;
         default:
           pass(std::chrono::seconds(source_.below(40)));
       }
@@ -65,7 +86,7 @@ class Program {
  private:
   void connect() {
     if (peers_.size() >= kMostPeers) return;
-    core_.connected(++last_peer_, "");
+    core_->connected(++last_peer_, "");
     peers_.insert(last_peer_);
     known_.insert(last_peer_);
   }
@@ -81,7 +102,7 @@ class Program {
     hello.workers = 1u + source_.below(3);
     hello.rank = source_.below(3);
     hello.incarnation = 100 + source_.below(3);
-    deliver(any_peer(), encode(hello), 0);
+    deliver(any_peer(), encode(hello), {});
   }
 
   void request() {
@@ -101,26 +122,75 @@ class Program {
     one.text = kTexts[source_.below(std::size(kTexts))];
     const std::size_t payload =
         (flags & kNoPayload) != 0 ? source_.below(16) : std::min<std::uint64_t>(one.bytes, 4096);
-    deliver(peer, encode(one), payload);
+    deliver(peer, encode(one), Bytes(payload, std::byte{1}));
+  }
+
+  // push_many and pull_many
+  void bundle() {
+    const Peer peer = any_peer();
+    const std::uint8_t flags = source_.get<std::uint8_t>();
+    Request one{.kind = (flags & 1) != 0 ? Kind::push_many : Kind::pull_many, .number = ++last_number_};
+    one.entries.resize(source_.below(5));
+    for (BundleEntry& entry : one.entries) {
+      entry.key = source_.below(3);
+      entry.clock = source_.below(6);
+      entry.bytes = static_cast<std::uint32_t>(kSizes[source_.below(6)]);
+      entry.dtype = (flags & 2) != 0 ? DType::i64 : DType::f32;
+      one.bytes += entry.bytes;
+    }
+    const bool has_payload = one.kind == Kind::push_many;
+    deliver(peer, encode(one), Bytes(has_payload ? one.bytes : 0, std::byte{1}));
+  }
+
+  // Rows, what codecs have made, and states of optimizers: the payload's bytes say something.
+  void filled() {
+    constexpr Kind kKinds[] = {Kind::push, Kind::pull, Kind::set_state};
+    const Peer peer = any_peer();
+    Request one{.kind = kKinds[source_.below(3)], .key = source_.below(3), .number = ++last_number_};
+    one.clock = source_.below(6);
+    one.row_bytes = kRowSizes[source_.below(std::size(kRowSizes))];
+    one.text = kCodecs[source_.below(std::size(kCodecs))];
+    const std::uint8_t flags = source_.get<std::uint8_t>();
+    const Input payload = source_.take(source_.get<std::uint8_t>());
+    one.bytes = payload.size();
+    if ((flags & 1) != 0) one.offset = source_.below(16);
+    if ((flags & 2) != 0) one.bytes += source_.below(64);  // more pieces follow
+    deliver(peer, encode(one), {payload.begin(), payload.end()});
   }
 
   void raw() {
     const Peer peer = any_peer();
     const std::size_t payload = source_.below(64), head = source_.get<std::uint8_t>();
     const Input bytes = source_.take(head);
-    deliver(peer, {bytes.begin(), bytes.end()}, payload);
+    deliver(peer, {bytes.begin(), bytes.end()}, Bytes(payload, std::byte{1}));
+  }
+
+  // Another core goes on with what this one saves.
+  void restart() {
+    for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
+    look();
+    auto next = std::make_unique<ServerCore>(kOptions, 44);
+    StateLoader loader(*next, now_);
+    try {
+      save_state(*core_, [&](const Bytes& head, const Payload& payload) { loader.add(head, payload.bytes); });
+    } catch (const MalformedMessage&) {
+      want(false, "a state that cannot be loaded");
+    }
+    want(loader.complete(), "a state without an end");
+    core_ = std::move(next);
+    core_->record_changes(backup_ != nullptr);
   }
 
   // A transport closes the connection of a peer whose message is refused with an exception.
-  void deliver(Peer peer, const Bytes& head, std::size_t payload) {
+  void deliver(Peer peer, const Bytes& head, const Bytes& payload) {
     if (peer == 0) return;
     try {
-      if (payload > 0) {
-        const std::span<std::byte> memory = core_.memory_for(peer, head, payload);
-        want(memory.empty() || memory.size() >= payload, "too little memory for a payload");
-        std::fill_n(memory.begin(), std::min(memory.size(), payload), std::byte{1});
+      if (!payload.empty()) {
+        const std::span<std::byte> memory = core_->memory_for(peer, head, payload.size());
+        want(memory.empty() || memory.size() >= payload.size(), "too little memory for a payload");
+        if (!memory.empty()) std::copy(payload.begin(), payload.end(), memory.begin());
       }
-      core_.received(peer, head, payload, now_);
+      core_->received(peer, head, payload.size(), now_);
     } catch (const Error&) {
       cut(peer);
     } catch (const std::bad_alloc&) {
@@ -130,16 +200,17 @@ class Program {
 
   void cut(Peer peer) {
     peers_.erase(peer);
-    core_.disconnected(peer, "cut", now_);
+    core_->disconnected(peer, "cut", now_);
   }
 
   void pass(Clock::duration time) {
     now_ += time;
-    core_.tick(now_);
+    core_->tick(now_);
   }
 
   void look() {
-    const Outbox outbox = core_.take_outbox();
+    const Outbox outbox = core_->take_outbox();
+    for (const Change& change : outbox.changes) follow(change);
     for (const auto& [peer, head] : outbox.greetings) check_head(peer, head, 0);
     for (const Outgoing& one : outbox.replies) {
       check_head(one.peer, encode(one.reply), one.payload.bytes.size());
@@ -149,9 +220,26 @@ class Program {
       want(sum <= 255 * one.payload.bytes.size(), "bytes");
     }
     for (const Peer peer : outbox.closed) peers_.erase(peer);
-    const ServerStats stats = core_.stats(now_);
+    const ServerStats stats = core_->stats(now_);
     want(stats.value_bytes + stats.waiting_bytes <= kLimit, "more memory than the limit");
-    want(core_.peers().size() <= peers_.size(), "a peer that is gone is known");
+    want(core_->peers().size() <= peers_.size(), "a peer that is gone is known");
+  }
+
+  void follow(const Change& change) {
+    if (!backup_) return;
+    const std::span<const std::byte> payload = change.payload.bytes;
+    try {
+      const Record record = decode_record(change.record, payload.size());
+      if (!payload.empty()) {
+        const std::span<std::byte> memory = backup_->memory_for(record, payload.size());
+        want(memory.size() >= payload.size(), "a payload that the backup does not want");
+        std::copy(payload.begin(), payload.end(), memory.begin());
+      }
+      backup_->apply(record, payload.size(), now_);
+    } catch (const Error& error) {
+      want(false, error.what());
+    }
+    backup_->take_outbox();
   }
 
   void check_head(Peer peer, const Bytes& head, std::size_t payload) {
@@ -169,13 +257,14 @@ class Program {
     pass(std::chrono::seconds(1));
     pass(2 * kTimeout);
     look();
-    const ServerStats stats = core_.stats(now_);
-    want(stats.jobs == 0 && stats.keys == 0 && core_.peers().empty(), "a job that nobody has is kept");
-    want(core_.memory_used() == 0, "memory that nobody has is counted");
+    const ServerStats stats = core_->stats(now_);
+    want(stats.jobs == 0 && stats.keys == 0 && core_->peers().empty(), "a job that nobody has is kept");
+    want(core_->memory_used() == 0, "memory that nobody has is counted");
   }
 
+  static inline const ServerOptions kOptions{.memory_limit = kLimit, .worker_timeout = kTimeout};
   Source source_;
-  ServerCore core_;
+  std::unique_ptr<ServerCore> core_, backup_;
   Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
   std::set<Peer> peers_, known_;
   Peer last_peer_ = 0;
@@ -193,6 +282,7 @@ bool run_core(Input input) {
 
 struct Writing {
   Bytes bytes;
+  explicit Writing(bool with_backup) { put({with_backup ? 1 : 0}); }
   void put(Step step) { bytes.push_back(static_cast<std::byte>(step)); }
   void put(std::initializer_list<int> values) {
     for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
@@ -212,10 +302,21 @@ struct Writing {
     put(Step::time);
     put({seconds});
   }
+  // Of keys 0 and 1, which have values of 8 bytes.
+  void bundle(Kind kind, int peer, int clock) {
+    put(Step::bundle);
+    put({peer, kind == Kind::push_many ? 1 : 0, 2, 0, clock, 2, 1, clock, 2});
+  }
+  // kind: 0 push, 1 pull, 2 set_state; rows and codec: places in kRowSizes and kCodecs.
+  void filled(int peer, int kind, int key, int clock, int rows, int codec, const Bytes& payload) {
+    put(Step::filled);
+    put({peer, kind, key, clock, rows, codec, 0, static_cast<int>(payload.size())});
+    append(bytes, payload);
+  }
 };
 
 Bytes two_workers(int consistency, int rule) {
-  Writing all;
+  Writing all(rule == 4);
   for (const int peer : {0, 1}) all.connect(), all.hello(peer, consistency, 2, peer);
   for (const int peer : {0, 1}) all.request(Kind::set_optimizer, peer, kNoPayload, 0, rule);
   all.request(Kind::init, 0, 1, 0, 1);
@@ -238,12 +339,44 @@ Bytes two_workers(int consistency, int rule) {
   return all.bytes;
 }
 
+// A worker with two keys of two rows: bundles, rows, codecs, an optimizer's state, and a restart.
+Bytes small_values(int consistency, int rule) {
+  Writing all(consistency != 1);
+  all.connect(), all.hello(0, consistency, 1, 0);
+  all.request(Kind::set_optimizer, 0, kNoPayload, 0, rule);
+  for (const int key : {1, 2}) all.request(Kind::init, 0, 1, 0, key);
+  all.bundle(Kind::push_many, 0, 1), all.bundle(Kind::pull_many, 0, 1);
+  Bytes row_list, row_push;
+  append_value(row_list, std::int64_t{1});
+  append(row_push, row_list), append_value(row_push, 0.5F);
+  all.filled(0, 0, 0, 2, 1, 0, row_push), all.filled(0, 1, 0, 2, 1, 0, row_list);
+  for (int codec = 1; codec < 5; ++codec) {
+    const Bytes encoded(make_codec(kCodecs[codec])->encoded_bytes(2));
+    all.filled(0, 0, 1, 1 + codec, 0, codec, encoded), all.filled(0, 1, 1, 1 + codec, 0, codec, {});
+  }
+  all.filled(0, 2, 0, 0, 0, 0, encode_state({{"velocity", NDArray({2})}}));
+  all.filled(0, 2, 0, 0, 1, 0,
+             encode_state({{"rows", full({1}, 1, DType::i64)},
+                           {"width", full({1}, 1, DType::i64)},
+                           {"velocity", NDArray({1})}}));
+  all.request(Kind::get_state, 0, kNoPayload, 2);
+  all.put(Step::restart);
+  all.connect(), all.hello(0, consistency, 1, 0);
+  all.bundle(Kind::pull_many, 0, 1);
+  return all.bytes;
+}
+
 std::vector<Bytes> core_seeds() {
+  static Engine engine{{.scheduler = Scheduler::naive}};
+  const EngineScope scope(engine);
   std::vector<Bytes> all;
   for (const int consistency : {0, 1, 2}) {
-    for (const int rule : {3, 4, 5}) all.push_back(two_workers(consistency, rule));
+    for (const int rule : {3, 4, 5}) {
+      all.push_back(two_workers(consistency, rule));
+      all.push_back(small_values(consistency, rule));
+    }
   }
-  Writing raw;  // heads as they are on the wire
+  Writing raw(false);  // heads as they are on the wire
   raw.connect(), raw.hello(0, 1, 1, 0);
   raw.request(Kind::init, 0, 1, 0, 1);
   const auto put_head = [&raw](const Request& request, int payload) {

@@ -17,8 +17,9 @@
 namespace heddle::fuzz {
 
 std::span<const Target> targets() {
-  static const Target all[] = {kFrames,     kStreams, kHandshakes, kFromWorker,
-                               kFromServer, kTexts,   kState,      kCore};
+  static const Target all[] = {kFrames,  kStreams,   kHandshakes,     kFromWorker, kFromServer,
+                               kTexts,   kState,     kStateStream,    kSnapshot,   kReplica,
+                               kMembers, kScheduler, kSchedulerState, kJson,       kCore};
   return all;
 }
 

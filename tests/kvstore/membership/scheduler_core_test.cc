@@ -129,7 +129,23 @@ TEST_CASE("scheduler: what does not fit is refused with the reason") {
   CHECK(holds(refusal({.role = Role::server, .number = 1, .replicas = 3, .address = "a:1"}), "3 replicas"));
   CHECK(holds(refusal({.role = Role::server, .number = 1, .replicas = 2}), "at which address"));
   CHECK(holds(refusal({.number = 4, .workers = 2}), "there is no rank 4 among 2 workers"));
-  CHECK(world.core->stats().refused == 6);
+  CHECK(holds(refusal({.workers = ~0u}), "a job of 4294967295 workers; there may be 65536"));
+  CHECK(world.core->stats().refused == 7);
+}
+
+TEST_CASE("scheduler: a large job that is waited for has a short text") {
+  SchedulerCore core({.servers = 1}, {.cluster = 1, .servers = 1}, {});
+  core.connected(1);
+  core.received(1, encode(Enlist{.workers = 1 << 16, .incarnation = 5, .job = "job"}), {});
+  core.tick({});
+  core.received(1, encode(Heartbeat{}), {});
+  std::string text;
+  for (const auto& [peer, head] : core.take_outbox().messages) {
+    const FromScheduler message = decode_from_scheduler(head);
+    if (const auto* status = std::get_if<Status>(&message)) text = status->text;
+  }
+  CHECK(holds(text, "waiting for 0.0 s for server 0 of 1, worker 1 of 65536 of job 'job', "));
+  CHECK(holds(text, " and 65520 more"));
 }
 
 TEST_CASE(

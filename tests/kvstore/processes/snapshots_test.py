@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.request
 
 PATIENCE = 120  # seconds; far beyond what a job takes on a loaded machine
 ROUNDS = "150"
@@ -35,14 +36,20 @@ def start(words, **options):
 class Server:
     """Its log is read all the time: a server that cannot write it waits, and its workers with it."""
 
-    def __init__(self, heddle, folder, address="127.0.0.1:0"):
-        words = [heddle, "server", "--listen", address, "--metrics", "off", "--log-format", "json", "--snapshots", folder,
-                 "--snapshot-interval", "50ms"]
+    def __init__(self, heddle, folder, address="127.0.0.1:0", inside=()):
+        words = [*inside, heddle, "server", "--listen", address, "--metrics", "127.0.0.1:0", "--log-format", "json", "--snapshots",
+                 folder, "--snapshot-interval", "50ms"]
         self.process = start(words, env=environment(), stdout=subprocess.DEVNULL)
         self.lines = queue.Queue()
         self.events = []
         threading.Thread(target=self.read, daemon=True).start()
-        self.address = self.event("started")["address"]
+        started = self.event("started")
+        self.address, self.metrics = started["address"], started["metrics"]
+
+    def metric(self, name):
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=PATIENCE) as page:
+            lines = page.read().decode().splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(f"heddle_server_{name}"))
 
     def read(self):
         for line in self.process.stderr:
@@ -130,6 +137,62 @@ def killed(heddle, worker, store, folder):
     second.end(signal.SIGTERM, signal.SIGTERM)
 
 
+def goes_on(heddle, worker, store, server, folder, mend, why):
+    """No snapshot can be written: workers are served, the log and the metrics say so, and a later one is good."""
+    failed = server.event("snapshot_failed")
+    assert failed["folder"] == folder and why in failed["why"], failed
+    others = start_workers(heddle, worker, store, server.address, job="others", rounds="5")
+    out, err = others.communicate(timeout=PATIENCE)
+    assert others.returncode == 0 and out.count("done") == 2, out + err
+    server.event("snapshot_failed")
+    assert server.metric("snapshots_failed_total") >= 2, server.events[-5:]
+    mend()
+    server.event("snapshot_written")
+
+
+def finish(workers, server, folder):
+    open_file(folder + "-last")
+    out, err = workers.communicate(timeout=PATIENCE)
+    assert workers.returncode == 0 and out.count("done") == 2, out + err
+    assert server.end(signal.SIGTERM) == 0, server.events[-5:]
+
+
+# A file system of 8 MB, of which another file takes most.
+SMALL_DISK = ("unshare", *(() if os.getuid() == 0 else ("-r",)), "-m", "sh", "-c",
+              'mount -t tmpfs -o size=8m heddle "$1" && head -c 7500000 /dev/zero >"$1/full" && shift && exec "$@"', "disk")
+
+
+def full_disk(heddle, worker, store, folder):
+    os.mkdir(folder)
+    inside = (*SMALL_DISK, folder)
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
+        print("left out: there is no way to have a small disk", flush=True)
+        return
+    server = Server(heddle, folder, inside=inside)
+    workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
+    goes_on(heddle, worker, store, server, folder, lambda: os.remove(f"/proc/{server.process.pid}/root{folder}/full"),
+            "No space left on device")
+    finish(workers, server, folder)
+
+
+def no_folder(heddle, worker, store, folder):
+    """Something else has its name; permissions would not stop root, as which tests may run."""
+    server = Server(heddle, folder)
+    workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
+    under_way(server)
+    os.rename(folder, folder + "-away")
+    open_file(folder)
+
+    def mend():
+        os.remove(folder)
+        os.rename(folder + "-away", folder)
+
+    goes_on(heddle, worker, store, server, folder, mend, "Not a directory")
+    finish(workers, server, folder)
+    code, text = run(heddle, "verify", folder)
+    assert code == 0 and ": good, server 0 of 1" in text, text
+
+
 def commands(heddle, worker, store, folder):
     """verify finds what is wrong; restore makes snapshots for other numbers of servers, which verify likes."""
     server = Server(heddle, folder)
@@ -183,7 +246,8 @@ def main():
     worker, heddle = sys.argv[1:]
     good = True
     signal.alarm(5 * PATIENCE)  # a server that logs nothing more is not waited for
-    for test, store in ((stopped, "dist_sync"), (stopped, "dist_async"), (killed, "dist_sync"), (killed, "dist_ssp:1"), (commands, "dist_sync")):
+    for test, store in ((stopped, "dist_sync"), (stopped, "dist_async"), (killed, "dist_sync"), (killed, "dist_ssp:1"),
+                        (full_disk, "dist_sync"), (no_folder, "dist_async"), (commands, "dist_sync")):
         folder = tempfile.mkdtemp(prefix="heddle-snapshots-")
         try:
             test(heddle, worker, store, os.path.join(folder, "in"))

@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/ops.h>
+
 #include "client/placement.h"
 #include "core_host.h"
 #include "files.h"
@@ -16,6 +18,7 @@
 #include "server/snapshots.h"
 #include "snapshot/snapshot_folder.h"
 #include "wire/job_terms.h"
+#include "wire/state_blob.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;
@@ -54,8 +57,9 @@ std::vector<Value> some_values() {
 // A job on several servers, as a store makes it.
 class Servers {
  public:
-  Servers(const std::string& folder, std::uint32_t count, const PlacementRule& rule = {}) {
-    const std::vector<Value> values = some_values();
+  Servers(const std::string& folder, std::uint32_t count, const PlacementRule& rule = {},
+          const std::string& optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}}),
+          const std::vector<Value>& values = some_values()) {
     Placer placer(rule, static_cast<int>(count));
     for (const Value& value : values) {
       const std::uint64_t bytes = 4 * value.elements.size();
@@ -78,10 +82,7 @@ class Servers {
         links_.push_back(std::make_unique<Link>(*hosts_.back(), hello));
       }
     }
-    all([](std::uint32_t) {
-      return Request{.kind = Kind::set_optimizer,
-                     .text = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}})};
-    });
+    all([&](std::uint32_t) { return Request{.kind = Kind::set_optimizer, .text = optimizer}; });
     for (const Value& value : values) init(value);
   }
   Link& link(std::uint32_t server, std::uint32_t rank) { return *links_[server * kWorkers + rank]; }
@@ -95,7 +96,44 @@ class Servers {
       CHECK(link(server, rank).ask(request, bytes_of(pushed)).first.text == "");
     }
   }
-  // The whole value, and what the optimizer keeps of it.
+  // Rows of the whole value; each server is told of those that it has.
+  void push_rows(const Value& value, std::uint32_t rank, const std::vector<std::int64_t>& rows, float by) {
+    const std::uint64_t width = value.elements.size() / value.rows;
+    for (const KeyPart& part : parts_of(value)) {
+      const auto first = static_cast<std::int64_t>(part.offset / (4 * width)),
+                 count = static_cast<std::int64_t>(part.bytes / (4 * width));
+      std::vector<std::int64_t> mine;
+      for (const std::int64_t row : rows) {
+        if (row >= first && row < first + count) mine.push_back(row - first);
+      }
+      Bytes payload = bytes_of(mine);
+      const Bytes values = bytes_of(Floats(mine.size() * width, by));
+      payload.insert(payload.end(), values.begin(), values.end());
+      const Request request{.kind = Kind::push,
+                            .key = number_of(value, part),
+                            .clock = ++clocks_[{value.key, part.server, rank}],
+                            .row_bytes = 4 * width,
+                            .lr = 0.5};
+      CHECK(link(static_cast<std::uint32_t>(part.server), rank).ask(request, payload).first.text == "");
+    }
+  }
+  // The same for each part: a server keeps state of rows, or of its whole part if most of its rows have some.
+  void set_state(const Value& value, const std::map<std::string, Floats>& state, std::int64_t updates) {
+    for (const KeyPart& part : parts_of(value)) {
+      StateArrays arrays{{"updates", full({1}, static_cast<double>(updates), DType::i64)}};
+      for (const auto& [name, elements] : state) {
+        const auto begin = elements.begin() + static_cast<std::ptrdiff_t>(part.offset / 4);
+        const Floats mine(begin, begin + static_cast<std::ptrdiff_t>(part.bytes / 4));
+        arrays[name] = array<float>(mine, {std::ssize(mine)});
+      }
+      const Request request{.kind = Kind::set_state,
+                            .key = number_of(value, part),
+                            .row_bytes = 4 * value.elements.size() / value.rows};
+      CHECK(link(static_cast<std::uint32_t>(part.server), 0).ask(request, encode_state(arrays)).first.text ==
+            "");
+    }
+  }
+  // The whole value.
   Floats pull(const Value& value) {
     Floats result;
     for (const KeyPart& part : parts_of(value)) {
@@ -198,6 +236,95 @@ TEST_CASE("reshard: from one server to three, two and one, everything goes on as
     for (const Value& value : values) REQUIRE(servers.pull(value) == kept.pull(value));
     servers.finish();
   }
+}
+
+TEST_CASE("reshard: state of rows and pushes of rows that wait go on, on any number of servers") {
+  const OneEngine engine;
+  const std::vector<Value> values = {{"table", Floats(1'200'000, 1), 100'000}, {"small", Floats(60, 1), 20}};
+  std::string optimizer;
+  SUBCASE("momentum") { optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}}); }
+  SUBCASE("counts of rows' updates") { optimizer = update_rule_text("adam", {{"lr", 0.5}}); }
+  const test::TemporaryDirectory folder;
+  const std::uint32_t counts[] = {1, 3, 2, 1, 2};
+  Servers kept(folder.file("kept"), 1, {}, optimizer, values);
+  std::mt19937 random(5);
+  for (int step = 0; step < 5; ++step) {
+    CAPTURE(step);
+    const std::string mine = folder.file(std::to_string(step));
+    if (step > 0)
+      reshard(newest(folder.file(std::to_string(step - 1)), counts[step - 1]),
+              {.out = mine, .servers = counts[step]});
+    Servers servers(mine, counts[step], {}, optimizer, values);
+    const auto both = [&](const Value& value, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
+      const float by = static_cast<float>(random() % 8);
+      servers.push_rows(value, rank, rows, by);
+      kept.push_rows(value, rank, rows, by);
+    };
+    for (const Value& value : values) {
+      const auto some_rows = [&] {
+        std::vector<std::int64_t> rows;
+        for (std::int64_t row = random() % 3; row < value.rows; row += 1 + random() % (value.rows / 10))
+          rows.push_back(row);
+        return rows;
+      };
+      if (step > 0) both(value, 0, some_rows());  // completes a round with the push that waited
+      both(value, 0, {}), both(value, 1, some_rows());
+      both(value, 1, some_rows()), both(value, 1, {value.rows - 1});  // wait for the other worker's
+      both(value, 0, some_rows());
+      REQUIRE(servers.pull(value) == kept.pull(value));
+      if (step == 3) {  // state of the whole value, with counts of rows
+        for (Servers* one : {&servers, &kept}) one->push(value, 0, 1);
+        both(value, 1, {}), both(value, 0, {1});
+        REQUIRE(servers.pull(value) == kept.pull(value));
+      }
+    }
+    servers.finish();
+  }
+}
+
+TEST_CASE("reshard: parts that keep state of rows are put together with those that keep that of all") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  const Value table{"table", Floats(1'200'000, 1), 100'000};
+  const std::string optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}});
+  Floats velocity(1'200'000);
+  for (std::size_t i = 0; i < velocity.size(); i += i < 600'000 ? 12 : 2400) velocity[i] = 1;
+  Servers kept(folder.file("kept"), 1, {}, optimizer, {table});
+  const std::uint32_t counts[] = {2, 3, 1};
+  for (int step = 0; step < 3; ++step) {
+    CAPTURE(step);
+    const std::string mine = folder.file(std::to_string(step));
+    if (step > 0)
+      reshard(newest(folder.file(std::to_string(step - 1)), counts[step - 1]),
+              {.out = mine, .servers = counts[step]});
+    Servers servers(mine, counts[step], {}, optimizer, {table});
+    for (Servers* one : {&servers, &kept}) {
+      if (step == 0) one->set_state(table, {{"velocity", velocity}}, 3);
+      for (const std::uint32_t rank : {0u, 1u})
+        one->push_rows(table, rank, {0, 7, 49'999, 50'000, 99'800}, 1);
+    }
+    REQUIRE(servers.pull(table) == kept.pull(table));
+    servers.finish();
+  }
+}
+
+TEST_CASE("reshard: rows that new parts would cut are refused before anything is written") {
+  const test::TemporaryDirectory folder;
+  const OneEngine engine;
+  // 20 rows: on three servers parts do not end where rows do.
+  const Value few{"few", Floats(1'200'000, 1), 20};
+  const std::string optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}});
+  {
+    Servers servers(folder.file("in"), 2, {}, optimizer, {few});
+    for (const std::uint32_t rank : {0u, 1u}) servers.push_rows(few, rank, {0, 19}, 1);
+    servers.finish();
+  }
+  CHECK(message_of<Error>(
+            [&] { reshard(newest(folder.file("in"), 2), {.out = folder.file("out"), .servers = 3}); }) ==
+        "job 'job', key few: the new servers' parts of it would cut rows of which there is an optimizer's "
+        "state, or a push that waits: it can be restored for as many servers as there were, or for fewer");
+  CHECK(snapshots_in(folder.file("out")).empty());
+  CHECK(reshard(newest(folder.file("in"), 2), {.out = folder.file("out"), .servers = 1}).files.size() == 1);
 }
 
 TEST_CASE("reshard: each placement is as workers of the new servers have it") {

@@ -1,7 +1,7 @@
 // Gradients. Calls that compute with an array that needs a gradient are recorded; heddle_backward goes back over them.
 #pragma once
 
-#include <heddle/c/array.h>
+#include <heddle/c/row_sparse.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,10 +14,20 @@ HEDDLE_API heddle_status heddle_array_set_requires_grad(heddle_array* array, int
 // 1 for a leaf and for what was computed from one.
 HEDDLE_API heddle_status heddle_array_requires_grad(const heddle_array* array, int32_t* needed,
                                                     heddle_error** error);
-// The accumulated gradient; *grad is null before the first heddle_backward.
+// The accumulated gradient; *grad is null before the first heddle_backward, and while the gradient is row-sparse.
 HEDDLE_API heddle_status heddle_array_grad(const heddle_array* array, heddle_array** grad,
                                            heddle_error** error);
+// The same of a leaf that only operators with a row-sparse gradient have used, such as "embedding" with sparse_grad; else
+// *grad is null. After a dense gradient heddle_array_grad gives the sum: at most one of the two is not null.
+HEDDLE_API heddle_status heddle_array_row_sparse_grad(const heddle_array* array, heddle_row_sparse** grad,
+                                                      heddle_error** error);
+// Both.
 HEDDLE_API heddle_status heddle_array_clear_grad(const heddle_array* array, heddle_error** error);
+
+// Lends memory for the leaf's next gradient: contiguous, with a storage of its own, else like the leaf. An operator that can
+// computes the gradient there; others ignore it. A loan is for one gradient; a null `memory` ends it.
+HEDDLE_API heddle_status heddle_array_lend_gradient_memory(const heddle_array* leaf,
+                                                           const heddle_array* memory, heddle_error** error);
 
 // Adds the derivative of root by each leaf that it was computed from to that leaf's gradient. `seed` has root's shape; null:
 // root has one element, and the seed is 1. The record is gone then, unless keep_tape is 1. Returns when all ops are pushed.

@@ -1,4 +1,4 @@
-// Arrays, operators, gradients, communication and stores for programs in C and in languages that call C: link with
+// Arrays, operators, gradients, training, communication and stores for programs in C and in languages that call C: link with
 // libheddle.so and libheddle_engine.so (heddle.pc, or the CMake target heddle::c). What <heddle/c/engine.h> says of calls,
 // handles, errors and threads holds here too; both libraries share engines, vars and errors, and are of one version.
 //
@@ -11,6 +11,7 @@
 #include <heddle/c/array_file.h>
 #include <heddle/c/array_ops.h>
 #include <heddle/c/autograd.h>
+#include <heddle/c/checkpoint.h>
 #include <heddle/c/communicator.h>
 #include <heddle/c/engine.h>
 #include <heddle/c/kvstore.h>
@@ -18,3 +19,4 @@
 #include <heddle/c/optimizer.h>
 #include <heddle/c/random.h>
 #include <heddle/c/row_sparse.h>
+#include <heddle/c/trainer.h>

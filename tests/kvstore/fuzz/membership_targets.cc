@@ -1,0 +1,217 @@
+// What the scheduler and its processes tell each other, what it has on disk, and what etcd answers.
+#include <heddle/error.h>
+
+#include "fuzz/fuzz_target.h"
+#include "membership/flat_json.h"
+#include "membership/scheduler_core.h"
+#include "membership/scheduler_state.h"
+#include "transport/frame.h"
+#include "wire/membership.h"
+
+namespace heddle::fuzz {
+namespace {
+
+using namespace kv_detail;
+
+const Views kViews{.version = 7,
+                   .servers = {{0, 11, "10.0.0.1:9463"}, {1, 12, "[::1]:1"}},
+                   .shards = {{3, 11, 12, false}, {4, 12, 0, true}}};
+
+template <class Message> Bytes encode_any(const Message& message) {
+  return std::visit([](const auto& one) { return encode(one); }, message);
+}
+
+// --- messages
+
+template <class Decode> bool run_message(Input input, Decode&& decode_message) {
+  try {
+    const auto message = decode_message(input);
+    const Bytes again = encode_any(message);
+    want(encode_any(decode_message(Input(again))) == again, "a message that changes");
+    // Of a later version there may be more behind what is known.
+    want(again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin()),
+         "a message that is not what came");
+    return true;
+  } catch (const MalformedMessage&) {
+    return false;
+  }
+}
+
+bool run_members(Input input) {
+  const bool member = run_message(input, decode_from_member);
+  return run_message(input, decode_from_scheduler) || member;
+}
+
+const Enlist kServer{.role = Role::server,
+                     .number = 1,
+                     .servers = 2,
+                     .replicas = 2,
+                     .incarnation = 99,
+                     .address = "host:1",
+                     .process = "host, process 1"};
+const Enlist kWorker{.number = kAnyNumber, .workers = 2, .incarnation = 98, .job = "job"};
+
+std::vector<Bytes> member_seeds() {
+  return {encode(kServer),
+          encode(kWorker),
+          encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}),
+          encode(Depart{}),
+          encode(Registered{.number = 3, .servers = 4, .workers = 5, .heartbeat = 100, .cluster = 6}),
+          encode(Refused{.retry = 100, .text = "why"}),
+          encode(kViews),
+          encode(Status{.over = true, .text = "waiting"})};
+}
+
+// --- the scheduler: its peers' messages, each behind its peer and its length; a peer above kMostPeers lets time pass
+
+constexpr std::uint8_t kMostPeers = 5;
+
+class Scheduler {
+ public:
+  bool run(Source source) {
+    for (Peer peer = 1; peer <= kMostPeers; ++peer) core_.connected(peer);
+    while (!source.empty()) {
+      const Peer peer = source.get<std::uint8_t>() % (kMostPeers + 3);
+      const std::size_t length = source.get<std::uint8_t>();
+      if (peer > kMostPeers) {
+        now_ += std::chrono::milliseconds(20 * length);
+      } else if (peer > 0) {
+        deliver(peer, source.take(length));
+      }
+      core_.tick(now_);
+      look();
+    }
+    return begun_;
+  }
+
+ private:
+  void deliver(Peer peer, Input head) {
+    try {
+      if (head.empty()) throw MalformedMessage("cut");
+      core_.received(peer, head, now_);
+    } catch (const MalformedMessage& error) {
+      core_.disconnected(peer, error.what(), now_);
+      core_.connected(peer);
+    }
+  }
+
+  // What is saved can be read, and nobody hears of what is older.
+  void look() {
+    const SchedulerOutbox out = core_.take_outbox();
+    begun_ = begun_ || core_.stats().begun;
+    if (out.save) {
+      want(out.save->views.version >= version_, "views that go back");
+      version_ = out.save->views.version;
+      want(decode_scheduler_state(encode(*out.save)) == *out.save, "a state that cannot be read");
+    }
+    for (const auto& [peer, head] : out.messages) {
+      const FromScheduler message = decode_from_scheduler(head);
+      if (const auto* views = std::get_if<Views>(&message))
+        want(views->version <= version_, "views that were not saved");
+    }
+    for (const Peer peer : out.closed) core_.connected(peer);
+  }
+
+  std::chrono::steady_clock::time_point now_{std::chrono::hours(1)};
+  SchedulerCore core_{{.servers = 2}, {.cluster = 5, .servers = 2, .replicas = 2}, now_};
+  std::uint64_t version_ = 0;
+  bool begun_ = false;
+};
+
+bool run_scheduler(Input input) { return Scheduler().run(Source(input)); }
+
+std::vector<Bytes> scheduler_seeds() {
+  Bytes all;
+  const auto put = [&all](int peer, Input head) {
+    append_value(all, static_cast<std::uint8_t>(peer));
+    append_value(all, static_cast<std::uint8_t>(head.size()));
+    append(all, head);
+  };
+  const auto pass = [&all](int steps) {
+    append_value(all, static_cast<std::uint8_t>(kMostPeers + 1));
+    append_value(all, static_cast<std::uint8_t>(steps));
+  };
+  Enlist other = kServer;
+  other.number = 0, other.incarnation = 97;
+  put(1, encode(kServer)), put(2, encode(other)), put(3, encode(kWorker)), pass(5);
+  for (const std::uint64_t epoch : {1, 2}) {
+    const Heartbeat heartbeat{.version = epoch, .synced = {{0, epoch}, {1, epoch}}};
+    put(1, encode(heartbeat)), put(2, encode(heartbeat)), pass(5);
+  }
+  put(1, encode(Heartbeat{.version = 3, .leaving = true})), pass(10);
+  put(2, {}), pass(200);
+  put(3, encode(Depart{})), pass(1);
+  return {all};
+}
+
+// --- its state on disk
+
+constexpr std::size_t kBody = 16;  // behind the magic, the version and the checksum
+
+// As it is, and with its own checksum put right.
+bool run_scheduler_state(Input input) {
+  Bytes sealed(input.begin(), input.end());
+  if (sealed.size() >= kBody) {
+    const std::uint32_t sum = checksum(Input(sealed).subspan(kBody));
+    std::memcpy(sealed.data() + kBody - sizeof sum, &sum, sizeof sum);
+  }
+  bool good = false;
+  for (const Input bytes : {input, Input(sealed)}) {
+    try {
+      const SchedulerState state = decode_scheduler_state(bytes);
+      want(encode(state) == Bytes(bytes.begin(), bytes.end()), "a state that changes");
+      good = true;
+    } catch (const MalformedMessage&) {
+    }
+  }
+  return good;
+}
+
+std::vector<Bytes> scheduler_state_seeds() {
+  return {
+      encode(SchedulerState{.cluster = 1}),
+      encode(SchedulerState{.cluster = 9, .servers = 2, .replicas = 2, .views = kViews, .synced = {3, 0}})};
+}
+
+// --- answers of etcd
+
+bool run_json(Input input) {
+  const std::string text = text_from(input);
+  want(from_base64(base64(text)) == text, "base64 that changes");
+  bool good = false;
+  try {
+    from_base64(text);
+    good = true;
+  } catch (const MalformedMessage&) {
+  }
+  try {
+    std::string flat = "{";
+    const auto values = flat_json(text);
+    for (const auto& [path, value] : values)
+      flat += (flat.size() > 1 ? "," : "") + json_string(path) + ":" + json_string(value);
+    const auto again = flat_json(flat + "}");
+    want(values.contains("") || again == values, "values that change");
+    return true;
+  } catch (const MalformedMessage&) {
+    return good;
+  }
+}
+
+std::vector<Bytes> json_seeds() {
+  std::vector<Bytes> all;
+  for (const char* text :
+       {R"({"header":{"revision":"7"},"kvs":[{"key":"Zm9v","value":"YmFy","mod_revision":"3"}],"count":"1"})",
+        R"({"result":{"header":{},"ID":"12","TTL":"3"}})", R"({"error":"etcdserver: a\"\n\u0041","code":14})",
+        "Zm9vYg==", R"([1,-2.5e3,true,null,{"a":{}}])"})
+    all.push_back(bytes_from(text));
+  return all;
+}
+
+}  // namespace
+
+const Target kMembers{"member", run_members, member_seeds, 1};
+const Target kScheduler{"scheduler", run_scheduler, scheduler_seeds, 4};
+const Target kSchedulerState{"scheduler_state", run_scheduler_state, scheduler_state_seeds, 1};
+const Target kJson{"json", run_json, json_seeds, 1};
+
+}  // namespace heddle::fuzz
