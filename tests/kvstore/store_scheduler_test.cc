@@ -114,6 +114,57 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
   }
 }
 
+// kv_scale does the same with a million.
+TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new server, and to snapshots") {
+  const TemporaryDirectory folder;
+  RunningScheduler running({.servers = 2, .workers = 1});
+  const std::string address = running.scheduler.address();
+  const auto start = [&] {
+    ServerOptions options{.number = -1, .servers = 0, .scheduler = address, .replicas = 2};
+    options.snapshots = folder.file("snapshots");
+    options.snapshot_interval = std::chrono::milliseconds(50);
+    return std::make_unique<Running>(std::move(options));
+  };
+  Servers servers;
+  for (int i = 0; i < 2; ++i) servers.push_back(start());
+  const auto has_copies = [&] {
+    const StoreSchedulerStats stats = running.scheduler.stats();
+    return stats.shards.size() == 2 && stats.shards[0].synced && stats.shards[1].synced;
+  };
+  run_worker(address, "net", [&](KVStore& store) {
+    constexpr std::size_t kKeys = kSanitized ? 300 : 3000;
+    std::vector<Key> keys;
+    for (std::size_t i = 0; i < kKeys; ++i) keys.emplace_back(static_cast<Key>(static_cast<std::int64_t>(i)));
+    store.set_optimizer("sgd", {{"lr", 0.5}, {"momentum", 0.5}});
+    for (const Key& key : keys) store.init(key, zeros({3}));
+    float value = 0, velocity = 0;
+    const std::vector<NDArray> ones(kKeys, full({3}, 1));
+    const auto step = [&] {
+      store.push(keys, ones);
+      velocity = 0.5f * velocity + 1;
+      value -= 0.5f * velocity;
+      std::vector<NDArray> out;
+      for (std::size_t i = 0; i < kKeys; ++i) out.emplace_back(Shape{3}, DType::f32);
+      store.pull(keys, out);
+      for (const NDArray& one : out) REQUIRE(one.to_vector<float>() == std::vector<float>(3, value));
+    };
+    step();
+    wait_until(has_copies);
+    servers.erase(servers.begin());
+    step();  // of the backup, which has the optimizer's state
+    CHECK(servers[0]->server.stats().keys == kKeys);
+    servers.push_back(start());
+    step();  // while it gets the state
+    wait_until(has_copies);
+    servers.erase(servers.begin());
+    step();
+    const std::uint64_t written = servers[0]->server.stats().snapshots.written;
+    wait_until([&] { return servers[0]->server.stats().snapshots.written > written || written > 2; });
+    step();
+  });
+  CHECK(running.scheduler.stats().lost == 0);
+}
+
 TEST_CASE("store scheduler: what it has decided is in its file, and survives it") {
   const TemporaryDirectory folder;
   StoreSchedulerOptions options{.servers = 1, .state_file = folder.file("state")};

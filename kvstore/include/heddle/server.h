@@ -38,8 +38,10 @@ struct ServerOptions {
   // Copies of each part of the keys, on different servers: 1, or 2 with a scheduler. 0: with a scheduler of two servers or
   // more 2, unless other servers say 1; else 1.
   int replicas = 0;
-  std::uint64_t memory_limit = 0;      // bytes of values, optimizer state and pushes that wait; 0: none
-  std::uint64_t job_memory_limit = 0;  // the same for each job; 0: none
+  // Bytes of values, optimizer state, pushes that wait, and copies on their way to workers; 0: no limit. What would exceed
+  // it is refused. Overhead of keys, connections and updates under way come on top.
+  std::uint64_t memory_limit = 0;
+  std::uint64_t job_memory_limit = 0;                        // the same for each job; 0: none
   std::map<std::string, std::uint64_t> job_memory_limits{};  // for jobs of these names instead; 0: none
   int max_connections = 10'000;
   // A worker that has been gone for so long is left out of rounds and clocks until it comes back.
@@ -87,6 +89,8 @@ struct ServerStats {
   bool draining = false;
   std::uint64_t jobs = 0, keys = 0;
   std::uint64_t value_bytes = 0, state_bytes = 0, waiting_bytes = 0;  // of pushes that wait for their round
+  // Bytes that count for the limit: all these, also of parts of which this server is the backup, and replies on their way.
+  std::uint64_t memory_used = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
   std::int64_t worst_staleness = 0;  // the most clocks that a pull was ahead of the slowest worker
   SnapshotStats snapshots;
@@ -115,6 +119,7 @@ class Server {
   // Ends run() at once, but for a last snapshot. Any thread, and in signal handlers.
   void stop() noexcept;
   ServerStats stats() const;  // any thread; blocks until the server's thread has answered
+  bool is_draining() const;   // the same, for probes
 
  private:
   struct Impl;

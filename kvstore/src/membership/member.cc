@@ -173,6 +173,13 @@ void Member::report_synced(std::uint32_t shard, std::uint64_t epoch) {
   next_heartbeat_ = {};  // now
 }
 
+// The scheduler may have answered: nobody has looked.
+void Member::keep_alive(Time now) {
+  if (state_ != State::registered) return;
+  heard_ = now;
+  if (now >= next_heartbeat_) send_heartbeat(now);
+}
+
 void Member::leave() {
   if (!std::exchange(leaving_, true)) next_heartbeat_ = {};  // now
 }

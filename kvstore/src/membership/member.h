@@ -46,6 +46,8 @@ class Member {
   // Connects, sends heartbeats. To be called every interval(), or sooner; after a longer time the scheduler may find that
   // this process is gone.
   void tick(Time now);
+  // In the middle of long work, in which nobody is heard: sends a heartbeat if one is due.
+  void keep_alive(Time now);
   Duration interval() const;
 
   // Servers: the backup of a shard whose primary this process is has all state. It is told until the shard has another epoch.

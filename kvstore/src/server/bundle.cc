@@ -57,7 +57,7 @@ bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<
   const bool may = !changes_.wanted && terms_.consistency.mode != Consistency::Mode::sync &&
                    rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
                    !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
-                   !key.has_failed() && !key.is_incoming(rank) && has_room(key.bytes(), why);
+                   !key.has_failed() && !key.is_incoming(rank) && memory_.has_room(key.bytes(), why);
   if (!may || !key.replace(rank, value)) return false;
   ++changes_.count;
   count_push(rank, request);
@@ -104,8 +104,9 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
     if (one.lead(rank, entries[i].clock, terms_.consistency, pushing_)) continue;
     if (&one == key) return false;
     if (!key) check_waiting(one, rank);
-    one.waiting().push_back(waiting);
-    one.waiting().back().request.offset = i + 1;
+    WaitingRequest later = waiting;
+    later.request.offset = i + 1;
+    add_waiting(one, std::move(later));
     return true;
   }
   for (const BundleEntry& entry : entries) {
@@ -121,10 +122,11 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
     const Payload value = one.value();
     values->insert(values->end(), value.bytes.begin(), value.bytes.end());
   }
+  counters_.held.add(values, bytes);
   counters_.pulls += entries.size();
   workers_[rank].stats.pulls += entries.size();
   counters_.worst_staleness = std::max(counters_.worst_staleness, worst);
-  send_value(waiting, 0, values, *values);
+  send_value(waiting, 0, {values, *values});
   return true;
 }
 

@@ -32,7 +32,7 @@ void Job::send_compressed(const WaitingRequest& waiting, const StoredKey& key) {
   Worker& worker = workers_[waiting.rank];
   const std::uint64_t before = worker.sent.bytes();
   std::string why;
-  const bool room = worker.peer != 0 && has_room(key.bytes(), why);  // who is gone will ask anew
+  const bool room = worker.peer != 0 && memory_.has_room(key.bytes(), why);  // who is gone will ask anew
   const auto has = static_cast<std::uint32_t>(waiting.request.bytes);
   SentValues::Answer answer;
   try {
@@ -41,12 +41,12 @@ void Job::send_compressed(const WaitingRequest& waiting, const StoredKey& key) {
     worker.sent.clear();
     answer = {key.value().owner, key.value().bytes, 0};
   }
-  use(static_cast<std::int64_t>(worker.sent.bytes()) - static_cast<std::int64_t>(before));
-  send_value(waiting, key.rounds(), answer.owner, answer.bytes, answer.number);
+  memory_.use(static_cast<std::int64_t>(worker.sent.bytes()) - static_cast<std::int64_t>(before));
+  send_value(waiting, key.rounds(), {answer.owner, answer.bytes}, answer.number);
 }
 
 void Job::forget_sent(Worker& worker) {
-  use(-static_cast<std::int64_t>(worker.sent.bytes()));
+  memory_.use(-static_cast<std::int64_t>(worker.sent.bytes()));
   worker.sent.clear();
 }
 

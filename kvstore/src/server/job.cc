@@ -21,9 +21,26 @@ std::string text_of(const std::string& terms, const std::string& others, std::si
          std::to_string(servers) + " servers";
 }
 
-// A part of this size may be one of another value.
-bool is_other_whole(const Request& init, const StoredKey& key) {
-  return init.clock != 0 && key.whole().bytes != 0 && init.clock != key.whole().bytes;
+// Copies of smaller values are left out of the counts.
+constexpr std::uint64_t kSmallValue = 64 << 10;
+
+std::weak_ptr<const void> former_value(const StoredKey& key) {
+  if (!key.has_value() || key.bytes() < kSmallValue) return {};
+  return key.value().owner;
+}
+
+// A value that an update has replaced, which replies still need.
+void count_former(HeldMemory& held, const StoredKey& key, const std::weak_ptr<const void>& former) {
+  const std::shared_ptr<const void> still = former.lock();
+  if (still && still != key.value().owner) held.add(former, key.bytes());
+}
+
+// The most that the table of rows takes besides what comes.
+std::uint64_t row_slot_bytes(const StateArrays& state, std::span<const std::byte> whole,
+                             std::uint64_t row_bytes) {
+  const auto rows = state.find("rows");
+  if (rows != state.end()) return static_cast<std::uint64_t>(rows->second.size()) * kRowSlotBytes;
+  return row_bytes == 0 ? 0 : whole.size() / row_bytes * kRowSlotBytes;
 }
 
 }  // namespace
@@ -35,26 +52,19 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       incarnation_(incarnation),
       terms_(parse_job_terms(hello.consistency)),
       servers_(hello.servers),
-      limits_(limits),
-      server_used_(used),
       counters_(counters),
       out_(out),
       changes_(changes),
+      memory_(limits, used, counters, changes),
       workers_(hello.workers),
       required_(hello.workers, true),
       pushing_(required_) {
-  overhead_ = overhead(hello.workers);
-  counters_.overhead += overhead_;
+  memory_.use_overhead(overhead(hello.workers));
   for (std::uint32_t rank = 0; rank < hello.workers; ++rank) {
     workers_[rank].stats.job = name_;
     workers_[rank].stats.rank = static_cast<int>(rank);
     workers_[rank].last_seen = now;
   }
-}
-
-Job::~Job() {
-  server_used_ -= used_;
-  counters_.overhead -= overhead_;
 }
 
 std::string Job::refusal(const Hello& hello) const {
@@ -98,12 +108,10 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   worker.last_seen = now;
   worker.stats.connected = true;
   const bool rounds = terms_.consistency.mode == Consistency::Mode::sync;
-  for (const auto& key : keys_) {
-    if (rounds && another) key->replaced(hello.rank);
-    if (!rounds && away) key->rejoin(hello.rank, required_);
-    drop_incoming(*key, hello.rank);
-    std::erase_if(key->waiting(), [&](const WaitingRequest& one) { return one.rank == hello.rank; });
+  if (rounds ? another : away) {
+    for (const auto& key : keys_) rounds ? key->replaced(hello.rank) : key->rejoin(hello.rank, required_);
   }
+  forget_requests(hello.rank);
   worker.dropped = false;
   required_[hello.rank] = true;
   pushing_[hello.rank] = !collective_.contains(hello.rank);
@@ -115,18 +123,32 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   worker.peer = 0;
   worker.last_seen = now;
   worker.stats.connected = false;
-  worker.state.clear();
-  worker.row_lists.clear();
+  forget_buffers(worker);
   forget_sent(worker);
-  for (const auto& key : keys_) drop_incoming(*key, rank);
+  drop_incoming(rank);
   std::erase_if(refused_, [rank](const auto& one) { return one.first.first == rank; });
 }
 
 // A value of which only pieces have come; the worker will send it again.
 void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
   if (!key.is_incoming(rank)) return;
-  use(-static_cast<std::int64_t>(key.incoming_memory_bytes(rank)));
+  forget_incoming(key, rank);
   key.take_incoming(rank);
+  memory_.recount(key);
+}
+
+void Job::drop_incoming(std::uint32_t rank) {
+  const std::vector<StoredKey*>& keys = workers_[rank].incoming;
+  while (!keys.empty()) drop_incoming(*keys.back(), rank);
+}
+
+// Of the latest ones, most often.
+void Job::forget_incoming(const StoredKey& key, std::uint32_t rank) {
+  std::vector<StoredKey*>& keys = workers_[rank].incoming;
+  const auto found = std::find(keys.rbegin(), keys.rend(), &key);
+  if (found == keys.rend()) return;
+  *found = keys.back();
+  keys.pop_back();
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
@@ -149,7 +171,7 @@ void Job::drop(std::uint32_t rank) {
   worker.dropped = true;
   forget_sent(worker);
   required_[rank] = false;
-  for (const auto& key : keys_) drop_incoming(*key, rank);
+  drop_incoming(rank);
   after_change_of_workers();
 }
 
@@ -181,15 +203,22 @@ void Job::after_change_of_workers() {
 void Job::go_on_with_keys() {
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
     pushing_[rank] = required_[rank] && !collective_.contains(rank);
-  for (const auto& key : keys_) {
-    const std::uint64_t before = key->state_bytes() + key->waiting_bytes();
+  for (StoredKey* const key : std::exchange(listed_, {})) {
+    key->listed = false;
     counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, pushing_));
-    use(static_cast<std::int64_t>(key->state_bytes() + key->waiting_bytes()) -
-        static_cast<std::int64_t>(before));
+    memory_.recount(*key);
     answer_waiting(*key);
     if (!key->has_value() && !required_[0])
       fail_waiting(*key, "key " + key->name() + ": worker 0, whose value it would have, is gone");
+    list(*key);
   }
+}
+
+// All others have nothing that waits for a change of the workers.
+void Job::list(StoredKey& key) {
+  if (key.listed || !key.has_waiting()) return;
+  key.listed = true;
+  listed_.push_back(&key);
 }
 
 StoredKey& Job::key_of(const Request& request) {
@@ -210,7 +239,7 @@ StoredKey& Job::key_for_init(const Request& request) {
                              std::to_string(request.bytes) + " bytes");
     }
     keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
-    count_overhead_of(*keys_.back());
+    memory_.use_overhead(StoredKey::overhead(request.text.size(), workers_.size()));
     keys_.back()->set_whole({.bytes = request.clock, .rows = request.key});
     if (terms_.is_ordered()) {
       keys_.back()->set_place(place_of(request));
@@ -236,7 +265,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
     std::vector<std::byte>& state = workers_[rank].state;
     if (request.bytes > kMostStates * key.bytes() + kStateHeads)
       throw MalformedMessage("a state of " + std::to_string(request.bytes) + " bytes");
-    if (request.offset == 0) state.assign(request.bytes, std::byte{0});
+    if (request.offset == 0) begin_state(rank, request, key);
     if (state.size() != request.bytes) return {};
     return std::span(state).subspan(request.offset, bytes);
   }
@@ -256,84 +285,8 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   return {key.incoming(rank, request.offset), bytes};
 }
 
-// False: the value is not wanted, and the worker is told why if it does not know.
-bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload) {
-  drop_incoming(key, rank);
-  refused_.erase({rank, &key});
-  const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
-  std::string why = problem_with(rank, request, key);
-  if (why.empty() && known) return false;
-  const std::uint64_t decoded = is_compressed(request) ? key.bytes() : 0;
-  if (why.empty() && !has_room(request.bytes + decoded, why)) {
-    for (Worker& one : workers_) forget_sent(one);  // that can be made again
-    why.clear();
-  }
-  if (why.empty() && !has_room(request.bytes + decoded, why)) {
-    ++counters_.refused;
-    why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
-    // A round without this push would be another one for each worker.
-    if (request.kind == Kind::push && terms_.consistency.mode == Consistency::Mode::sync) fail_key(key, why);
-  }
-  if (why.empty()) {
-    try {
-      key.begin_incoming(rank, request);
-      use(static_cast<std::int64_t>(key.incoming_memory_bytes(rank)));
-      return true;
-    } catch (const std::bad_alloc&) {
-      key.take_incoming(rank);
-      why =
-          "key " + key.name() + ": the server has no memory for " + std::to_string(request.bytes) + " bytes";
-    }
-  }
-  if (payload == 0 || is_last(request, payload)) {
-    fail(rank, request, why);
-  } else {
-    refused_[{rank, &key}] = why;
-  }
-  if (request.kind == Kind::init && request.has_value) fail_waiting(key, why);
-  if (key.has_failed()) answer_waiting(key);
-  return false;
-}
-
-// Empty: there is none.
-std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
-  const auto who = [&key] { return "key " + key.name() + ": "; };
-  if (request.row_bytes > 0) {
-    if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty())
-      return who() + "worker " + std::to_string(rank) + " has " + why;
-  }
-  if (is_compressed(request)) {
-    if (const std::string why = codec_problem(request, key.size(), key.dtype()); !why.empty())
-      return who() + "worker " + std::to_string(rank) + " has " + why;
-  }
-  const bool has_bytes = !request.overwrite || request.has_value,
-             other_size = request.row_bytes == 0 && !is_compressed(request) && request.bytes != key.bytes();
-  if (has_bytes && (other_size || request.dtype != key.dtype())) {
-    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
-           name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
-           name_of(key.dtype());
-  }
-  if (request.kind == Kind::init && is_other_whole(request, key)) {
-    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.clock) +
-           " bytes on all servers, the key " + std::to_string(key.whole().bytes);
-  }
-  if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
-  if (request.kind != Kind::push || request.clock <= key.clock(rank)) return {};
-  if (!key.has_failed() && key.ahead(rank) >= kMostAhead) {
-    return who() + "worker " + std::to_string(rank) + " is " + std::to_string(kMostAhead) +
-           " rounds ahead of another worker; pull now and then, which waits for the others";
-  }
-  return key.failure();
-}
-
-void Job::fail_key(StoredKey& key, const std::string& why) {
-  changes_.add(
-      {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
-  key.set_failure(why);
-}
-
 void Job::fail_waiting(StoredKey& key, const std::string& why) {
-  for (const WaitingRequest& one : std::exchange(key.waiting(), {})) fail(one.rank, one.request, why);
+  for (const WaitingRequest& one : take_waiting(key)) fail(one.rank, one.request, why);
 }
 
 void Job::received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now) {
@@ -389,9 +342,11 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
     if (request.bytes == 0 && !begin_push(rank, request, key, payload)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     changed_value(rank, request, key);
+    forget_incoming(key, rank);
     key.set_value(key.take_incoming(rank));
+    memory_.recount(key);
     answer_waiting(key);
-  } else if (request.bytes != key.bytes() || request.dtype != key.dtype() || is_other_whole(request, key)) {
+  } else if (request.bytes != key.bytes() || request.dtype != key.dtype() || key.is_other_whole(request)) {
     if (payload == 0) begin_push(rank, request, key, payload);  // which says what differs
     return;
   } else if (request.has_value && !is_last(request, payload)) {
@@ -412,13 +367,16 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   }
   if (request.clock != key.clock(rank) + 1) throw MalformedMessage("a push before the one before it");
   Push push{.overwrite = request.overwrite, .lr = request.lr, .scale = request.scale};
-  const std::uint64_t rounds = key.rounds(), before = key.state_bytes() + key.waiting_bytes();
+  const std::uint64_t rounds = key.rounds();
   if (!request.overwrite || request.has_value) {
     if (fail_refused(rank, request, key, payload)) return;
     if (request.bytes == 0 && !begin_push(rank, request, key, payload)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     key.check_incoming(rank);
+    if (std::string why; !promise_state(rank, request, key, push.state_bytes, why))
+      return refuse_push(rank, request, key, why, true);
     changed_value(rank, request, key);
+    forget_incoming(key, rank);
     key.take_incoming(rank, push);
   } else if (const std::string why = problem_with(rank, request, key); !why.empty()) {
     return fail(rank, request, why);
@@ -426,9 +384,12 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
     changed(rank, request);
   }
   count_push(rank, request);
+  const std::weak_ptr<const void> former = former_value(key);
   key.push(rank, std::move(push), terms_.consistency, rule_, pushing_);
+  count_former(counters_.held, key, former);
   counters_.rounds += key.rounds() - rounds;
-  use(static_cast<std::int64_t>(key.state_bytes() + key.waiting_bytes()) - static_cast<std::int64_t>(before));
+  memory_.recount(key);
+  list(key);
   done(rank, request);
   answer_waiting(key);
 }
@@ -463,30 +424,60 @@ std::span<std::byte> Job::memory_for_rows(std::uint32_t rank, const Request& req
     if (request.offset == 0) fail(rank, request, "key " + key.name() + ": " + why);
     return {};
   }
-  return workers_[rank].row_lists.memory_for(request, bytes);
+  if (std::string why; request.offset == 0 && !memory_.has_room(request.bytes, why)) {
+    ++counters_.refused;
+    fail(rank, request, "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why);
+    return {};
+  }
+  const std::span<std::byte> memory = workers_[rank].row_lists.memory_for(request, bytes);
+  memory_.recount(workers_[rank]);
+  return memory;
 }
 
 // Null: more pieces follow, or the worker has been told why not.
 RowList Job::rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload) {
   const StoredKey& key = key_of(request);
   const std::string why = row_problem(request, key.bytes(), key.dtype());
-  if (why.empty()) return workers_[rank].row_lists.arrived(request, payload, key.bytes() / request.row_bytes);
+  if (why.empty()) {
+    RowList list = workers_[rank].row_lists.arrived(request, payload, key.bytes() / request.row_bytes);
+    memory_.recount(workers_[rank]);
+    return list;
+  }
   if (payload == 0) fail(rank, request, "key " + key.name() + ": " + why);
   return nullptr;
 }
 
 void Job::answer_waiting(StoredKey& key) {
   if (key.waiting().empty()) return;
-  std::vector<WaitingRequest> waiting = std::exchange(key.waiting(), {});
-  std::erase_if(waiting, [&](const WaitingRequest& one) {
+  for (WaitingRequest& one : take_waiting(key)) {
     try {
-      return answer(key, one);
+      if (!answer(key, one)) add_waiting(key, std::move(one));
     } catch (const std::bad_alloc&) {  // the others are answered
       fail(one.rank, one.request, "key " + key.name() + ": the server has no memory for the answer");
-      return true;
     }
-  });
-  key.waiting() = std::move(waiting);
+  }
+}
+
+std::vector<WaitingRequest> Job::take_waiting(StoredKey& key) {
+  for (const WaitingRequest& one : key.waiting()) {
+    Worker& worker = workers_[one.rank];
+    --worker.waiting;
+    if (!one.rows) continue;
+    worker.waiting_bytes -= bytes_of(one.rows);
+    memory_.recount(worker);
+  }
+  return std::exchange(key.waiting(), {});
+}
+
+void Job::add_waiting(StoredKey& key, WaitingRequest waiting) {
+  Worker& worker = workers_[waiting.rank];
+  ++worker.waiting;
+  if (waiting.rows) {
+    worker.waiting_bytes += bytes_of(waiting.rows);
+    memory_.recount(worker);
+  }
+  key.waiting().push_back(std::move(waiting));
+  list(key);
 }
 
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
@@ -502,8 +493,10 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, terms_.consistency, pushing_);
   if (!lead) return false;
   if (request.kind == Kind::get_state) {
+    if (!has_room_for_answer(waiting, key, key.state_bytes())) return true;
     const auto bytes = std::make_shared<const std::vector<std::byte>>(encode_state(key.state()));
-    send_value(waiting, key.rounds(), bytes, *bytes);
+    counters_.held.add(bytes, bytes->size());
+    send_value(waiting, key.rounds(), {bytes, *bytes});
   } else {
     ++counters_.pulls;
     ++workers_[rank].stats.pulls;
@@ -511,19 +504,22 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     if (!request.text.empty()) return send_compressed(waiting, key), true;
     Payload value;
     if (rows) {
+      const std::uint64_t bytes = rows->size() * request.row_bytes;
+      if (!has_room_for_answer(waiting, key, bytes)) return true;
       const auto some = std::make_shared<const NDArray>(key.rows_of_value(rows, request.row_bytes));
-      value = {some, {some->data<const std::byte>(), rows->size() * request.row_bytes}};
+      counters_.held.add(some, bytes);
+      value = {some, {some->data<const std::byte>(), bytes}};
     } else {
       value = key.value();
     }
-    send_value(waiting, key.rounds(), value.owner, value.bytes);
+    send_value(waiting, key.rounds(), value);
   }
   return true;
 }
 
-void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
-                     const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes,
+void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock, const Payload& value,
                      std::uint32_t number) {
+  const std::span<const std::byte> bytes = value.bytes;
   workers_[waiting.rank].stats.bytes_sent += bytes.size();
   std::size_t offset = 0;
   do {
@@ -536,25 +532,36 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock,
                 .bytes = bytes.size()};
     out_.push_back({workers_[waiting.rank].peer,
                     std::move(reply),
-                    {owner, bytes.subspan(offset, piece)},
+                    {value.owner, bytes.subspan(offset, piece)},
                     waiting.request.priority});
     offset += piece;
   } while (offset < bytes.size());
 }
 
 void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payload) {
-  std::vector<std::byte>& state = workers_[rank].state;
-  if (!is_last(request, payload) || state.size() != request.bytes) return;
+  Worker& worker = workers_[rank];
+  if (!is_last(request, payload)) return;
+  if (const std::string why = std::exchange(worker.state_refusal, {}); !why.empty())
+    return fail(rank, request, why);
+  if (worker.state.size() != request.bytes) return;
   StoredKey& key = key_of(request);
-  if (!key.has_value()) return fail(rank, request, "key " + key.name() + ": it has no value yet");
-  const std::uint64_t before = key.state_bytes();
-  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(state, {}));
+  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(worker.state, {}));
+  std::string why;
   try {
-    key.set_state(rule_, decode_state(*whole), request.row_bytes);
+    const StateArrays state = key.has_value() ? decode_state(*whole) : StateArrays();
+    if (!key.has_value()) {
+      why = "it has no value yet";
+    } else if (memory_.has_room(row_slot_bytes(state, *whole, request.row_bytes), why)) {
+      key.set_state(rule_, state, request.row_bytes);
+    }
   } catch (const InvalidArgument& error) {
-    return fail(rank, request, "key " + key.name() + ": " + error.what());
+    why = error.what();
   }
-  use(static_cast<std::int64_t>(key.state_bytes()) - static_cast<std::int64_t>(before));
+  memory_.recount(worker);
+  if (!why.empty()) return fail(rank, request, "key " + key.name() + ": " + why);
+  key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
+  memory_.recount(key);
+  if (changes_.wanted) counters_.held.add(whole, whole->size());
   changed(rank, request, {whole, *whole});
   done(rank, request);
 }
@@ -575,23 +582,16 @@ void Job::fail(std::uint32_t rank, const Request& request, const std::string& wh
   out_.push_back({workers_[rank].peer, std::move(reply)});
 }
 
+// At no cost by keys: it is asked for while workers wait.
 void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   ++stats.jobs;
   stats.keys += keys_.size();
-  for (const auto& key : keys_) {
-    stats.value_bytes += key->has_value() ? key->bytes() : 0;
-    stats.state_bytes += key->state_bytes();
-    stats.waiting_bytes += key->waiting_bytes();
-  }
-  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    if (!workers_[rank].greeted) continue;
-    WorkerStats worker = workers_[rank].stats;
-    worker.silent = std::chrono::duration<double>(now - workers_[rank].last_seen).count();
-    for (const auto& key : keys_) {
-      worker.pulls_waiting += static_cast<std::uint64_t>(
-          std::count_if(key->waiting().begin(), key->waiting().end(),
-                        [&](const WaitingRequest& one) { return one.rank == rank; }));
-    }
+  memory_.add_to(stats);
+  for (const Worker& one : workers_) {
+    if (!one.greeted) continue;
+    WorkerStats worker = one.stats;
+    worker.silent = std::chrono::duration<double>(now - one.last_seen).count();
+    worker.pulls_waiting += one.waiting;
     stats.workers.push_back(std::move(worker));
   }
 }

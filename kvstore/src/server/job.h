@@ -10,10 +10,7 @@
 
 #include <heddle/server.h>
 
-#include "server/changes.h"
-#include "server/job_worker.h"
-#include "server/outgoing.h"
-#include "server/stored_key.h"
+#include "server/job_memory.h"
 #include "wire/job_terms.h"
 
 namespace heddle::kv_detail {
@@ -21,12 +18,12 @@ namespace heddle::kv_detail {
 class Job {
  public:
   using Worker = JobWorker;
+  using Rank = std::uint32_t;
 
   // `used`: the bytes of all jobs of the server, which this job keeps up to date.
   // `incarnation` tells this job's state from that of a former job of the same name.
   Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
       Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now);
-  ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -69,8 +66,7 @@ class Job {
   RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
   void push_many(std::uint32_t rank, const Request& request);  // as one request: bundle.cc
   void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
-  bool replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
-                       StoredKey& key);
+  bool replace_at_once(Rank rank, const Request& request, std::span<const std::byte> value, StoredKey& key);
   void count_push(std::uint32_t rank, const Request& request);
   void pull_many(std::uint32_t rank, Request request);
   bool answer_bundle(const StoredKey* key, const WaitingRequest& waiting);
@@ -88,61 +84,65 @@ class Job {
   void after_change_of_workers();
   void go_on_with_keys();
   void answer_waiting(StoredKey& key);
+  std::vector<WaitingRequest> take_waiting(StoredKey& key);
+  void add_waiting(StoredKey& key, WaitingRequest waiting);
   void wait(StoredKey& key, WaitingRequest waiting);  // this and the next throw MalformedMessage
   void check_waiting(StoredKey& key, std::uint32_t rank) const;
   bool answer(StoredKey& key, const WaitingRequest& waiting);
-  void send_value(const WaitingRequest& waiting, std::uint64_t clock,
-                  const std::shared_ptr<const void>& owner, std::span<const std::byte> bytes,
+  void send_value(const WaitingRequest& waiting, std::uint64_t clock, const Payload& value,
                   std::uint32_t number = 0);
   void send_compressed(const WaitingRequest& waiting, const StoredKey& key);
   void forget_sent(Worker& worker);
+  void forget_buffers(Worker& worker);
+  void forget_requests(std::uint32_t rank);
+  void begin_state(std::uint32_t rank, const Request& request, const StoredKey& key);
   void done(std::uint32_t rank, const Request& request);
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
   StoredKey* find_key(std::uint32_t number) const;
   std::string lost(std::uint32_t rank, const Request& request) const;
   StoredKey& key_for_init(const Request& request);
-  void count_overhead_of(const StoredKey& key);
   bool has_room_for_key(const Request& request, std::string& why) const;
   StoredKey* out_of_order(const Request& request) const;  // this and the next in job_order.cc
   bool fail_out_of_order(std::uint32_t rank, const Request& request, std::size_t payload);
   void drop_incoming(StoredKey& key, std::uint32_t rank);
+  void drop_incoming(std::uint32_t rank);
+  void forget_incoming(const StoredKey& key, std::uint32_t rank);
   std::string problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const;
   void fail_waiting(StoredKey& key, const std::string& why);
   bool begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload);
+  void refuse_push(Rank rank, const Request& request, StoredKey& key, const std::string& room, bool last);
+  void tell_refused(Rank rank, const Request& request, StoredKey& key, const std::string& why, bool last);
   bool fail_refused(std::uint32_t rank, const Request& request, const StoredKey& key, std::size_t payload);
   void clear_errors();
-  bool has_room(std::uint64_t bytes, std::string& why) const;
-  void use(std::int64_t bytes);
+  bool make_room(std::uint64_t bytes, std::string& why);
+  bool has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes);
+  void list(StoredKey& key);
+  std::uint64_t state_needed(const Request& request, const StoredKey& key);
+  bool promise_state(Rank rank, const Request& request, StoredKey& key, std::uint64_t& rows,
+                     std::string& why);
+  void promise_waiting(StoredKey& key);
 
   const std::string name_, consistency_text_;
   const std::uint64_t incarnation_;
   const JobTerms terms_;
   const std::uint32_t servers_;
-  const MemoryLimits limits_;
-  std::uint64_t& server_used_;
-  std::uint64_t used_ = 0, overhead_ = 0;
   Counters& counters_;
   std::vector<Outgoing>& out_;
   Changes& changes_;
+  JobMemory memory_;
   std::vector<Worker> workers_;
-  Required required_;
-  Required pushing_;  // those that do not wait for a collective: who does pushes nothing meanwhile
+  Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
   UpdateRule rule_;
+  StateSizes state_sizes_{};
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
+  std::vector<StoredKey*> listed_{};              // at which something waits, and others
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::unordered_map<std::uint32_t, StoredKey*> places_;  // by StateKey::place, if they have one
   std::string restored_;  // when the snapshot was taken that this state is of; empty: of none
   std::uint8_t generation_ = 0;
   std::map<std::uint32_t, Request> collective_;  // by rank: who has come
-  struct Bundle {
-    std::uint32_t rank;
-    std::uint64_t number;
-    std::size_t at = 0;                // of its pushes
-    std::vector<std::byte> counted{};  // by push: whether it counts
-    std::string why{};                 // the first that does not
-  };
-  Bundle* bundle_ = nullptr;  // whose pushes are being handled
+  Bundle* bundle_ = nullptr;                     // whose pushes are being handled
   // Why a value is refused whose last piece has not come: once the worker knows, it may change the memory it is sent from.
   std::map<std::pair<std::uint32_t, const StoredKey*>, std::string> refused_;
 };

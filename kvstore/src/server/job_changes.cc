@@ -59,13 +59,11 @@ void Job::promoted(Clock::time_point now) {
     Worker& worker = workers_[rank];
     worker.peer = 0;
     worker.stats.connected = false;
-    worker.state.clear();
+    forget_buffers(worker);
     worker.last_seen = now;
-    for (const auto& key : keys_) {
-      drop_incoming(*key, rank);
-      key->waiting().clear();
-    }
+    drop_incoming(rank);
   }
+  for (StoredKey* const key : listed_) take_waiting(*key);
 }
 
 }  // namespace heddle::kv_detail

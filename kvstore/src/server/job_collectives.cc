@@ -60,11 +60,23 @@ std::string Job::perform_collective() {
   } catch (const InvalidArgument& error) {
     return error.what();
   }
+  state_sizes_.clear();
   for (const auto& key : keys_) {
-    use(-static_cast<std::int64_t>(key->state_bytes()));
     key->reset_optimizer();
+    memory_.recount(*key);
   }
+  for (StoredKey* const key : listed_) promise_waiting(*key);
   return {};
+}
+
+// Pushes that wait will make state of another size now.
+void Job::promise_waiting(StoredKey& key) {
+  const std::uint64_t before = key.counted.total();
+  key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
+  const std::uint64_t after = key.memory().total();
+  if (std::string why; after > before && !memory_.has_room(after - before, why))
+    return fail_key(key, "key " + key.name() + ": " + why);
+  memory_.recount(key);
 }
 
 }  // namespace heddle::kv_detail

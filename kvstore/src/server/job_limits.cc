@@ -1,63 +1,189 @@
 // What one worker can take from a job, and what is refused.
 #include <algorithm>
+#include <utility>
 
+#include "server/compression.h"
 #include "server/job.h"
 
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kLeastOverhead = 1 << 20;  // bytes that no limit refuses
 constexpr std::size_t kMostWaiting = 1 << 10;  // requests of one worker for one key; no program needs so many
 
 }  // namespace
 
-MemoryLimits limits_of(const std::string& job, const ServerOptions& options) {
-  const auto own = options.job_memory_limits.find(job);
-  const bool has_own = own != options.job_memory_limits.end();
-  return {options.memory_limit, has_own ? own->second : options.job_memory_limit};
-}
-
-std::string no_room_for_overhead(std::uint64_t more, MemoryLimits limits, std::uint64_t of_server,
-                                 std::uint64_t of_job) {
-  const auto is_full = [more](std::uint64_t used, std::uint64_t limit) {
-    return limit != 0 && used + more > std::max(limit, kLeastOverhead);
-  };
-  const bool server = is_full(of_server, limits.server);
-  if (!server && !is_full(of_job, limits.job)) return {};
-  return "jobs, workers and keys themselves would take " +
-         std::to_string((server ? of_server : of_job) + more) + " bytes, with a memory limit of the " +
-         (server ? "server of " : "job of ") + std::to_string(server ? limits.server : limits.job);
+bool Job::has_room_for_key(const Request& request, std::string& why) const {
+  return numbers_.contains(request.text) ||
+         memory_.has_room_for_overhead(StoredKey::overhead(request.text.size(), workers_.size()), why);
 }
 
 std::uint64_t Job::overhead(std::uint32_t workers) { return sizeof(Job) + workers * sizeof(Worker); }
 
-bool Job::has_room(std::uint64_t bytes, std::string& why) const {
-  if (changes_.following) return true;
-  const auto check = [&](const char* of, std::uint64_t used, std::uint64_t limit) {
-    if (limit == 0 || (used <= limit && bytes <= limit - used)) return true;
-    why = std::to_string(bytes) + " bytes more would exceed the memory limit of the " + of + ": " +
-          std::to_string(used) + " of " + std::to_string(limit) + " bytes are in use";
-    return false;
-  };
-  return check("server", server_used_, limits_.server) && check("job", used_, limits_.job);
+// What can be made again is given up for it.
+bool Job::make_room(std::uint64_t bytes, std::string& why) {
+  if (memory_.has_room(bytes, why)) return true;
+  for (Worker& one : workers_) forget_sent(one);
+  why.clear();
+  return memory_.has_room(bytes, why);
 }
 
-void Job::use(std::int64_t bytes) {
-  used_ += static_cast<std::uint64_t>(bytes);
-  server_used_ += static_cast<std::uint64_t>(bytes);
+void Job::forget_buffers(Worker& worker) {
+  worker.state = {};
+  worker.state_refusal.clear();
+  worker.row_lists.clear();
+  memory_.recount(worker);
 }
 
-void Job::count_overhead_of(const StoredKey& key) {
-  const std::uint64_t bytes = StoredKey::overhead(key.name().size(), workers_.size());
-  overhead_ += bytes;
-  counters_.overhead += bytes;
+// The worker asks again for what it has no answer to.
+void Job::forget_requests(std::uint32_t rank) {
+  drop_incoming(rank);
+  for (StoredKey* const key : listed_) {
+    const std::vector<WaitingRequest>& all = key->waiting();
+    const auto is_mine = [rank](const WaitingRequest& one) { return one.rank == rank; };
+    if (std::none_of(all.begin(), all.end(), is_mine)) continue;
+    for (WaitingRequest& one : take_waiting(*key)) {
+      if (one.rank != rank) add_waiting(*key, std::move(one));
+    }
+  }
 }
 
-bool Job::has_room_for_key(const Request& request, std::string& why) const {
-  if (numbers_.contains(request.text)) return true;
-  why = no_room_for_overhead(StoredKey::overhead(request.text.size(), workers_.size()), limits_,
-                             counters_.overhead, overhead_);
-  return why.empty();
+// The memory that a set_state comes to; empty, if there is none for it.
+void Job::begin_state(std::uint32_t rank, const Request& request, const StoredKey& key) {
+  Worker& worker = workers_[rank];
+  worker.state = {};
+  worker.state_refusal.clear();
+  memory_.recount(worker);
+  if (std::string why; make_room(request.bytes, why)) {
+    worker.state.assign(request.bytes, std::byte{0});
+    return memory_.recount(worker);
+  } else {
+    ++counters_.refused;
+    worker.state_refusal = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + why;
+  }
+}
+
+// False: the worker has been told that there is none.
+bool Job::has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes) {
+  std::string why;
+  if (make_room(bytes, why)) return true;
+  ++counters_.refused;
+  fail(waiting.rank, waiting.request,
+       "key " + key.name() + ", worker " + std::to_string(waiting.rank) + ": " + why);
+  return false;
+}
+
+// False: the value is not wanted, and the worker is told why if it does not know.
+bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload) {
+  drop_incoming(key, rank);
+  refused_.erase({rank, &key});
+  const bool known = request.kind == Kind::init ? key.has_value() : request.clock <= key.clock(rank);
+  std::string why = problem_with(rank, request, key);
+  if (why.empty() && known) return false;
+  const bool is_last_piece = payload == 0 || is_last(request, payload);
+  if (why.empty()) {
+    const std::uint64_t decoded = is_compressed(request) ? key.bytes() : 0,
+                        state = state_needed(request, key);
+    if (!make_room(request.bytes + decoded + state, why)) {
+      refuse_push(rank, request, key, why, is_last_piece);
+      return false;
+    }
+    try {
+      key.begin_incoming(rank, request);
+      workers_[rank].incoming.push_back(&key);
+      if (state > 0) key.promise_state(key.memory().state + state);
+      memory_.recount(key);
+      return true;
+    } catch (const std::bad_alloc&) {
+      key.take_incoming(rank);
+      why =
+          "key " + key.name() + ": the server has no memory for " + std::to_string(request.bytes) + " bytes";
+    }
+  }
+  tell_refused(rank, request, key, why, is_last_piece);
+  return false;
+}
+
+// Bytes of state that a push of a whole value will make, and that are not counted yet.
+std::uint64_t Job::state_needed(const Request& request, const StoredKey& key) {
+  if (rule_.kind != UpdateRule::Kind::optimizer || request.kind != Kind::push || request.overwrite ||
+      request.row_bytes > 0)
+    return 0;
+  const std::uint64_t needed = key.whole_state_bytes(state_sizes_.of(rule_, key.dtype())),
+                      has = key.memory().state;
+  return needed > has ? needed - has : 0;
+}
+
+// The push is there. Its state's room is counted from now on, or `why` says why not. rows: what its rows will need.
+bool Job::promise_state(std::uint32_t rank, const Request& request, StoredKey& key, std::uint64_t& rows,
+                        std::string& why) {
+  rows = request.row_bytes > 0 ? key.row_state_bytes(rank, rule_) : 0;
+  const std::uint64_t more = rows + state_needed(request, key);
+  if (more > 0 && !make_room(more, why)) return false;
+  if (more > rows) key.promise_state(key.memory().state + more - rows);
+  return true;
+}
+
+// There is no room for it.
+void Job::refuse_push(std::uint32_t rank, const Request& request, StoredKey& key, const std::string& room,
+                      bool last) {
+  ++counters_.refused;
+  const std::string why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + room;
+  drop_incoming(key, rank);
+  // A round without this push would be another one for each worker.
+  if (request.kind == Kind::push && terms_.consistency.mode == Consistency::Mode::sync) fail_key(key, why);
+  tell_refused(rank, request, key, why, last);
+}
+
+// Once the worker knows, it may change the memory that it sends from.
+void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& key, const std::string& why,
+                       bool last) {
+  if (last) {
+    fail(rank, request, why);
+  } else {
+    refused_[{rank, &key}] = why;
+  }
+  if (request.kind == Kind::init && request.has_value) fail_waiting(key, why);
+  if (key.has_failed()) answer_waiting(key);
+}
+
+// The pushes that wait for a round go: those of others that would have made it complete have failed, or will.
+void Job::fail_key(StoredKey& key, const std::string& why) {
+  changes_.add(
+      {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
+  key.set_failure(why);
+  key.drop_pushes();
+  memory_.recount(key);
+}
+
+// Empty: there is none.
+std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
+  const auto who = [&key] { return "key " + key.name() + ": "; };
+  if (request.row_bytes > 0) {
+    if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty())
+      return who() + "worker " + std::to_string(rank) + " has " + why;
+  }
+  if (is_compressed(request)) {
+    if (const std::string why = codec_problem(request, key.size(), key.dtype()); !why.empty())
+      return who() + "worker " + std::to_string(rank) + " has " + why;
+  }
+  const bool has_bytes = !request.overwrite || request.has_value,
+             other_size = request.row_bytes == 0 && !is_compressed(request) && request.bytes != key.bytes();
+  if (has_bytes && (other_size || request.dtype != key.dtype())) {
+    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.bytes) + " bytes of " +
+           name_of(request.dtype) + ", the key " + std::to_string(key.bytes()) + " of " +
+           name_of(key.dtype());
+  }
+  if (request.kind == Kind::init && key.is_other_whole(request)) {
+    return who() + "worker " + std::to_string(rank) + " has " + std::to_string(request.clock) +
+           " bytes on all servers, the key " + std::to_string(key.whole().bytes);
+  }
+  if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
+  if (request.kind != Kind::push || request.clock <= key.clock(rank)) return {};
+  if (!key.has_failed() && key.ahead(rank) >= kMostAhead) {
+    return who() + "worker " + std::to_string(rank) + " is " + std::to_string(kMostAhead) +
+           " rounds ahead of another worker; pull now and then, which waits for the others";
+  }
+  return key.failure();
 }
 
 // True: the request was refused at its first piece, and this is its last.
@@ -73,9 +199,9 @@ bool Job::fail_refused(std::uint32_t rank, const Request& request, const StoredK
 
 void Job::clear_errors() {
   for (const auto& key : keys_) {
-    const std::uint64_t before = key->waiting_bytes();
+    if (!key->has_failed()) continue;
     key->clear_failure(terms_.consistency);
-    use(static_cast<std::int64_t>(key->waiting_bytes()) - static_cast<std::int64_t>(before));
+    memory_.recount(*key);
     answer_waiting(*key);
   }
 }
@@ -84,7 +210,7 @@ void Job::clear_errors() {
 void Job::wait(StoredKey& key, WaitingRequest waiting) {
   if (answer(key, waiting)) return;
   check_waiting(key, waiting.rank);
-  key.waiting().push_back(std::move(waiting));
+  add_waiting(key, std::move(waiting));
 }
 
 void Job::check_waiting(StoredKey& key, std::uint32_t rank) const {

@@ -13,6 +13,15 @@
 
 namespace heddle::kv_detail {
 
+// A push_many that is being handled.
+struct Bundle {
+  std::uint32_t rank;
+  std::uint64_t number;
+  std::size_t at = 0;                // of its pushes
+  std::vector<std::byte> counted{};  // by push: whether it counts
+  std::string why{};                 // the first that does not
+};
+
 struct JobWorker {
   Peer peer = 0;  // 0: not connected
   std::uint64_t incarnation = 0;
@@ -24,10 +33,15 @@ struct JobWorker {
   // The latest call that all workers make, for a worker that asks again.
   std::uint64_t collective_done = 0;
   std::string collective_failure{};
-  std::vector<std::byte> state{};   // of a set_state that comes in pieces
-  std::vector<std::byte> bundle{};  // the values of a push_many
-  RowLists row_lists{};             // of pulls
-  SentValues sent{};                // by compressed pulls
+  std::vector<std::byte> state{};      // of a set_state that comes in pieces
+  std::string state_refusal{};         // why it is not wanted; empty: it is
+  std::vector<std::byte> bundle{};     // the values of a push_many
+  RowLists row_lists{};                // of pulls
+  SentValues sent{};                   // by compressed pulls
+  std::vector<StoredKey*> incoming{};  // of which pieces have come
+  std::uint64_t waiting = 0;           // requests that wait at keys
+  std::uint64_t waiting_bytes = 0;     // of the lists of rows that these name
+  std::uint64_t counted = 0;           // bytes of buffers that the job has counted
   WorkerStats stats{};
 };
 

@@ -7,6 +7,7 @@
 
 #include <heddle/server.h>
 
+#include "server/held_memory.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -26,6 +27,7 @@ struct Outgoing {
 struct Counters {
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0, worst_staleness = 0;
   std::uint64_t overhead = 0;  // bytes of jobs, workers and keys themselves, now
+  HeldMemory held{};
 };
 
 // Bytes of values, optimizer state and pushes that wait; 0: no limit. What jobs, workers and keys take besides may be as much

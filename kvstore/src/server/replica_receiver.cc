@@ -25,7 +25,8 @@ void ReplicaReceiver::greeted(Peer peer, const ReplicaMessage& hello) {
 void ReplicaReceiver::begin_state() {
   complete_ = false;
   loader_ = nullptr;
-  core_ = std::make_unique<ServerCore>(core_options(owner_, shard_), owner_.incarnation());
+  core_ =
+      std::make_unique<ServerCore>(core_options(owner_, shard_), owner_.incarnation(), owner_.memory_used());
   core_->follow();
   loader_ = std::make_unique<StateLoader>(*core_);
 }

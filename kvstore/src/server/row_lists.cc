@@ -12,7 +12,11 @@ constexpr std::size_t kMostLists = 1024;  // that have come in part
 std::span<std::byte> RowLists::memory_for(const Request& request, std::size_t piece) {
   if (request.offset == 0) {
     if (lists_.size() >= kMostLists) throw MalformedMessage("too many lists of rows at once");
-    lists_[request.number] = {std::make_shared<std::vector<std::int64_t>>(row_count(request)), 0};
+    List& list = lists_[request.number];
+    bytes_ -= bytes_of(list.rows);
+    list = {};
+    list = {std::make_shared<std::vector<std::int64_t>>(row_count(request)), 0};
+    bytes_ += bytes_of(list.rows);
   }
   const auto found = lists_.find(request.number);
   if (found == lists_.end()) return {};
@@ -30,6 +34,7 @@ RowList RowLists::arrived(const Request& request, std::size_t piece, std::uint64
   found->second.filled += piece;
   if (found->second.filled < request.bytes) return nullptr;
   const auto rows = std::move(lists_.extract(found).mapped().rows);
+  bytes_ -= bytes_of(rows);
   check_row_list(*rows, bound);
   return rows;
 }

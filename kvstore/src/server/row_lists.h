@@ -14,6 +14,8 @@ namespace heddle::kv_detail {
 
 using RowList = std::shared_ptr<const std::vector<std::int64_t>>;
 
+inline std::uint64_t bytes_of(const RowList& list) { return list ? list->size() * kRowNumberBytes : 0; }
+
 class RowLists {
  public:
   // Where a piece of a pull's list goes; row_problem() has found none. Throws MalformedMessage for a piece that is not the
@@ -21,7 +23,8 @@ class RowLists {
   std::span<std::byte> memory_for(const Request& request, std::size_t piece);
   // The piece is there. The list, once all of it is; until then null, as for a list that was not begun.
   RowList arrived(const Request& request, std::size_t piece, std::uint64_t bound);
-  void clear() { lists_.clear(); }
+  std::uint64_t bytes() const { return bytes_; }
+  void clear() { lists_.clear(), bytes_ = 0; }
 
  private:
   struct List {
@@ -29,6 +32,7 @@ class RowLists {
     std::uint64_t filled = 0;
   };
   std::map<std::uint64_t, List> lists_;  // by the number of the request
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace heddle::kv_detail

@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one weight
 const std::string kPrefix = "0.";
 constexpr const char *kRows = "rows", *kWidth = "width", *kUpdates = "updates";
-constexpr std::uint64_t kSlotBytes = 56;  // of a row's number and its place in the table
 
 NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
 
@@ -50,6 +49,12 @@ std::int64_t count_in(const StateArrays& state, const std::string& name) {
   const auto count = found->second.item<std::int64_t>();
   if (count < 0) throw InvalidArgument("optimizer state: '" + name + "' is " + std::to_string(count));
   return count;
+}
+
+// A vector would double its memory, of which the limits know nothing.
+void grow(std::vector<std::byte>& data, std::size_t bytes) {
+  if (data.capacity() < bytes) data.reserve(bytes + bytes / 8);
+  data.resize(bytes);
 }
 
 }  // namespace
@@ -133,7 +138,7 @@ std::vector<std::size_t> RowOptimizer::slots_for(const NDArray& rows) {
     if (made) rows_.push_back(row);
     slots.push_back(entry->second);
   }
-  for (auto& [name, column] : columns_) column.data.resize(rows_.size() * column.row_bytes);
+  for (auto& [name, column] : columns_) grow(column.data, rows_.size() * column.row_bytes);
   return slots;
 }
 
@@ -217,10 +222,18 @@ void RowOptimizer::set_state(const StateArrays& state, std::int64_t bound) {
   for (std::size_t slot = 0; slot < rows_.size(); ++slot) slots_[rows_[slot]] = slot;
 }
 
-std::uint64_t RowOptimizer::bytes() const {
-  std::uint64_t each = kSlotBytes;
+std::uint64_t RowOptimizer::row_bytes() const {
+  if (columns_.empty()) return 0;
+  std::uint64_t each = kRowSlotBytes;
   for (const auto& [name, column] : columns_) each += column.row_bytes;
-  return rows_.size() * each;
+  return each;
+}
+
+std::uint64_t RowOptimizer::bytes() const { return rows_.size() * row_bytes(); }
+
+std::int64_t RowOptimizer::count_without_state(const NDArray& rows) const {
+  const auto all = numbers_in(rows);
+  return std::count_if(all.begin(), all.end(), [this](std::int64_t row) { return !slots_.contains(row); });
 }
 
 std::unique_ptr<Optimizer> RowOptimizer::whole(const NDArray& matrix) const {

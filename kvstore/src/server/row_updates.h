@@ -16,6 +16,8 @@
 
 namespace heddle::kv_detail {
 
+constexpr std::uint64_t kRowSlotBytes = 56;  // of state, for a row's number and its place in the table
+
 // Rows of a value: their numbers, i64 (k), rising and each once, and what they have, (k, elements of a row).
 struct RowValues {
   NDArray rows{}, values{};
@@ -47,7 +49,10 @@ class RowOptimizer {
   StateArrays state() const;
   // `bound`: the rows that there can be. Throws InvalidArgument or MalformedMessage, having changed nothing.
   void set_state(const StateArrays& state, std::int64_t bound);
-  std::uint64_t bytes() const;  // of state
+  std::uint64_t bytes() const;      // of state
+  std::uint64_t row_bytes() const;  // of the state of one row
+  // Of these rows, which rise: those that there is no state of.
+  std::int64_t count_without_state(const NDArray& rows) const;
   std::int64_t width() const { return width_; }
 
   // An optimizer with this state that updates the whole value.

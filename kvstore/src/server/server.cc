@@ -11,6 +11,7 @@
 
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
+#include "server/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
 #include "transport/stranger_log.h"
@@ -22,6 +23,7 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
+constexpr std::uint64_t kMessagesBetween = 16;  // two looks at the clock
 // After which it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
@@ -146,6 +148,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
+    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // many connections may have as many
     try {
       node.received(peer, head, payload, Clock::now());
     } catch (const kv_detail::CannotFollow&) {
@@ -169,9 +172,10 @@ struct Server::Impl final : kv_detail::Receiver {
 
   void answer_stats() {
     std::lock_guard guard(mutex);
-    if (!stats_wanted) return;
-    stats = current_stats();
-    stats_wanted = false;
+    if (!stats_wanted && !probed) return;
+    if (stats_wanted) stats = current_stats();
+    is_draining = node.is_draining();
+    stats_wanted = probed = false;
     answered.notify_all();
   }
 
@@ -186,7 +190,15 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
+  // In the middle of long work.
+  void keep_alive() {
+    if (!member) return;
+    member->keep_alive(Clock::now());
+    transport->flush();
+  }
+
   void serve() {
+    const kv_detail::KeepAliveScope scope([this] { keep_alive(); });
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
       const auto late = Clock::now() - next_tick;
@@ -224,10 +236,11 @@ struct Server::Impl final : kv_detail::Receiver {
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
   std::exception_ptr
       lost{};  // could not follow a primary or restore a shard, or the scheduler has refused it
+  std::uint64_t messages = 0;  // that have come
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
-  bool running = false, stats_wanted = false;
+  bool running = false, stats_wanted = false, probed = false, is_draining = false;
   ServerStats stats;
 };
 
@@ -267,6 +280,16 @@ ServerStats Server::stats() const {
   mine.transport->wake();
   mine.answered.wait(lock, [&] { return !mine.stats_wanted || !mine.running; });
   return mine.stats;
+}
+
+bool Server::is_draining() const {
+  Impl& mine = *impl_;
+  std::unique_lock lock(mine.mutex);
+  if (!mine.running) return mine.node.is_draining();
+  mine.probed = true;
+  mine.transport->wake();
+  mine.answered.wait(lock, [&] { return !mine.probed || !mine.running; });
+  return mine.is_draining;
 }
 
 }  // namespace heddle

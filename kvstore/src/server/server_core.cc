@@ -20,8 +20,9 @@ std::string duration_text(Clock::duration duration) {
 
 }  // namespace
 
-ServerCore::ServerCore(const ServerOptions& options, std::uint64_t incarnation)
-    : options_(options), incarnation_(incarnation) {}
+ServerCore::ServerCore(const ServerOptions& options, std::uint64_t incarnation,
+                       std::shared_ptr<std::uint64_t> used)
+    : options_(options), incarnation_(incarnation), memory_(std::move(used)), used_(*memory_) {}
 
 void ServerCore::log(ServerEvent::Level level, const char* name,
                      std::vector<std::pair<std::string, std::string>> fields) {

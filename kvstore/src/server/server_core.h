@@ -28,7 +28,9 @@ struct Outbox {
 
 class ServerCore {
  public:
-  ServerCore(const ServerOptions& options, std::uint64_t incarnation);
+  // `used`: the bytes of all cores of the process, which have one limit.
+  ServerCore(const ServerOptions& options, std::uint64_t incarnation,
+             std::shared_ptr<std::uint64_t> used = std::make_shared<std::uint64_t>(0));
 
   void connected(Peer peer, const std::string& key);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
@@ -40,6 +42,7 @@ class ServerCore {
   // The process was stopped, or busy, for so long: workers could not be heard.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
+  std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // by replies, besides what is used
   std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // bytes
   // Of replies that a worker has not taken: with more than that its connection is to be closed, as nobody reads there.
   std::size_t most_unread() const;
@@ -91,7 +94,8 @@ class ServerCore {
   std::uint64_t jobs_begun_ = 0;
   bool draining_ = false;
   Counters counters_;
-  std::uint64_t used_ = 0;  // bytes, of all jobs
+  const std::shared_ptr<std::uint64_t> memory_;
+  std::uint64_t& used_;  // bytes, of all jobs of all cores
   Outbox outbox_;
   Changes changes_;
   Jobs jobs_;

@@ -214,9 +214,13 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
   stats.draining = draining_;
   stats.number = options_.number;
   stats.servers = options_.servers;
+  stats.memory_used = *memory_used_;
   for (const auto& shard : shards_) {
     const std::uint64_t jobs = std::exchange(stats.jobs, 0);
-    if (shard->core()) shard->core()->add_to(stats, now);
+    if (shard->core()) {
+      shard->core()->add_to(stats, now);
+      stats.memory_used += shard->core()->held_bytes();
+    }
     stats.jobs = std::max(stats.jobs, jobs);  // each part has all of them
     shard->add_snapshots_to(stats.snapshots, now);
     if (shard->epoch() == 0) continue;

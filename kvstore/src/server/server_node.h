@@ -48,6 +48,7 @@ class ServerNode final : public ShardOwner {
   void drain();
   // All state is on the disk, or events say why it is not. Blocks.
   void finish_snapshots();
+  bool is_draining() const { return draining_; }
   bool is_drained() const;
   std::vector<Peer> peers() const;
   std::vector<ServerEvent> take_events() { return std::exchange(events_, {}); }
@@ -57,6 +58,7 @@ class ServerNode final : public ShardOwner {
   Transport& transport() override { return transport_; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return incarnation_; }
+  const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t shard, const std::string& address) override;
   void close(Peer peer) override;
   void synced(std::uint32_t shard, std::uint64_t epoch) override { synced_.emplace_back(shard, epoch); }
@@ -80,6 +82,7 @@ class ServerNode final : public ShardOwner {
   ServerOptions options_;
   const std::uint64_t incarnation_;
   Transport& transport_;
+  const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
   bool draining_ = false;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;

@@ -24,7 +24,8 @@ void Shard::set_view(const ShardView& view, const std::string& backup, Clock::ti
   if (primary && view.fresh) {
     stop_serving();  // what this process has of the shard was given up
     receiver_ = nullptr;
-    begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number()), now, true);
+    begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number(), owner_.memory_used()),
+          now, true);
   } else if (primary && receiver_ && receiver_->is_complete()) {
     take_over(now);
   } else if (primary && core_) {

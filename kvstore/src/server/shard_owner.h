@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,8 @@ class ShardOwner {
   virtual ~ShardOwner() = default;
   virtual Transport& transport() = 0;
   virtual const ServerOptions& options() const = 0;
-  virtual std::uint64_t incarnation() const = 0;  // of this process
+  virtual std::uint64_t incarnation() const = 0;                          // of this process
+  virtual const std::shared_ptr<std::uint64_t>& memory_used() const = 0;  // bytes, of all cores
   // Connects to a shard's backup; what comes from there is handed to the shard.
   virtual Peer connect_to_backup(std::uint32_t shard, const std::string& address) = 0;
   virtual void close(Peer peer) = 0;

@@ -1,14 +1,18 @@
 #include "server/snapshots.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
+#include "server/keep_alive.h"
 #include "server/state_stream.h"
 
 namespace heddle::kv_detail {
 namespace {
 
 using Level = ServerEvent::Level;
+
+constexpr int kLeastPause = 10;  // times as long as it has kept the server's thread
 
 std::string seconds_text(double seconds) {
   char text[32] = "";
@@ -67,7 +71,7 @@ std::string Snapshots::load(const SnapshotName& name, std::uint64_t jobs) {
       StateLoader loader(core_);
       std::vector<std::byte> head, payload;
       try {
-        while (reader.next(head, payload)) loader.add(head, payload);
+        for (; reader.next(head, payload); keep_alive()) loader.add(head, payload);
       } catch (const MalformedMessage& error) {
         reader.refuse(error.what());
       }
@@ -109,8 +113,11 @@ void Snapshots::tick(Clock::time_point now) {
   if (go_on() || !is_due(now)) return;
   next_ = now + options_.snapshot_interval;
   was_draining_ = core_.is_draining();
-  if (has_changed()) return begin(now);
-  all_saved_ = now;
+  if (!has_changed()) return void(all_saved_ = now);
+  const auto started = Clock::now();
+  begin(now);
+  // Workers wait while the state of many keys is collected.
+  next_ = std::max(next_, now + kLeastPause * (Clock::now() - started));
 }
 
 void Snapshots::begin(Clock::time_point now) {
@@ -123,7 +130,7 @@ void Snapshots::begin(Clock::time_point now) {
       state.push_back({std::move(head), std::move(payload)});
     });
   } catch (const std::bad_alloc&) {
-    return fail("there is no memory for a copy of the optimizer's state and of the pushes that wait");
+    return fail("there is no memory for a copy of the optimizer's state of rows");
   }
   const SnapshotHeader header{.number = static_cast<std::uint32_t>(options_.number),
                               .servers = static_cast<std::uint32_t>(options_.servers),

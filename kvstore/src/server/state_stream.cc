@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "server/keep_alive.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
@@ -23,10 +24,10 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
-// Of an array that may change in place.
+// Whoever would change the array in place sees that its storage is held.
 Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
   if (bytes == 0) return {};
-  return {nullptr, {array.data<const std::byte>(), bytes}};
+  return {array.storage(), {array.data<const std::byte>(), bytes}};
 }
 
 }  // namespace
@@ -40,6 +41,7 @@ class StateSaver {
   void put(const StateRecord& record, Payload payload = {}) {
     ++messages_;
     sink_(encode(record), std::move(payload));
+    keep_alive();
   }
   void put(const Job& job);
   void put(const Job::Worker& worker);
@@ -131,7 +133,7 @@ void StateSaver::put(const Job& job, const StoredKey& key) {
                 bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // the values lie behind the rows
     }
   }
-  for (const auto& [name, values] : key.state()) {
+  for (const auto& [name, values] : key.shared_state()) {
     put_array({.role = StateArray::Role::optimizer,
                .dtype = values.dtype(),
                .bytes = static_cast<std::uint64_t>(values.size()) * size_of(values.dtype()),
@@ -140,13 +142,12 @@ void StateSaver::put(const Job& job, const StoredKey& key) {
   }
 }
 
-// Without an owner, the bytes may change: the pieces are copied.
 void StateSaver::put_array(StateArray array, const Payload& whole) {
   std::span<const std::byte> left = whole.bytes;
   const auto next = [&] {
     const auto piece = left.first(std::min(left.size(), kPieceBytes));
     left = left.subspan(piece.size());
-    return whole.owner ? Payload{whole.owner, piece} : copy_of(piece);
+    return Payload{whole.owner, piece};
   };
   put(std::move(array), next());
   while (!left.empty()) put(StatePiece{}, next());
@@ -267,7 +268,7 @@ void StateLoader::take(const StateKey& key, Bytes payload) {
     job.places_[key.place] = made.get();
   }
   key_ = made.get();
-  job.count_overhead_of(*made);
+  job.memory_.use_overhead(StoredKey::overhead(key.name.size(), job.workers_.size()));
   job.keys_.push_back(std::move(made));
 }
 
@@ -345,7 +346,7 @@ void StateLoader::finish_push(NDArray value) {
   } else {
     push.value = std::move(value);
   }
-  key_->workers_[rank].pushes.push_back(std::move(push));
+  key_->add_push(rank, std::move(push));
 }
 
 void StateLoader::finish_key() {
@@ -353,8 +354,9 @@ void StateLoader::finish_key() {
   check(optimizer_.empty() || job_->rule_.kind == UpdateRule::Kind::optimizer,
         "an optimizer's state where there is no optimizer");
   if (!optimizer_.empty()) key_->set_state(job_->rule_, std::exchange(optimizer_, {}));
-  const std::uint64_t value = key_->has_value() ? key_->bytes() : 0;
-  job_->use(static_cast<std::int64_t>(value + key_->state_bytes() + key_->waiting_bytes()));
+  key_->promise_waiting(job_->rule_, job_->state_sizes_.of(job_->rule_, key_->dtype()));
+  job_->memory_.recount(*key_);
+  job_->list(*key_);
   key_ = nullptr;
 }
 
@@ -374,7 +376,8 @@ void StateLoader::take(const StateEnd& end, Bytes payload) {
                      .refused = begin_.refused,
                      .rounds = begin_.rounds,
                      .worst_staleness = begin_.worst_staleness,
-                     .overhead = core_.counters_.overhead};  // that of what was loaded
+                     .overhead = core_.counters_.overhead,  // that of what was loaded
+                     .held = std::move(core_.counters_.held)};
 }
 
 }  // namespace heddle::kv_detail

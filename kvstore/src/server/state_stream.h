@@ -16,9 +16,9 @@ namespace heddle::kv_detail {
 // head: says what it is, at most 64 KiB. payload: bytes of an array, at most kPieceBytes.
 using StateSink = std::function<void(std::vector<std::byte> head, Payload payload)>;
 
-// Calls the sink with the messages of the core's state of this moment, in order. Values are shared with the core, which
-// copies one before it changes it as long as a payload lives; optimizer state and pushes that wait are copied. What is not
-// in the state: connections, requests that wait for an answer and pieces of values, all of which workers send again.
+// Calls the sink with the messages of the core's state of this moment, in order. Arrays are shared with the core, which
+// copies one before it changes it as long as a payload lives; of rows the optimizer's state is copied. What is not in the
+// state: connections, requests that wait for an answer and pieces of values, all of which workers send again.
 void save_state(const ServerCore& core, const StateSink& sink);
 
 // Makes a core that answers as the saved one would from then on. Nobody is connected to it, and it has heard of all

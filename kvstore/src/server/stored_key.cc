@@ -7,6 +7,8 @@
 
 #include <heddle/ops.h>
 
+#include "server/keep_alive.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -47,25 +49,36 @@ StoredKey::StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::si
 
 void StoredKey::clear_failure(const Consistency& consistency) {
   if (!failure_) return;
+  drop_pushes();
   for (OfWorker& worker : workers_) {
-    worker.pushes.clear();
     if (consistency.mode == Consistency::Mode::sync) worker.missed = 0;
   }
   failure_ = nullptr;
 }
 
+void StoredKey::drop_pushes() {
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    while (!workers_[rank].pushes.empty()) pop_push(rank);
+  }
+  promised_state_ = 0;
+}
+
+void StoredKey::add_push(std::uint32_t rank, Push push) {
+  ++pushes_waiting_;
+  waiting_bytes_ += push.bytes() + push.state_bytes;
+  workers_[rank].pushes.push_back(std::move(push));
+}
+
+void StoredKey::pop_push(std::uint32_t rank) {
+  std::list<Push>& pushes = workers_[rank].pushes;
+  --pushes_waiting_;
+  waiting_bytes_ -= pushes.front().bytes() + pushes.front().state_bytes;
+  pushes.pop_front();
+}
+
 std::uint64_t StoredKey::overhead(std::size_t name, std::size_t workers) {
   constexpr std::size_t kOfMaps = 128;  // where keys are found by their names
   return sizeof(StoredKey) + kOfMaps + 2 * name + workers * sizeof(OfWorker);
-}
-
-std::uint64_t StoredKey::waiting_bytes() const {
-  std::uint64_t count = 0;
-  for (const OfWorker& worker : workers_) {
-    for (const Push& push : worker.pushes) count += push.bytes();
-  }
-  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) count += incoming_memory_bytes(rank);
-  return count;
 }
 
 std::byte* StoredKey::incoming(std::uint32_t rank, std::uint64_t offset) {
@@ -86,7 +99,7 @@ void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consisten
                      const Required& required) {
   ++workers_[rank].clock;
   if (consistency.mode == Consistency::Mode::sync) {
-    workers_[rank].pushes.push_back(std::move(push));
+    add_push(rank, std::move(push));
     complete_rounds(rule, required);
   } else if (!push.overwrite || push.value.defined()) {
     apply(rule, {&push});
@@ -103,7 +116,7 @@ bool StoredKey::replace(std::uint32_t rank, std::span<const std::byte> bytes) {
 
 int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required) {
   int completed = 0;
-  while (value_.defined()) {
+  while (value_.defined() && pushes_waiting_ > 0) {
     std::vector<const Push*> round;
     std::vector<std::uint32_t> ranks;
     for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
@@ -125,7 +138,7 @@ int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required)
                   std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
                   describe(**other) + "; the round changed nothing");
     }
-    for (const std::uint32_t rank : ranks) workers_[rank].pushes.pop_front();
+    for (const std::uint32_t rank : ranks) pop_push(rank);
     ++rounds_;
     ++completed;
   }
@@ -138,20 +151,24 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
     const bool has_rows =
         std::any_of(pushes.begin(), pushes.end(), [](const Push* push) { return push->rows.defined(); });
     if (has_rows) return apply_rows(rule, pushes);
-    NDArray sum;
-    for (const Push* push : pushes) {
-      if (!push->value.defined()) continue;
-      if (!sum.defined()) {
-        sum = wide(push->value);
-      } else if (!push->overwrite) {
-        make_own(sum, pushes[0]->value);
-        sum += wide(push->value);
-      }
-    }
-    if (sum.defined()) update(rule, sum, *pushes[0]);
+    run_long(bytes(), [&] { apply_whole(rule, pushes); });
   } catch (const std::exception& error) {
     set_failure("key " + name_ + ": " + error.what());
   }
+}
+
+void StoredKey::apply_whole(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
+  NDArray sum;
+  for (const Push* push : pushes) {
+    if (!push->value.defined()) continue;
+    if (!sum.defined()) {
+      sum = wide(push->value);
+    } else if (!push->overwrite) {
+      make_own(sum, pushes[0]->value);
+      sum += wide(push->value);
+    }
+  }
+  if (sum.defined()) update(rule, sum, *pushes[0]);
 }
 
 // In place, unless a reply or a record that has not been sent yet needs the old value.
@@ -166,10 +183,21 @@ void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& p
   } else {
     const bool first = !optimizer_;
     if (first) make_optimizer(rule);
+    own_state();
     optimizer_->update(kOnly, shaped(value), shaped(sum), options_of(push));
     if (first) count_state();
   }
   value.wait();
+}
+
+// A snapshot or a new backup has not got all of it yet.
+void StoredKey::own_state() {
+  if (!std::exchange(state_shared_, false)) return;
+  const std::map<std::string, NDArray> all = optimizer_->state();
+  // The optimizer and `all` hold each.
+  const bool held = std::any_of(all.begin(), all.end(),
+                                [](const auto& one) { return one.second.storage().use_count() > 2; });
+  if (held) optimizer_->set_state(all);
 }
 
 std::optional<std::uint64_t> StoredKey::lead(std::uint32_t rank, std::uint64_t clock,
@@ -197,12 +225,25 @@ void StoredKey::rejoin(std::uint32_t rank, const Required& required) {
   if (least != ~std::uint64_t{0} && least > progress(rank)) workers_[rank].missed += least - progress(rank);
 }
 
-std::map<std::string, NDArray> StoredKey::state() const {
+KeyMemory StoredKey::memory() const {
+  return {has_value() ? bytes() : 0, std::max(state_bytes_, promised_state_), waiting_bytes_};
+}
+
+bool StoredKey::is_other_whole(const Request& init) const {
+  return init.clock != 0 && whole_.bytes != 0 && init.clock != whole_.bytes;
+}
+
+StateArrays StoredKey::state() const {
   if (row_optimizer_) return row_optimizer_->state();
   std::map<std::string, NDArray> all;
   if (!optimizer_) return all;
   for (const auto& [name, value] : optimizer_->state()) all[name.substr(name.find('.') + 1)] = value;
   return all;
+}
+
+StateArrays StoredKey::shared_state() const {
+  state_shared_ = optimizer_ != nullptr;
+  return state();
 }
 
 void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
@@ -224,12 +265,13 @@ void StoredKey::reset_optimizer() {
   optimizer_ = nullptr;
   row_optimizer_ = nullptr;
   matrix_rows_ = 0;
+  promised_state_ = 0;
   count_state();
 }
 
 void StoredKey::count_state() {
   state_bytes_ = row_optimizer_ ? row_optimizer_->bytes() : 0;
-  if (row_optimizer_) return;
+  if (!optimizer_) return;
   for (const auto& [name, value] : state())
     state_bytes_ += static_cast<std::uint64_t>(value.size()) * size_of(value.dtype());
 }

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/compression.h>
@@ -17,6 +15,7 @@
 
 #include "server/push.h"
 #include "server/row_updates.h"
+#include "server/state_size.h"
 #include "server/stored_value.h"
 #include "wire/consistency.h"
 #include "wire/messages.h"
@@ -38,7 +37,8 @@ class StoredKey {
   std::int64_t size() const { return value_.size(); }
   const WholeValue& whole() const { return whole_; }
   void set_whole(const WholeValue& whole) { whole_ = whole; }
-  std::uint32_t place() const { return place_; }  // as in StateKey
+  bool is_other_whole(const Request& init) const;  // a part of this size may be one of another value
+  std::uint32_t place() const { return place_; }   // as in StateKey
   void set_place(std::uint32_t place) { place_ = place; }
   bool has_value() const { return value_.defined(); }
   // The value as it is now; it stays so as long as somebody holds it.
@@ -46,20 +46,23 @@ class StoredKey {
   void set_value(const NDArray& value) { value_.set(value); }
   std::uint64_t rounds() const { return rounds_; }
   std::uint64_t clock(std::uint32_t rank) const { return workers_[rank].clock; }
-  std::uint64_t waiting_bytes() const;
+  KeyMemory memory() const;
+  KeyMemory counted{};  // what of it the job has counted
+  bool listed = false;  // the job knows that something waits here
+  bool has_waiting() const { return pushes_waiting_ > 0 || !waiting_.empty(); }
   // An error of an update, which pushes and pulls get until clear_errors; empty: none.
   std::string failure() const { return failure_ ? *failure_ : std::string(); }
   bool has_failed() const { return failure_ != nullptr; }
   void set_failure(const std::string& why) { failure_ = std::make_unique<const std::string>(why); }
   // Drops the pushes that wait for a round, too: the pushes of others that would have made the round complete have failed.
   void clear_failure(const Consistency& consistency);
+  void drop_pushes();
   // Pushes of this worker that wait for their round.
   std::size_t ahead(std::uint32_t rank) const { return workers_[rank].pushes.size(); }
   // Bytes that a key takes besides values, for so many workers.
   static std::uint64_t overhead(std::size_t name, std::size_t workers);
 
-  // A value, or rows of it, that this worker sends in pieces: begun with memory for all of them, at which they arrive in
-  // order.
+  // A value, or rows of it, that this worker sends in pieces, in order: begun with memory for all of them.
   void begin_incoming(std::uint32_t rank, const Request& request);
   std::uint64_t incoming_bytes(std::uint32_t rank) const;         // of the payload
   std::uint64_t incoming_memory_bytes(std::uint32_t rank) const;  // with those that it is decoded to
@@ -67,9 +70,7 @@ class StoredKey {
   std::byte* incoming(std::uint32_t rank, std::uint64_t offset);  // throws MalformedMessage
   // The piece is there. True: it was the last one.
   bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
-  // Null: there was none.
-  NDArray take_incoming(std::uint32_t rank);
-  // The same, of a push.
+  NDArray take_incoming(std::uint32_t rank);  // null: there was none
   void take_incoming(std::uint32_t rank, Push& push);
   // It is complete. Throws MalformedMessage for rows that are none of the value, and for what no codec has made.
   void check_incoming(std::uint32_t rank);
@@ -89,34 +90,34 @@ class StoredKey {
   std::vector<WaitingRequest>& waiting() { return waiting_; }
   // A worker that was dropped is back: nobody waits for the pushes that it has missed. Not for rounds.
   void rejoin(std::uint32_t rank, const Required& required);
-  // Rounds: another process goes on for the worker. Its former one may have died in the middle of a step, and have pushed
-  // ahead of the others for some keys only. The pulls of the new one do not wait for these pushes: each of two workers could
-  // wait for the next step of the other.
+  // Rounds: another process goes on for the worker. Its former one may have pushed ahead of the others for some keys only. The
+  // pulls of the new one do not wait for these pushes: each of two workers could wait for the next step of the other.
   void replaced(std::uint32_t rank) { workers_[rank].missed = workers_[rank].pushes.size(); }
 
-  std::map<std::string, NDArray> state() const;  // of the optimizer: "velocity" and so on
+  StateArrays state() const;         // of the optimizer: "velocity" and so on
+  StateArrays shared_state() const;  // the same, which stays as it is while its storage is held
   // state: one-dimensional. `row_bytes`, if it is not 0, says what rows are: of those without state none is kept.
-  void set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
-                 std::uint64_t row_bytes = 0);
+  void set_state(const UpdateRule& rule, const StateArrays& state, std::uint64_t row_bytes = 0);
   void reset_optimizer();
   std::uint64_t state_bytes() const { return state_bytes_; }
+  // Bytes of all state once a push of a whole value has been applied.
+  std::uint64_t whole_state_bytes(const StateSize& size) const;
+  // Counts so much as state, from now on.
+  void promise_state(std::uint64_t bytes) { promised_state_ = std::max(promised_state_, bytes); }
+  // More bytes of state once the rows that have come have been applied, or those of a push that waits.
+  std::uint64_t row_state_bytes(std::uint32_t rank, const UpdateRule& rule) const;
+  std::uint64_t row_state_bytes(const NDArray& rows, std::int64_t width, const UpdateRule& rule) const;
+  // Counts what pushes that wait will need: after a change of the optimizer, or of its state.
+  void promise_waiting(const UpdateRule& rule, const StateSize& size);
 
  private:
   friend class StateSaver;  // state_stream.h
   friend class StateLoader;
-  struct Incoming {
-    NDArray memory{}, decoded{};
-    std::uint64_t filled = 0, row_bytes = 0;
-    std::shared_ptr<const Codec> codec{};  // of a compressed push
-  };
-  // What a key keeps of a worker.
-  struct OfWorker {
-    std::uint64_t clock = 0;   // pushes that have come
-    std::uint64_t missed = 0;  // pushes that nobody waits for, or rounds that its pulls do not
-    std::list<Push> pushes{};  // sync: those of later rounds; empty, it has no memory
-    std::unique_ptr<Incoming> incoming{};
-  };
+  using OfWorker = WorkerPushes;
+  void add_push(std::uint32_t rank, Push push);
+  void pop_push(std::uint32_t rank);
   void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
+  void apply_whole(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update(const UpdateRule& rule, const NDArray& sum, const Push& push);
   void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;  // rows: stored_rows.cc
   void apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes);
@@ -124,12 +125,11 @@ class StoredKey {
   void update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push);
   void make_optimizer(const UpdateRule& rule);
   void make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows);
-  std::unique_ptr<RowOptimizer> row_optimizer_from(const UpdateRule& rule,
-                                                   const std::map<std::string, NDArray>& state,
+  std::unique_ptr<RowOptimizer> row_optimizer_from(const UpdateRule& rule, const StateArrays& state,
                                                    std::uint64_t row_bytes) const;
-  bool set_row_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
-                     std::uint64_t row_bytes);
+  bool set_row_state(const UpdateRule& rule, const StateArrays& state, std::uint64_t row_bytes);
   NDArray shaped(const NDArray& flat) const;
+  void own_state();
   void count_state();
   std::uint64_t progress(std::uint32_t rank) const { return workers_[rank].clock + workers_[rank].missed; }
 
@@ -140,8 +140,8 @@ class StoredKey {
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t matrix_rows_ = 0;  // of the value as optimizer_ knows it; 0: it has one dimension
   std::unique_ptr<RowOptimizer> row_optimizer_;  // instead, if only rows were updated
-  std::uint64_t state_bytes_ = 0;
-  std::uint64_t rounds_ = 0;
+  mutable bool state_shared_ = false;            // somebody may hold the storage of optimizer_'s state
+  std::uint64_t state_bytes_ = 0, promised_state_ = 0, waiting_bytes_ = 0, pushes_waiting_ = 0, rounds_ = 0;
   std::vector<OfWorker> workers_;  // by rank
   std::vector<WaitingRequest> waiting_;
   std::unique_ptr<const std::string> failure_;

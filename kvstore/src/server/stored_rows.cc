@@ -50,6 +50,7 @@ void StoredKey::begin_incoming(std::uint32_t rank, const Request& request) {
   mine->memory.data<std::byte>();  // is allocated now
   if (mine->codec) (mine->decoded = NDArray({size()}, dtype())).data<std::byte>();
   workers_[rank].incoming = std::move(mine);
+  waiting_bytes_ += incoming_memory_bytes(rank);
 }
 
 std::uint64_t StoredKey::incoming_bytes(std::uint32_t rank) const {
@@ -61,11 +62,13 @@ std::uint64_t StoredKey::incoming_memory_bytes(std::uint32_t rank) const {
 }
 
 NDArray StoredKey::take_incoming(std::uint32_t rank) {
+  waiting_bytes_ -= incoming_memory_bytes(rank);
   const auto mine = std::move(workers_[rank].incoming);
   return mine ? mine->memory : NDArray();
 }
 
 void StoredKey::take_incoming(std::uint32_t rank, Push& push) {
+  waiting_bytes_ -= incoming_memory_bytes(rank);
   const auto mine = std::move(workers_[rank].incoming);
   if (mine->row_bytes > 0) return set_rows(push, mine->memory, mine->row_bytes);
   push.value = mine->codec ? mine->decoded : mine->memory;
@@ -136,6 +139,7 @@ void StoredKey::update_row_state(const UpdateRule& rule, const RowValues& sum, c
   NDArray value = value_.array_to_change();
   if (optimizer_) {
     if (matrix_rows_ != rows) make_matrix_optimizer(rule, rows);
+    own_state();
     const RowSparse gradient({rows, sum.width()}, sum.rows, sum.values, full({1}, sum.count(), DType::i64));
     optimizer_->update(kOnly, shaped(value), gradient, options);
   } else {
@@ -208,6 +212,51 @@ bool StoredKey::set_row_state(const UpdateRule& rule, const std::map<std::string
   matrix_rows_ = matrix.shape()[0];
   count_state();
   return true;
+}
+
+std::uint64_t StoredKey::whole_state_bytes(const StateSize& size) const {
+  if (optimizer_) return state_bytes_;
+  const std::uint64_t counts =
+      row_optimizer_ ? static_cast<std::uint64_t>(this->size() / row_optimizer_->width()) * kRowCountBytes
+                     : 0;
+  return size.bytes(this->size()) + counts;
+}
+
+std::uint64_t StoredKey::row_state_bytes(std::uint32_t rank, const UpdateRule& rule) const {
+  const Incoming& mine = *workers_[rank].incoming;
+  if (mine.row_bytes == 0 || rule.kind != UpdateRule::Kind::optimizer) return 0;
+  const RowValues rows = rows_in(mine.memory, mine.row_bytes, dtype(), bytes() / mine.row_bytes);
+  return row_state_bytes(rows.rows, rows.width(), rule);
+}
+
+std::uint64_t StoredKey::row_state_bytes(const NDArray& rows, std::int64_t width,
+                                         const UpdateRule& rule) const {
+  if (optimizer_) {
+    const std::int64_t all = size() / width;
+    return matrix_rows_ == all ? 0 : static_cast<std::uint64_t>(all) * kRowCountBytes;
+  }
+  if (row_optimizer_)
+    return static_cast<std::uint64_t>(row_optimizer_->count_without_state(rows)) *
+           row_optimizer_->row_bytes();
+  try {
+    return static_cast<std::uint64_t>(rows.size()) * RowOptimizer(rule, dtype(), width).row_bytes();
+  } catch (const InvalidArgument&) {  // the update will fail by it
+    return 0;
+  }
+}
+
+void StoredKey::promise_waiting(const UpdateRule& rule, const StateSize& size) {
+  for (OfWorker& worker : workers_) {
+    for (Push& push : worker.pushes) {
+      if (push.rows.defined()) {
+        waiting_bytes_ -= push.state_bytes;
+        push.state_bytes = row_state_bytes(push.rows, push.value.shape()[1], rule);
+        waiting_bytes_ += push.state_bytes;
+      } else if (!push.overwrite) {
+        promise_state(whole_state_bytes(size));
+      }
+    }
+  }
 }
 
 NDArray StoredKey::shaped(const NDArray& flat) const {

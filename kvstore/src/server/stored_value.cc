@@ -28,8 +28,10 @@ void StoredValue::set(const NDArray& value) {
 
 void StoredValue::copy_from(std::span<const std::byte> bytes) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);  // to which all elements may be aligned
-  const auto words = std::make_shared_for_overwrite<std::uint64_t[]>(
-      std::max<std::size_t>(1, (bytes.size() + kWord - 1) / kWord));
+  const std::size_t count = std::max<std::size_t>(1, (bytes.size() + kWord - 1) / kWord);
+  // The memory of a large one goes while there are weak pointers to it.
+  const auto words = bytes.size() <= kMostCopied ? std::make_shared_for_overwrite<std::uint64_t[]>(count)
+                                                 : std::shared_ptr<std::uint64_t[]>(new std::uint64_t[count]);
   memory_ = {words, reinterpret_cast<std::byte*>(words.get())};
   std::copy(bytes.begin(), bytes.end(), memory_.get());
 }

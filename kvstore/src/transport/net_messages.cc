@@ -1,6 +1,7 @@
 #include "transport/net_messages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -16,7 +17,9 @@ constexpr std::size_t kSmallPayload = 1024;  // bytes up to which a copy costs l
 constexpr std::size_t kBatch = 16 << 10;     // bytes: as much as a record of TLS
 constexpr std::size_t kFirstPiece = 8
                                     << 10;  // bytes: what is received before the length of a message is known
-constexpr std::size_t kMostAtOnce = 4 << 20;  // bytes: then it is the turn of other connections
+// Then it is the turn of other connections: bytes, and time, as small messages may be a lot of work.
+constexpr std::size_t kMostAtOnce = 4 << 20;
+constexpr std::chrono::milliseconds kLongestTurn{10};
 
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
@@ -61,8 +64,13 @@ Moved MessageSender::send(Connection& connection) {
 }
 
 Moved MessageReceiver::receive(Connection& connection, bool at_once, const bool& gone) {
+  using Clock = std::chrono::steady_clock;
   Moved moved;
-  for (std::size_t total = 0; total < kMostAtOnce && !gone;) {
+  Clock::time_point begin{};  // of the second piece: most often there is one
+  std::size_t pieces = 0;
+  for (std::size_t total = 0; total < kMostAtOnce && !gone; ++pieces) {
+    if (pieces == 1) begin = Clock::now();
+    if (pieces > 1 && Clock::now() - begin > kLongestTurn) break;
     std::size_t asked = 0;
     const Step step = fetch(connection, asked);
     moved.closed = step.outcome == Step::Outcome::closed;

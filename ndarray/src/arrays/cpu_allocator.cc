@@ -20,6 +20,7 @@
 
 #include <sanitizer/asan_interface.h>
 
+#include <heddle/memory.h>
 #include <heddle/storage.h>
 
 namespace heddle {
@@ -70,14 +71,13 @@ std::size_t control_group_limit() {
   return limit;
 }
 
-// A quarter of the memory that this process may use.
-std::size_t most_cached() {
+std::size_t memory_of_process() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGE_SIZE);
   const std::size_t memory = pages > 0 && page > 0
                                  ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page)
                                  : std::size_t{4} << 30;
-  return std::min(memory, control_group_limit()) / 4;
+  return std::min(memory, control_group_limit());
 }
 
 class CpuAllocator {
@@ -106,6 +106,11 @@ class CpuAllocator {
     }
   }
 
+  void set_most_cached(std::size_t bytes) noexcept {
+    most_cached_.store(bytes, std::memory_order_relaxed);
+    if (cached_.load(std::memory_order_relaxed) > cache_limit()) evict();
+  }
+
   void trim() noexcept {
     for (std::size_t i = 0; i < bins_.size(); ++i) {
       while (release_one(i)) {
@@ -124,7 +129,8 @@ class CpuAllocator {
   // A program is likely to use as much memory again as it has used at one time. It may cache no more than that: a
   // program whose arrays change their sizes would fill every size class in turn.
   std::size_t cache_limit() const noexcept {
-    return std::min(most_cached_, std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
+    return std::min(most_cached_.load(std::memory_order_relaxed),
+                    std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
   }
 
   bool release_one(std::size_t bin) noexcept {
@@ -203,7 +209,7 @@ class CpuAllocator {
   }
 
   std::array<Bin, 256> bins_;
-  const std::size_t most_cached_ = most_cached();
+  std::atomic<std::size_t> most_cached_{memory_of_process() / 4};
   std::atomic<std::size_t> in_use_{0}, cached_{0}, peak_{0}, hand_{0};
 };
 
@@ -233,5 +239,9 @@ void cpu_deallocate(std::byte* block, std::size_t bytes) noexcept { allocator().
 AllocatorStats cpu_allocator_stats() { return allocator().stats(); }
 
 void cpu_allocator_trim() { allocator().trim(); }
+
+void cpu_allocator_cache_limit(std::size_t bytes) { allocator().set_most_cached(bytes); }
+
+std::size_t usable_memory() { return memory_of_process(); }
 
 }  // namespace heddle

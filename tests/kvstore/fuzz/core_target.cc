@@ -221,7 +221,7 @@ class Program {
     }
     for (const Peer peer : outbox.closed) peers_.erase(peer);
     const ServerStats stats = core_->stats(now_);
-    want(stats.value_bytes + stats.waiting_bytes <= kLimit, "more memory than the limit");
+    want(stats.value_bytes + stats.state_bytes + stats.waiting_bytes <= kLimit, "more memory than the limit");
     want(core_->peers().size() <= peers_.size(), "a peer that is gone is known");
   }
 

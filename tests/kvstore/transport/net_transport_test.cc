@@ -307,3 +307,22 @@ TEST_CASE("an unknown kind of transport is refused") {
   CHECK(message_of([&] { make_transport({.kind = "pigeon"}, recorder); }) ==
         "transport: got 'pigeon', want net or zmq");
 }
+
+TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their turn") {
+  for (const bool shared_memory : {true, false}) {
+    CAPTURE(shared_memory);
+    Pair pair({.shared_memory = shared_memory});
+    std::size_t count = 0;
+    pair.server.recorder.on_received = [&](Peer, const Seen&) {
+      const auto end = std::chrono::steady_clock::now() + 200us;  // of work
+      while (std::chrono::steady_clock::now() < end) continue;
+      ++count;
+    };
+    const std::string head(100, 'x');
+    for (int i = 0; i < 5000; ++i) pair.client->send(pair.at_client, message_from(head));
+    for (int i = 0; i < 5; ++i) pair.client->poll(0us);
+    pair.server->poll(0us);
+    CHECK(count > 0);
+    CHECK(count < 4 * ((8 << 10) / head.size()));  // of three pieces at most; many more have come
+  }
+}

@@ -23,6 +23,7 @@ inline tool::ServerSnapshot hand_made() {
   ServerStats& stats = result.stats;
   stats.uptime = 3723.5;
   stats.jobs = 1, stats.keys = 120;
+  stats.memory_used = std::uint64_t{6} << 30;
   stats.value_bytes = std::uint64_t{3} << 29, stats.state_bytes = std::uint64_t{3} << 30,
   stats.waiting_bytes = 4096;
   stats.pushes = 1000, stats.pulls = 990, stats.duplicates = 3, stats.refused = 2, stats.rounds = 500;

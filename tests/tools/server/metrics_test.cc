@@ -91,6 +91,7 @@ TEST_CASE("metrics: names and values of all numbers") {
       "heddle_server_value_bytes 1610612736",
       "heddle_server_state_bytes 3221225472",
       "heddle_server_waiting_bytes 4096",
+      "heddle_server_memory_used_bytes 6442450944",
       "heddle_server_memory_limit_bytes 8589934592",
       "heddle_server_pushes_total 1000",
       "heddle_server_pulls_total 990",
@@ -139,7 +140,7 @@ TEST_CASE("metrics: each has its type, and the page describes it") {
     CHECK(type == (name.ends_with("_total") ? "counter" : "gauge"));
     CHECK(page.find("| `" + name) != std::string::npos);
   }
-  CHECK(families == 30);
+  CHECK(families == 31);
 }
 
 TEST_CASE("metrics: a reader gets back what was written") {

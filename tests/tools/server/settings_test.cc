@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/memory.h>
+
 #include "files.h"
 
 using namespace heddle;
@@ -57,7 +59,7 @@ TEST_CASE("settings: without anybody's doing they are those of ServerOptions, at
   CHECK(found.settings.server.keys == usual.keys);
   CHECK(found.settings.server.number == usual.number);
   CHECK(found.settings.server.servers == usual.servers);
-  CHECK(found.settings.server.memory_limit == usual.memory_limit);
+  CHECK(found.settings.server.memory_limit == usable_memory() / 5 * 4);
   CHECK(found.settings.server.job_memory_limit == usual.job_memory_limit);
   CHECK(found.settings.server.max_connections == usual.max_connections);
   CHECK(found.settings.server.worker_timeout == usual.worker_timeout);

@@ -130,6 +130,7 @@ const std::map<std::string_view, SetServer> kServer = {
     {"value_bytes", [](All all, double value) { all.stats.value_bytes = count_of(value); }},
     {"state_bytes", [](All all, double value) { all.stats.state_bytes = count_of(value); }},
     {"waiting_bytes", [](All all, double value) { all.stats.waiting_bytes = count_of(value); }},
+    {"memory_used_bytes", [](All all, double value) { all.stats.memory_used = count_of(value); }},
     {"memory_limit_bytes", [](All all, double value) { all.memory_limit = count_of(value); }},
     {"pushes_total", [](All all, double value) { all.stats.pushes = count_of(value); }},
     {"pulls_total", [](All all, double value) { all.stats.pulls = count_of(value); }},

@@ -187,6 +187,7 @@ ordered_json server_json(const ServerSnapshot& now, const Rates& rates) {
           {"value_bytes", stats.value_bytes},
           {"state_bytes", stats.state_bytes},
           {"waiting_bytes", stats.waiting_bytes},
+          {"memory_used_bytes", stats.memory_used},
           {"memory_limit_bytes", now.memory_limit},
           {"pushes", stats.pushes},
           {"pulls", stats.pulls},

@@ -7,6 +7,8 @@
 #include <string>
 #include <unistd.h>
 
+#include <heddle/memory.h>
+
 #include "server/http_server.h"
 #include "server/metrics.h"
 #include "server/notify.h"
@@ -64,7 +66,7 @@ class Service {
   }
 
   // Asks the server's thread: one that no longer answers lets the probe wait until its timeout.
-  bool ready() const { return !server_.stats().draining && !draining_; }
+  bool ready() const { return !server_.is_draining() && !draining_; }
 
   // On the thread of signals.
   void handle(int signal) {
@@ -94,6 +96,8 @@ class Service {
 int serve(const ServerSettings& settings) {
   block_server_signals();  // before there are threads of ours
   Log log(settings.log);
+  // The memory that is kept for reuse comes on top of the limit.
+  if (settings.server.memory_limit != 0) cpu_allocator_cache_limit(settings.server.memory_limit / 16);
   try {
     Service service(settings, log);
     return service.run();

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include <heddle/memory.h>
+
 #include "simulate/units.h"
 
 extern char** environ;
@@ -22,6 +24,7 @@ namespace heddle::tool {
 namespace {
 
 constexpr int kMostScheduled = 256;  // servers of one scheduler
+constexpr const char* kAuto = "auto";
 constexpr int kMostServers = 65'536, kMostConnections = 1'000'000, kMostKept = 1'000'000;
 
 [[noreturn]] void want(const std::string& value, const std::string& wanted) {
@@ -197,8 +200,12 @@ constexpr Setting kSettings[] = {
      [](ServerSettings& all, Value value) {
        all.server.replicas = value == "auto" ? 0 : integer_from(value, 1, 2);
      }},
-    {"memory-limit", "BYTES", "0", "of values, optimizer state and pushes that wait: 8GiB; 0: none",
-     [](ServerSettings& all, Value value) { all.server.memory_limit = limit_from(value); }},
+    {"memory-limit", "BYTES", "auto",
+     "of values, optimizer state and pushes that wait: 8GiB; 0: none; auto: 80 % of the memory of the host, "
+     "or of the control group",
+     [](ServerSettings& all, Value value) {
+       all.server.memory_limit = value == kAuto ? heddle::usable_memory() / 5 * 4 : limit_from(value);
+     }},
     {"job-memory-limit", "BYTES", "0", "the same for each job; 0: none",
      [](ServerSettings& all, Value value) { all.server.job_memory_limit = limit_from(value); }},
     {"job-memory-limits", "JOB=BYTES,...", "",
@@ -418,11 +425,12 @@ void check_server(FoundSettings& found) {
     problems.push_back(who(value(found, "number")) + ": " + std::to_string(all.server.number) + " of " +
                        std::to_string(all.server.servers) +
                        " servers; numbers begin at 0, and servers is how many");
-  if (all.server.memory_limit != 0 && all.server.job_memory_limit > all.server.memory_limit)
+  const bool is_limited = all.server.memory_limit != 0 && value(found, "memory-limit").value != kAuto;
+  if (is_limited && all.server.job_memory_limit > all.server.memory_limit)
     problems.push_back(who(value(found, "job-memory-limit")) + ": " + value(found, "job-memory-limit").value +
                        " is more than memory-limit, " + value(found, "memory-limit").value);
   for (const auto& [job, limit] : all.server.job_memory_limits) {
-    if (all.server.memory_limit != 0 && limit > all.server.memory_limit)
+    if (is_limited && limit > all.server.memory_limit)
       problems.push_back(who(value(found, "job-memory-limits")) + ": that of " + job +
                          " is more than memory-limit, " + value(found, "memory-limit").value);
   }

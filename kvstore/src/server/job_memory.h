@@ -1,0 +1,42 @@
+// What a job takes of a server's memory, and what it may take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/changes.h"
+#include "server/job_worker.h"
+#include "server/outgoing.h"
+#include "server/stored_key.h"
+
+namespace heddle::kv_detail {
+
+class JobMemory {
+ public:
+  JobMemory(MemoryLimits limits, std::uint64_t& of_server, Counters& counters, const Changes& changes)
+      : limits_(limits), server_used_(of_server), counters_(counters), changes_(changes) {}
+  ~JobMemory();
+  JobMemory(const JobMemory&) = delete;
+  JobMemory& operator=(const JobMemory&) = delete;
+
+  // False: `why` says what is full. A backup has room for all that its primary had room for.
+  bool has_room(std::uint64_t bytes, std::string& why);
+  // The same, of what jobs, workers and keys take themselves.
+  bool has_room_for_overhead(std::uint64_t bytes, std::string& why) const;
+  void use(std::int64_t bytes);
+  void use_overhead(std::uint64_t bytes);
+  // To be called after each change of what a key, or a worker's buffers, take.
+  void recount(StoredKey& key);
+  void recount(JobWorker& worker);
+  void add_to(ServerStats& stats) const;
+
+ private:
+  const MemoryLimits limits_;
+  std::uint64_t& server_used_;
+  Counters& counters_;
+  const Changes& changes_;
+  std::uint64_t used_ = 0, overhead_ = 0, buffers_ = 0;
+  KeyMemory keys_{};  // of all keys
+};
+
+}  // namespace heddle::kv_detail
