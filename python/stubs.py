@@ -36,6 +36,7 @@ DeviceLike = Device | str
 ArrayLike = NDArray | numpy.typing.NDArray[Any] | numpy.generic | Sequence[Any]
 Operand = NDArray | numpy.typing.NDArray[Any] | numpy.generic | float
 Vars = Var | NDArray | Sequence[Var | NDArray]
+Keys = int | str | Sequence[int | str]
 '''
 
 # What types of slots have, which the generator knows nothing of.
@@ -65,6 +66,7 @@ def array_slots():
     yield "def __setitem__(self, key: Any, value: Operand | Sequence[Any], /) -> None: ..."
     yield "def __buffer__(self, flags: int, /) -> memoryview: ..."
     yield "def __await__(self) -> _Generator[Any, None, NDArray]: ..."
+    yield "def __array_namespace__(self, *, api_version: str | None = None) -> Any: ..."
     yield "__hash__: None  # type: ignore[assignment]"
 
 
@@ -72,7 +74,9 @@ VAR_SLOTS = ["def __await__(self) -> _Generator[Any, None, Var]: ..."]
 
 ENGINE_SLOTS = [
     "def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, "
-    "priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None) -> None: ...",
+    "priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...",
+    "def push_async(self, fn: Callable[[Completion], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, "
+    "priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...",
     "def submit[**P, T](self, fn: Callable[P, T], /, *args: Any, read: Vars = ..., mutate: Vars = ..., "
     "name: str | None = None, priority: int = 0, group: Group | None = None, **kwargs: Any) -> Future[T]: ...",
     "def wait(self, var: Var | NDArray, timeout: float | None = None) -> bool: ...",
@@ -145,7 +149,7 @@ def written():
     known = [re.match(r"(?:def )?(\w+)", line)[1] for line in slots]
     text = put_into_class(text, "NDArray", slots, [*known, "__delitem__"])
     text = put_into_class(text, "Var", VAR_SLOTS)
-    text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "submit", "wait"])
+    text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait"])
     operators = [operator(*entry[:4]) for entry in _heddle._operator_table()]
     lines = [PROLOGUE.replace("import os\n", "import os\nfrom concurrent.futures import Future\n"), text.strip("\n"), "", *operators]
     text = "\n".join(lines)

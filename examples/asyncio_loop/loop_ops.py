@@ -19,6 +19,7 @@ class LoopOps:
     def __init__(self, engine: heddle.Engine, loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._loop = loop
+        self._tasks: set[asyncio.Task[object]] = set()  # a loop keeps its tasks by weak references alone
 
     def push(
         self,
@@ -32,15 +33,29 @@ class LoopOps:
 
         start() is called inside the op: it may take the memory of arrays that the op declares. The coroutine
         runs on the loop, outside the op, so it must not ask for that memory itself. An exception out of it
-        fails the op.
-
-        The op keeps a worker of the engine until the coroutine has ended, because the package has no
-        asynchronous ops yet. The engine needs a worker for each coroutine that may be under way at once, and
-        some for the ops that compute. Ops on one clock, socket or file mutate a var of it: so there is one
-        coroutine under way for each of these.
+        fails the op. The op keeps no worker meanwhile.
         """
 
-        def run() -> None:
-            asyncio.run_coroutine_threadsafe(start(), self._loop).result()
+        def begin(completion: heddle.Completion) -> None:
+            coroutine = start()
+            try:
+                self._loop.call_soon_threadsafe(self._start, coroutine, completion)
+            except RuntimeError:  # the loop is closed
+                coroutine.close()
+                raise
 
-        self._engine.push(run, read=read, mutate=mutate, name=name)
+        self._engine.push_async(begin, read=read, mutate=mutate, name=name)
+
+    def _start(self, coroutine: Coroutine[Any, Any, object], completion: heddle.Completion) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(lambda ended: self._end(ended, completion))
+
+    def _end(self, task: asyncio.Task[object], completion: heddle.Completion) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            completion.fail(heddle.Cancelled("the loop has cancelled the coroutine"))
+        elif (error := task.exception()) is not None:
+            completion.fail(error)
+        else:
+            completion.done()

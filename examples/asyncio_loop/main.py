@@ -32,7 +32,7 @@ The program runs with every scheduler: HEDDLE_SCHEDULER=naive, HEDDLE_SCHEDULER=
 """
 
 SIDE = 8  # of the matrices
-WORKERS = 4  # one each for clock, file and connection, and one that computes
+WORKERS = 1  # it computes: what the loop does keeps none
 
 
 def matrix(round: int) -> np.ndarray:

@@ -49,15 +49,19 @@ class Batcher:
         self._batches = 0  # pushed, and not ended
         metrics.queue_length.set_function(lambda: self._waiting)
 
+    def is_full(self) -> bool:
+        with self._lock:
+            return self._waiting >= self._most_waiting
+
     def reserve(self) -> bool:
-        """Takes a place in the queue, for submit() or release(); False if it is full."""
+        """Takes a place in the queue, for submit(); False if it is full."""
         with self._lock:
             if self._waiting >= self._most_waiting:
                 return False
             self._waiting += 1
             return True
 
-    def release(self) -> None:
+    def _release(self) -> None:
         with self._lock:
             self._waiting -= 1
 
@@ -84,11 +88,11 @@ class Batcher:
         self._engine.push(functools.partial(self._run, loop), mutate=self._turn, name="batch")
 
     def _enter(self, work: Work) -> None:
-        self.release()
+        self._release()
         self._entered.append(work)
 
     def _skip(self, loop: asyncio.AbstractEventLoop, work: Work, why: BaseException) -> None:
-        self.release()
+        self._release()
         self._metrics.dropped["late" if isinstance(why, heddle.DeadlineExceeded) else "gone"].inc()
         loop.call_soon_threadsafe(_settle, [work], why)
 

@@ -41,7 +41,7 @@ EPILOG = """\
 
   200  answered
   400  no such picture, or no such deadline; 413: more than 64 KiB
-  503  the queue is full: said at once, before the body is read. Retry-After: 1
+  503  the queue is full: said before the body is read if it is full then, else when it has been. Retry-After: 1
   504  the deadline has passed
   500  the network has failed
 
@@ -117,10 +117,10 @@ class Predictions:
 
     async def answer(self, request: Request) -> Response:
         started = time.perf_counter()
-        if not self._batcher.reserve():
-            self._metrics.requests["refused"].inc()
-            return self._refusal
-        outcome, response = await self._compute(request, started)
+        if self._batcher.is_full():
+            outcome, response = "refused", self._refusal
+        else:
+            outcome, response = await self._compute(request, started)
         self._metrics.requests[outcome].inc()
         if outcome == "answered":
             self._metrics.latency.observe(time.perf_counter() - started)
@@ -128,13 +128,14 @@ class Predictions:
 
     async def _compute(self, request: Request, started: float) -> tuple[str, Response]:
         """An outcome, as the metrics call it, and the response."""
-        reserved = True
         try:
             end = started + deadline_of(request, self._deadline)
             async with asyncio.timeout(end - time.perf_counter()):
                 body = await body_of(request)
             picture = picture_of(request.headers.get("content-type", ""), body)
-            reserved = False
+            # Only now: clients that send slowly hold no places.
+            if not self._batcher.reserve():
+                return "refused", self._refusal
             return await self._wait(request, picture, end - time.perf_counter())
         except BadRequest as bad:
             return "bad", PlainTextResponse(f"{bad}\n", bad.status)
@@ -145,9 +146,6 @@ class Predictions:
         except Exception as error:
             print(f"inference_server: {error!r}", file=sys.stderr, flush=True)
             return "failed", PlainTextResponse("the network has failed\n", 500)
-        finally:
-            if reserved:
-                self._batcher.release()
 
     async def _wait(self, request: Request, picture: np.ndarray, seconds: float) -> tuple[str, Response]:
         work = self._batcher.submit(picture, seconds)

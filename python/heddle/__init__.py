@@ -12,12 +12,16 @@ docs/python.md is the user's guide.
 import atexit as _atexit
 import contextlib as _contextlib
 import os as _os
+import sys as _sys
 import typing as _typing
 
-from heddle import _errors, _heddle
-from heddle._errors import *  # noqa: F403
-from heddle._futures import _install
-from heddle._heddle import *  # noqa: F403
+if "t" in getattr(_sys, "abiflags", ""):
+    raise ImportError("heddle needs a Python with the GIL: there is no module for free-threaded builds")
+
+from heddle import _errors, _heddle  # noqa: E402
+from heddle._errors import *  # noqa: E402, F403
+from heddle._futures import _install  # noqa: E402
+from heddle._heddle import *  # noqa: E402, F403
 
 inf = float("inf")
 nan = float("nan")
@@ -63,6 +67,15 @@ def wait_all() -> None:
     _heddle.current_engine().wait_all()
 
 
-_install(_heddle.Engine, _heddle.Var, _heddle.NDArray)
+def _array_namespace(self: _heddle.NDArray, *, api_version: str | None = None) -> _typing.Any:
+    """The module heddle.array_api: the functions of Python's array API standard."""
+    from heddle import array_api
+
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", array_api.__array_api_version__):
+        raise ValueError(f"there is no version {api_version!r} of the array API here; there is 2024.12")
+    return array_api
+
+
+_install(_heddle.Engine, _heddle.Var, _heddle.NDArray, _array_namespace)
 _atexit.register(_heddle._shut_down)
 del _install

@@ -121,7 +121,8 @@ def _await(engine_of: Callable[[Any], Any], self: Any) -> Generator[Any, None, A
     return self
 
 
-def _install(engine: Any, var: Any, array: Any) -> None:
+def _install(engine: Any, var: Any, array: Any, array_namespace: Any) -> None:
     engine.submit = submit
+    array.__array_namespace__ = array_namespace
     var.__await__ = lambda self: _await(lambda var: var.engine, self)
     array.__await__ = lambda self: _await(lambda array: array.engine, self)

@@ -14,6 +14,7 @@ DeviceLike = Device | str
 ArrayLike = NDArray | numpy.typing.NDArray[Any] | numpy.generic | Sequence[Any]
 Operand = NDArray | numpy.typing.NDArray[Any] | numpy.generic | float
 Vars = Var | NDArray | Sequence[Var | NDArray]
+Keys = int | str | Sequence[int | str]
 
 class DType:
     """The type of an array's elements."""
@@ -172,6 +173,15 @@ class Graph:
 
     def __len__(self) -> int: ...
 
+class Completion:
+    """Ends an op of Engine.push_async, on any thread."""
+
+    def done(self) -> None:
+        """The op has done its work. Of done and fail the first call counts."""
+
+    def fail(self, exception: BaseException) -> None:
+        """The op has failed with this exception, which poisons what it mutates."""
+
 class Engine:
     """
     Runs ops: functions with the vars that they read and those that they mutate.
@@ -222,7 +232,9 @@ class Engine:
 
     def __hash__(self) -> int: ...
 
-    def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None) -> None: ...
+    def push(self, fn: Callable[[], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...
+
+    def push_async(self, fn: Callable[[Completion], object], *, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, skipped: Callable[[BaseException], object] | None = None, bytes: int = 0) -> None: ...
 
     def submit[**P, T](self, fn: Callable[P, T], /, *args: Any, read: Vars = ..., mutate: Vars = ..., name: str | None = None, priority: int = 0, group: Group | None = None, **kwargs: Any) -> Future[T]: ...
 
@@ -272,6 +284,10 @@ class NDArray:
     @property
     def T(self) -> NDArray:
         """The axes reversed; a view."""
+
+    @property
+    def mT(self) -> NDArray:
+        """The last two axes exchanged; a view."""
 
     @property
     def var(self) -> Var:
@@ -327,6 +343,9 @@ class NDArray:
 
     def to(self, device: DeviceLike) -> NDArray:
         """This array, or a copy on another device."""
+
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray:
+        """to(), by the name of the array API standard."""
 
     def fill(self, value: float) -> None: ...
 
@@ -435,6 +454,8 @@ class NDArray:
 
     def __await__(self) -> _Generator[Any, None, NDArray]: ...
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+
     __hash__: None  # type: ignore[assignment]
 
 
@@ -456,9 +477,9 @@ class RowSparse:
     @property
     def count(self) -> NDArray: ...
 
-def from_dlpack(x: Any, copy: bool | None = None) -> NDArray:
+def from_dlpack(x: Any, copy: bool | None = None, device: DeviceLike | None = None) -> NDArray:
     """
-    An array on the memory of another library's array, without a copy. Read-only memory is copied, unless copy is False.
+    An array on the memory of another library's array, without a copy. Read-only memory is copied, unless copy is False. The memory of an array of this package keeps its var.
     """
 
 def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> NDArray:
@@ -589,27 +610,6 @@ class Sequential(Layer):
 
     def __getitem__(self, arg: int, /) -> Layer: ...
 
-class Optimizer:
-    """Keeps the state of any number of weights, each under a key."""
-
-    def __init__(self, arg0: str, /, **kwargs: Any) -> None:
-        """By name: sgd, adam or adamw; params that differ from the defaults."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def params(self) -> dict[str, float]: ...
-
-    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
-        """Pushes one op that updates the weight in place."""
-
-    def state(self) -> dict[str, NDArray]: ...
-
-    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
-
-    def clear_errors(self) -> None: ...
-
 class Communicator:
     """Ranks that call the same collectives in the same order."""
 
@@ -634,11 +634,30 @@ class Communicator:
     @property
     def var(self) -> Var: ...
 
-    def split(self, colour: int, key: int = 0) -> Communicator: ...
+    def shared_array(self, shape: int | Sequence[int], dtype: DTypeLike | None = None) -> NDArray:
+        """
+        An array in memory that all ranks on a host reduce without a copy; of undetermined values.
+        """
+
+    def flight_recorder(self) -> str:
+        """The latest 1,024 calls, as text."""
+
+    def split(self, colour: int, key: int = 0) -> Communicator:
+        """
+        Collective. A communicator of the ranks of one colour, ordered by key; None for a negative colour.
+        """
 
     def abort(self, why: str) -> None: ...
 
-    def shrink(self) -> Communicator: ...
+    def shrink(self) -> Communicator:
+        """
+        Collective over the ranks that are alive: a communicator of these. Aborts this one.
+        """
+
+    def grow(self, size: int = 0, timeout: float = 0.0) -> Communicator:
+        """
+        Collective over the live processes and new ones, which make a Communicator(): one of `size` ranks, 0: as many as before. Aborts this one.
+        """
 
     def all_reduce(self, array: NDArray, out: NDArray | None = None, op: str = 'sum') -> None:
         """Sets out, or the array itself, to the reduction over all ranks."""
@@ -668,7 +687,9 @@ class Communicator:
         """Blocks until all calls so far have ended."""
 
 class KVStore:
-    """Keys to arrays: in this process, on all ranks, or on servers."""
+    """
+    Keys to arrays: in this process, on all ranks, or on servers. Thread-safe.
+    """
 
     def __init__(self, type: str = 'local', communicator: Communicator | None = None, compression: str = '', pull_compression: str = '', placement: str = '') -> None:
         """"local", "allreduce", "dist_sync", "dist_async" or "dist_ssp:S"."""
@@ -682,32 +703,74 @@ class KVStore:
     @property
     def workers(self) -> int: ...
 
+    def init(self, key: int | str, value: NDArray) -> None:
+        """Stores a copy."""
+
+    def push(self, key: Keys, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """
+        Sums the values into what is stored, or updates it with the optimizer. A list of keys has a list of one value each.
+        """
+
+    def pull(self, key: Keys, out: NDArray | Sequence[NDArray]) -> None:
+        """
+        Copies what is stored into out. A list of keys has a list of one array each.
+        """
+
+    def push_pull(self, key: Keys, value: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray], lr: float | None = None, grad_scale: float = 1.0) -> None: ...
+
+    def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse: ...
+
+    def assign(self, key: int | str, value: NDArray) -> None: ...
+
     def set_optimizer(self, name: str, **params: float) -> None:
         """All pushes from now on go through this optimizer."""
+
+    def optimizer_state(self) -> dict[str, NDArray]:
+        """For a checkpoint; empty without one."""
+
+    def set_optimizer_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def residuals(self) -> dict[str, NDArray]:
+        """
+        What compression has left out of this worker's pushes; empty without compression.
+        """
+
+    def set_residuals(self, residuals: Mapping[str, NDArray]) -> None: ...
 
     def clear_errors(self) -> None: ...
 
     def barrier(self) -> None:
         """Blocks until all workers have called it."""
 
-    def init(self, key: int | str, value: NDArray) -> None:
-        """Stores a copy."""
+class Optimizer:
+    """
+    Keeps the state of any number of weights, each under a key. Thread-safe.
+    """
 
-    def push(self, key: int | str, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
-        """Sums the values into what is stored, or updates it with the optimizer."""
+    def __init__(self, name: str, **params: float) -> None:
+        """By name: sgd, adam or adamw; params that differ from the defaults."""
 
-    def pull(self, key: int | str, out: NDArray | Sequence[NDArray]) -> None:
-        """Copies what is stored into out."""
+    @property
+    def name(self) -> str: ...
 
-    def push_pull(self, key: int | str, value: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray], lr: float | None = None, grad_scale: float = 1.0) -> None: ...
+    @property
+    def params(self) -> dict[str, float]: ...
 
-    def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse: ...
+    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+        """Pushes one op that updates the weight in place."""
 
-    def assign(self, key: int | str, value: NDArray) -> None: ...
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
+        """
 
 class Trainer:
     """
-    Parameters, an optimizer in a store, and a learning rate for every step.
+    Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.
     """
 
     def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None) -> None: ...
@@ -722,14 +785,14 @@ class Trainer:
     def learning_rate(self) -> float:
         """Of the next step."""
 
-    def clear_errors(self) -> None:
-        """
-        To go on after an error: removes the poison of parameters and state, and drops the gradients.
-        """
-
     def state(self) -> dict[str, NDArray]: ...
 
     def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
+        """
 
 def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: dict[str, str] = ..., checksums: bool = False) -> None:
     """
@@ -748,6 +811,17 @@ def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter
     """
     Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the notes.
     """
+
+def save_residuals(path: str | os.PathLike[str], trainer: Trainer) -> None:
+    """
+    What compression has left out, beside the checkpoint at `path`, before it is saved. All workers call it.
+    """
+
+def save_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
+    """Blocks. A .npy file of NumPy; not for bf16. Replaces the file at once."""
+
+def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray:
+    """The array of a .npy file."""
 
 def _trace_start(path: str) -> None: ...
 
@@ -955,6 +1029,328 @@ def logical_not(x: ArrayLike) -> NDArray:
 
     The result's dtype: bool."""
 
+def exp2(x: ArrayLike) -> NDArray:
+    """2 to the power of x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def expm1(x: ArrayLike) -> NDArray:
+    """exp(x) - 1, exact near 0.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log1p(x: ArrayLike) -> NDArray:
+    """log(1 + x), exact near 0.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log2(x: ArrayLike) -> NDArray:
+    """The logarithm to the base 2.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log10(x: ArrayLike) -> NDArray:
+    """The logarithm to the base 10.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def rsqrt(x: ArrayLike) -> NDArray:
+    """1 / sqrt(x).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cbrt(x: ArrayLike) -> NDArray:
+    """The cube root.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def reciprocal(x: ArrayLike) -> NDArray:
+    """1 / x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sin(x: ArrayLike) -> NDArray:
+    """The sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cos(x: ArrayLike) -> NDArray:
+    """The cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def tan(x: ArrayLike) -> NDArray:
+    """The tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def asin(x: ArrayLike) -> NDArray:
+    """The inverse sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def acos(x: ArrayLike) -> NDArray:
+    """The inverse cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def atan(x: ArrayLike) -> NDArray:
+    """The inverse tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def sinh(x: ArrayLike) -> NDArray:
+    """The hyperbolic sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cosh(x: ArrayLike) -> NDArray:
+    """The hyperbolic cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def asinh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic sine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def acosh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic cosine.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def atanh(x: ArrayLike) -> NDArray:
+    """The inverse hyperbolic tangent.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def erf(x: ArrayLike) -> NDArray:
+    """The error function.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def erfc(x: ArrayLike) -> NDArray:
+    """1 - erf(x), exact for large x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def lgamma(x: ArrayLike) -> NDArray:
+    """The logarithm of the absolute value of the gamma function.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def digamma(x: ArrayLike) -> NDArray:
+    """The derivative of lgamma; NaN at its poles.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def floor(x: ArrayLike) -> NDArray:
+    """The largest integer not above x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def ceil(x: ArrayLike) -> NDArray:
+    """The smallest integer not below x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def round(x: ArrayLike) -> NDArray:
+    """The nearest integer; of a half, the even one.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def trunc(x: ArrayLike) -> NDArray:
+    """x without its fraction.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def sign(x: ArrayLike) -> NDArray:
+    """-1, 0 or 1; NaN of NaN.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def isnan(x: ArrayLike) -> NDArray:
+    """Whether x is NaN.
+
+    The result's dtype: bool."""
+
+def isinf(x: ArrayLike) -> NDArray:
+    """Whether x is infinity or -infinity.
+
+    The result's dtype: bool."""
+
+def isfinite(x: ArrayLike) -> NDArray:
+    """Whether x is neither NaN nor an infinity.
+
+    The result's dtype: bool."""
+
+def signbit(x: ArrayLike) -> NDArray:
+    """Whether the sign is -; that of -0.0 is.
+
+    The result's dtype: bool."""
+
+def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> NDArray:
+    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def floor_divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a / b, rounded down. Integers divided by 0 give 0.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def remainder(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a - floor_divide(a, b) * b: it has the sign of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def fmod(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The remainder that has the sign of a.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def atan2(y: Operand | Sequence[Any], x: Operand | Sequence[Any]) -> NDArray:
+    """The angle of the point (x, y).
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def hypot(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """sqrt(a * a + b * b), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def logaddexp(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """log(exp(a) + exp(b)), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def copysign(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a with the sign of b.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def nextafter(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """The next number after a, towards b.
+
+    The result's dtype: common; f64 for integers and bool."""
+
+def bitwise_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a & b.
+
+    The result's dtype: common."""
+
+def bitwise_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a | b.
+
+    The result's dtype: common."""
+
+def bitwise_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a ^ b.
+
+    The result's dtype: common."""
+
+def bitwise_left_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a << b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def bitwise_right_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """a >> b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def logical_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether both are not 0.
+
+    The result's dtype: bool."""
+
+def logical_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether one is not 0.
+
+    The result's dtype: bool."""
+
+def logical_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
+    """Whether one is 0 and the other is not.
+
+    The result's dtype: bool."""
+
+def bitwise_invert(x: ArrayLike) -> NDArray:
+    """~x; of bool, not.
+
+    The result's dtype: that of x."""
+
 def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
     """a where condition is true, else b; all three broadcast.
 
@@ -1006,6 +1402,105 @@ def argmin(x: ArrayLike, axis: int = -1) -> NDArray:
     """The index of the first smallest element along `axis`.
 
     The result's dtype: i64."""
+
+def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The product along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def var(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False) -> NDArray:
+    """The mean square distance from the mean, over n - correction, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def std(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False) -> NDArray:
+    """The square root of var along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def logsumexp(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """log(sum(exp(x))), without overflow, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def norm(x: ArrayLike, p: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """(sum |x|^p)^(1/p) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def any(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """Whether any element is not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: bool."""
+
+def all(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """Whether every element is not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: bool."""
+
+def count_nonzero(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The number of elements that are not 0, along `axis`, an axis or several; None: all.
+
+    The result's dtype: i64."""
+
+def nansum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The sum without NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def nanmean(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The mean without NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def nanmax(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The largest element that is not NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def nanmin(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The smallest element that is not NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cumsum(x: ArrayLike, axis: int = -1) -> NDArray:
+    """Sums along `axis` up to each element.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def cumprod(x: ArrayLike, axis: int = -1) -> NDArray:
+    """Products along `axis` up to each element.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def diff(x: ArrayLike, n: int = 1, axis: int = -1) -> NDArray:
+    """Differences of neighbours along `axis`, n times.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
 
 def reshape(x: ArrayLike, shape: int | Sequence[int]) -> NDArray:
     """The elements in row-major order in another shape, of which one dimension may be -1. A view of a contiguous x, else a copy.

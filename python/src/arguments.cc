@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "array.h"
 #include "errors.h"
 
 namespace heddle::python {
@@ -42,6 +43,32 @@ void take_arguments(const char* function, PyObject* const* args, Py_ssize_t coun
   for (std::size_t i = 0; i < required; ++i) {
     if (!values[i]) refuse(function, std::string("missing required argument: '") + names[i] + "'");
   }
+}
+
+double real_argument(const char* function, const char* name, nb::handle object) {
+  PyObject* real = PyUnicode_Check(object.ptr()) ? nullptr : PyNumber_Float(object.ptr());
+  if (!real) {
+    PyErr_Clear();
+    raise(PyExc_TypeError,
+          std::string(function) + ": " + name + " is a " + kind_of(object) + "; want a number");
+  }
+  const nb::object owned = nb::steal(real);
+  return PyFloat_AsDouble(real);
+}
+
+std::int64_t int_argument(const char* function, const char* name, nb::handle object, std::int64_t least) {
+  const std::string what = std::string(function) + ": " + name + " is ";
+  if (!PyIndex_Check(object.ptr())) raise(PyExc_TypeError, what + "a " + kind_of(object) + "; want an int");
+  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) raise_set();
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow == 0 && value == -1 && PyErr_Occurred()) raise_set();
+  if (overflow != 0 || value < least) {
+    throw InvalidArgument(what + nb::str(index).c_str() + "; want " +
+                          (overflow > 0 ? "less" : std::to_string(least) + " or more"));
+  }
+  return value;
 }
 
 }  // namespace heddle::python

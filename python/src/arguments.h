@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 #include "interpreter.h"
 
@@ -13,6 +15,13 @@ namespace heddle::python {
 void take_arguments(const char* function, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                     const char* const* names, std::size_t size, std::size_t positional, std::size_t required,
                     PyObject** values);
+
+// An int, of at least `least`; throws TypeError and ValueError that name function and argument.
+std::int64_t int_argument(const char* function, const char* name, nb::handle object,
+                          std::int64_t least = std::numeric_limits<std::int64_t>::min());
+
+// A number as a float; throws TypeError for what is none, texts too.
+double real_argument(const char* function, const char* name, nb::handle object);
 
 template <std::size_t N> struct Arguments {
   std::array<const char*, N> names;

@@ -11,12 +11,12 @@
 #include <heddle/autograd.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
+#include <heddle/var_use.h>
 
 #include "array_parts.h"
 #include "engines.h"
 #include "errors.h"
 #include "place.h"
-#include "python_op.h"
 
 namespace heddle::python {
 namespace {
@@ -48,10 +48,7 @@ nb::object item(nb::handle self) {
 std::string text_of(nb::handle self) {
   const NDArray& x = *array_in(self);
   make_readable(x);
-  const RunningOp* running = running_op();
-  if (running && running->op->declared().reads(x.var())) {
-    return nb::str(to_numpy(self, false)).c_str();
-  }
+  if (use_by_this_op(x.var()) != VarUse::none) return nb::str(to_numpy(self, false)).c_str();
   const ReleaseGil released;
   return x.to_string();
 }
@@ -93,7 +90,10 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   if (bytes.size() != size) raise(PyExc_ValueError, "a pickled array with a wrong number of bytes");
   std::memcpy(array.data<std::byte>(), bytes.c_str(), size);
   const Device on = to_device(nb::str(device.c_str()));
-  if (on != cpu()) array = array.copy_to(on);
+  if (on != cpu()) {
+    const ReleaseGil released;
+    array = array.copy_to(on);
+  }
   if (needs_grad) set_requires_grad(array);
   return wrap(std::move(array));
 }
@@ -133,6 +133,17 @@ void bind_properties(ArrayClass& type) {
           "T",
           [](const NDArray& self) { return computed([&](Where where) { return transpose(self, where); }); },
           nb::sig("def T(self) -> NDArray"), "The axes reversed; a view.")
+      .def_prop_ro(
+          "mT",
+          [](const NDArray& self) {
+            if (self.ndim() < 2)
+              throw InvalidArgument("mT: an array of " + self.shape().to_string() + "; want two axes");
+            Dims axes;
+            for (int i = 0; i < self.ndim(); ++i) axes.push_back(i);
+            std::swap(axes[self.ndim() - 2], axes[self.ndim() - 1]);
+            return computed([&](Where where) { return transpose(self, axes, where); });
+          },
+          nb::sig("def mT(self) -> NDArray"), "The last two axes exchanged; a view.")
       .def_prop_ro(
           "var",
           [](const NDArray& self) {
@@ -229,6 +240,15 @@ void bind_copies(ArrayClass& type) {
           },
           "device"_a, nb::sig("def to(self, device: DeviceLike) -> NDArray"),
           "This array, or a copy on another device.")
+      .def(
+          "to_device",
+          [](nb::handle self, nb::handle device, nb::handle stream) {
+            if (!stream.is_none()) raise(PyExc_ValueError, "to_device: the engine has streams of its own");
+            return self.attr("to")(device);
+          },
+          "device"_a, nb::kw_only(), "stream"_a = nb::none(),
+          nb::sig("def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray"),
+          "to(), by the name of the array API standard.")
       .def(
           "fill",
           [](const NDArray& self, nb::handle value) {

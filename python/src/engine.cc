@@ -1,8 +1,11 @@
-// Engines, vars, groups and graphs.
+// Engines and vars: waits, the end of the process.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,15 +14,17 @@
 #include <nanobind/stl/string.h>
 
 #include <heddle/check.h>
-#include <heddle/graph.h>
-#include <heddle/group.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/ndarray.h>
+#include <heddle/var_use.h>
 
 #include "arguments.h"
 #include "array.h"
 #include "engines.h"
 #include "errors.h"
+#include "graphs.h"
 #include "holders.h"
+#include "interruptibly.h"
 #include "place.h"
 #include "python_op.h"
 
@@ -29,25 +34,13 @@ namespace {
 using namespace nb::literals;
 using Clock = std::chrono::steady_clock;
 
-// How long a wait of the main thread goes on without a look for signals.
-constexpr std::chrono::milliseconds kSlice{50};
-
 // The engines that the end of the process waits for. The GIL guards both.
 std::vector<std::weak_ptr<Engine>>& engines() {
   static auto& list = *new std::vector<std::weak_ptr<Engine>>;
   return list;
 }
 bool default_is_used = false;
-// The engine of the latest push, and whether its pushes may block. The GIL guards both.
-const Engine* known_engine = nullptr;
-bool known_may_block = false;
 std::atomic<int> deletions{0};  // under way on threads of their own
-
-Clock::time_point after(double seconds) {
-  constexpr double kLongest = 1e9;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(std::min(std::max(seconds, 0.0), kLongest)));
-}
 
 // The last reference may end inside an op of this engine, which would wait for itself: then another thread destroys it.
 void destroy(Engine* engine) noexcept {
@@ -84,96 +77,27 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
   return options;
 }
 
+// Pushes of the main thread that wait for room in a bounded engine.
+void look_for_signals_in_pushes() {
+  if (!is_main_thread()) return;
+  set_interrupt_check([] {
+    const HoldGil gil;
+    if (gil) check_signals();
+  });
+}
+
 PythonEngine make_engine(const EngineOptions& options) {
   Engine* made;
   {
     const ReleaseGil released;
     made = new Engine(options);
   }
-  known_engine = nullptr;  // an engine that is gone may have had this address
+  engine_was_made();
+  look_for_signals_in_pushes();
   std::shared_ptr<Engine> engine(made, destroy);
   std::erase_if(engines(), [](const std::weak_ptr<Engine>& old) { return old.expired(); });
   engines().push_back(engine);
   return {engine};
-}
-
-// A list may change while the GIL is released: what is in it is held by a tuple.
-nb::object as_tuple(nb::handle items) {
-  if (PyTuple_Check(items.ptr())) return nb::borrow(items);
-  PyObject* tuple = PySequence_Tuple(items.ptr());
-  if (!tuple) raise_set();
-  return nb::steal(tuple);
-}
-
-bool is_var(nb::handle object) {
-  return nb::isinstance<PythonVar>(object) || nb::isinstance<NDArray>(object);
-}
-
-// What a push is told: arrays that it mutates count as array_access counts them.
-struct PushList {
-  Access access;
-  Declared declared;
-  nb::object keep[2];
-
-  void add(nb::handle object, bool mutates) {
-    if (nb::isinstance<PythonVar>(object)) return add(nb::inst_ptr<PythonVar>(object)->var, mutates);
-    if (nb::isinstance<NDArray>(object)) {
-      const NDArray& array = *nb::inst_ptr<NDArray>(object);
-      if (mutates) {
-        array.storage()->bump_version();
-        if (!array.covers_storage()) access.read.add(array.var());
-      }
-      return add(array.var(), mutates);
-    }
-    raise(PyExc_TypeError, std::string("push: ") + (mutates ? "mutate" : "read") + " has a " +
-                               kind_of(object) + "; want Vars and arrays");
-  }
-  void add(const Var& var, bool mutates) {
-    (mutates ? access.mutate : access.read).add(var);
-    declared.add(var.state(), mutates);
-  }
-  void add_all(PyObject* items, bool mutates) {
-    if (!items || items == Py_None) return;
-    if (is_var(items)) return add(items, mutates);
-    nb::object tuple = as_tuple(items);
-    const Py_ssize_t size = PyTuple_Size(tuple.ptr());
-    for (Py_ssize_t i = 0; i < size; ++i) add(PyTuple_GetItem(tuple.ptr(), i), mutates);
-    keep[mutates] = std::move(tuple);
-  }
-};
-
-const char* name_of_function(nb::handle fn) {
-  const nb::object name = nb::getattr(fn, "__name__", nb::none());
-  return PyUnicode_Check(name.ptr()) ? interned(name) : "op";
-}
-
-constexpr Arguments<7> kPush{{"fn", "read", "mutate", "name", "priority", "group", "skipped"}, 1, 1};
-
-PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const auto [fn, read, mutate, name, priority, group, skipped] = kPush.take("push", args, count, keywords);
-    if (!PyCallable_Check(fn)) raise(PyExc_TypeError, "push: fn is not callable");
-    PushList list;
-    list.add_all(read, false);
-    list.add_all(mutate, true);
-    Access& access = list.access;
-    access.name = name && name != Py_None ? interned(nb::handle(name)) : name_of_function(fn);
-    if (priority && priority != Py_None) access.priority = nb::cast<int>(nb::handle(priority));
-    if (group && group != Py_None) access.group = nb::cast<Group&>(nb::handle(group));
-    const Where where = python_place();
-    // The engine of a Python object that other threads may drop while the GIL is released.
-    const std::shared_ptr<Engine> engine = nb::inst_ptr<PythonEngine>(self)->engine;
-    PythonOp op(nb::borrow(fn), std::move(list.declared), where, !is_capturing());
-    if (skipped && skipped != Py_None) {
-      PythonOpWithSkip with_skip(std::move(op), nb::borrow(skipped));
-      const PushScope scope(*engine);
-      engine->push(std::move(with_skip), access, where);
-    } else {
-      const PushScope scope(*engine);
-      engine->push(std::move(op), access, where);
-    }
-    Py_RETURN_NONE;
-  });
 }
 
 constexpr Arguments<2> kWait{{"var", "timeout"}, 2, 1};
@@ -183,48 +107,14 @@ PyObject* wait(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     const auto [object, timeout] = kWait.take("wait", args, count, keywords);
     const std::shared_ptr<Engine> engine = nb::inst_ptr<PythonEngine>(self)->engine;
     const Var& var = var_of(*engine, object);
-    const std::optional<double> seconds =
-        timeout && timeout != Py_None ? std::optional(nb::cast<double>(nb::handle(timeout))) : std::nullopt;
+    std::optional<double> seconds;
+    if (timeout && timeout != Py_None) seconds = real_argument("wait", "timeout", timeout);
     return PyBool_FromLong(wait_for(*engine, var, seconds));
   });
 }
 
-// Engine::wait_all has no deadline: the main thread has another one wait, and looks for signals meanwhile. Inside an op the
-// caller waits itself, which is an error that names the op.
 void wait_all(const std::shared_ptr<Engine>& engine) {
-  if (!is_main_thread() || check::running_op()) {
-    const ReleaseGil released;
-    engine->wait_all();
-    return;
-  }
-  struct Shared {
-    std::mutex mutex;  // guards the rest
-    std::condition_variable ended;
-    bool over = false;
-    std::exception_ptr error;
-  };
-  auto shared = std::make_shared<Shared>();
-  std::thread([engine, shared] {
-    std::exception_ptr error;
-    try {
-      engine->wait_all();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::lock_guard lock(shared->mutex);
-    shared->over = true;
-    shared->error = error;
-    shared->ended.notify_all();
-  }).detach();
-  for (bool over = false; !over;) {
-    {
-      const ReleaseGil released;
-      std::unique_lock lock(shared->mutex);
-      over = shared->ended.wait_for(lock, kSlice, [&] { return shared->over; });
-    }
-    if (!over) check_signals();
-  }
-  if (shared->error) std::rethrow_exception(shared->error);
+  interruptibly([engine] { engine->wait_all(); });
 }
 
 // What the end of the process does first: waits for all ops, prints what nobody has seen, and lets no op into Python again.
@@ -257,32 +147,46 @@ void shut_down() {
   if (!end_interpreter()) _exit(130);
 }
 
-struct Scopes {
-  std::vector<std::unique_ptr<EngineScope>> list;
-};
-thread_local Scopes scopes;
+// The engines that a thread has entered. Blocks of coroutines of one thread may end in any order.
+struct Entered {
+  std::vector<std::shared_ptr<Engine>> list;
+  std::optional<EngineScope> scope;  // of the last one
 
-using PythonSlotValue = std::shared_ptr<Reference>;
-struct PythonSlot {
-  Slot<PythonSlotValue> slot;
-  std::shared_ptr<Engine> engine;
-};
+  void enter(std::shared_ptr<Engine> engine) {
+    list.push_back(std::move(engine));
+    use_last();
+  }
+  bool leave(const std::shared_ptr<Engine>& engine) {
+    const auto at = std::find(list.rbegin(), list.rend(), engine);
+    if (at == list.rend()) return false;
+    list.erase(std::next(at).base());
+    use_last();
+    return true;
+  }
 
-Binding bind(const PythonSlot& slot, nb::object value) {
-  return slot.slot.bind(std::make_shared<Reference>(std::move(value)));
-}
-
-struct PythonGraph {
-  Graph graph;
-  std::shared_ptr<Engine> engine;
+ private:
+  void use_last() {
+    scope.reset();
+    if (!list.empty()) scope.emplace(*list.back());
+  }
 };
+thread_local Entered entered;
 
 PyMethodDef engine_methods[] = {
     {"push", as_function(push), METH_FASTCALL | METH_KEYWORDS,
-     "push($self, fn, *, read=(), mutate=(), name=None, priority=0, group=None, skipped=None)\n--\n\n"
+     "push($self, fn, *, read=(), mutate=(), name=None, priority=0, group=None, skipped=None, "
+     "bytes=0)\n--\n\n"
      "Queues fn() as an op and returns. read and mutate: Vars and arrays. An exception out of fn poisons "
-     "what the op "
-     "mutates. skipped(exception) is called if the op is not going to run."},
+     "what "
+     "the op mutates. skipped(exception) is called if the op is not going to run. bytes: what the op holds "
+     "until it has ended, for max_bytes."},
+    {"push_async", as_function(push_async), METH_FASTCALL | METH_KEYWORDS,
+     "push_async($self, fn, *, read=(), mutate=(), name=None, priority=0, group=None, skipped=None, "
+     "bytes=0)\n"
+     "--\n\n"
+     "Queues fn(completion) as an op that ends when completion.done() or completion.fail(exception) is "
+     "called, on "
+     "any thread. It keeps no worker meanwhile. Otherwise as push."},
     {"wait", as_function(wait), METH_FASTCALL | METH_KEYWORDS,
      "wait($self, var, timeout=None)\n--\n\n"
      "Blocks until every op pushed so far that mutates the var or array is done; raises the error that "
@@ -290,61 +194,6 @@ PyMethodDef engine_methods[] = {
      "if that took longer than `timeout` seconds."},
     {nullptr, nullptr, 0, nullptr}};
 const PyType_Slot engine_slots[] = {{Py_tp_methods, engine_methods}, {0, nullptr}};
-
-void bind_groups(nb::module_& m) {
-  nb::class_<Group>(m, "Group",
-                    "Ops that are cancelled together, by a call or because their deadline has passed.")
-      .def(
-          "__init__",
-          [](Group* self, std::optional<double> timeout) {
-            new (self) Group;
-            if (timeout) self->set_deadline(after(*timeout));
-          },
-          "timeout"_a = nb::none())
-      .def("cancel", &Group::cancel, nb::call_guard<ReleaseGil>(),
-           "Ops of the group that have not started fail with Cancelled when their turn comes.")
-      .def(
-          "set_timeout",
-          [](Group& self, std::optional<double> seconds) {
-            self.set_deadline(seconds ? after(*seconds) : Clock::time_point::max());
-          },
-          "seconds"_a.none(),
-          "The group counts as cancelled so many seconds from now on; None removes the deadline.")
-      .def_prop_ro("cancelled", &Group::cancelled, "The group was cancelled, or its deadline has passed.");
-  m.def(
-      "cancelled",
-      [] {
-        const RunningOp* running = running_op();
-        return running && running->context->cancelled();
-      },
-      "Inside an op: whether the op's group is cancelled by now, so that it may stop early.");
-}
-
-void bind_graphs(nb::module_& m) {
-  nb::class_<Binding>(m, "Binding", "A slot with the value that one launch gives it.");
-  nb::class_<PythonSlot>(m, "Slot", "A value that the ops of a graph read and that each launch is given.")
-      .def_prop_ro(
-          "value", [](const PythonSlot& self) { return nb::borrow(self.slot.get()->get()); },
-          "The value in this launch; only inside an op of the graph.")
-      .def("bind", &bind, "value"_a.none(), "An argument of launch: the value in that launch.");
-  nb::class_<PythonGraph>(m, "Graph", "Ops that were captured once and are launched many times.")
-      .def(
-          "launch",
-          [](const PythonGraph& self, nb::args bindings) {
-            std::vector<Binding> list;
-            for (nb::handle binding : bindings) list.push_back(nb::cast<Binding&>(binding));
-            const ReleaseGil released;
-            self.graph.launch_with(list);
-          },
-          nb::sig("def launch(self, *bindings: Binding) -> None"), "Queues the graph's ops as one op.")
-      .def(
-          "set",
-          [](PythonGraph& self, const PythonSlot& slot, nb::object value) {
-            self.graph.set(slot.slot, std::make_shared<Reference>(std::move(value)));
-          },
-          "slot"_a, "value"_a.none(), "The slot's value for all later launches that bind none.")
-      .def("__len__", [](const PythonGraph& self) { return self.graph.size(); });
-}
 
 void bind_vars(nb::module_& m) {
   nb::class_<PythonVar>(m, "Var", "A handle by which the engine knows a piece of data.")
@@ -375,10 +224,10 @@ PythonGraph capture(const PythonEngine& self, nb::object fn) {
   return {self.engine->capture([&] { fn(); }, name, python_place()), self.engine};
 }
 
-void bind_engine_class(nb::module_& m) {
-  nb::class_<PythonEngine>(m, "Engine", nb::type_slots(engine_slots),
-                           "Runs ops: functions with the vars that they read and those that they mutate.")
-      .def(
+using EngineClass = nb::class_<PythonEngine>;
+
+void bind_ops(EngineClass& type) {
+  type.def(
           "__init__",
           [](PythonEngine* self, std::optional<int> workers, std::optional<std::string> scheduler,
              std::optional<std::uint64_t> seed, std::optional<double> watchdog, std::optional<double> spin,
@@ -417,35 +266,42 @@ void bind_engine_class(nb::module_& m) {
           [](const PythonEngine& self) {
             return PythonSlot{self.engine->slot<PythonSlotValue>(), self.engine};
           },
-          "A value that each launch is given; only inside capture.")
-      .def(
+          "A value that each launch is given; only inside capture.");
+}
+
+void bind_diagnostics(EngineClass& type) {
+  type.def(
           "describe_pending", [](const PythonEngine& self) { return self.engine->describe_pending(); },
           nb::call_guard<ReleaseGil>(), "The ops that run and those that wait, as text.")
       .def(
           "pending_dot", [](const PythonEngine& self) { return self.engine->pending_dot(); },
           nb::call_guard<ReleaseGil>(), "The same as a DOT graph.")
       .def_prop_ro("workers", [](const PythonEngine& self) { return self.engine->workers(); })
-      .def_prop_ro("scheduler",
-                   [](const PythonEngine& self) {
-                     const Scheduler scheduler = self.engine->options().scheduler;
-                     return scheduler == Scheduler::naive  ? "naive"
-                            : scheduler == Scheduler::fuzz ? "fuzz"
-                                                           : "threaded";
-                   })
-      .def(
+      .def_prop_ro("scheduler", [](const PythonEngine& self) {
+        const Scheduler scheduler = self.engine->options().scheduler;
+        return scheduler == Scheduler::naive ? "naive" : scheduler == Scheduler::fuzz ? "fuzz" : "threaded";
+      });
+}
+
+void bind_scope(EngineClass& type) {
+  type.def(
           "__enter__",
           [](nb::object self) {
             // Arrays do not keep their engine: one that has arrays lives as long as the process.
             static auto& kept = *new std::vector<std::shared_ptr<Engine>>;
             const std::shared_ptr<Engine>& engine = nb::inst_ptr<PythonEngine>(self)->engine;
             if (std::find(kept.begin(), kept.end(), engine) == kept.end()) kept.push_back(engine);
-            scopes.list.push_back(std::make_unique<EngineScope>(*engine));
+            entered.enter(engine);
             return self;
           },
           nb::sig("def __enter__(self) -> Engine"),
           "Arrays that this thread makes in the block belong to this engine.")
       .def(
-          "__exit__", [](const PythonEngine&, nb::args) { scopes.list.pop_back(); },
+          "__exit__",
+          [](const PythonEngine& self, nb::args) {
+            if (!entered.leave(self.engine))
+              raise(PyExc_RuntimeError, "Engine.__exit__: this thread has not entered the engine");
+          },
           nb::sig("def __exit__(self, *args: object) -> None"))
       .def(
           "__eq__",
@@ -458,31 +314,33 @@ void bind_engine_class(nb::module_& m) {
            [](const PythonEngine& self) { return reinterpret_cast<std::intptr_t>(self.engine.get()) >> 4; });
 }
 
+void bind_engine_class(nb::module_& m) {
+  EngineClass type(m, "Engine", nb::type_slots(engine_slots),
+                   "Runs ops: functions with the vars that they read and those that they mutate.");
+  bind_ops(type);
+  bind_diagnostics(type);
+  bind_scope(type);
+}
+
 }  // namespace
-
-PushScope::PushScope(const Engine& engine) {
-  if (!running_op() && !check::running_op()) {
-    if (&engine != known_engine) {
-      const EngineOptions options = engine.options();
-      known_engine = &engine;
-      known_may_block = options.scheduler != Scheduler::threaded || options.max_ops || options.max_bytes;
-    }
-    if (!known_may_block) return;
-  }
-  released_ = PyEval_SaveThread();
-}
-
-PushScope::~PushScope() {
-  if (released_) PyEval_RestoreThread(released_);
-}
 
 std::shared_ptr<Engine> borrowed(Engine& engine) { return {std::shared_ptr<void>(), &engine}; }
 
 void default_engine_is_used() { default_is_used = true; }
 
+std::shared_ptr<Engine> entered_engine() { return entered.list.empty() ? nullptr : entered.list.back(); }
+
+Clock::time_point after(double seconds) {
+  constexpr double kLongest = 1e9;
+  if (std::isnan(seconds)) throw InvalidArgument("a timeout of nan; want seconds");
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
+}
+
 bool wait_for(Engine& engine, const Var& var, std::optional<double> seconds) {
-  const Var held = var;
   const Clock::time_point end = seconds ? after(*seconds) : Clock::time_point::max();
+  if (is_idle(var)) return true;
+  const Var held = var;
   const bool main = is_main_thread();
   while (true) {
     const Clock::time_point slice = main ? std::min(end, Clock::now() + kSlice) : end;
@@ -515,10 +373,11 @@ const Var& var_of(const Engine& engine, nb::handle object) {
 }
 
 void bind_engine(nb::module_& m) {
-  bind_groups(m);
   bind_vars(m);
   bind_graphs(m);
+  bind_completion(m);
   bind_engine_class(m);
+  look_for_signals_in_pushes();
   m.def(
       "default_engine",
       [] {

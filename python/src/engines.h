@@ -37,6 +37,18 @@ class PushScope {
   PyThreadState* released_ = nullptr;
 };
 
+void engine_was_made();  // an engine that is gone may have had its address
+
+// Engine.push and Engine.push_async.
+PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
+PyObject* push_async(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
+const char* name_of_function(nb::handle fn);  // for ops
+
+std::chrono::steady_clock::time_point after(double seconds);  // throws InvalidArgument for NaN
+
+// The engine of the innermost `with engine:` of this thread; null outside.
+std::shared_ptr<Engine> entered_engine();
+
 std::shared_ptr<Engine> borrowed(Engine& engine);  // that something else keeps
 void default_engine_is_used();                     // so that the end of the process waits for it
 
@@ -48,5 +60,7 @@ bool wait_for(Engine& engine, const Var& var, std::optional<double> seconds = {}
 const Var& var_of(const Engine& engine, nb::handle object);
 
 void bind_engine(nb::module_& m);
+void bind_groups(nb::module_& m);
+void bind_graphs(nb::module_& m);
 
 }  // namespace heddle::python

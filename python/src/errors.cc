@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <new>
 #include <string>
+#include <typeinfo>
 
 #include <heddle/array_error.h>
 #include <heddle/check.h>
@@ -88,6 +89,8 @@ nb::object from_cpp(const std::exception_ptr& error) {
     return made("Error", other.what());
   } catch (const std::bad_alloc& memory) {
     return nb::borrow(PyExc_MemoryError)(memory.what());
+  } catch (const std::bad_cast&) {
+    return nb::borrow(PyExc_TypeError)("an argument of another type than is wanted");
   } catch (const std::exception& other) {
     return made("Error", other.what());
   } catch (...) {

@@ -1,5 +1,8 @@
-// Safetensors files and checkpoints.
+// Safetensors and npy files, checkpoints.
 #include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,11 +11,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <heddle/checkpoint.h>
+#include <heddle/npy.h>
 #include <heddle/safetensors.h>
 
 #include "array.h"
+#include "engines.h"
 #include "errors.h"
+#include "interruptibly.h"
 #include "module.h"
+#include "objects.h"
 #include "place.h"
 
 namespace heddle::python {
@@ -28,54 +35,91 @@ std::string path_of(nb::handle path) {
 }
 
 void save(nb::handle path, const Arrays& arrays, const Texts& metadata, bool checksums) {
-  const std::string file = path_of(path);
-  const Where where = python_place();
-  const ReleaseGil released;
-  save_safetensors(file, {arrays, metadata}, {.checksums = checksums}, where);
+  interruptibly([file = path_of(path), arrays, metadata, checksums, where = python_place()] {
+    save_safetensors(file, {arrays, metadata}, {.checksums = checksums}, where);
+  });
 }
+
+Device device_of(nb::handle device) { return device.is_none() ? cpu() : to_device(device); }
 
 Arrays load(nb::handle path, nb::handle device) {
-  const std::string file = path_of(path);
-  const Device on = device.is_none() ? cpu() : to_device(device);
-  const Where where = python_place();
-  const ReleaseGil released;
-  return load_safetensors(file, on, where).arrays;
+  default_engine_is_used();
+  return interruptibly([file = path_of(path), on = device_of(device), where = python_place()] {
+    return load_safetensors(file, on, where).arrays;
+  });
 }
 
-Checkpoint checkpoint_of(const std::vector<Parameter>& parameters, Trainer* trainer, nb::dict generators,
-                         nb::dict counters) {
-  Checkpoint checkpoint{.parameters = parameters, .trainer = trainer};
-  for (auto [name, generator] : generators) {
-    checkpoint.generators[nb::cast<std::string>(name)] = nb::cast<Generator*>(generator);
+void save_array(nb::handle path, nb::handle object) {
+  const Where where = python_place();
+  interruptibly([file = path_of(path), array = to_array(object, std::nullopt, where), where] {
+    save_npy(file, array, where);
+  });
+}
+
+nb::object load_array(nb::handle path, nb::handle device) {
+  default_engine_is_used();
+  return wrap(interruptibly([file = path_of(path), on = device_of(device), where = python_place()] {
+    return load_npy(file, on, where);
+  }));
+}
+
+// A checkpoint with all that it points to, and the locks of these in one order.
+struct OwnedCheckpoint {
+  Checkpoint checkpoint;
+  std::shared_ptr<Trainer> trainer;
+  std::vector<std::shared_ptr<Generator>> generators;
+  std::set<std::shared_ptr<ObjectMutex>> mutexes;
+
+  OwnedCheckpoint(const std::vector<Parameter>& parameters, const PythonTrainer* its_trainer,
+                  nb::dict its_generators, nb::dict counters)
+      : checkpoint{.parameters = parameters} {
+    if (its_trainer) {
+      trainer = its_trainer->object();
+      checkpoint.trainer = trainer.get();
+      mutexes.insert(its_trainer->mutex());
+    }
+    for (auto [name, object] : its_generators) {
+      const auto& generator = nb::cast<const PythonGenerator&>(object);
+      generators.push_back(generator.object());
+      checkpoint.generators[nb::cast<std::string>(name)] = generator.object().get();
+      mutexes.insert(generator.mutex());
+    }
+    for (auto [name, value] : counters)
+      checkpoint.counters[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(value);
   }
-  for (auto [name, value] : counters)
-    checkpoint.counters[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(value);
-  return checkpoint;
-}
+  std::vector<std::unique_lock<ObjectMutex>> lock() const {
+    std::vector<std::unique_lock<ObjectMutex>> locks;
+    for (const std::shared_ptr<ObjectMutex>& mutex : mutexes) locks.emplace_back(*mutex);
+    return locks;
+  }
+};
 
-void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters, Trainer* trainer,
+void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters, const PythonTrainer* trainer,
                       nb::dict generators, nb::dict counters, const Arrays& arrays, const Texts& notes) {
-  const std::string file = path_of(path);
-  Checkpoint checkpoint = checkpoint_of(parameters, trainer, generators, counters);
-  checkpoint.arrays = arrays;
-  checkpoint.notes = notes;
-  const Where where = python_place();
-  const ReleaseGil released;
-  save_checkpoint(file, checkpoint, where);
+  auto owned = std::make_shared<OwnedCheckpoint>(parameters, trainer, generators, counters);
+  owned->checkpoint.arrays = arrays;
+  owned->checkpoint.notes = notes;
+  interruptibly([file = path_of(path), owned, where = python_place()] {
+    const auto locks = owned->lock();
+    save_checkpoint(file, owned->checkpoint, where);
+  });
 }
 
 // Fills the parameters, the trainer, the generators and the dict of counters in place; returns arrays and notes.
-nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters, Trainer* trainer,
-                          nb::dict generators, nb::dict counters) {
-  const std::string file = path_of(path);
-  Checkpoint checkpoint = checkpoint_of(parameters, trainer, generators, counters);
-  const Where where = python_place();
-  {
-    const ReleaseGil released;
-    load_checkpoint(file, checkpoint, where);
-  }
-  for (const auto& [name, value] : checkpoint.counters) counters[name.c_str()] = value;
-  return nb::make_tuple(checkpoint.arrays, checkpoint.notes);
+nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
+                          const PythonTrainer* trainer, nb::dict generators, nb::dict counters) {
+  auto owned = std::make_shared<OwnedCheckpoint>(parameters, trainer, generators, counters);
+  interruptibly([file = path_of(path), owned, where = python_place()] {
+    const auto locks = owned->lock();
+    load_checkpoint(file, owned->checkpoint, where);
+  });
+  for (const auto& [name, value] : owned->checkpoint.counters) counters[name.c_str()] = value;
+  return nb::make_tuple(owned->checkpoint.arrays, owned->checkpoint.notes);
+}
+
+void write_residuals(nb::handle path, const PythonTrainer& trainer) {
+  trainer.call_interruptibly(
+      [file = path_of(path), where = python_place()](Trainer& of) { save_residuals(file, of, where); });
 }
 
 }  // namespace
@@ -91,7 +135,10 @@ void bind_files(nb::module_& m) {
                 "dict[str, NDArray]"),
         "The arrays of a file.");
   m.def(
-      "load_safetensors_metadata", [](nb::handle path) { return load_safetensors_metadata(path_of(path)); },
+      "load_safetensors_metadata",
+      [](nb::handle path) {
+        return interruptibly([file = path_of(path)] { return load_safetensors_metadata(file); });
+      },
       "path"_a, nb::sig("def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},
         "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
@@ -111,6 +158,16 @@ void bind_files(nb::module_& m) {
                 "NDArray], dict[str, str]]"),
         "Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the "
         "notes.");
+  m.def("save_residuals", &write_residuals, "path"_a, "trainer"_a,
+        nb::sig("def save_residuals(path: str | os.PathLike[str], trainer: Trainer) -> None"),
+        "What compression has left out, beside the checkpoint at `path`, before it is saved. All workers "
+        "call it.");
+  m.def("save_npy", &save_array, "path"_a, "array"_a,
+        nb::sig("def save_npy(path: str | os.PathLike[str], array: ArrayLike) -> None"),
+        "Blocks. A .npy file of NumPy; not for bf16. Replaces the file at once.");
+  m.def("load_npy", &load_array, "path"_a, "device"_a = nb::none(),
+        nb::sig("def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray"),
+        "The array of a .npy file.");
 }
 
 }  // namespace heddle::python

@@ -1,10 +1,13 @@
-// Objects whose destructors wait for ops: they are destroyed without the GIL, which these ops may need.
+// Objects of C++ as Python holds them: those whose destructors wait for ops, and those that are not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "interpreter.h"
+#include "interruptibly.h"
 
 namespace heddle::python {
 
@@ -16,11 +19,58 @@ template <class Function> void without_gil(Function&& function) {
   function();
 }
 
+// Destroyed without the GIL, which the ops that the destructor waits for may need.
 template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> object) {
   T* raw = object.get();
   if (!raw) return nullptr;
   return std::shared_ptr<T>(raw,
                             [held = std::move(object)](T*) mutable { without_gil([&] { held.reset(); }); });
 }
+
+// Recursive: what an object calls (a schedule, an op that a push runs) may use it too. Taken without the GIL.
+using ObjectMutex = std::recursive_timed_mutex;
+
+// An object that is not thread-safe, with its lock. Objects that use each other share one.
+template <class T> class Locked {
+ public:
+  explicit Locked(std::shared_ptr<T> object, std::shared_ptr<ObjectMutex> mutex = nullptr)
+      : object_(destroyed_without_gil(std::move(object))),
+        mutex_(mutex ? std::move(mutex) : std::make_shared<ObjectMutex>()) {}
+
+  // Calls function(object) under the lock and without the GIL, with which it is called. The wait for the lock may be
+  // interrupted, the call may not.
+  template <class Function> decltype(auto) call(Function&& function) const {
+    lock();
+    const std::lock_guard guard(*mutex_, std::adopt_lock);
+    const ReleaseGil released;
+    return function(*object_);
+  }
+  // The same for calls that may block for long; function owns all that it uses.
+  template <class Function> auto call_interruptibly(Function function) const {
+    return interruptibly([object = object_, mutex = mutex_, function = std::move(function)]() mutable {
+      const std::lock_guard guard(*mutex);
+      return function(*object);
+    });
+  }
+
+  const std::shared_ptr<T>& object() const { return object_; }
+  const std::shared_ptr<ObjectMutex>& mutex() const { return mutex_; }
+
+ private:
+  void lock() const {
+    if (mutex_->try_lock()) return;
+    const bool looks = is_interruptible();
+    while (true) {
+      {
+        const ReleaseGil released;
+        if (!looks) return mutex_->lock();
+        if (mutex_->try_lock_for(kSlice)) return;
+      }
+      check_signals();
+    }
+  }
+  std::shared_ptr<T> object_;
+  std::shared_ptr<ObjectMutex> mutex_;
+};
 
 }  // namespace heddle::python

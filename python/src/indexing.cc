@@ -110,6 +110,7 @@ class Selector {
     }
     if (is_floating(indices.dtype())) raise(PyExc_IndexError, "an array of floats is no index");
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64) {
+      const ReleaseGil released;
       indices = indices.astype(DType::i64, where_);
     }
     if (indices_.defined()) raise(PyExc_IndexError, "an index may have one array");
@@ -176,8 +177,9 @@ void assign_masked(const NDArray& target, const NDArray& mask, PyObject* value, 
     raise(PyExc_TypeError, "x[mask] = value: value is a number; for an array use where()");
   }
   const ReleaseGil released;
-  const NoGrad no_grad;
-  target.assign(heddle::where(mask, *operand, Operand(target, where), where), where);
+  // What is assigned needs a gradient if the value does: assign() refuses that, and a target on a tape.
+  const Operand old(target.detach(), where);
+  target.assign(heddle::where(mask.detach(), *operand, old, where), where);
 }
 
 }  // namespace

@@ -57,10 +57,6 @@ class Reference {
   PyObject* object_ = nullptr;
 };
 
-// Runs call() without the GIL, and in slices as long as signals have to be looked for, for the waits of the main thread.
-// call(deadline) returns whether it is over. Throws python_error if a signal's handler raised.
-template <class Call> void wait_interruptibly(Call&& call);
-
 // Whether signal handlers run on this thread.
 bool is_main_thread();
 

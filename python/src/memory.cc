@@ -1,19 +1,21 @@
 // The memory of arrays: from and to NumPy, the buffer protocol, DLPack.
 #include <cstring>
+#include <optional>
 #include <string>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <heddle/autograd.h>
 #include <heddle/dlpack.h>
+#include <heddle/var_use.h>
 
 #include "array_parts.h"
 #include "engines.h"
 #include "errors.h"
 #include "place.h"
-#include "python_op.h"
 
 namespace heddle::python {
 namespace {
@@ -47,15 +49,21 @@ const char* format_of(DType dtype, bool raw) {
 
 thread_local bool raw_halves = false;  // while to_numpy asks for the buffer
 
-const RunningOp* op_with(const NDArray& array) {
-  const RunningOp* running = running_op();
-  return running && running->op->declared().reads(array.var()) ? running : nullptr;
-}
-
 // In an op that declared a read the memory is for reading. An array of a tape is changed by its own ops only.
 bool is_read_only(const NDArray& array) {
-  if (const RunningOp* running = op_with(array)) return !running->op->declared().mutates(array.var());
+  const VarUse use = use_by_this_op(array.var());
+  if (use != VarUse::none) return use == VarUse::read;
   return requires_grad(array) || array.overlaps_itself();
+}
+
+// Whether the first axis is the one with the smallest strides, without gaps.
+bool is_column_major(const NDArray& array) {
+  std::int64_t stride = 1;
+  for (int i = 0; i < array.ndim(); ++i) {
+    if (array.shape()[i] != 1 && array.strides()[i] != stride) return false;
+    stride *= array.shape()[i];
+  }
+  return true;
 }
 
 // Shape and strides of an exported buffer.
@@ -89,8 +97,12 @@ void check_flags(const NDArray& array, bool read_only, int flags) {
   if ((!strided || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) && !contiguous) {
     raise(PyExc_BufferError, "the array is not contiguous; use contiguous()");
   }
-  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && (array.ndim() > 1 || !contiguous)) {
+  const bool column_major = array.size() == 0 || is_column_major(array);
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !column_major) {
     raise(PyExc_BufferError, "the array is not in column-major order");
+  }
+  if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !contiguous && !column_major) {
+    raise(PyExc_BufferError, "the array is not contiguous; use contiguous()");
   }
 }
 
@@ -102,6 +114,16 @@ void check_device(const NDArray& array) {
 }
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+struct HeldBuffer {
+  explicit HeldBuffer(nb::handle of) {
+    if (PyObject_GetBuffer(of.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) raise_set();
+  }
+  ~HeldBuffer() { PyBuffer_Release(&buffer); }
+  HeldBuffer(const HeldBuffer&) = delete;
+  HeldBuffer& operator=(const HeldBuffer&) = delete;
+  Py_buffer buffer;
+};
 
 // An array of NumPy with native byte order, row-major.
 NDArray copy_of_numpy(nb::handle given, std::optional<DType> dtype, Device device) {
@@ -117,13 +139,16 @@ NDArray copy_of_numpy(nb::handle given, std::optional<DType> dtype, Device devic
   } else if (!nb::cast<bool>(source.attr("dtype").attr("isnative"))) {
     source = source.attr("astype")(source.attr("dtype").attr("newbyteorder")("="));
   }
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(source.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) raise_set();
-  Dims shape;
-  for (int i = 0; i < buffer.ndim; ++i) shape.push_back(buffer.shape[i]);
-  NDArray result(shape, own);
-  std::memcpy(result.data<std::byte>(), buffer.buf, static_cast<std::size_t>(buffer.len));
-  PyBuffer_Release(&buffer);
+  NDArray result;
+  {
+    const HeldBuffer held(source);
+    const Py_buffer& buffer = held.buffer;
+    Dims shape;
+    for (int i = 0; i < buffer.ndim; ++i) shape.push_back(buffer.shape[i]);
+    result = NDArray(shape, own);
+    std::memcpy(result.data<std::byte>(), buffer.buf, static_cast<std::size_t>(buffer.len));
+  }
+  const ReleaseGil released;
   if (dtype && *dtype != own) result = result.astype(*dtype);
   return device == cpu() ? result : result.copy_to(device);
 }
@@ -145,38 +170,55 @@ template <class Tensor> void destroy_capsule(PyObject* capsule) {
   if (tensor && tensor->deleter) tensor->deleter(tensor);
 }
 
+void check_dlpack_device(const NDArray& array, nb::handle wanted) {
+  if (wanted.is_none()) return;
+  const heddle_dl_device own = dlpack_device(array);
+  const auto pair = nb::cast<nb::tuple>(wanted);
+  if (nb::cast<int>(pair[0]) != own.type || nb::cast<int>(pair[1]) != own.index) {
+    raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
+  }
+}
+
+template <class Tensor>
+nb::object capsule_of(Tensor* (*lend)(const NDArray&, bool, Where), const NDArray& array, bool copy,
+                      bool read_only, const char* name, Where where) {
+  Tensor* tensor;
+  {
+    const ReleaseGil released;
+    tensor = lend(array, copy, where);
+  }
+  if constexpr (std::is_same_v<Tensor, heddle_dl_managed_tensor_versioned>) {
+    if (read_only) tensor->flags |= HEDDLE_DL_READ_ONLY;
+  }
+  PyObject* capsule = PyCapsule_New(tensor, name, destroy_capsule<Tensor>);
+  if (capsule) return nb::steal(capsule);
+  tensor->deleter(tensor);
+  raise_set();
+}
+
 nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                   nb::handle copy) {
   const Where where = python_place();
   if (!stream.is_none() && self.device().kind != DeviceKind::cuda) {
     raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
   }
-  const bool copied = copy.is_valid() && !copy.is_none() && nb::cast<bool>(copy);
-  if (!dl_device.is_none()) {
-    const heddle_dl_device own = dlpack_device(self);
-    const auto wanted = nb::cast<nb::tuple>(dl_device);
-    if (nb::cast<int>(wanted[0]) != own.type || nb::cast<int>(wanted[1]) != own.index) {
-      raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
-    }
-  }
-  make_writable(self);
+  const bool copied = !copy.is_none() && nb::cast<bool>(copy);
+  check_dlpack_device(self, dl_device);
   const bool versioned = !max_version.is_none() && nb::cast<int>(nb::cast<nb::tuple>(max_version)[0]) >= 1;
   const bool read_only = is_read_only(self) && !copied;
   if (read_only && !versioned) {
     raise(PyExc_BufferError,
           "__dlpack__: the array is read-only here, which receivers from before DLPack 1 cannot be told");
   }
-  if (versioned) {
-    heddle_dl_managed_tensor_versioned* tensor = to_dlpack(self, copied, where);
-    if (read_only) tensor->flags |= HEDDLE_DL_READ_ONLY;
-    return nb::steal(PyCapsule_New(tensor, kVersioned, destroy_capsule<heddle_dl_managed_tensor_versioned>));
-  }
-  return nb::steal(PyCapsule_New(to_dlpack_unversioned(self, copied, where), kUnversioned,
-                                 destroy_capsule<heddle_dl_managed_tensor>));
+  make_writable(self);
+  if (versioned) return capsule_of(&to_dlpack, self, copied, read_only, kVersioned, where);
+  return capsule_of(&to_dlpack_unversioned, self, copied, read_only, kUnversioned, where);
 }
 
-// The producer's deleter may want the GIL: it is called through HoldGil, by a tensor of our own.
+// The producer's deleter may want the GIL: it is called through HoldGil, by a tensor of our own. What this library lent needs
+// none, and is recognised by its deleter.
 template <class Tensor> Tensor* with_gil(Tensor* theirs) {
+  if (is_own_loan(*theirs)) return theirs;
   auto* ours = new Tensor(*theirs);
   ours->manager_ctx = theirs;
   ours->deleter = [](Tensor* self) {
@@ -198,29 +240,56 @@ NDArray take_capsule(nb::handle capsule, const char* name, const char* used, boo
     const ReleaseGil released;
     result = from_dlpack(ours, copy, where);
   } catch (...) {
-    delete ours;  // the capsule still owns theirs
+    if (ours != tensor) delete ours;  // the capsule still owns theirs
     throw;
   }
   PyCapsule_SetName(capsule.ptr(), used);
   return result;
 }
 
-nb::object from_dlpack_object(nb::handle source, nb::handle copy) {
-  const Where where = python_place();
-  const bool may_copy = copy.is_none() || nb::cast<bool>(copy);
-  const bool must_copy = !copy.is_none() && may_copy;
-  nb::object capsule = nb::borrow(source);
-  if (!PyCapsule_CheckExact(source.ptr())) {
-    if (!nb::hasattr(source, "__dlpack__"))
-      raise(PyExc_TypeError, "from_dlpack: a " + kind_of(source) + " has no __dlpack__");
-    const nb::object lend = source.attr("__dlpack__");
-    try {
-      capsule = lend("max_version"_a = nb::make_tuple(1, 1));
-    } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_TypeError)) throw;
-      capsule = lend();  // a producer from before DLPack 1
-    }
+// What the options of from_dlpack ask for. device: what the result has to be on; none: where the memory is.
+struct Wanted {
+  nb::handle copy;
+  std::optional<Device> device;
+  bool may_copy() const { return copy.is_none() || copy.ptr() == Py_True; }
+  bool must_copy() const { return copy.ptr() == Py_True; }
+};
+
+// An array of our own needs no capsule: the same memory and the same var, outside any tape.
+NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
+  const bool read_only = is_read_only(source);
+  if (read_only && !wanted.may_copy()) {
+    raise(PyExc_BufferError, "from_dlpack: the memory is read-only; a copy can be written (copy = True)");
   }
+  if (!read_only && !wanted.must_copy()) return source.detach();
+  const ReleaseGil released;
+  return source.detach().copy(where);
+}
+
+// Asks the producer with the keywords that it knows, from those of DLPack 1 on. A copy is the producer's if it can make one.
+nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied) {
+  const nb::object lend = source.attr("__dlpack__");
+  const nb::tuple version = nb::make_tuple(1, 1);
+  const auto refused = [](const nb::python_error& error) { return error.matches(PyExc_TypeError); };
+  try {
+    if (!wanted.copy.is_none()) {
+      nb::object capsule = lend("max_version"_a = version, "copy"_a = wanted.copy);
+      copied = wanted.must_copy();
+      return capsule;
+    }
+    return lend("max_version"_a = version);
+  } catch (const nb::python_error& error) {
+    if (!refused(error)) throw;
+  }
+  try {
+    return lend("max_version"_a = version);
+  } catch (const nb::python_error& error) {
+    if (!refused(error)) throw;
+  }
+  return lend();  // a producer from before DLPack 1
+}
+
+NDArray from_capsule(nb::handle capsule, bool must_copy, bool may_copy, Where where) {
   const char* name = PyCapsule_GetName(capsule.ptr());
   if (!name) PyErr_Clear();
   const std::string kind = name ? name : "";
@@ -228,25 +297,54 @@ nb::object from_dlpack_object(nb::handle source, nb::handle copy) {
     auto* tensor =
         static_cast<heddle_dl_managed_tensor_versioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
     const bool read_only = tensor->flags & HEDDLE_DL_READ_ONLY;
-    return wrap(take_capsule<heddle_dl_managed_tensor_versioned>(
-        capsule, kVersioned, "used_dltensor_versioned", must_copy || (read_only && may_copy), where));
+    return take_capsule<heddle_dl_managed_tensor_versioned>(capsule, kVersioned, "used_dltensor_versioned",
+                                                            must_copy || (read_only && may_copy), where);
   }
   if (kind == kUnversioned) {
-    return wrap(
-        take_capsule<heddle_dl_managed_tensor>(capsule, kUnversioned, "used_dltensor", must_copy, where));
+    return take_capsule<heddle_dl_managed_tensor>(capsule, kUnversioned, "used_dltensor", must_copy, where);
   }
   raise(PyExc_ValueError, kind.starts_with("used_") ? "from_dlpack: the capsule has been consumed already"
                                                     : "from_dlpack: the capsule is none of DLPack");
 }
 
+nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle device) {
+  const Where where = python_place();
+  if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
+    raise(PyExc_TypeError, "from_dlpack: copy is a " + kind_of(copy) + "; want a bool or None");
+  }
+  const Wanted wanted{copy, device.is_none() ? std::nullopt : std::optional(to_device(device))};
+  NDArray result;
+  bool copied = false;
+  if (const NDArray* own = array_in(source)) {
+    result = from_own(*own, wanted, where);
+  } else if (PyCapsule_CheckExact(source.ptr())) {
+    result = from_capsule(source, wanted.must_copy(), wanted.may_copy(), where);
+  } else {
+    if (!nb::hasattr(source, "__dlpack__"))
+      raise(PyExc_TypeError, "from_dlpack: a " + kind_of(source) + " has no __dlpack__");
+    const nb::object capsule = ask_for_capsule(source, wanted, copied);
+    result = from_capsule(capsule, wanted.must_copy() && !copied, wanted.may_copy(), where);
+  }
+  if (!wanted.device || *wanted.device == result.device()) return wrap(std::move(result));
+  if (!wanted.may_copy()) {
+    raise(PyExc_BufferError, "from_dlpack: the memory is on " + result.device().to_string() + ", not on " +
+                                 wanted.device->to_string() + ", which needs a copy");
+  }
+  {
+    const ReleaseGil released;
+    result = result.copy_to(*wanted.device, where);
+  }
+  return wrap(std::move(result));
+}
+
 }  // namespace
 
 void make_readable(const NDArray& array) {
-  if (!op_with(array)) wait_for(array.engine(), array.var());
+  if (use_by_this_op(array.var()) == VarUse::none) wait_for(array.engine(), array.var());
 }
 
 void make_writable(const NDArray& array) {
-  if (op_with(array)) return;
+  if (use_by_this_op(array.var()) != VarUse::none || is_idle(array.var())) return;
   // Readers have to end as well: an op behind them that mutates.
   Engine& engine = array.engine();
   const Where where = python_place();
@@ -362,10 +460,11 @@ void bind_memory(ArrayClass& type) {
 }
 
 void bind_from_dlpack(nb::module_& m) {
-  m.def("from_dlpack", &from_dlpack_object, "x"_a, "copy"_a = nb::none(),
-        nb::sig("def from_dlpack(x: Any, copy: bool | None = None) -> NDArray"),
+  m.def("from_dlpack", &from_dlpack_object, "x"_a, "copy"_a = nb::none(), "device"_a = nb::none(),
+        nb::sig(
+            "def from_dlpack(x: Any, copy: bool | None = None, device: DeviceLike | None = None) -> NDArray"),
         "An array on the memory of another library's array, without a copy. Read-only memory is copied, "
-        "unless copy is False.");
+        "unless copy is False. The memory of an array of this package keeps its var.");
 }
 
 }  // namespace heddle::python

@@ -40,10 +40,12 @@ NB_MODULE(_heddle, m) {
   nb::set_leak_warnings(false);  // a failed op may keep its exception, and with it what the traceback names
   bind_errors(m);
   bind_types(m);
+  bind_groups(m);
   bind_engine(m);
   bind_arrays(m);
   bind_operators(m);
   bind_training(m);
+  bind_communicators(m);
   bind_stores(m);
   bind_trainers(m);
   bind_files(m);

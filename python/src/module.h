@@ -6,10 +6,11 @@
 namespace heddle::python {
 
 void bind_operators(nb::module_& m);
-void bind_training(nb::module_& m);  // autograd, layers, optimizers
-void bind_stores(nb::module_& m);    // communicators and key-value stores
-void bind_trainers(nb::module_& m);
-void bind_files(nb::module_& m);  // safetensors and checkpoints
+void bind_training(nb::module_& m);  // autograd, layers
+void bind_communicators(nb::module_& m);
+void bind_stores(nb::module_& m);
+void bind_trainers(nb::module_& m);  // and optimizers
+void bind_files(nb::module_& m);     // safetensors, npy and checkpoints
 void bind_trace(nb::module_& m);
 
 }  // namespace heddle::python

@@ -163,6 +163,12 @@ Py_ssize_t length(PyObject* self) {
   return static_cast<Py_ssize_t>(x.shape()[0]);
 }
 
+PyObject* iterate(PyObject* self) {
+  if (array_in(self)->ndim() > 0) return PySeqIter_New(self);
+  PyErr_SetString(PyExc_TypeError, "iteration over an array without axes");
+  return nullptr;
+}
+
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
   PyObject* key = PyLong_FromSsize_t(index);
   if (!key) return nullptr;
@@ -189,7 +195,8 @@ Scalar to_scalar(nb::handle object) {
     if (!index.is_valid()) raise_set();
     return integer(index.ptr());
   }
-  PyObject* real = PyNumber_Float(object.ptr());
+  const bool text = PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr());
+  PyObject* real = text ? nullptr : PyNumber_Float(object.ptr());
   if (!real) {
     PyErr_Clear();
     raise(PyExc_TypeError, "a number is wanted; got a " + kind_of(object));
@@ -218,6 +225,7 @@ const PyType_Slot* number_slots() {
                                       {Py_nb_int, slot(as_int)},
                                       {Py_nb_index, slot(as_index)},
                                       {Py_tp_richcompare, slot(compare)},
+                                      {Py_tp_iter, slot(iterate)},
                                       {Py_mp_length, slot(length)},
                                       {Py_mp_subscript, slot(get_item)},
                                       {Py_mp_ass_subscript, slot(set_item)},

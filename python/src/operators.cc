@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "array.h"
 #include "errors.h"
+#include "objects.h"
 #include "place.h"
 
 namespace heddle::python {
@@ -78,8 +79,9 @@ std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& arg
   return list;
 }
 
-OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
-                      Where where) {
+// generator: set for an argument that is one, which the call has to lock.
+OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object, Where where,
+                      const PythonGenerator*& generator) {
   switch (argument.kind) {
     case ArgumentKind::array:
       return array_value(info, argument, object, where);
@@ -125,8 +127,9 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
     case ArgumentKind::device:
       return to_device(object);
     case ArgumentKind::generator:
-      if (!nb::isinstance<Generator>(object)) refuse(info, argument, object);
-      return nb::inst_ptr<Generator>(object);
+      if (!nb::isinstance<PythonGenerator>(object)) refuse(info, argument, object);
+      generator = nb::inst_ptr<PythonGenerator>(object);
+      return generator->object().get();
   }
   refuse(info, argument, object);
 }
@@ -150,6 +153,7 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     while (used && !given[used - 1]) --used;
     const Where where = python_place();
     const CallSite site(where);
+    const PythonGenerator* generator = nullptr;
     std::vector<OperatorValue> values;
     values.reserve(used);
     for (std::size_t i = 0; i < used; ++i) {
@@ -157,11 +161,13 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
       if (!given[i] || (given[i] == Py_None && argument.default_value)) {
         values.push_back(*argument.default_value);
       } else {
-        values.push_back(convert(info, argument, given[i], where));
+        values.push_back(convert(info, argument, given[i], where, generator));
       }
     }
     OperatorValues results;
-    {
+    if (generator) {
+      results = generator->call([&](Generator&) { return call_operator(info, values, {}, where); });
+    } else {
       const ReleaseGil released;
       results = call_operator(info, values, {}, where);
     }
@@ -230,11 +236,26 @@ nb::list table() {
 }  // namespace
 
 void bind_operators(nb::module_& m) {
-  nb::class_<Generator>(m, "Generator", "A seed and how many random numbers have been drawn.")
-      .def(nb::init<std::uint64_t>(), "seed"_a = 0)
-      .def_prop_ro("seed", &Generator::seed)
-      .def_prop_rw("position", &Generator::position, &Generator::set_position,
-                   "Save it and the seed to resume.");
+  nb::class_<PythonGenerator>(m, "Generator", "A seed and how many random numbers have been drawn.")
+      .def(
+          "__init__",
+          [](PythonGenerator* self, std::uint64_t seed) {
+            new (self) PythonGenerator(std::make_shared<Generator>(seed));
+          },
+          "seed"_a = 0)
+      .def_prop_ro("seed",
+                   [](const PythonGenerator& self) {
+                     return self.call([](Generator& generator) { return generator.seed(); });
+                   })
+      .def_prop_rw(
+          "position",
+          [](const PythonGenerator& self) {
+            return self.call([](Generator& generator) { return generator.position(); });
+          },
+          [](PythonGenerator& self, std::uint64_t position) {
+            self.call([&](Generator& generator) { generator.set_position(position); });
+          },
+          "Save it and the seed to resume.");
   m.def("manual_seed", &manual_seed, "seed"_a, "Reseeds this thread's generator.");
   nb::list names;
   for (const OperatorInfo& info : operators()) {

@@ -1,51 +1,104 @@
 #include "python_op.h"
 
-#include <algorithm>
+#include <string>
 
+#include "array.h"
 #include "errors.h"
+#include "holders.h"
 
 namespace heddle::python {
 namespace {
 
-thread_local const RunningOp* innermost = nullptr;
+using namespace nb::literals;
 
-struct Running : RunningOp {
-  Running(const PythonOp* python_op, const RunContext* of) : RunningOp{python_op, of, innermost} {
-    innermost = this;
-  }
-  ~Running() { innermost = outer; }
+thread_local const RunContext* innermost = nullptr;
+
+class Running {
+ public:
+  explicit Running(const RunContext* context) : outer_(std::exchange(innermost, context)) {}
+  ~Running() { innermost = outer_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  const RunContext* outer_;
 };
+
+void check_held(const HoldGil& gil, const RunContext& context) {
+  if (!gil) throw Error(std::string("op '") + context.name + "': the interpreter ended before it");
+}
 
 }  // namespace
 
-const RunningOp* running_op() { return innermost; }
-
-bool Declared::has(std::uintptr_t entry) const {
-  const auto end = few_.begin() + static_cast<std::ptrdiff_t>(count_);
-  if (std::find(few_.begin(), end, entry) != end) return true;
-  return more_ && std::find(more_->begin(), more_->end(), entry) != more_->end();
-}
+const RunContext* running_context() { return innermost; }
 
 void PythonOp::operator()(RunContext& context) {
   const HoldGil gil;
-  if (!gil) throw Error(std::string("op '") + context.name + "': the interpreter ended before it");
-  const Running running(this, &context);
+  check_held(gil, context);
+  const Running running(&context);
   PyObject* result = PyObject_CallNoArgs(fn_.get());
   if (!result) throw PythonFailure::take_set(context.name, where_);
   Py_DECREF(result);
   if (once_) fn_ = Reference();  // here, where the thread has the GIL
 }
 
-void PythonOpWithSkip::skipped(const std::exception_ptr& why) noexcept {
+void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
+  const HoldGil gil;
+  check_held(gil, context);
+  const Running running(&context);
+  const nb::object object = nb::cast(PythonCompletion(std::move(completion), context.name, where_));
+  PyObject* result = PyObject_CallFunctionObjArgs(fn_.get(), object.ptr(), nullptr);
+  // Others may hold the completion: the op has failed, whatever they say.
+  if (!result) nb::inst_ptr<PythonCompletion>(object)->fail_with_set_error();
+  Py_XDECREF(result);
+  if (once_) fn_ = Reference();
+}
+
+PythonCompletion::~PythonCompletion() {
+  if (completion_) without_gil([&] { completion_.reset(); });
+}
+
+std::optional<Completion> PythonCompletion::take() { return std::exchange(completion_, std::nullopt); }
+
+void PythonCompletion::done() {
+  if (std::optional<Completion> completion = take()) without_gil([&] { completion->done(); });
+}
+
+void PythonCompletion::fail(nb::handle exception) {
+  if (!PyExceptionInstance_Check(exception.ptr())) {
+    raise(PyExc_TypeError, "fail: got a " + kind_of(exception) + "; want an exception");
+  }
+  if (!completion_) return;
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  fail_with_set_error();
+}
+
+void PythonCompletion::fail_with_set_error() {
+  std::optional<Completion> completion = take();
+  if (!completion) return PyErr_Clear();
+  std::exception_ptr error = std::make_exception_ptr(PythonFailure::take_set(op_, where_));
+  without_gil([&] { completion->fail(std::move(error)); });
+}
+
+void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept {
   const HoldGil gil;
   if (!gil) return;
   try {
-    nb::borrow(skipped_.get())(to_python(why));
+    nb::borrow(skipped.get())(to_python(why));
   } catch (nb::python_error& error) {
     error.restore();
-    PyErr_WriteUnraisable(skipped_.get());
+    PyErr_WriteUnraisable(skipped.get());
   } catch (...) {  // no memory for the error
   }
+}
+
+void bind_completion(nb::module_& m) {
+  nb::class_<PythonCompletion>(m, "Completion", "Ends an op of Engine.push_async, on any thread.")
+      .def("done", &PythonCompletion::done,
+           "The op has done its work. Of done and fail the first call counts.")
+      .def("fail", &PythonCompletion::fail, "exception"_a,
+           nb::sig("def fail(self, exception: BaseException) -> None"),
+           "The op has failed with this exception, which poisons what it mutates.");
 }
 
 }  // namespace heddle::python

@@ -1,12 +1,10 @@
-// An op that calls a Python function.
+// Ops that call a Python function.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include <heddle/call_site.h>
 #include <heddle/engine.h>
@@ -15,63 +13,64 @@
 
 namespace heddle::python {
 
-// The vars that an op has declared, so that Python code in it may look at their data without a wait.
-class Declared {
- public:
-  void add(const detail::VarState* var, bool mutates) {
-    const auto entry = reinterpret_cast<std::uintptr_t>(var) | static_cast<std::uintptr_t>(mutates);
-    if (count_ < few_.size()) {
-      few_[count_++] = entry;
-    } else {
-      if (!more_) more_ = std::make_unique<std::vector<std::uintptr_t>>();
-      more_->push_back(entry);
-    }
-  }
-  bool reads(const Var& var) const { return has(entry_of(var, false)) || mutates(var); }
-  bool mutates(const Var& var) const { return has(entry_of(var, true)); }
-
- private:
-  static std::uintptr_t entry_of(const Var& var, bool mutates) {
-    return reinterpret_cast<std::uintptr_t>(var.state()) | static_cast<std::uintptr_t>(mutates);
-  }
-  bool has(std::uintptr_t entry) const;
-  std::array<std::uintptr_t, 4> few_;
-  std::size_t count_ = 0;
-  std::unique_ptr<std::vector<std::uintptr_t>> more_;
-};
-
-// The function object of such an op. Its Python references end on the thread that ends the op, with the GIL.
+// The function object of an op. Its Python references end on the thread that ends the op, with the GIL.
 class PythonOp {
  public:
-  PythonOp(nb::object fn, Declared declared, Where where, bool once)
-      : fn_(std::move(fn)), declared_(std::move(declared)), where_(where), once_(once) {}
+  PythonOp(nb::object fn, Where where, bool once) : fn_(std::move(fn)), where_(where), once_(once) {}
   void operator()(RunContext& context);
-  const Declared& declared() const { return declared_; }
-  Where where() const { return where_; }
 
  private:
   Reference fn_;
-  Declared declared_;
   Where where_;
   bool once_;  // false: the op is part of a graph, which calls it again and again
 };
 
-// One that calls skipped(exception) if it is not going to run: for those who wait outside of the engine.
-class PythonOpWithSkip : public PythonOp {
+// What the function of an asynchronous op is given: ends the op, on any thread. Without an end when nothing names it any more,
+// the op fails.
+class PythonCompletion {
  public:
-  PythonOpWithSkip(PythonOp op, nb::object skipped) : PythonOp(std::move(op)), skipped_(std::move(skipped)) {}
-  void skipped(const std::exception_ptr& why) noexcept;
+  PythonCompletion(Completion completion, const char* op, Where where)
+      : completion_(std::move(completion)), op_(op), where_(where) {}
+  PythonCompletion(PythonCompletion&&) = default;
+  ~PythonCompletion();
+  void done();
+  void fail(nb::handle exception);
+  void fail_with_set_error();  // the Python error that is set
+
+ private:
+  std::optional<Completion> take();
+  std::optional<Completion> completion_;  // until one of the calls has taken it; the GIL guards it
+  const char* op_;
+  Where where_;
+};
+
+// Asynchronous: calls fn(completion).
+class PythonAsyncOp {
+ public:
+  PythonAsyncOp(nb::object fn, Where where, bool once) : fn_(std::move(fn)), where_(where), once_(once) {}
+  void operator()(RunContext& context, Completion completion);
+
+ private:
+  Reference fn_;
+  Where where_;
+  bool once_;
+};
+
+void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept;
+
+// An op that calls skipped(exception) if it is not going to run: for those who wait outside of the engine.
+template <class Op> class WithSkip : public Op {
+ public:
+  WithSkip(Op op, nb::object skipped) : Op(std::move(op)), skipped_(std::move(skipped)) {}
+  void skipped(const std::exception_ptr& why) noexcept { call_skipped(skipped_, why); }
 
  private:
   Reference skipped_;
 };
 
-// The innermost op of the calling thread that is a Python function, and its context; null outside.
-struct RunningOp {
-  const PythonOp* op;
-  const RunContext* context;
-  const RunningOp* outer;
-};
-const RunningOp* running_op();
+// Of the innermost op of the calling thread that is a Python function; null outside.
+const RunContext* running_context();
+
+void bind_completion(nb::module_& m);
 
 }  // namespace heddle::python

@@ -18,14 +18,14 @@ using namespace nb::literals;
 constexpr int kDTypes = 9;
 PyObject* dtype_objects[kDTypes];  // one a dtype, for the life of the process
 
-// NumPy's names beside ours.
+// NumPy's names beside ours, and those of Python's classes, which mean what the classes do.
 const std::map<std::string, DType, std::less<>>& dtype_names() {
   static const auto& names = *new std::map<std::string, DType, std::less<>>{
       {"f32", DType::f32},      {"float32", DType::f32}, {"f64", DType::f64},   {"float64", DType::f64},
       {"f16", DType::f16},      {"float16", DType::f16}, {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
       {"i8", DType::i8},        {"int8", DType::i8},     {"u8", DType::u8},     {"uint8", DType::u8},
       {"i32", DType::i32},      {"int32", DType::i32},   {"i64", DType::i64},   {"int64", DType::i64},
-      {"bool", DType::boolean}, {"float", DType::f64},   {"int", DType::i64}};
+      {"bool", DType::boolean}, {"float", DType::f32},   {"int", DType::i64}};
   return names;
 }
 
@@ -126,7 +126,9 @@ nb::object from_dims(const Dims& dims) {
   return nb::steal(tuple);
 }
 
-void bind_types(nb::module_& m) {
+namespace {
+
+void bind_dtypes(nb::module_& m) {
   nb::class_<PythonDType>(m, "DType", "The type of an array's elements.")
       .def_prop_ro("name", [](const PythonDType& self) { return name_of(self.value); })
       .def_prop_ro(
@@ -160,6 +162,9 @@ void bind_types(nb::module_& m) {
     m.attr(dtype == DType::boolean ? "bool_" : name_of(dtype)) = object;
     if (dtype != DType::boolean) m.attr(numpy_name(dtype)) = object;
   }
+}
+
+void bind_devices(nb::module_& m) {
   nb::class_<Device>(m, "Device", "Where data lives and ops run.")
       .def_prop_ro(
           "kind",
@@ -187,6 +192,13 @@ void bind_types(nb::module_& m) {
   m.def("gpu", &gpu, "index"_a = 0, "A GPU.");
   m.def("cpu_pinned", &cpu_pinned, "Page-locked memory of the CPU.");
   m.def("gpu_count", &gpu_count, "How many GPUs this process may use.");
+}
+
+}  // namespace
+
+void bind_types(nb::module_& m) {
+  bind_dtypes(m);
+  bind_devices(m);
 }
 
 }  // namespace heddle::python

@@ -3,15 +3,19 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <semaphore>
 #include <stdexcept>
 #include <sys/types.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/interrupt_check.h>
 
 #include "asleep.h"
 #include "schedulers.h"
@@ -311,4 +315,28 @@ TEST_CASE("bounds from the environment") {
   options = EngineOptions::from_environment();
   CHECK(options.max_ops == 0);
   CHECK(options.max_bytes == 0);
+}
+
+TEST_CASE("a push that waits for room ends with the exception of the thread's check, and leaves no trace") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 1});
+  std::optional<Completion> held;
+  std::binary_semaphore started{0};
+  engine.push_async([&](RunContext&, Completion completion) {
+    held.emplace(std::move(completion));
+    started.release();
+  });
+  started.acquire();
+  static thread_local int checks;
+  checks = 0;
+  set_interrupt_check([] {
+    if (++checks == 2) throw std::runtime_error("given up");
+  });
+  bool ran = false;
+  CHECK_THROWS_WITH_AS(engine.push([&] { ran = true; }), "given up", std::runtime_error);
+  CHECK(checks == 2);
+  held->done();
+  engine.push([] {});  // there is room again
+  set_interrupt_check(nullptr);
+  engine.wait_all();
+  CHECK_FALSE(ran);
 }

@@ -1,6 +1,7 @@
 // A primary's end of the connection to its backup, which may be half-open: it stays, and nothing comes.
 #include "server/replica_sender.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class Backup : public Transport, public ShardOwner {
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return 1; }
   std::uint64_t secret() const override { return 2; }
+  const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return ++connections; }
   void synced(std::uint32_t, std::uint64_t) override {}
   void backup_lost(std::uint32_t, std::uint64_t) override {}
@@ -47,6 +49,7 @@ class Backup : public Transport, public ShardOwner {
 
  private:
   const ServerOptions options_{};
+  const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
 struct Primary {

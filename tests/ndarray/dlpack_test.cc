@@ -105,6 +105,25 @@ TEST_CASE("dlpack: ops that read the array have ended when it is lent, since the
   }
 }
 
+TEST_CASE("dlpack: an op lends the arrays that it has declared without a wait, read-only what it reads") {
+  const NDArray x = full({3}, 1), y = zeros({3});
+  std::string refused;
+  current_engine().push(
+      [&refused, x, y] {
+        Versioned* const read = to_dlpack(x);
+        Versioned* const written = to_dlpack(y);
+        CHECK(read->flags == HEDDLE_DL_READ_ONLY);
+        CHECK(written->flags == 0);
+        static_cast<float*>(written->tensor.data)[1] = static_cast<const float*>(read->tensor.data)[1] + 1;
+        read->deleter(read);
+        written->deleter(written);
+        refused = refusal([&] { to_dlpack_unversioned(x); });
+      },
+      {.read = {x.var()}, .mutate = {y.var()}});
+  CHECK(y.to_vector<float>() == Floats{0, 2, 0});
+  CHECK(refused.find("the op only reads the array") != std::string::npos);
+}
+
 TEST_CASE("dlpack: a poisoned array is not lent, and stays poisoned") {
   const NDArray x({3});
   current_engine().push([] { throw Error("no values"); }, {.mutate = {x.var()}});

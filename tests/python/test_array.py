@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import weakref
 
 import ml_dtypes
@@ -157,6 +158,46 @@ def test_assignment_agrees_with_numpy():
         x[0] = heddle.ones(5)
 
 
+def test_assignment_through_a_mask_keeps_to_the_tape():
+    leaf = heddle.ones(3)
+    leaf.requires_grad = True
+    y = leaf * 2
+    with pytest.raises(heddle.Error, match="requires a gradient"):
+        y[y > 0] = 0
+    assert y.tolist() == [2, 2, 2]
+    plain = heddle.ones(3)
+    with pytest.raises(heddle.Error, match="gradient"):
+        plain[plain > 0] = leaf.sum()
+    with heddle.no_grad():
+        y[y > 0] = leaf.sum()
+    assert y.tolist() == [3, 3, 3] and not plain.requires_grad
+    leaf[leaf > 0] = 5  # as leaf[:] = 5
+    assert leaf.tolist() == [5, 5, 5]
+
+
+def test_iteration():
+    x = heddle.array(X)
+    assert [row.tolist() for row in x] == X.tolist()
+    assert list(heddle.ones(0)) == []
+    assert 5 in heddle.arange(6) and 7 not in heddle.arange(6)
+    with pytest.raises(TypeError, match="iteration"):
+        iter(heddle.array(5))
+    with pytest.raises(TypeError):
+        3 in heddle.array(3)  # noqa: B015
+
+
+def test_the_dtype_float_is_f32_by_class_and_by_name():
+    for dtype in (float, "float"):
+        assert heddle.zeros(2, dtype=dtype).dtype == heddle.f32
+        assert heddle.array([1, 2], dtype=dtype).dtype == heddle.f32
+    assert heddle.array(np.ones(2, np.dtype("float"))).dtype == heddle.f64
+    assert heddle.zeros(2, dtype=np.float64).dtype == heddle.f64
+    for dtype in (int, "int"):
+        assert heddle.zeros(2, dtype=dtype).dtype == heddle.i64
+    with pytest.raises(TypeError, match="number"):
+        heddle.full(2, "3")
+
+
 def test_values_of_one_element():
     assert heddle.array(2.5).item() == 2.5 and float(heddle.array([2])) == 2.0
     assert int(heddle.array([[7.9]])) == 7 and heddle.array(True).item() is True
@@ -191,6 +232,26 @@ def test_numpy_shares_memory():
     with pytest.raises(BufferError, match="contiguous"):
         np.frombuffer(heddle.zeros((2, 3)).T, np.float32)
     assert heddle.zeros(2, dtype="bf16").numpy().dtype == ml_dtypes.bfloat16
+
+
+def test_orders_that_the_buffer_protocol_asks_for():
+    testbuffer = pytest.importorskip("_testbuffer")
+    any_order, columns = testbuffer.PyBUF_ANY_CONTIGUOUS, testbuffer.PyBUF_F_CONTIGUOUS
+    rows = heddle.zeros((2, 3))
+    for array, flags in [(rows, any_order), (rows.T, any_order), (rows.T, columns), (rows[0], columns)]:
+        assert testbuffer.ndarray(array, getbuf=flags).shape == array.shape
+    for array, flags in [(rows[:, ::2], any_order), (rows[:, ::-1], any_order), (rows, columns)]:
+        with pytest.raises(BufferError):
+            testbuffer.ndarray(array, getbuf=flags)
+
+
+def test_no_buffer_is_kept_when_an_array_cannot_be_made():
+    memory = np.ones((1,) * 20, np.float32)
+    count = sys.getrefcount(memory)
+    for _ in range(10):
+        with pytest.raises(ValueError):
+            heddle.array(memory)
+    assert sys.getrefcount(memory) == count
 
 
 def test_memory_of_a_leaf_is_read_only():
@@ -251,6 +312,64 @@ def test_dlpack_lends_the_same_memory():
     assert theirs.tolist() == [1, 2, 3, 4, 5, 6]
     assert ours.__dlpack_device__() == (1, 0)
     assert heddle.from_dlpack(heddle.ones(2)).tolist() == [1, 1]
+
+
+def test_dlpack_of_our_own_memory_keeps_the_var():
+    x = heddle.zeros((2, 3))
+    ways = [x, x.__dlpack__(), x.__dlpack__(max_version=(1, 1)), Lender(x)]
+    for way in ways:
+        y = heddle.from_dlpack(way)
+        assert y.var == x.var and np.shares_memory(y.numpy(), x.numpy())
+        for _ in range(100):  # ordered with each other
+            x += 1
+            y *= 2
+            y /= 2
+    assert x.tolist() == [[400] * 3] * 2
+    part = heddle.from_dlpack(x.T[1:])
+    assert part.shape == (2, 2) and part.strides == (1, 3)
+    copied = heddle.from_dlpack(x, copy=True)
+    assert copied.var != x.var and copied.tolist() == x.tolist()
+    leaf = heddle.ones(2)
+    leaf.requires_grad = True
+    copied = heddle.from_dlpack(leaf)
+    assert copied.var != leaf.var and not copied.requires_grad
+    with pytest.raises(BufferError, match="read-only"):
+        heddle.from_dlpack(leaf, copy=False)
+
+
+class Lender:
+    """An object of another library that lends the memory of an array, and notes what it is asked for."""
+
+    def __init__(self, array, takes=("max_version", "copy")):
+        self.array, self.takes, self.asked = array, takes, []
+
+    def __dlpack__(self, **keywords):
+        if set(keywords) - set(self.takes):
+            raise TypeError("unexpected keyword")
+        self.asked.append(keywords)
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_options_of_from_dlpack_go_to_the_producer():
+    x = np.ones(3, np.float32)
+    for copy in (True, False):
+        lender = Lender(x)
+        ours = heddle.from_dlpack(lender, copy=copy)
+        assert lender.asked == [{"max_version": (1, 1), "copy": copy}]
+        assert np.shares_memory(ours.numpy(), x) is not copy
+    old = Lender(x, takes=())
+    assert not np.shares_memory(heddle.from_dlpack(old, copy=True).numpy(), x)
+    assert old.asked == [{}]
+    assert heddle.from_dlpack(x, device="cpu").device == heddle.cpu()
+    there = heddle.from_dlpack(x, device="cpu(1)")
+    assert there.device == heddle.cpu(1) and there.tolist() == [1, 1, 1]
+    with pytest.raises((BufferError, ValueError), match="needs a copy"):
+        heddle.from_dlpack(x, device="cpu(1)", copy=False)
+    with pytest.raises(TypeError, match="copy"):
+        heddle.from_dlpack(x, copy=1)
 
 
 def test_dlpack_lets_go():

@@ -4,7 +4,8 @@ import doctest
 import pathlib
 import re
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "python.md"
 
 
 def test_the_page_shows_what_the_sessions_print(tmp_path, monkeypatch):
@@ -16,3 +17,10 @@ def test_the_page_shows_what_the_sessions_print(tmp_path, monkeypatch):
     report = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     assert not report, "".join(report)
+
+
+def test_the_program_of_the_readme_prints_what_it_computes(run):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1
+    done = run(blocks[0])
+    assert done.returncode == 0 and done.stdout == "[[3. 3.]\n [3. 3.]] [12.0]\n", done.stderr

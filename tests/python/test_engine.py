@@ -118,6 +118,108 @@ def test_bad_arguments(engine):
         heddle.Engine(scheduler="fast")
 
 
+def test_arguments_of_wrong_types_are_type_errors(engine):
+    var = engine.new_var()
+    for wrong in ({"priority": "x"}, {"priority": 1.5}, {"group": 3}, {"bytes": "x"}, {"name": 3}):
+        with pytest.raises(TypeError):
+            engine.push(print, **wrong)
+    for call in (lambda: engine.wait(var, timeout="x"), lambda: var.wait(timeout="x"), lambda: engine.wait(var, "1")):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(ValueError, match="priority"):
+        engine.push(print, priority=10**30)
+    with pytest.raises(ValueError, match="bytes is -1"):
+        engine.push(print, bytes=-1)
+    with pytest.raises(TypeError, match="lr"):
+        heddle.Optimizer("sgd", lr="fast")
+
+
+def test_timeouts_are_numbers(engine):
+    var = engine.new_var()
+    assert engine.wait(var, float("inf")) and engine.wait(var, -1)
+    for call in (
+        lambda: engine.wait(var, float("nan")),
+        lambda: var.wait(float("nan")),
+        lambda: heddle.Group(float("nan")),
+        lambda: heddle.Group().set_timeout(float("nan")),
+        lambda: heddle.Communicator(timeout=float("nan")),
+        lambda: heddle.Communicator(timeout=float("inf")),
+        lambda: heddle.Communicator(timeout=-1),
+    ):
+        with pytest.raises(ValueError, match=r"timeout"):
+            call()
+
+
+def test_asynchronous_ops_end_when_their_completion_says_so(engine):
+    a, b = engine.new_var(), engine.new_var()
+    seen = []
+
+    def start(completion):
+        seen.append("start")
+        threading.Thread(target=lambda: (seen.append("end"), completion.done(), completion.done())).start()
+
+    engine.push_async(start, mutate=a, name="async")
+    engine.push(lambda: seen.append("after"), read=a, mutate=b)
+    engine.wait(b)
+    assert seen == ["start", "end", "after"]
+
+    error = KeyError("lost")
+    engine.push_async(lambda completion: completion.fail(error), mutate=a, name="look up")
+    with pytest.raises(KeyError) as raised:
+        engine.wait(a)
+    assert raised.value is error and "in op 'look up'" in error.__notes__[0]
+    kept = []
+
+    def raises(completion):
+        kept.append(completion)
+        raise IndexError("at once")
+
+    engine.push_async(raises, mutate=a)
+    with pytest.raises(IndexError):
+        engine.wait(a)
+    kept[0].done()
+    kept[0].fail(KeyError("too late"))
+    engine.push_async(lambda completion: None, mutate=a)
+    with pytest.raises(heddle.DroppedCompletion):
+        engine.wait(a)
+    with pytest.raises(TypeError, match="want an exception"):
+        kept[0].fail("text")
+    skipped = []
+    engine.push_async(print, read=a, mutate=b, skipped=skipped.append)
+    with pytest.raises(heddle.DroppedCompletion):
+        engine.wait(b)
+    assert len(skipped) == 1
+
+
+@threaded
+def test_asynchronous_ops_keep_no_worker():
+    engine = heddle.Engine(workers=1)
+    held, vars = [], [engine.new_var() for _ in range(20)]
+    for var in vars:
+        engine.push_async(held.append, mutate=var)
+    assert engine.submit(lambda: len(held)).result() == 20  # all are under way, and the worker is free
+    for completion in held:
+        completion.done()
+    for var in vars:
+        engine.wait(var)
+
+
+@threaded
+def test_bytes_count_against_the_bound():
+    engine = heddle.Engine(workers=2, max_bytes=100)
+    var, go, held = engine.new_var(), threading.Event(), []
+    engine.push_async(held.append, mutate=var, bytes=60)
+    engine.push(lambda: None, bytes=40)
+    second = threading.Thread(target=lambda: (engine.push(go.set, bytes=60)))
+    second.start()
+    while not held:
+        pass
+    assert not go.is_set()  # no room
+    held.pop().done()
+    second.join()
+    assert go.wait(60)
+
+
 def test_a_function_is_let_go_when_its_op_has_ended(engine):
     class Callable:
         def __call__(self):

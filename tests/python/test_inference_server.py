@@ -243,6 +243,21 @@ def test_a_full_queue_refuses_at_once(gated):
     assert server.post()[0] == 200
 
 
+def test_clients_that_send_slowly_hold_no_places(gated):
+    server = gated("--queue", "3")
+    server.open()
+    slow = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT) for _ in range(6)]
+    for connection in slow:
+        connection.putrequest("POST", "/predict")
+        connection.putheader("Content-Length", "784")
+        connection.endheaders(bytes(100))
+    assert [server.post()[0] for _ in range(5)] == [200] * 5
+    for connection in slow:
+        connection.send(bytes(684))
+        assert answer_of(connection)[0] == 200
+    assert server.metrics()["inference_queue_length"] == 0 and server.ended("refused") == 0
+
+
 def test_what_is_too_late_is_answered_and_not_computed(gated):
     server = gated()
     first = server.begin()

@@ -113,6 +113,75 @@ def test_subinterpreters_are_refused(run):
     assert "subinterpreters" in done.stdout, done.stderr
 
 
+def test_a_fork_inside_an_op(run):
+    done = run(
+        "import heddle, os\n"
+        "e = heddle.Engine(workers=1)\n"
+        "v = e.new_var()\n"
+        "def forks():\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        try: e.push(print)\n"
+        "        except heddle.Error: os._exit(7)\n"
+        "        os._exit(1)\n"
+        "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "e.push(forks, mutate=v); e.wait(v)\n"
+    )
+    assert done.stdout.split() == ["7"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "atexit.register(use)",  # before the package ends
+        "threading.Thread(target=use).start()",
+        "class Late:\n    def __del__(self): use()\nlate = Late()",  # while modules are cleared
+        "class Late:\n    def __del__(self): use()\nsys.late = Late()",
+        "engine.push(use, mutate=var)",
+        "engine.push_async(lambda completion: threading.Timer(0.01, completion.done).start(), mutate=var)",
+        "use(); os._exit(0)",
+        "use(); sys.exit(0)",
+    ],
+)
+def test_the_end_of_the_interpreter(run, stage):
+    done = run(
+        "import atexit, os, sys, threading, heddle\n"
+        "engine = heddle.Engine(workers=2)\n"
+        "var, x = engine.new_var(), heddle.ones(100)\n"
+        "def use(engine=engine, var=var, x=x, heddle=heddle):\n"
+        "    try:\n"
+        "        engine.push(lambda: None, mutate=var); y = x + 1\n"
+        "    except heddle.Error: pass\n" + stage + "\n"
+    )
+    assert done.returncode == 0 and "Fatal" not in done.stderr and "terminate" not in done.stderr, done.stderr
+
+
+def test_free_threaded_builds_are_refused(run):
+    done = run("import sys\nsys.abiflags = 't'\nimport heddle\n")
+    assert done.returncode == 1 and "free-threaded" in done.stderr
+
+
+def test_multiprocessing(run, tmp_path):
+    # Children that are spawned have engines of their own; those that are forked may not use the parent's.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import heddle, multiprocessing, runpy, sys\n"
+        "def work(x): return (x * 2).tolist()\n"
+        "def refused(_):\n"
+        "    try: engine.push(print)\n"
+        "    except heddle.Error as error: return 'fork' in str(error)\n"
+        "engine = heddle.Engine(workers=1)\n"
+        "engine.push(lambda: None); engine.wait_all()\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(work, [heddle.ones(2)]))\n"
+        "    with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "        print(pool.map(work, [heddle.ones(2)]), pool.map(refused, [0]))\n"
+    )
+    done = run(f"import os, sys\nos.execv(sys.executable, [sys.executable, {str(program)!r}])\n")
+    assert done.stdout.split("\n")[:2] == ["[[2.0, 2.0]]", "[[2.0, 2.0]] [True]"], done.stderr
+
+
 def test_await_var_and_array(engine):
     var = engine.new_var()
     values = []

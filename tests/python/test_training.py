@@ -146,6 +146,64 @@ def test_communicators():
         ranks[0].all_reduce(heddle.ones(1), op="mean")
 
 
+def test_lists_of_keys_and_the_state_of_a_store():
+    store = heddle.KVStore()
+    keys, outs = ["a", 7], [heddle.zeros(2), heddle.zeros(3)]
+    for key, out in zip(keys, outs, strict=True):
+        store.init(key, out)
+    store.push(keys, [heddle.ones(2), heddle.full(3, 2.0)])
+    store.pull(keys, outs)
+    assert [out.tolist() for out in outs] == [[1, 1], [2, 2, 2]]
+    store.push_pull(keys, [heddle.full(2, 3.0), heddle.ones(3)], outs)
+    assert [out.tolist() for out in outs] == [[3, 3], [1, 1, 1]]
+    with pytest.raises(ValueError):
+        store.push(keys, [heddle.ones(2)])
+    assert store.residuals() == {} and store.optimizer_state() == {}
+    store.set_optimizer("adam", lr=0.1)
+    store.push("a", heddle.ones(2))
+    state = store.optimizer_state()
+    store.set_optimizer_state(state)
+    assert any("updates" in name for name in state)
+
+
+@pytest.mark.skipif("heddle.default_engine().scheduler != 'threaded'", reason="as ranks that wait for each other")
+def test_residuals():
+    stores = [heddle.KVStore("allreduce", heddle.Communicator.local(1)[0], compression="2bit:0.5") for _ in range(2)]
+    out = heddle.zeros(2)
+    for store in stores:
+        store.init("w", out)
+        store.push("w", heddle.full(2, 0.7))
+        store.pull("w", out)
+        out.wait()
+        residuals = store.residuals()
+        store.set_residuals(residuals)
+        assert all(isinstance(array, heddle.NDArray) for array in residuals.values())
+
+
+def test_npy(tmp_path):
+    path = tmp_path / "x.npy"
+    heddle.save_npy(path, heddle.arange(6).reshape(2, 3).T)
+    assert np.load(path).tolist() == [[0, 3], [1, 4], [2, 5]]
+    np.save(path, np.arange(3, dtype=np.int32))
+    loaded = heddle.load_npy(str(path))
+    assert loaded.dtype == heddle.i32 and loaded.tolist() == [0, 1, 2]
+    heddle.save_npy(path, [1.5])
+    assert heddle.load_npy(path, "cpu(1)").device == heddle.cpu(1)
+    with pytest.raises(ValueError):
+        heddle.save_npy(path, heddle.ones(1, dtype="bf16"))
+
+
+def test_shared_arrays_and_the_flight_recorder():
+    (ranks,) = heddle.Communicator.local(1)
+    x = ranks.shared_array((2, 3), "f64")
+    x.fill(2)
+    ranks.all_reduce(x)
+    assert x.dtype == heddle.f64 and x.tolist() == [[2, 2, 2]] * 2
+    ranks.wait()
+    assert "all_reduce" in ranks.flight_recorder()
+    assert ranks.shared_array(4).shape == (4,)
+
+
 def test_safetensors(tmp_path):
     path = tmp_path / "arrays.safetensors"
     heddle.save_safetensors(path, {"a": heddle.arange(3), "b": heddle.ones((2, 2), dtype="bf16")}, {"by": "a test"})

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <heddle/interrupt_check.h>
 #include <heddle/stream_ops.h>
 
 #include "core/core.h"
@@ -16,7 +17,13 @@ std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
   return make_stream(device, lane);
 }
 
-void OpScheduler::await_budget(Budget& budget, std::size_t bytes) { budget.acquire(bytes); }
+namespace {
+thread_local void (*interrupt_check)() = nullptr;
+}
+
+void OpScheduler::await_budget(Budget& budget, std::size_t bytes) {
+  interrupt_check ? budget.acquire_interruptibly(bytes, interrupt_check) : budget.acquire(bytes);
+}
 
 void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
                            const std::function<void(std::int64_t, std::int64_t)>& body) {
@@ -24,3 +31,5 @@ void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
 }
 
 }  // namespace heddle::detail
+
+void heddle::set_interrupt_check(void (*check)()) { heddle::detail::interrupt_check = check; }

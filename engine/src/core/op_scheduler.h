@@ -33,6 +33,8 @@ class OpScheduler {
   virtual void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // its last handle is gone
   virtual void enter_submitted() {}  // all that was pushed so far is queued on its vars when this returns
+  // Whether all that was pushed so far is queued on its vars; false also if that cannot be told at once.
+  virtual bool all_entered() noexcept { return false; }
   // In the child of a fork: ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
   // After wait_all: no op is pushed any more. Ends the threads of the scheduler.

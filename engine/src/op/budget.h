@@ -20,8 +20,10 @@ class Budget {
   Budget(std::size_t max_ops, std::size_t max_bytes) : max_ops_(max_ops), max_bytes_(max_bytes) {}
 
   // Room for one op that holds so many bytes. An op that holds more than the bound has room when no other holds any.
-  bool try_acquire(std::size_t bytes) noexcept;     // false too if others wait
-  void acquire(std::size_t bytes);                  // waits for it
+  bool try_acquire(std::size_t bytes) noexcept;  // false too if others wait
+  void acquire(std::size_t bytes);               // waits for it
+  // The same; check() is called every 50 ms meanwhile, without a lock, and its exception ends the wait.
+  void acquire_interruptibly(std::size_t bytes, void (*check)());
   void acquire_anyway(std::size_t bytes) noexcept;  // beyond the bound if need be
   void release(std::size_t bytes) noexcept;
 

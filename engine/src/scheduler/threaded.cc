@@ -341,6 +341,14 @@ void ThreadedScheduler::drop(VarState& var) noexcept {
   core_.release();
 }
 
+bool ThreadedScheduler::all_entered() noexcept {
+  // Who holds the lock may have popped ops that it has not entered yet.
+  if (!submissions_.empty() || !submissions_.try_lock()) return false;
+  const bool empty = submissions_.empty();
+  submissions_.unlock();
+  return empty;
+}
+
 bool ThreadedScheduler::has_submitted(const VarState& var) const {
   bool found = false;
   const bool whole = submissions_.for_each([&](const QueueNode& node) {

@@ -33,6 +33,7 @@ class ThreadedScheduler final : public OpScheduler {
   void resume(OpNode* op) noexcept override;
   void drop(VarState& var) noexcept override;
   void enter_submitted() override;
+  bool all_entered() noexcept override;
   bool has_submitted(const VarState& var) const override;
   void stop() noexcept override;
   int worker_now() const override;
@@ -56,7 +57,6 @@ class ThreadedScheduler final : public OpScheduler {
     Worker* worker = worker_context.scheduler == this ? worker_context.worker : nullptr;
     return worker && worker->slot ? worker : nullptr;
   }
-
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
   [[gnu::cold]] void start_now(OpNode* op) noexcept;
 

@@ -11,7 +11,11 @@ void Job::changed(std::uint32_t rank, const Request& request, const Payload& who
     ++changes_.count;
     return;
   }
-  Record record{.kind = Record::Kind::request, .job = name_, .rank = rank, .request = request};
+  Record record;
+  record.kind = Record::Kind::request;
+  record.job = name_;
+  record.rank = rank;
+  record.request = request;
   std::uint64_t& offset = record.request.offset;
   offset = 0;
   do {

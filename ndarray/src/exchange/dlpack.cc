@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <heddle/dlpack.h>
+#include <heddle/var_use.h>
 
 namespace heddle {
 namespace {
@@ -59,6 +60,7 @@ template <class Managed> void end_loan(Managed* lent) {
 }
 
 void wait_for_all(const NDArray& array) {
+  if (is_idle(array.var())) return;
   Engine& engine = array.engine();
   const Var done = engine.new_var();
   // Behind those that read the array too: the receiver may write.
@@ -71,15 +73,21 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   const CallSite site(where);
   if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
   auto loan = std::make_unique<Loan<Managed>>();
+  // An op that has declared the array need not wait, and would wait for itself. A copy is another array.
+  const VarUse use = copy ? VarUse::none : use_by_this_op(given.var());
+  const bool read_only = use == VarUse::read;
+  if (read_only && !std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>)
+    throw InvalidArgument("to_dlpack_unversioned: the op only reads the array, which the struct cannot say");
   loan->array = copy ? given.detach().copy() : given.detach();
   loan->shape = loan->array.shape();
   loan->strides = loan->array.strides();
   heddle_dl_tensor& tensor = loan->managed.tensor;
   tensor.dtype = code_of(given.dtype());
   tensor.device = dlpack_device(given);
-  wait_for_all(loan->array);
+  if (use == VarUse::none) wait_for_all(loan->array);
   if (loan->array.size() > 0) {
-    std::byte* const begin = loan->array.storage()->device_data(check::Touch::write, &loan->array);
+    const auto touch = read_only ? check::Touch::read : check::Touch::write;
+    std::byte* const begin = loan->array.storage()->device_data(touch, &loan->array);
     tensor.data = begin + loan->array.offset() * static_cast<std::int64_t>(size_of(given.dtype()));
   }
   tensor.ndim = loan->shape.size();
@@ -87,7 +95,7 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   tensor.strides = &loan->strides[0];
   if constexpr (std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>) {
     loan->managed.version = {kMajor, kMinor};
-    loan->managed.flags = copy ? HEDDLE_DL_IS_COPIED : 0;
+    loan->managed.flags = copy ? HEDDLE_DL_IS_COPIED : read_only ? HEDDLE_DL_READ_ONLY : 0;
   }
   loan->managed.manager_ctx = loan.get();
   loan->managed.deleter = end_loan<Managed>;
@@ -197,6 +205,13 @@ NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy, Where
 NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy, Where where) {
   if (!tensor) throw InvalidArgument("from_dlpack: the tensor is null");
   return borrow(tensor, copy, false, where);
+}
+
+bool is_own_loan(const heddle_dl_managed_tensor_versioned& tensor) {
+  return tensor.deleter == end_loan<heddle_dl_managed_tensor_versioned>;
+}
+bool is_own_loan(const heddle_dl_managed_tensor& tensor) {
+  return tensor.deleter == end_loan<heddle_dl_managed_tensor>;
 }
 
 heddle_dl_device dlpack_device(const NDArray& array) {

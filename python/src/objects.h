@@ -1,0 +1,20 @@
+// The objects that are not thread-safe in C++, as Python holds them.
+#pragma once
+
+#include <heddle/kvstore.h>
+#include <heddle/optimizer.h>
+#include <heddle/random.h>
+#include <heddle/trainer.h>
+
+#include "holders.h"
+
+namespace heddle::python {
+
+using PythonGenerator = Locked<Generator>;
+using PythonOptimizer = Locked<Optimizer>;
+using PythonStore = Locked<KVStore>;
+using PythonTrainer = Locked<Trainer>;  // has the lock of the store that it was given
+
+OptimizerParams params_of(const nb::kwargs& kwargs);
+
+}  // namespace heddle::python

@@ -1,0 +1,164 @@
+// Pushes of Python functions: the calls push and push_async.
+#include <algorithm>
+#include <climits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <heddle/check.h>
+#include <heddle/graph.h>
+#include <heddle/group.h>
+#include <heddle/ndarray.h>
+
+#include "arguments.h"
+#include "array.h"
+#include "engines.h"
+#include "errors.h"
+#include "place.h"
+#include "python_op.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// The engine of the latest push, and whether its pushes may block. The GIL guards both.
+const Engine* known_engine = nullptr;
+bool known_may_block = false;
+
+// A list may change while the GIL is released: what is in it is held by a tuple.
+nb::object as_tuple(nb::handle items) {
+  if (PyTuple_Check(items.ptr())) return nb::borrow(items);
+  PyObject* tuple = PySequence_Tuple(items.ptr());
+  if (!tuple) raise_set();
+  return nb::steal(tuple);
+}
+
+bool is_var(nb::handle object) {
+  return nb::isinstance<PythonVar>(object) || nb::isinstance<NDArray>(object);
+}
+
+// What a push is told: arrays that it mutates count as array_access counts them.
+struct PushList {
+  Access access;
+  nb::object keep[2];
+
+  void add(nb::handle object, bool mutates) {
+    if (nb::isinstance<PythonVar>(object)) return add(nb::inst_ptr<PythonVar>(object)->var, mutates);
+    if (nb::isinstance<NDArray>(object)) {
+      const NDArray& array = *nb::inst_ptr<NDArray>(object);
+      if (mutates) {
+        array.storage()->bump_version();
+        if (!array.covers_storage()) access.read.add(array.var());
+      }
+      return add(array.var(), mutates);
+    }
+    raise(PyExc_TypeError, std::string("push: ") + (mutates ? "mutate" : "read") + " has a " +
+                               kind_of(object) + "; want Vars and arrays");
+  }
+  void add(const Var& var, bool mutates) { (mutates ? access.mutate : access.read).add(var); }
+  void add_all(PyObject* items, bool mutates) {
+    if (!items || items == Py_None) return;
+    if (is_var(items)) return add(items, mutates);
+    nb::object tuple = as_tuple(items);
+    const Py_ssize_t size = PyTuple_Size(tuple.ptr());
+    for (Py_ssize_t i = 0; i < size; ++i) add(PyTuple_GetItem(tuple.ptr(), i), mutates);
+    keep[mutates] = std::move(tuple);
+  }
+};
+
+constexpr Arguments<8> kPush{{"fn", "read", "mutate", "name", "priority", "group", "skipped", "bytes"}, 1, 1};
+
+bool is_given(PyObject* object) { return object && object != Py_None; }
+
+// The arguments of a push, of which the engine's part is in `list`.
+struct PushCall {
+  PushList list;
+  PyObject* fn;
+  PyObject* skipped;
+  // The engine of a Python object that other threads may drop while the GIL is released.
+  std::shared_ptr<Engine> engine;
+  Where where = python_place();
+
+  PushCall(const char* call, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords)
+      : engine(nb::inst_ptr<PythonEngine>(self)->engine) {
+    const auto given = kPush.take(call, args, count, keywords);
+    const auto [function, read, mutate, name, priority, group, skip, bytes] = given;
+    if (!PyCallable_Check(function)) raise(PyExc_TypeError, std::string(call) + ": fn is not callable");
+    fn = function;
+    skipped = is_given(skip) ? skip : nullptr;
+    list.add_all(read, false);
+    list.add_all(mutate, true);
+    Access& access = list.access;
+    access.name = is_given(name) ? interned(nb::handle(name)) : name_of_function(fn);
+    if (is_given(priority)) {
+      const std::int64_t wanted = int_argument(call, "priority", priority);
+      access.priority =
+          static_cast<int>(std::clamp<std::int64_t>(wanted, INT_MIN, INT_MAX));  // it is checked there
+    }
+    if (is_given(bytes)) access.bytes = static_cast<std::size_t>(int_argument(call, "bytes", bytes, 0));
+    if (!is_given(group)) return;
+    if (!nb::isinstance<Group>(group)) {
+      raise(PyExc_TypeError, std::string(call) + ": group is a " + kind_of(group) + "; want a Group");
+    }
+    access.group = *nb::inst_ptr<Group>(group);
+  }
+};
+
+// The plain op, or the one that tells who wants to know that it is skipped.
+template <class Op, class Push> void with_skip(const PushCall& call, Op op, Push&& push) {
+  if (call.skipped) {
+    WithSkip<Op> telling(std::move(op), nb::borrow(call.skipped));
+    const PushScope scope(*call.engine);
+    return push(std::move(telling));
+  }
+  const PushScope scope(*call.engine);
+  push(std::move(op));
+}
+
+}  // namespace
+
+PushScope::PushScope(const Engine& engine) {
+  if (!check::running_op()) {
+    if (&engine != known_engine) {
+      const EngineOptions options = engine.options();
+      known_engine = &engine;
+      known_may_block = options.scheduler != Scheduler::threaded || options.max_ops || options.max_bytes;
+    }
+    if (!known_may_block) return;
+  }
+  released_ = PyEval_SaveThread();
+}
+
+PushScope::~PushScope() {
+  if (released_) PyEval_RestoreThread(released_);
+}
+
+const char* name_of_function(nb::handle fn) {
+  const nb::object name = nb::getattr(fn, "__name__", nb::none());
+  return PyUnicode_Check(name.ptr()) ? interned(name) : "op";
+}
+
+void engine_was_made() { known_engine = nullptr; }
+
+PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const PushCall call("push", self, args, count, keywords);
+    with_skip(call, PythonOp(nb::borrow(call.fn), call.where, !is_capturing()), [&](auto&& op) {
+      call.engine->push(std::forward<decltype(op)>(op), call.list.access, call.where);
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* push_async(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const PushCall call("push_async", self, args, count, keywords);
+    with_skip(call, PythonAsyncOp(nb::borrow(call.fn), call.where, !is_capturing()), [&](auto&& op) {
+      call.engine->push_async(std::forward<decltype(op)>(op), call.list.access, call.where);
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,144 @@
+// Optimizers and the trainer.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <heddle/schedule.h>
+
+#include "arguments.h"
+#include "array.h"
+#include "errors.h"
+#include "keys.h"
+#include "module.h"
+#include "objects.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+using State = std::map<std::string, NDArray>;
+
+void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, nb::handle grad,
+            std::optional<double> lr, double grad_scale) {
+  const Where where = python_place();
+  const Key of = to_key(key);
+  const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
+  if (nb::isinstance<RowSparse>(grad)) {
+    const RowSparse rows = *nb::inst_ptr<RowSparse>(grad);
+    return self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, rows, options, where); });
+  }
+  const NDArray whole = to_array(grad, std::nullopt, where);
+  self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, whole, options, where); });
+}
+
+// What optimizers and trainers have in common. Their state may have to be waited for.
+template <class T> void bind_state(nb::class_<Locked<T>>& type) {
+  type.def("state",
+           [](const Locked<T>& self) { return self.call_interruptibly([](T& of) { return of.state(); }); })
+      .def(
+          "set_state",
+          [](const Locked<T>& self, const State& state) {
+            self.call_interruptibly([state, where = python_place()](T& of) { of.set_state(state, where); });
+          },
+          "state"_a)
+      .def(
+          "clear_errors",
+          [](const Locked<T>& self) {
+            self.call_interruptibly([where = python_place()](T& of) { of.clear_errors(where); });
+          },
+          "To go on after an error: removes the poison of the state, a trainer's of its parameters too, and "
+          "drops a "
+          "trainer's gradients.");
+}
+
+void bind_optimizer(nb::module_& m) {
+  nb::class_<PythonOptimizer> type(
+      m, "Optimizer", "Keeps the state of any number of weights, each under a key. Thread-safe.");
+  type.def(
+          "__init__",
+          [](PythonOptimizer* self, const std::string& name, const nb::kwargs& params) {
+            new (self) PythonOptimizer(std::shared_ptr<Optimizer>(create_optimizer(name, params_of(params))));
+          },
+          "name"_a, "params"_a, nb::sig("def __init__(self, name: str, **params: float) -> None"),
+          "By name: sgd, adam or adamw; params that differ from the defaults.")
+      .def_prop_ro("name", [](const PythonOptimizer& self) { return self.object()->name(); })
+      .def_prop_ro("params", [](const PythonOptimizer& self) { return self.object()->params(); })
+      .def("update", &update, "key"_a, "weight"_a, "grad"_a, "lr"_a = nb::none(), "grad_scale"_a = 1.0,
+           nb::sig("def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | "
+                   "None = None, grad_scale: float = 1.0) -> None"),
+           "Pushes one op that updates the weight in place.");
+  bind_state(type);
+}
+
+Schedule schedule_of(nb::handle callable) {
+  if (callable.is_none()) return {};
+  auto held = std::make_shared<Reference>(nb::borrow(callable));
+  return [held](std::int64_t step) {
+    const HoldGil gil;
+    if (!gil) throw Error("the interpreter has ended");
+    return nb::cast<double>(nb::borrow(held->get())(step));
+  };
+}
+
+void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters, const std::string& optimizer,
+                  const OptimizerParams& params, nb::handle schedule, const PythonStore* store) {
+  TrainerOptions options{.optimizer = optimizer, .params = params, .schedule = schedule_of(schedule)};
+  if (store) options.store = store->object();
+  const std::shared_ptr<ObjectMutex> mutex = store ? store->mutex() : std::make_shared<ObjectMutex>();
+  auto trainer = interruptibly([parameters, options, mutex, where = python_place()]() mutable {
+    const std::lock_guard guard(*mutex);
+    return std::make_shared<Trainer>(std::move(parameters), std::move(options), where);
+  });
+  new (self) PythonTrainer(std::move(trainer), mutex);
+}
+
+void bind_trainer(nb::module_& m) {
+  nb::class_<PythonTrainer> type(
+      m, "Trainer", "Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.");
+  type.def("__init__", &make_trainer, "parameters"_a, "optimizer"_a = "sgd",
+           "params"_a = std::map<std::string, double>{}, "schedule"_a = nb::none(), "store"_a = nb::none())
+      .def(
+          "step",
+          [](const PythonTrainer& self, double grad_scale) {
+            const Where where = python_place();
+            self.call([&](Trainer& trainer) { trainer.step(grad_scale, where); });
+          },
+          "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")
+      .def_prop_ro("steps",
+                   [](const PythonTrainer& self) {
+                     return self.call([](Trainer& trainer) { return trainer.steps(); });
+                   })
+      .def_prop_ro(
+          "learning_rate",
+          [](const PythonTrainer& self) {
+            return self.call([](Trainer& trainer) { return trainer.learning_rate(); });
+          },
+          "Of the next step.");
+  bind_state(type);
+}
+
+}  // namespace
+
+OptimizerParams params_of(const nb::kwargs& kwargs) {
+  OptimizerParams params;
+  for (auto [name, value] : kwargs) {
+    const auto key = nb::cast<std::string>(name);
+    params[key] = real_argument("optimizer", key.c_str(), value);
+  }
+  return params;
+}
+
+void bind_trainers(nb::module_& m) {
+  bind_optimizer(m);
+  bind_trainer(m);
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,140 @@
+"""The array API standard 2024.12: names, signatures, and values against NumPy, which has the standard's names since 2.1."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import heddle
+from heddle import array_api as xp
+
+STANDARD = """
+e inf nan newaxis pi
+arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros zeros_like
+astype can_cast finfo iinfo isdtype result_type
+bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
+abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or
+bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide greater
+greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not
+logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real reciprocal remainder
+round sign signbit sin sinh square sqrt subtract tan tanh trunc
+take take_along_axis matmul matrix_transpose tensordot vecdot
+broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack
+argmax argmin count_nonzero nonzero searchsorted where unique_all unique_counts unique_inverse unique_values argsort sort
+cumulative_prod cumulative_sum max mean min prod std sum var all any diff
+__array_namespace_info__ __array_api_version__
+""".split()
+
+# What there is no operator for. A name that appears has to leave this list.
+MISSING = """
+meshgrid int16 uint16 uint32 uint64 complex64 complex128 conj imag real
+take_along_axis tensordot repeat roll tile nonzero searchsorted unique_all unique_counts unique_inverse unique_values
+argsort sort
+""".split()
+
+X = np.array([[1.5, -2.0, 0.0], [4.0, 0.5, 3.0]], np.float32)
+
+
+def test_names():
+    assert [name for name in STANDARD if not hasattr(xp, name)] == [name for name in STANDARD if name in MISSING]
+    assert set(MISSING) <= set(STANDARD)
+    assert not [name for name in MISSING if hasattr(heddle, name)]
+    public = {name for name in vars(xp) if not name.startswith("_")}
+    assert public <= set(STANDARD)
+    x = heddle.ones(2)
+    assert x.__array_namespace__() is xp and x.__array_namespace__(api_version="2023.12") is xp
+    with pytest.raises(ValueError, match="2019"):
+        x.__array_namespace__(api_version="2019.12")
+
+
+@pytest.mark.skipif(np.__version__ < "2.1", reason="NumPy has no array API")
+def test_keywords_are_the_standards():
+    for name in STANDARD:
+        ours = getattr(xp, name, None)
+        theirs = getattr(np, name, None)
+        if not inspect.isfunction(ours) or not inspect.isfunction(theirs):
+            continue
+        for parameter in inspect.signature(ours).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                assert parameter.name in ("dtype", "device", "copy", "axis", "keepdims", "correction", "endpoint", "k", "n", "prepend", "append", "include_initial"), name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp, x: xp.abs(x), lambda xp, x: xp.exp(x), lambda xp, x: xp.sqrt(xp.abs(x)), lambda xp, x: xp.square(x),
+        lambda xp, x: xp.tanh(x), lambda xp, x: xp.negative(x), lambda xp, x: xp.positive(x), lambda xp, x: xp.pow(x, 2),
+        lambda xp, x: xp.reciprocal(x + 10), lambda xp, x: xp.add(x, x), lambda xp, x: xp.divide(x, 2),
+        lambda xp, x: xp.maximum(x, -x), lambda xp, x: xp.less(x, 1), lambda xp, x: xp.logical_not(x > 0),
+        lambda xp, x: xp.isnan(x / x), lambda xp, x: xp.isinf(1 / x), lambda xp, x: xp.isfinite(1 / x),
+        lambda xp, x: xp.clip(x, min=0), lambda xp, x: xp.clip(x, -1, 2), lambda xp, x: xp.clip(x, max=1),
+        lambda xp, x: xp.where(x > 0, x, -x), lambda xp, x: xp.matmul(x, x.T), lambda xp, x: xp.vecdot(x, x),
+        lambda xp, x: xp.matrix_transpose(x), lambda xp, x: xp.permute_dims(x, (1, 0)), lambda xp, x: xp.flip(x),
+        lambda xp, x: xp.flip(x, axis=-1), lambda xp, x: xp.moveaxis(xp.expand_dims(x, axis=0), 0, -1),
+        lambda xp, x: xp.concat([x, x], axis=None), lambda xp, x: xp.concat([x, xp.astype(x, xp.float64)], axis=1),
+        lambda xp, x: xp.stack([x, x], axis=-1), lambda xp, x: xp.unstack(x, axis=1)[2],
+        lambda xp, x: xp.broadcast_arrays(x, x[0])[1], lambda xp, x: xp.broadcast_to(x[0], (4, 3)),
+        lambda xp, x: xp.squeeze(x[:1], axis=0), lambda xp, x: xp.reshape(x, (3, 2)), lambda xp, x: xp.argmax(x),
+        lambda xp, x: xp.argmax(x, axis=0), lambda xp, x: xp.argmin(x, axis=1, keepdims=True),
+        lambda xp, x: xp.argmin(x, keepdims=True), lambda xp, x: xp.max(x, axis=1), lambda xp, x: xp.min(x),
+        lambda xp, x: xp.mean(x, axis=0), lambda xp, x: xp.sum(x, axis=1, keepdims=True),
+        lambda xp, x: xp.sum(x > 0), lambda xp, x: xp.var(x, axis=1), lambda xp, x: xp.std(x, correction=1),
+        lambda xp, x: xp.count_nonzero(x, axis=0), lambda xp, x: xp.all(x, axis=1), lambda xp, x: xp.any(x),
+        lambda xp, x: xp.arange(5), lambda xp, x: xp.arange(1, 9, 3), lambda xp, x: xp.full((2,), 3),
+        lambda xp, x: xp.full_like(x, 2), lambda xp, x: xp.ones_like(x), lambda xp, x: xp.zeros_like(x, dtype=xp.int32),
+        lambda xp, x: xp.sin(x), lambda xp, x: xp.atan2(x, x + 1), lambda xp, x: xp.floor(x), lambda xp, x: xp.round(x),
+        lambda xp, x: xp.remainder(x, 3), lambda xp, x: xp.floor_divide(x, 2), lambda xp, x: xp.sign(x),
+        lambda xp, x: xp.logical_and(x > 0, x < 2), lambda xp, x: xp.bitwise_xor(xp.asarray([5, 2]), xp.asarray([1, 7])),
+        lambda xp, x: xp.hypot(x, x), lambda xp, x: xp.log1p(xp.abs(x)), lambda xp, x: xp.prod(x, axis=0),
+        lambda xp, x: xp.cumulative_sum(x, axis=1), lambda xp, x: xp.cumulative_prod(x[0], include_initial=True),
+        lambda xp, x: xp.cumulative_sum(xp.arange(4), include_initial=True), lambda xp, x: xp.diff(x, axis=0),
+        lambda xp, x: xp.diff(x, n=2, prepend=x), lambda xp, x: xp.eye(3, 4, k=1, dtype=xp.float32), lambda xp, x: xp.tril(x),
+        lambda xp, x: xp.triu(xp.stack([x, x]), k=1),
+        lambda xp, x: xp.take(x, xp.asarray([2, 0]), axis=1), lambda xp, x: xp.asarray(x, dtype=xp.float64),
+    ],
+)
+def test_values_agree_with_numpy(call):
+    with np.errstate(all="ignore"):
+        want = np.asarray(call(np, X))
+    got = call(xp, heddle.array(X))
+    assert got.shape == want.shape and got.dtype.numpy_name == want.dtype.name
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+
+
+def test_floats_of_python_are_f32():
+    assert xp.arange(0, 1, 0.25).dtype == xp.float32 and xp.full((1,), 0.5).dtype == xp.float32
+    assert xp.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert xp.linspace(2, 4, 4, endpoint=False).tolist() == [2, 2.5, 3, 3.5]
+    assert xp.linspace(3, 5, 1).tolist() == [3]
+    assert xp.ones((2, 3)).dtype == xp.zeros(1).dtype == xp.empty(1).dtype == xp.float32
+
+
+def test_dtypes():
+    assert xp.result_type(xp.float32, xp.float64) == xp.float64
+    assert xp.result_type(xp.ones(1), 2) == xp.float32
+    assert xp.can_cast(xp.int32, xp.int64) and not xp.can_cast(xp.float64, xp.float32)
+    assert xp.isdtype(xp.int8, "integral") and xp.isdtype(xp.bool, ("bool", "numeric"))
+    assert not xp.isdtype(xp.bool, "numeric") and xp.isdtype(xp.uint8, xp.uint8)
+    assert xp.finfo(xp.float32).bits == 32 and xp.iinfo(xp.ones(1, dtype=xp.int8)).min == -128
+    info = xp.__array_namespace_info__()
+    assert info.capabilities()["max dimensions"] == 8 and not info.capabilities()["boolean indexing"]
+    assert info.default_device() in info.devices()
+    assert info.dtypes(kind="real floating") == {"float32": xp.float32, "float64": xp.float64}
+    assert set(info.dtypes()) == {"bool", "int8", "int32", "int64", "uint8", "float32", "float64"}
+    assert info.default_dtypes()["real floating"] == xp.float32
+
+
+def test_copies():
+    x = heddle.ones(3)
+    assert xp.asarray(x) is x and xp.asarray(x, copy=False) is x
+    assert xp.asarray(x, copy=True).var != x.var
+    for refused in (lambda: xp.asarray([1], copy=False), lambda: xp.asarray(x, dtype=xp.float64, copy=False)):
+        with pytest.raises(ValueError, match="copy"):
+            refused()
+    assert xp.astype(x, xp.float32, copy=False) is x
+    assert xp.from_dlpack(x).var == x.var and xp.from_dlpack(np.ones(2), copy=True).dtype == xp.float64
+    with pytest.raises(ValueError, match="contiguous"):
+        xp.reshape(heddle.ones((2, 3)).T, (6,), copy=False)
+    assert x.to_device("cpu") is not None and heddle.ones((4, 2, 3)).mT.shape == (4, 3, 2)
+    with pytest.raises(ValueError, match="two axes"):
+        x.mT  # noqa: B018
