@@ -266,6 +266,7 @@ class NoOwner : public ShardOwner {
   Transport& transport() override { return transport_; }
   const ServerOptions& options() const override { return kOptions; }
   std::uint64_t incarnation() const override { return 9; }
+  const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return 0; }
   void close(Peer) override {}
   void synced(std::uint32_t, std::uint64_t) override {}
@@ -273,6 +274,7 @@ class NoOwner : public ShardOwner {
 
  private:
   NoTransport transport_;
+  const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
 // A message, as a server takes it from a connection. Throws what closes the connection, or ends the backup.
