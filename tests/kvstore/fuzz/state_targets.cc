@@ -266,10 +266,12 @@ class NoOwner : public ShardOwner {
   Transport& transport() override { return transport_; }
   const ServerOptions& options() const override { return kOptions; }
   std::uint64_t incarnation() const override { return 9; }
+  std::uint64_t secret() const override { return 0; }
   const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return 0; }
   void close(Peer) override {}
   void synced(std::uint32_t, std::uint64_t) override {}
+  void backup_lost(std::uint32_t, std::uint64_t) override {}
   void log(ServerEvent::Level, const char*, std::vector<std::pair<std::string, std::string>>) override {}
 
  private:
