@@ -206,6 +206,10 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   old.version = 1;
   CHECK(encode(old).size() == 1 + 4 + 3 * 8);  // what version 1 expects
   CHECK(decode_replica_message(encode(old)).version == 1);
+  std::vector<std::byte> bytes = encode(hello);
+  CHECK_THROWS_AS(decode_replica_message(std::span(bytes).first(bytes.size() - 1)), MalformedMessage);
+  bytes[bytes.size() - 18] = std::byte{1};  // says version 1, and has more
+  CHECK_THROWS_AS(decode_replica_message(bytes), MalformedMessage);
   const StateWorker worker{.greeted = true, .pushes = 8, .state_set = 9};
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker))).state_set == 9);
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 1), 1)).pushes == 8);

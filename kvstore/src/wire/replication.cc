@@ -38,6 +38,7 @@ ReplicaMessage decode_replica_message(std::span<const std::byte> head) {
     message.version = reader.get<std::uint16_t>();
     message.primary = reader.get<std::uint64_t>();
     message.secret = reader.get<std::uint64_t>();
+    if (message.version < kProven) throw MalformedMessage("a hello of version 1 that is too long");
     if (message.version > kProtocol) return message;  // what follows belongs to later versions
   }
   const bool has_inner = message.kind == ReplicaKind::state || message.kind == ReplicaKind::record;
