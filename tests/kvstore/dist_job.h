@@ -48,6 +48,7 @@ struct Job {
   std::uint64_t memory_limit = 0;
   std::string compression = "none", pull_compression = "none";
   std::string placement = "hash";
+  int worker_protocol = 0, server_protocol = 0;  // the newest that they speak; 0: all
 };
 
 using Servers = std::vector<std::unique_ptr<Running>>;
@@ -62,6 +63,7 @@ inline std::unique_ptr<KVStore> make_store(const Job& job, const Servers& server
   for (const auto& one : servers) options.servers.push_back(one->server.address());
   options.transport.kind = job.transport;
   options.placement = kv_detail::placement_from(job.placement);
+  options.versions = kv_detail::versions_up_to(job.worker_protocol);
   const DistStore::Codecs codecs{make_codec(job.compression), make_codec(job.pull_compression)};
   return std::make_unique<DistStore>(job.type, options, codecs);
 }
@@ -100,7 +102,8 @@ inline Servers start_servers(const Job& job) {
     servers.push_back(std::make_unique<Running>(ServerOptions{.transport = job.transport,
                                                               .number = number,
                                                               .servers = job.servers,
-                                                              .memory_limit = job.memory_limit}));
+                                                              .memory_limit = job.memory_limit,
+                                                              .protocol = job.server_protocol}));
   return servers;
 }
 

@@ -31,9 +31,11 @@ class Backup : public Transport, public ShardOwner {
   Transport& transport() override { return *this; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return 1; }
+  std::uint64_t secret() const override { return 2; }
   const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return ++connections; }
   void synced(std::uint32_t, std::uint64_t) override {}
+  void backup_lost(std::uint32_t, std::uint64_t) override {}
   void log(ServerEvent::Level, const char* name, std::vector<std::pair<std::string, std::string>>) override {
     events.push_back(name);
   }

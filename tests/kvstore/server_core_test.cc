@@ -130,6 +130,34 @@ TEST_CASE("server core: an optimizer of the server gives what it gives in one pr
   }
 }
 
+// The answer to it is lost, and another worker has pushed before it comes again.
+TEST_CASE("server core: a state that is set twice, since its answer was lost, counts once") {
+  Two two("async");
+  two.set_optimizer("sgd lr=0.5 momentum=0.9");
+  two.a.ask(push_of(1), bytes_of(Floats{1, 2}));
+  const Bytes state = two.a.ask({.kind = Kind::get_state, .clock = 1}).second;
+  for (const bool another_core : {false, true}) {
+    CAPTURE(another_core);
+    const std::uint64_t number = two.a.send({.kind = Kind::set_state}, state);
+    two.a.step();
+    two.b.ask(push_of(another_core ? 2 : 1), bytes_of(Floats{3, 5}));
+    const Bytes after = two.b.ask({.kind = Kind::get_state, .clock = 1}).second;
+    CHECK(after != state);
+    if (another_core) {  // it has been saved, too
+      two.b.die();
+      two.a.die();
+      two.host.replace_core();
+      two.b.cut();
+    }
+    two.a.cut();
+    two.a.settle();
+    CHECK(two.a.take(number).first.kind == Kind::done);
+    CHECK(two.b.ask({.kind = Kind::get_state, .clock = 1}).second == after);
+  }
+  CHECK(two.a.ask({.kind = Kind::set_state}, state).first.kind == Kind::done);
+  CHECK(two.a.ask({.kind = Kind::get_state, .clock = 1}).second == state);
+}
+
 TEST_CASE("server core: workers that want different optimizers are told who wants which") {
   Two two("async");
   const std::uint64_t a = two.a.send(optimizer_of("sgd lr=0.5")), b = two.b.send(optimizer_of("sgd lr=0.25"));
@@ -282,7 +310,7 @@ TEST_CASE("server core: who does not fit the job, the server or the protocol is 
   CHECK(has(refusal(hello), "worker 7 of 2"));
   hello = hello_of(0, 2, "sync");
   hello.oldest = hello.newest = kProtocol + 1;
-  CHECK(has(refusal(hello), "the worker speaks versions 2 to 2 of the protocol, this server 1 to 1"));
+  CHECK(has(refusal(hello), "the worker speaks versions 3 to 3 of the protocol, this server 1 to 2"));
   hello = hello_of(0, 2, "sync");
   hello.servers = 3;
   CHECK(has(refusal(hello), "number 0 of 3; it is number 0 of 1"));

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 try:
@@ -44,12 +45,15 @@ def table(printed):
     return {line.split()[0]: tuple(line.split()[1:3]) for line in printed.splitlines()}
 
 
+KEY_FILES = ("comm.key", "comm.allowed", "comm.curve")
+
+
 class Keys:
     """A directory with files called as keys are."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
-        for name in ("comm.key", "comm.allowed"):
+        for name in KEY_FILES:
             with open(os.path.join(self.folder.name, name), "w", encoding="utf-8"):
                 pass
         return self.folder.name
@@ -137,8 +141,28 @@ class Kubernetes(unittest.TestCase):
             subprocess.run(["sh", "-c", script], env={**os.environ, "SECRET": source, "RUN": run}, check=True)
             keys = self.variables["HEDDLE_SERVER_KEYS"].replace(mounts["run"], run)
             self.assertEqual(os.stat(keys).st_mode & 0o777, 0o700)
-            for name in ("comm.key", "comm.allowed"):
+            for name in KEY_FILES:
                 self.assertEqual(os.stat(os.path.join(keys, name)).st_mode & 0o777, 0o600)
+            self.check_rotation(source, run, keys, mounts)
+
+    def check_rotation(self, source, run, keys, mounts):
+        """Files that change in the Secret come to the server; the container that copies them ends when it is told to."""
+        watch = self.pod["containers"][1]
+        self.assertEqual({one["name"]: one["mountPath"] for one in watch["volumeMounts"]}, mounts)
+        script = watch["command"][-1].replace(mounts["secret"], source).replace(mounts["run"], run)
+        with subprocess.Popen(["sh", "-c", script], env={**os.environ, "KEYS_INTERVAL": "0.05"}, stdout=subprocess.DEVNULL) as copying:
+            try:
+                with open(os.path.join(source, "comm.allowed"), "w", encoding="utf-8") as file:
+                    file.write("another line\n")
+                copy, deadline = os.path.join(keys, "comm.allowed"), time.monotonic() + 60
+                while text_of(copy) != "another line\n" and time.monotonic() < deadline:
+                    time.sleep(0.01)
+            finally:
+                copying.terminate()
+            self.assertIsNotNone(copying.wait(60))
+        self.assertEqual(text_of(copy), "another line\n")
+        self.assertEqual(os.stat(copy).st_mode & 0o777, 0o600)
+        self.assertEqual(sorted(os.listdir(keys)), sorted(KEY_FILES))
 
 
 @unittest.skipUnless(yaml, "no PyYAML")

@@ -14,13 +14,14 @@ namespace {
 struct Options {
   std::string directory;
   bool force = false;
+  std::string roles = "worker,server";
 };
 
 int run(const Options& options) {
   const std::string usual = comm_keys_directory();
   const std::string directory =
       options.directory.empty() ? usual : std::filesystem::absolute(options.directory).string();
-  const CommKey key = make_comm_key(directory, options.force);
+  const CommKey key = make_comm_key(directory, options.force, options.roles);
   std::printf("%s\n\n", key.line.c_str());
   std::printf("The private key is in %s, the one for ZeroMQ in comm.curve beside it; show them to nobody.\n",
               key.file.c_str());
@@ -41,7 +42,8 @@ constexpr const char* kDescription =
     "1.3).\n\n"
     "    heddle keygen                once, where all hosts share the home directory\n"
     "    heddle keygen --out keys     elsewhere; jobs find it by HEDDLE_COMM_KEYS=keys\n"
-    "    heddle keygen --force        a new key in place of the old one\n\n"
+    "    heddle keygen --force        a new key in place of the old one\n"
+    "    heddle keygen --roles worker the key of a host that has no servers\n\n"
     "It writes comm.key, the private key, comm.curve, the one for ZeroMQ, and adds their line to "
     "comm.allowed, the list of keys that may take "
     "part in\n"
@@ -51,7 +53,12 @@ constexpr const char* kDescription =
     "in\n"
     "XDG_CONFIG_HOME, else ~/.config/heddle. With keys, everything that leaves a host is encrypted, and "
     "whoever has\n"
-    "no key of the list is refused. heddle doctor says what would be used.";
+    "no key of the list is refused. A line's roles say what its key may do in key-value stores: roles:worker "
+    "push and\n"
+    "pull, roles:server be a server or the scheduler, roles:worker,server both. Without them it is a "
+    "worker's. "
+    "heddle\n"
+    "doctor says what would be used.";
 
 }  // namespace
 
@@ -59,6 +66,8 @@ void add_keygen(Program& program, Action& action) {
   auto options = std::make_shared<Options>();
   command_line::Command command = program.add_command("keygen", kDescription);
   command.add_option("--out", options->directory, "the directory to write to").type_name("DIR");
+  command.add_option("--roles", options->roles, "what its processes may do in key-value stores")
+      .type_name("ROLES");
   command.add_flag("--force", options->force, "replace the key that is there; other hosts have to be told");
   command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }

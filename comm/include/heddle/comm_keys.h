@@ -9,7 +9,8 @@ struct CommKey {
   std::string file;  // DIRECTORY/comm.key, the private key
   // DIRECTORY/comm.allowed, a line for every key that may take part in the user's jobs.
   std::string allowed_file;
-  // This key's line: "sha256:" and 64 hexadecimal digits, "curve:" and 40 characters (for ZeroMQ), user@host date.
+  // This key's line: "sha256:" and 64 hexadecimal digits, "curve:" and 40 characters (for ZeroMQ), "roles:" and what its
+  // processes may do in key-value stores, user@host date.
   std::string line;
 };
 
@@ -17,8 +18,8 @@ struct CommKey {
 std::string comm_keys_directory();
 
 // Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and adds the key's
-// line to comm.allowed. Throws CommError if there is a key already and `replace` is false, and for files that cannot be
-// written.
-CommKey make_comm_key(const std::string& directory, bool replace);
+// line to comm.allowed. `roles`: "worker", "server" or both. Throws CommError if there is a key already and `replace` is
+// false, for other roles, and for files that cannot be written.
+CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles = "worker,server");
 
 }  // namespace heddle

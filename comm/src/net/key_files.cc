@@ -78,9 +78,23 @@ std::string first_word(const std::string& line) {
 // What a line of comm.allowed says of a key.
 constexpr std::string_view kCurve = "curve:";
 
+constexpr std::string_view kRoles = "roles:";
+
 struct Allowed {
   std::set<std::string> fingerprints, curve_keys;
+  std::map<std::string, KeyRoles> roles;
 };
+
+// "worker,server". nullopt: there is no such role.
+std::optional<KeyRoles> roles_from(const std::string& text) {
+  KeyRoles roles;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name != "worker" && name != "server") return std::nullopt;
+    (name == "worker" ? roles.worker : roles.server) = true;
+  }
+  return roles.worker || roles.server ? std::optional(roles) : std::nullopt;
+}
 
 Allowed allowed_in(const std::string& path, const std::string& text) {
   Allowed allowed;
@@ -88,8 +102,8 @@ Allowed allowed_in(const std::string& path, const std::string& text) {
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    std::string word, second;
-    std::istringstream(line) >> word >> second;
+    std::string word, second, third;
+    std::istringstream(line) >> word >> second >> third;
     if (word.empty() || word.starts_with('#')) continue;
     const bool has_curve = second.starts_with(kCurve);
     const std::string curve_key = has_curve ? second.substr(kCurve.size()) : "";
@@ -98,8 +112,18 @@ Allowed allowed_in(const std::string& path, const std::string& text) {
                       ": no key; a line is sha256: and 64 hexadecimal digits, for ZeroMQ curve: and 40 "
                       "characters of Z85, then a comment");
     }
+    const std::string& said = has_curve ? third : second;
+    // A line that says nothing lets its key do what most keys are for.
+    const auto roles =
+        said.starts_with(kRoles) ? roles_from(said.substr(kRoles.size())) : KeyRoles{.worker = true};
+    if (!roles)
+      throw CommError(path + ":" + std::to_string(number) + ": '" + said +
+                      "'; want roles:worker, roles:server or roles:worker,server");
     allowed.fingerprints.insert(word);
-    if (has_curve) allowed.curve_keys.insert(curve_key);
+    allowed.roles[word] = *roles;
+    if (!has_curve) continue;
+    allowed.curve_keys.insert(curve_key);
+    allowed.roles[second] = *roles;
   }
   return allowed;
 }
@@ -192,8 +216,12 @@ std::optional<KeyFiles> read_key_files(const std::string& directory) {
   const std::string curve_file = curve_file_in(directory);
   const auto curve = read_private(curve_file, kOthersRead | kOthersWrite, place.fd());
   Allowed keys = allowed_in(allowed_file, *allowed);
-  return KeyFiles{allowed_file, parse_key(key_file, *key), std::move(keys.fingerprints),
-                  curve ? parse_curve_secret(curve_file, *curve) : "", std::move(keys.curve_keys)};
+  return KeyFiles{allowed_file,
+                  parse_key(key_file, *key),
+                  std::move(keys.fingerprints),
+                  curve ? parse_curve_secret(curve_file, *curve) : "",
+                  std::move(keys.curve_keys),
+                  std::move(keys.roles)};
 }
 
 }  // namespace heddle::comm_detail
@@ -208,8 +236,10 @@ std::string comm_keys_directory() {
   throw CommError("where are this user's keys? None of HEDDLE_COMM_KEYS, XDG_CONFIG_HOME and HOME is set");
 }
 
-CommKey make_comm_key(const std::string& directory, bool replace) {
+CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles) {
   using namespace comm_detail;
+  if (!roles_from(roles))
+    throw CommError("a key of the roles '" + roles + "'; want worker, server or worker,server");
   const CommKey files{key_file_in(directory), allowed_file_in(directory), ""};
   make_directory(directory);
   std::error_code error;
@@ -222,7 +252,8 @@ CommKey make_comm_key(const std::string& directory, bool replace) {
   const TlsKey key = new_tls_key();
   const std::string curve_secret = new_curve_secret();
   const std::string line = fingerprint_of(key.get()) + "  " + std::string(kCurve) +
-                           curve_public_of(curve_secret) + "  " + who_and_when();
+                           curve_public_of(curve_secret) + "  " + std::string(kRoles) + roles + "  " +
+                           who_and_when();
   write_private(files.allowed_file,
                 (old ? without(allowed, fingerprint_of(old.get())) : without(allowed, "-")) + line + "\n");
   write_private(curve_file_in(directory), curve_secret + "\n");

@@ -53,6 +53,7 @@ struct ServerOptions {
   int snapshots_kept = 3;  // older ones are removed
   // On loopback, too, connections are encrypted and keys count: for what reaches it through a tunnel. Workers have to do the same.
   bool encrypt_loopback = false;
+  int protocol = 0;  // the newest version of the protocol that it speaks, in tests of upgrades; 0: all
   std::function<void(const ServerEvent&)> log{};  // called on the server's thread; empty: nothing is logged
 };
 

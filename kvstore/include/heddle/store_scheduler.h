@@ -32,6 +32,7 @@ struct StoreSchedulerOptions {
   std::chrono::milliseconds start_timeout{120'000};
   // A shard whose state only a server has that is gone for so long begins anew on another one. 0: it waits for the server.
   std::chrono::milliseconds lost_after{0};
+  int protocol = 0;   // the newest version of the protocol that it speaks, in tests of upgrades; 0: all
   bool once = false;  // run() returns when all workers have left, and the servers are told so
   std::function<void(const ServerEvent&)>
       log{};  // called on the scheduler's thread; empty: nothing is logged

@@ -78,7 +78,8 @@ void Client::find_servers() {
                                  .number = static_cast<std::uint32_t>(options_.rank),  // -1: kAnyNumber
                                  .workers = static_cast<std::uint32_t>(options_.workers),
                                  .incarnation = incarnation_ | 1,
-                                 .job = options_.job});
+                                 .job = options_.job,
+                                 .versions = options_.versions});
   rendezvous_->wait(options_.timeout);
   options_.servers = rendezvous_->addresses();
   options_.rank = static_cast<int>(rendezvous_->rank());
@@ -366,7 +367,9 @@ void Client::connected(Peer peer, const std::string&) {
     return rendezvous_->member().connected(peer, Clock::now());
   const Link* link = link_of(peer);
   if (!link) return;
-  Hello hello{.job = options_.job,
+  Hello hello{.oldest = options_.versions.oldest,
+              .newest = options_.versions.newest,
+              .job = options_.job,
               .consistency = job_terms_text(options_.consistency, options_.placement.text()),
               .rank = static_cast<std::uint32_t>(options_.rank),
               .workers = static_cast<std::uint32_t>(options_.workers),
@@ -413,6 +416,10 @@ void Client::fail(Link& link, const std::string& why) {
 }
 
 void Client::greeted(Link& link, const Welcome& welcome) {
+  if (!options_.versions.has(welcome.protocol))
+    return fail(link, "it speaks version " + std::to_string(welcome.protocol) +
+                          " of the protocol, this worker " + std::to_string(options_.versions.oldest) +
+                          " to " + std::to_string(options_.versions.newest));
   if (link.incarnation != 0 && link.incarnation != welcome.incarnation)
     return fail(
         link, "it has been started anew, without what it held; start the job anew, from its last checkpoint");

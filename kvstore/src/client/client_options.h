@@ -9,6 +9,7 @@
 
 #include "client/placement.h"
 #include "transport/transport.h"
+#include "wire/protocol.h"
 
 namespace heddle::kv_detail {
 
@@ -21,6 +22,7 @@ struct ClientOptions {
   PlacementRule placement{};
   int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
   TransportOptions transport{};
+  Versions versions{};  // of the protocol, that it speaks
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
 

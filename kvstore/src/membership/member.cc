@@ -77,13 +77,17 @@ void Member::send_heartbeat(Time now) {
   Heartbeat heartbeat{.version = views_.version, .leaving = leaving_};
   for (const auto& [shard, epoch] : synced_) heartbeat.synced.push_back({shard, epoch});
   transport_.send(peer_, {encode(heartbeat)});
+  if (registered_.protocol < kProven) return;
+  for (const auto& [shard, epoch] : lost_) transport_.send(peer_, {encode(BackupLost{shard, epoch})});
 }
 
 void Member::connected(Peer peer, Time now) {
   if (!owns(peer)) return;
   state_ = State::asked;
   heard_ = now;
-  transport_.send(peer, {encode(Enlist{.role = self_.role,
+  transport_.send(peer, {encode(Enlist{.oldest = self_.versions.oldest,
+                                       .newest = self_.versions.newest,
+                                       .role = self_.role,
                                        .number = self_.number,
                                        .servers = self_.servers,
                                        .workers = self_.workers,
@@ -134,7 +138,13 @@ void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
     if (status->over && !std::exchange(over_, true) && on_over) on_over();
     return;
   }
-  registered_ = std::get<Registered>(message);
+  const Registered& told = std::get<Registered>(message);
+  if (!self_.versions.has(told.protocol))
+    return refused(
+        {0, "it speaks version " + std::to_string(told.protocol) + " of the protocol, this process " +
+                std::to_string(self_.versions.oldest) + " to " + std::to_string(self_.versions.newest)},
+        now);
+  registered_ = told;
   state_ = State::registered;
   why_.clear();
   refused_since_ = {};
@@ -160,8 +170,10 @@ void Member::refused(const Refused& refused, Time now) {
 void Member::take_views(Views views) {
   if (views.version <= views_.version) return;
   for (std::size_t shard = 0; shard < views.shards.size(); ++shard) {
-    const auto found = synced_.find(static_cast<std::uint32_t>(shard));
-    if (found != synced_.end() && found->second < views.shards[shard].epoch) synced_.erase(found);
+    for (auto* reports : {&synced_, &lost_}) {
+      const auto found = reports->find(static_cast<std::uint32_t>(shard));
+      if (found != reports->end() && found->second < views.shards[shard].epoch) reports->erase(found);
+    }
   }
   views_ = std::move(views);
   if (on_views) on_views(views_);
@@ -170,6 +182,13 @@ void Member::take_views(Views views) {
 void Member::report_synced(std::uint32_t shard, std::uint64_t epoch) {
   if (shard >= kMostServers) return;
   synced_[shard] = epoch;
+  next_heartbeat_ = {};  // now
+}
+
+void Member::report_lost(std::uint32_t shard, std::uint64_t epoch) {
+  if (shard >= kMostServers) return;
+  synced_.erase(shard);
+  lost_[shard] = epoch;
   next_heartbeat_ = {};  // now
 }
 

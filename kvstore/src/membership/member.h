@@ -29,6 +29,7 @@ struct MemberOptions {
   std::uint64_t incarnation = 0;           // not 0
   std::string job{};                       // workers
   std::string address{};                   // servers: where workers connect
+  Versions versions{};                     // of the protocol, that it speaks
 };
 
 class Member {
@@ -52,6 +53,8 @@ class Member {
 
   // Servers: the backup of a shard whose primary this process is has all state. It is told until the shard has another epoch.
   void report_synced(std::uint32_t shard, std::uint64_t epoch);
+  // The same of a backup that has not the state that it had confirmed. Ignored by a scheduler of version 1.
+  void report_lost(std::uint32_t shard, std::uint64_t epoch);
   // Servers: asks the scheduler to give what this process has to others. It has nothing when the views say so.
   void leave();
   // This process ends: nobody need wait for it. Goes with the transport's next poll().
@@ -94,7 +97,7 @@ class Member {
   std::string why_{"it has not been reached yet"};
   Registered registered_{};
   Views views_{};
-  std::map<std::uint32_t, std::uint64_t> synced_;  // epoch by shard
+  std::map<std::uint32_t, std::uint64_t> synced_, lost_;  // epoch by shard
   bool over_ = false, leaving_ = false, looking_ = false;
 };
 

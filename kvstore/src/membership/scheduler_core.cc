@@ -43,6 +43,7 @@ SchedulerState checked(SchedulerState state, const StoreSchedulerOptions& option
 
 SchedulerCore::SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now)
     : options_(options),
+      versions_(versions_up_to(options.protocol)),
       state_(checked(std::move(state), options)),
       rules_(state_.servers, state_.replicas, state_.views, state_.synced),
       servers_(state_.servers),
@@ -52,7 +53,8 @@ SchedulerCore::SchedulerCore(const StoreSchedulerOptions& options, SchedulerStat
     servers_[one.number] = {.incarnation = one.incarnation,
                             .heard = now,
                             .deadline = now + options_.server_timeout,
-                            .address = one.address};
+                            .address = one.address,
+                            .newest = one.protocol};
 }
 
 void SchedulerCore::log(Level level, const std::string& name,
@@ -60,7 +62,7 @@ void SchedulerCore::log(Level level, const std::string& name,
   out_.events.push_back({level, name, std::move(fields)});
 }
 
-void SchedulerCore::connected(Peer peer) { sessions_[peer] = {}; }
+void SchedulerCore::connected(Peer peer, KeyRoles roles) { sessions_[peer] = {.roles = roles}; }
 
 void SchedulerCore::disconnected(Peer peer, const std::string& why, Time now) {
   const auto found = sessions_.find(peer);
@@ -98,6 +100,13 @@ void SchedulerCore::received(Peer peer, std::span<const std::byte> head, Time no
     throw MalformedMessage("a message before the process has registered");
   process->heard = now;
   if (const auto* beat = std::get_if<Heartbeat>(&message)) return heartbeat(peer, session, *beat);
+  if (const auto* lost = std::get_if<BackupLost>(&message)) {
+    if (session.role == Role::server && rules_.report_lost(lost->shard, lost->epoch, process->incarnation)) {
+      save();
+      change_views();
+    }
+    return;
+  }
   depart(peer, session, now);
 }
 
@@ -105,15 +114,19 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
   if (session.registered) throw MalformedMessage("a second registration");
   const bool is_server = enlist.role == Role::server;
   const char* const role = is_server ? "server" : "worker";
-  if (const Refused refused = refusal(enlist, now); !refused.text.empty()) {
+  if (const Refused refused = refusal(enlist, session.roles, now); !refused.text.empty()) {
     ++refused_;
     send(peer, encode(refused));
     if (!is_news(enlist.process + refused.text, now)) return;  // it tries again and again
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
                {{"role", role}, {"process", enlist.process}, {"why", refused.text}});
   }
-  session = {true, false, enlist.role, is_server ? "" : enlist.job,
-             is_server ? number_for(enlist) : rank_for(enlist)};
+  session = {true,
+             false,
+             enlist.role,
+             is_server ? "" : enlist.job,
+             is_server ? number_for(enlist) : rank_for(enlist),
+             session.roles};
   std::uint32_t workers = static_cast<std::uint32_t>(options_.workers);
   if (is_server) {
     if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = replicas_of(enlist));
@@ -126,17 +139,21 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
     had_workers_ = true;
     settle(job.ranks[session.number], peer, enlist, now);
   }
-  send(peer, encode(Registered{.number = session.number,
+  const Process& process = *process_of(session);
+  send(peer, encode(Registered{.protocol = process.protocol,
+                               .number = session.number,
                                .servers = state_.servers,
                                .workers = workers,
                                .heartbeat = count(heartbeat_interval(enlist.role, options_.server_timeout)),
-                               .cluster = state_.cluster}));
+                               .cluster = state_.cluster,
+                               .secret = is_server ? state_.secret : 0}));
   log(Level::info, std::string(role) + "_registered",
       {{role, std::to_string(session.number)}, {"process", enlist.process}, {"address", enlist.address}});
   if (!rules_.has_begun() && !waiting_since_) waiting_since_ = now;
   const std::uint64_t before = views().version;
   change_views();
-  if (before > 0 && before == views().version) send(peer, encode(views()));  // else all have been told
+  if (before > 0 && before == views().version)
+    send(peer, encode(views(), process.protocol));  // else all have been told
   if (!rules_.has_begun()) {
     missing_ = missing(now);
     send(peer, encode(status()));
@@ -160,14 +177,18 @@ void SchedulerCore::settle(Process& process, Peer peer, const Enlist& enlist, Ti
              .heard = now,
              .version = enlist.version,
              .address = enlist.address,
-             .process = enlist.process};
+             .process = enlist.process,
+             .newest = std::min(enlist.newest, versions_.newest),
+             .protocol = common_version({enlist.oldest, enlist.newest}, versions_)};
 }
 
-Refused SchedulerCore::refusal(const Enlist& enlist, Time now) const {
-  if (enlist.oldest > kMembershipProtocol || enlist.newest < kOldestMembershipProtocol)
-    return {0, "the process speaks versions " + std::to_string(enlist.oldest) + " to " +
-                   std::to_string(enlist.newest) + " of the protocol, this scheduler " +
-                   std::to_string(kOldestMembershipProtocol) + " to " + std::to_string(kMembershipProtocol)};
+Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) const {
+  if (const Versions theirs{enlist.oldest, enlist.newest}; common_version(theirs, versions_) == 0)
+    return {0, no_common_version("the process", theirs, "this scheduler", versions_)};
+  const bool is_server = enlist.role == Role::server;
+  if (is_server ? !roles.server : !roles.worker)
+    return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
+                   " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
   if (enlist.version > 0 && enlist.cluster != state_.cluster)
     return {
@@ -184,7 +205,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist, Time now) const {
   if (enlist.servers != 0 && enlist.servers != state_.servers)
     return {0, "the process expects " + std::to_string(enlist.servers) + " servers, the scheduler is for " +
                    std::to_string(state_.servers)};
-  return enlist.role == Role::server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
+  return is_server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
 }
 
 // Who has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
@@ -418,7 +439,7 @@ void SchedulerCore::change_views() {
          .given_up = one.gone && options_.lost_after.count() > 0 && one.gone_for > options_.lost_after,
          .leaving = one.leaving,
          .version = one.version});
-    if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address});
+    if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address, one.newest});
   }
   const std::uint64_t before = views().version;
   const std::vector<ViewChange> changes = rules_.update(presence, std::move(infos));
@@ -426,9 +447,8 @@ void SchedulerCore::change_views() {
   for (const ViewChange& one : changes) log_change(one);
   save();
   waiting_since_.reset();
-  const std::vector<std::byte> message = encode(views());
   for_each_process([&](const Process& process, const Session&) {
-    if (process.peer != 0) send(process.peer, message);
+    if (process.peer != 0) send(process.peer, encode(views(), process.protocol));
   });
 }
 

@@ -37,7 +37,7 @@ class SchedulerCore {
   // `state`: as it was saved, or a new one of a new cluster. Throws InvalidArgument if it is of another number of servers.
   SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now);
 
-  void connected(Peer peer);
+  void connected(Peer peer, KeyRoles roles = comm_detail::kAllRoles);  // roles: of its key
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
   // Finds out who is gone, and changes views. To be called every 20 ms or so, after all messages that have come.
@@ -63,6 +63,8 @@ class SchedulerCore {
     Time::duration gone_for{};      // while another server was heard
     std::uint64_t version = 0;      // of the newest views that it has
     std::string address{}, process{};
+    std::uint16_t newest = 1,
+                  protocol = 1;  // that it speaks; that it and the scheduler speak with each other
   };
   struct Job {
     std::uint32_t workers = 0;
@@ -76,10 +78,11 @@ class SchedulerCore {
     Role role = Role::worker;
     std::string job{};
     std::uint32_t number = 0;
+    KeyRoles roles{};
   };
 
   void enlist(Peer peer, Session& session, const Enlist& enlist, Time now);
-  Refused refusal(const Enlist& enlist, Time now) const;
+  Refused refusal(const Enlist& enlist, KeyRoles roles, Time now) const;
   std::uint32_t replicas_of(const Enlist& enlist) const;
   bool others_are_there(const Enlist& enlist) const;
   Refused refusal_of_server(const Enlist& enlist) const;
@@ -115,6 +118,7 @@ class SchedulerCore {
            std::vector<std::pair<std::string, std::string>> fields);
 
   const StoreSchedulerOptions options_;
+  const Versions versions_;
   SchedulerState state_;
   ViewRules rules_;
   std::vector<Process> servers_;  // by number

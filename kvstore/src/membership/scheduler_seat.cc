@@ -8,7 +8,9 @@ std::vector<Peer> SchedulerSeat::follow(StateKeeper& keeper, StateKeeper::Time n
   std::vector<Peer> closed = step_down();
   if (term == 0) return closed;
   std::optional<SchedulerState> saved = keeper.state();
-  core_.emplace(options_, saved ? std::move(*saved) : SchedulerState{.cluster = random_()}, now);
+  SchedulerState state = saved ? std::move(*saved) : SchedulerState{.cluster = random_()};
+  if (state.secret == 0) state.secret = random_();
+  core_.emplace(options_, std::move(state), now);
   term_ = term;
   return closed;
 }

@@ -16,8 +16,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6468637365646468;  // "hddeschd"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint64_t kMagic = 0x6468637365646468;       // "hddeschd"
+constexpr std::uint32_t kVersion = 2, kOldestVersion = 1;  // 1: without secret and protocols
 constexpr std::size_t kMostBytes = 1 << 20;
 
 }  // namespace
@@ -30,6 +30,8 @@ std::vector<std::byte> encode(const SchedulerState& state) {
   put(body, state.views);
   for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
     body.put(shard < state.synced.size() ? state.synced[shard] : std::uint64_t{0});
+  body.put(state.secret);
+  put_protocols(body, state.views);
   const std::vector<std::byte> bytes = body.take();
   Writer writer;
   writer.put(kMagic);
@@ -43,9 +45,9 @@ SchedulerState decode_scheduler_state(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   if (reader.get<std::uint64_t>() != kMagic) throw MalformedMessage("it is no state of a scheduler");
   const auto version = reader.get<std::uint32_t>();
-  if (version != kVersion)
-    throw MalformedMessage("its format has the version " + std::to_string(version) + ", known is " +
-                           std::to_string(kVersion));
+  if (version < kOldestVersion || version > kVersion)
+    throw MalformedMessage("its format has the version " + std::to_string(version) + ", known are " +
+                           std::to_string(kOldestVersion) + " to " + std::to_string(kVersion));
   const auto sum = reader.get<std::uint32_t>();
   if (sum != checksum(bytes.last(reader.left()))) throw MalformedMessage("its checksum is wrong");
   SchedulerState state;
@@ -55,6 +57,10 @@ SchedulerState decode_scheduler_state(std::span<const std::byte> bytes) {
   state.views = views_from(reader);
   for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
     state.synced.push_back(reader.get<std::uint64_t>());
+  if (version > kOldestVersion) {
+    state.secret = reader.get<std::uint64_t>();
+    protocols_from(reader, state.views);
+  }
   reader.end();
   const std::size_t shards = state.views.shards.size();
   if (shards != (state.views.version > 0 ? state.servers : 0) || state.views.servers.size() > state.servers)

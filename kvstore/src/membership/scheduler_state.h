@@ -14,13 +14,14 @@ namespace heddle::kv_detail {
 
 struct SchedulerState {
   std::uint64_t cluster = 0;  // a random number: whose history of views this is
+  std::uint64_t secret = 0;   // a random number that servers are told, and nobody else; 0: none yet
   std::uint32_t servers = 1, replicas = 1;
   Views views{};
   std::vector<std::uint64_t> synced{};  // by shard: the latest epoch whose backup has all state; 0: none
   bool operator==(const SchedulerState&) const = default;
 };
 
-// With a version and a checksum. Decoding throws MalformedMessage, which says what is wrong.
+// With a version and a checksum; the version before can be read, too. Decoding throws MalformedMessage, which says what is wrong.
 std::vector<std::byte> encode(const SchedulerState& state);
 SchedulerState decode_scheduler_state(std::span<const std::byte> bytes);
 

@@ -41,6 +41,7 @@ StoreSchedulerOptions checked(StoreSchedulerOptions options) {
   if (options.servers < 1 || options.servers > static_cast<int>(kv_detail::kMostServers))
     refuse("servers is " + std::to_string(options.servers) + ", want 1 to " +
            std::to_string(kv_detail::kMostServers));
+  kv_detail::versions_up_to(options.protocol);  // throws InvalidArgument
   if (options.workers < 0) refuse("workers is " + std::to_string(options.workers));
   if (options.max_connections < 1) refuse("max_connections is " + std::to_string(options.max_connections));
   if (options.server_timeout.count() <= 0) refuse("server_timeout is not positive");
@@ -76,8 +77,8 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   }
 
   // Without a core this process does not decide: others are told so by the end of their connection.
-  void connected(Peer peer, const std::string&) override {
-    core() ? core()->connected(peer) : transport->close(peer);
+  void connected(Peer peer, const std::string& key) override {
+    core() ? core()->connected(peer, transport->roles_of(key)) : transport->close(peer);
   }
   void disconnected(Peer peer, const std::string& why) override {
     if (core()) core()->disconnected(peer, why, Clock::now());

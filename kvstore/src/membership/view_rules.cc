@@ -38,11 +38,19 @@ bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t epoch, std::uin
   if (!has_begun() || shard >= servers_) return false;
   const ShardView& view = views_.shards[shard];
   if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
-  if (notes_[shard].synced) return false;
+  if (notes_[shard].synced || notes_[shard].lost) return false;
   notes_[shard].synced = true;
   // The step is done: a shard that is home may have others move.
   notes_[shard].moves_home = notes_[shard].moves_home && notes_[shard].primary_number != shard;
   return true;
+}
+
+bool ViewRules::report_lost(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter) {
+  if (!has_begun() || shard >= servers_) return false;
+  const ShardView& view = views_.shards[shard];
+  if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
+  notes_[shard].synced = false;
+  return !std::exchange(notes_[shard].lost, true);
 }
 
 std::vector<std::uint64_t> ViewRules::synced() const {
@@ -90,7 +98,7 @@ bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<Vi
   if (!is_here(primary)) return replace_primary(shard, servers, changes);
   // A primary that begins anew must not be shown a later epoch first, which would not say so.
   if (view.fresh && primary->version < notes_[shard].version) return false;
-  if (view.backup != 0 && !is_here(find(servers, view.backup))) {
+  if (view.backup != 0 && (notes_[shard].lost || !is_here(find(servers, view.backup)))) {
     change(shard, {.primary = view.primary}, ViewChange::Why::backup_gone, changes);
     return true;
   }
@@ -118,7 +126,7 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
                                 std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence* backup = find(servers, view.backup);
-  const bool synced = notes_[shard].synced || (view.handover && view.backup != 0);
+  const bool synced = notes_[shard].synced || (view.handover && view.backup != 0 && !notes_[shard].lost);
   if (synced && backup && backup->connected) {
     change(shard, {.primary = view.backup}, ViewChange::Why::failover, changes);
     return true;
@@ -212,7 +220,7 @@ void ViewRules::change(std::uint32_t shard, ShardView after, ViewChange::Why why
   changes.push_back({why, shard, view, after});
   view = after;
   Note& note = notes_[shard];
-  note.synced = note.moves_home = false;
+  note.synced = note.lost = note.moves_home = false;
   if (const ServerInfo* primary = find_server(views_, after.primary)) note.primary_number = primary->number;
 }
 

@@ -57,6 +57,8 @@ class ViewRules {
   // A process says that the backup of this epoch has all state of the shard. True if it is the shard's primary, and the news
   // is to be saved: whoever knows of it may be gone when it is needed.
   bool report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
+  // The same: the backup of this epoch has lost the state, and its copy is to begin anew. True: the views are to be updated.
+  bool report_lost(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
   // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
   // version has grown if anything has changed. To be called again whenever one of these changes.
   std::vector<ViewChange> update(const std::vector<ServerPresence>& servers, std::vector<ServerInfo> infos);
@@ -65,6 +67,7 @@ class ViewRules {
   using Servers = std::vector<ServerPresence>;
   struct Note {
     bool synced = false;        // the backup, in this epoch
+    bool lost = false;          // the backup has lost the state of this epoch
     bool moves_home = false;    // this epoch is a step on the way back to the server of the shard's number
     std::uint64_t version = 0;  // of the views that this epoch was new in
     std::uint32_t primary_number{};  // of the primary, which another process may have taken since

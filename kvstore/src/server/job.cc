@@ -35,14 +35,6 @@ void count_former(HeldMemory& held, const StoredKey& key, const std::weak_ptr<co
   if (still && still != key.value().owner) held.add(former, key.bytes());
 }
 
-// The most that the table of rows takes besides what comes.
-std::uint64_t row_slot_bytes(const StateArrays& state, std::span<const std::byte> whole,
-                             std::uint64_t row_bytes) {
-  const auto rows = state.find("rows");
-  if (rows != state.end()) return static_cast<std::uint64_t>(rows->second.size()) * kRowSlotBytes;
-  return row_bytes == 0 ? 0 : whole.size() / row_bytes * kRowSlotBytes;
-}
-
 }  // namespace
 
 Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
@@ -97,7 +89,7 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   const bool another = worker.greeted && worker.incarnation != hello.incarnation;
   if (another) {
     worker.rejoined = true;
-    worker.collective_done = 0;
+    worker.collective_done = worker.state_set = 0;
     collective_.erase(hello.rank);
   }
   const bool away = worker.dropped || worker.left;
@@ -263,6 +255,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   if (request.kind == Kind::set_state) {
     StoredKey& key = key_of(request);
     std::vector<std::byte>& state = workers_[rank].state;
+    if (request.number <= workers_[rank].state_set) return {};
     if (request.bytes > kMostStates * key.bytes() + kStateHeads)
       throw MalformedMessage("a state of " + std::to_string(request.bytes) + " bytes");
     if (request.offset == 0) begin_state(rank, request, key);
@@ -536,34 +529,6 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock, const P
                     waiting.request.priority});
     offset += piece;
   } while (offset < bytes.size());
-}
-
-void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payload) {
-  Worker& worker = workers_[rank];
-  if (!is_last(request, payload)) return;
-  if (const std::string why = std::exchange(worker.state_refusal, {}); !why.empty())
-    return fail(rank, request, why);
-  if (worker.state.size() != request.bytes) return;
-  StoredKey& key = key_of(request);
-  const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(worker.state, {}));
-  std::string why;
-  try {
-    const StateArrays state = key.has_value() ? decode_state(*whole) : StateArrays();
-    if (!key.has_value()) {
-      why = "it has no value yet";
-    } else if (memory_.has_room(row_slot_bytes(state, *whole, request.row_bytes), why)) {
-      key.set_state(rule_, state, request.row_bytes);
-    }
-  } catch (const InvalidArgument& error) {
-    why = error.what();
-  }
-  memory_.recount(worker);
-  if (!why.empty()) return fail(rank, request, "key " + key.name() + ": " + why);
-  key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
-  memory_.recount(key);
-  if (changes_.wanted) counters_.held.add(whole, whole->size());
-  changed(rank, request, {whole, *whole});
-  done(rank, request);
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {

@@ -33,6 +33,7 @@ struct JobWorker {
   // The latest call that all workers make, for a worker that asks again.
   std::uint64_t collective_done = 0;
   std::string collective_failure{};
+  std::uint64_t state_set = 0;         // the latest set_state that counts: one that is sent again counts once
   std::vector<std::byte> state{};      // of a set_state that comes in pieces
   std::string state_refusal{};         // why it is not wanted; empty: it is
   std::vector<std::byte> bundle{};     // the values of a push_many

@@ -42,6 +42,7 @@ void ReplicaSender::set_backup(std::uint64_t epoch, const Backup& backup, Clock:
   disconnect();
   epoch_ = epoch;
   backup_ = backup;
+  lost_ = false;
   next_try_ = now;
   retry_ = kRetry;
   set_stage(Stage::idle);
@@ -83,7 +84,13 @@ void ReplicaSender::beat(Clock::time_point now) {
   send({.kind = ReplicaKind::beat, .number = nanoseconds(now)});
 }
 
-void ReplicaSender::connected(Clock::time_point) { send({.kind = ReplicaKind::hello}); }
+void ReplicaSender::connected(Clock::time_point) {
+  version_ = std::min(versions_up_to(owner_.options().protocol).newest, backup_.protocol);
+  send({.kind = ReplicaKind::hello,
+        .version = version_,
+        .primary = owner_.incarnation(),
+        .secret = owner_.secret()});
+}
 
 void ReplicaSender::disconnected(const std::string& why, Clock::time_point now) {
   peer_ = 0;
@@ -126,8 +133,17 @@ void ReplicaSender::welcomed(const ReplicaMessage& message, Clock::time_point no
     }
     return acknowledged(message.number, now);
   }
-  if (stage_ == Stage::synced) throw MalformedMessage("the backup has lost the state that it had confirmed");
-  send_state();
+  stage_ == Stage::synced ? report_lost() : send_state();
+}
+
+// The scheduler would make such a backup the primary: it has to know of it, and begins the copy anew in another epoch.
+void ReplicaSender::report_lost() {
+  if (!std::exchange(lost_, true)) {
+    owner_.log(ServerEvent::Level::error, "backup_state_lost",
+               {{"shard", std::to_string(shard_)}, {"backup", backup_.address}});
+    owner_.backup_lost(shard_, epoch_);
+  }
+  throw MalformedMessage("the backup has lost the state that it had confirmed");
 }
 
 // Arrays are not copied where a change makes a new one; see save_state.
@@ -135,9 +151,10 @@ void ReplicaSender::send_state() {
   set_stage(Stage::idle);
   set_stage(Stage::sending);
   send({.kind = ReplicaKind::state_begin});
-  save_state(core_, [this](const std::vector<std::byte>& head, Payload payload) {
+  const auto sink = [this](const std::vector<std::byte>& head, Payload payload) {
     send({.kind = ReplicaKind::state, .inner = head}, std::move(payload));
-  });
+  };
+  save_state(core_, sink, version_ < kProven ? kOldestStateVersion : kStateVersion);
   send({.kind = ReplicaKind::state_end, .number = last_});
 }
 

@@ -22,11 +22,13 @@ class ReplicaSender {
   ReplicaSender& operator=(const ReplicaSender&) = delete;
 
   struct Backup {
-    bool exists = false;    // if not, workers are told at once
-    std::string address{};  // may be unknown yet
-    bool patient = false;   // workers are told nothing before the backup has all
+    bool exists = false;                       // if not, workers are told at once
+    std::string address{};                     // may be unknown yet
+    bool patient = false;                      // workers are told nothing before the backup has all
+    std::uint16_t protocol = kOldestProtocol;  // the newest that it speaks
   };
   void set_backup(std::uint64_t epoch, const Backup& backup, Clock::time_point now);
+  void set_protocol(std::uint16_t protocol) { backup_.protocol = protocol; }  // from the next connection on
   // Takes what the core wants to say.
   void take(Outbox& outbox, Clock::time_point now);
   void tick(Clock::time_point now);
@@ -56,6 +58,7 @@ class ReplicaSender {
   void send(const ReplicaMessage& message, Payload payload = {});
   void send_entry(const Entry& entry);
   void send_state();
+  [[noreturn]] void report_lost();
   void look_for_silence(Clock::time_point now);
   void beat(Clock::time_point now);
   void welcomed(const ReplicaMessage& message, Clock::time_point now);
@@ -71,7 +74,9 @@ class ReplicaSender {
   std::uint64_t epoch_ = 0;
   Backup backup_{};
   Peer peer_ = 0;
-  bool greeted_ = false;  // the backup has said what it has
+  bool greeted_ = false;                     // the backup has said what it has
+  bool lost_ = false;                        // the backup has lost what it had confirmed
+  std::uint16_t version_ = kOldestProtocol;  // of the connection
   Stage stage_ = Stage::idle;
   std::chrono::milliseconds retry_{};
   Clock::time_point next_try_{}, next_beat_{}, lease_end_{}, heard_{}, last_tick_{};

@@ -54,6 +54,7 @@ ServerOptions checked(ServerOptions options) {
   if (options.replicas < 0 || options.replicas > (scheduled ? 2 : 1))
     refuse("replicas is " + std::to_string(options.replicas) +
            ", want 1, 2 with a scheduler, or 0 for what is usual");
+  kv_detail::versions_up_to(options.protocol);  // throws InvalidArgument
   if (options.max_connections < 1) refuse("max_connections is " + std::to_string(options.max_connections));
   if (options.worker_timeout.count() <= 0) refuse("worker_timeout is not positive");
   if (options.snapshot_interval.count() <= 0) refuse("snapshot_interval is not positive");
@@ -94,8 +95,10 @@ struct Server::Impl final : kv_detail::Receiver {
                                  .servers = static_cast<std::uint32_t>(options.servers),
                                  .replicas = static_cast<std::uint32_t>(options.replicas),
                                  .incarnation = node.incarnation(),
-                                 .address = options.advertise.empty() ? address : options.advertise});
+                                 .address = options.advertise.empty() ? address : options.advertise,
+                                 .versions = kv_detail::versions_up_to(options.protocol)});
     member->on_registered = [this](const kv_detail::Registered& told) {
+      node.set_secret(told.secret);
       node.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
     };
     member->on_views = [this](const kv_detail::Views& views) {
@@ -117,6 +120,7 @@ struct Server::Impl final : kv_detail::Receiver {
 
   void tick_member() {
     for (const auto& [shard, epoch] : node.take_synced()) member->report_synced(shard, epoch);
+    for (const auto& [shard, epoch] : node.take_lost()) member->report_lost(shard, epoch);
     member->tick(Clock::now());
     log_lost_scheduler(Clock::now());
   }

@@ -51,11 +51,9 @@ void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_poi
 }
 
 std::string ServerCore::refusal(const Hello& hello) const {
-  if (hello.oldest > kProtocol || hello.newest < kOldestProtocol) {
-    return "the worker speaks versions " + std::to_string(hello.oldest) + " to " +
-           std::to_string(hello.newest) + " of the protocol, this server " + std::to_string(kOldestProtocol) +
-           " to " + std::to_string(kProtocol);
-  }
+  const Versions mine = versions_up_to(options_.protocol);
+  if (const Versions theirs{hello.oldest, hello.newest}; common_version(theirs, mine) == 0)
+    return no_common_version("the worker", theirs, "this server", mine);
   if (hello.server != static_cast<std::uint32_t>(options_.number) ||
       hello.servers != static_cast<std::uint32_t>(options_.servers)) {
     return "the worker takes this server for number " + std::to_string(hello.server) + " of " +
@@ -99,14 +97,19 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     return log(ServerEvent::Level::warning, "worker_refused", std::move(fields));
   }
   Job& job = job_for(hello, incarnation_ + jobs_begun_ + 1, now);
-  changes_.add({.kind = Record::Kind::join, .number = job.incarnation(), .hello = hello});
+  Record joined{.kind = Record::Kind::join, .number = job.incarnation(), .hello = hello};
+  joined.hello.oldest = joined.hello.newest = kOldestProtocol;  // what it speaks is nothing to the backup
+  changes_.add(joined);
   session.job = &job;
   session.rank = hello.rank;
   if (const Peer before = job.join(hello, peer, now); before != 0 && before != peer) {
     sessions_.erase(before);
     outbox_.closed.push_back(before);
   }
-  outbox_.greetings.emplace_back(peer, encode(Welcome{.incarnation = job.incarnation()}));
+  outbox_.greetings.emplace_back(
+      peer, encode(Welcome{
+                .protocol = common_version({hello.oldest, hello.newest}, versions_up_to(options_.protocol)),
+                .incarnation = job.incarnation()}));
   log(ServerEvent::Level::info, "worker_joined", who);
 }
 

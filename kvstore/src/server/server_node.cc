@@ -39,7 +39,7 @@ ServerNode::ServerNode(const ServerOptions& options, std::uint64_t incarnation, 
   set_number(options_.number, options_.servers);
   if (is_scheduled(options_)) return;
   const ShardView alone{.epoch = 1, .primary = incarnation_, .fresh = true};
-  shards_[static_cast<std::size_t>(options_.number)]->set_view(alone, "", now);
+  shards_[static_cast<std::size_t>(options_.number)]->set_view(alone, {}, now);
 }
 
 void ServerNode::set_number(int number, int servers) {
@@ -51,13 +51,8 @@ void ServerNode::set_number(int number, int servers) {
 
 void ServerNode::set_views(const Views& views, Clock::time_point now) {
   const std::size_t count = std::min(views.shards.size(), shards_.size());
-  for (std::size_t number = 0; number < count; ++number) {
-    const ShardView& view = views.shards[number];
-    const auto backup = std::find_if(views.servers.begin(), views.servers.end(), [&](const ServerInfo& one) {
-      return view.backup != 0 && one.incarnation == view.backup;
-    });
-    shards_[number]->set_view(view, backup == views.servers.end() ? "" : backup->address, now);
-  }
+  for (std::size_t number = 0; number < count; ++number)
+    shards_[number]->set_view(views.shards[number], views, now);
 }
 
 Peer ServerNode::connect_to_backup(std::uint32_t shard, const std::string& address) {
@@ -134,6 +129,12 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
     const ReplicaMessage message = decode_replica_message(head);
     if (message.kind != ReplicaKind::hello || message.shard >= shards_.size())
       throw MalformedMessage("a message before a hello");
+    if (!transport_.roles_of(session.key).server) {
+      const std::string why = "its key " + session.key + " lacks the role server in comm.allowed";
+      log(ServerEvent::Level::warning, "primary_refused",
+          {{"shard", std::to_string(message.shard)}, {"why", why}});
+      throw MalformedMessage(why);
+    }
     session.kind = Session::Kind::replica;
     session.shard = message.shard;
     return shards_[message.shard]->primary_greeted(peer, message);
@@ -149,11 +150,17 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
   // A server that the scheduler knows has more shards than its own; another one says itself what is wrong with the number.
   const bool any = is_scheduled(options_) && hello.server < shards_.size();
   const std::uint32_t number = any ? hello.server : static_cast<std::uint32_t>(options_.number);
-  const auto refuse = [&](const std::string& why) {
-    Reply reply{.kind = Kind::failed, .clock = 1};
+  const auto refuse = [&](const std::string& why, bool for_good = false) {
+    Reply reply{.kind = Kind::failed, .clock = for_good ? 0u : 1u};
     reply.text = why;
     transport_.send(peer, {encode(reply)});
   };
+  if (!transport_.roles_of(session.key).worker) {
+    const std::string why = "its key lacks the role worker in comm.allowed";
+    log(ServerEvent::Level::warning, "worker_refused",
+        {{"job", hello.job}, {"worker", std::to_string(hello.rank)}, {"key", session.key}, {"why", why}});
+    return refuse(why, true);
+  }
   if (number >= shards_.size()) return refuse("the scheduler has not said yet what this server keeps");
   Shard& shard = *shards_[number];
   if (const std::string why = shard.obstacle(now); !why.empty()) return refuse(why);

@@ -39,10 +39,15 @@ class ServerNode final : public ShardOwner {
   void tick(Clock::time_point now);
   // The scheduler has said which server this is. The same in each later call.
   void set_number(int number, int servers);
+  // What it tells servers only.
+  void set_secret(std::uint64_t secret) { secret_ = secret; }
   // The scheduler's newest.
   void set_views(const Views& views, Clock::time_point now);
   // Shards and epochs whose backups have got all since the last call.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_synced() { return std::exchange(synced_, {}); }
+
+  // The same of backups that have lost it.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> take_lost() { return std::exchange(lost_, {}); }
 
   void paused(Clock::duration time);
   void drain();
@@ -58,10 +63,12 @@ class ServerNode final : public ShardOwner {
   Transport& transport() override { return transport_; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return incarnation_; }
+  std::uint64_t secret() const override { return secret_; }
   const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t shard, const std::string& address) override;
   void close(Peer peer) override;
   void synced(std::uint32_t shard, std::uint64_t epoch) override { synced_.emplace_back(shard, epoch); }
+  void backup_lost(std::uint32_t shard, std::uint64_t epoch) override { lost_.emplace_back(shard, epoch); }
   void log(ServerEvent::Level level, const char* name,
            std::vector<std::pair<std::string, std::string>> fields) override;
 
@@ -82,11 +89,12 @@ class ServerNode final : public ShardOwner {
   ServerOptions options_;
   const std::uint64_t incarnation_;
   Transport& transport_;
+  std::uint64_t secret_ = 0;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
   bool draining_ = false;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
   std::vector<ServerEvent> events_;
 };
 

@@ -16,11 +16,21 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-void Shard::set_view(const ShardView& view, const std::string& backup, Clock::time_point now) {
-  if (view.epoch <= epoch_) return;
+void Shard::set_view(const ShardView& view, const Views& views, Clock::time_point now) {
+  if (view.epoch < epoch_) return;
+  const ServerInfo *const first = find_server(views, view.primary), *const second =
+                                                                        find_server(views, view.backup);
+  primary_protocol_ = first ? first->protocol : kOldestProtocol;
+  backup_.protocol = second ? second->protocol : kOldestProtocol;
+  if (view.epoch == epoch_) {  // a scheduler that was started anew may have learnt what servers speak
+    if (sender_) sender_->set_protocol(backup_.protocol);
+    return;
+  }
   epoch_ = view.epoch;
+  primary_ = view.primary;
+  refused_.clear();
   const bool primary = view.primary == owner_.incarnation();
-  backup_ = {view.backup != 0, backup, view.handover};
+  backup_ = {view.backup != 0, second ? second->address : "", view.handover, backup_.protocol};
   if (primary && view.fresh) {
     stop_serving();  // what this process has of the shard was given up
     receiver_ = nullptr;
@@ -158,8 +168,26 @@ void Shard::say(Clock::time_point now) {
   }
 }
 
+// Why this hello is not that of the primary of this epoch; empty: it is. A primary of version 1 cannot prove that it is.
+std::string Shard::objection(const ReplicaMessage& hello) const {
+  const Versions mine = versions_up_to(owner_.options().protocol);
+  if (!mine.has(hello.version))
+    return no_common_version("it", {hello.version, hello.version}, "this server", mine);
+  if (hello.version < kProven)
+    return std::min(mine.newest, primary_protocol_) < kProven ? ""
+                                                              : "it does not prove that it is the primary";
+  if (hello.primary != primary_) return "it is not the primary that the scheduler has named";
+  return hello.secret == owner_.secret() ? "" : "it does not know what the scheduler has told the servers";
+}
+
 void Shard::primary_greeted(Peer peer, const ReplicaMessage& hello) {
-  if (hello.epoch == epoch_ && receiver_) return receiver_->greeted(peer, hello);
+  if (hello.epoch == epoch_ && receiver_) {
+    const std::string why = objection(hello);
+    if (why.empty()) return receiver_->greeted(peer, hello);
+    if (std::exchange(refused_, why) != why)
+      owner_.log(ServerEvent::Level::warning, "primary_refused",
+                 {{"shard", std::to_string(number_)}, {"why", why}});
+  }
   const ReplicaMessage refused{.kind = ReplicaKind::refused, .shard = number_, .epoch = epoch_};
   owner_.transport().send(peer, {encode(refused)});
 }

@@ -23,8 +23,8 @@ class Shard {
  public:
   Shard(ShardOwner& owner, std::uint32_t number) : owner_(owner), number_(number) {}
 
-  // The newest view. `backup`: the backup's address; empty: there is none, or it is not known.
-  void set_view(const ShardView& view, const std::string& backup, Clock::time_point now);
+  // The newest view; `views` has it, and says where the servers are and what they speak.
+  void set_view(const ShardView& view, const Views& views, Clock::time_point now);
   void tick(Clock::time_point now);
 
   std::uint64_t epoch() const { return epoch_; }
@@ -42,7 +42,7 @@ class Shard {
   // To be called after each use of the core: sends what it wants to say, or holds it until the backup has it.
   void say(Clock::time_point now);
 
-  // A primary says hello to this server.
+  // Somebody says hello to this server as the primary.
   void primary_greeted(Peer peer, const ReplicaMessage& hello);
   // The connection to its backup, or from its primary. What comes from other peers is ignored.
   void connected(Peer peer, Clock::time_point now);
@@ -52,6 +52,7 @@ class Shard {
                 Clock::time_point now);
 
  private:
+  std::string objection(const ReplicaMessage& hello) const;
   void begin(std::unique_ptr<ServerCore> core, Clock::time_point now, bool fresh);
   void keep_snapshots(bool restores);
   void end_retired();
@@ -61,7 +62,10 @@ class Shard {
   ShardOwner& owner_;
   const std::uint32_t number_;
   std::uint64_t epoch_ = 0;
-  ReplicaSender::Backup backup_{};  // of a primary
+  std::uint64_t primary_ = 0;           // of this epoch
+  std::uint16_t primary_protocol_ = 1;  // the newest that it speaks
+  std::string refused_{};               // why a hello was refused last
+  ReplicaSender::Backup backup_{};      // of a primary
   Clock::time_point serves_from_{};
   std::unique_ptr<ServerCore> core_{};      // of a primary
   std::unique_ptr<Snapshots> snapshots_{};  // of a primary, if they are wanted

@@ -20,11 +20,14 @@ class ShardOwner {
   virtual const ServerOptions& options() const = 0;
   virtual std::uint64_t incarnation() const = 0;                          // of this process
   virtual const std::shared_ptr<std::uint64_t>& memory_used() const = 0;  // bytes, of all cores
+  virtual std::uint64_t secret() const = 0;  // that the scheduler has told servers; 0: it has not
   // Connects to a shard's backup; what comes from there is handed to the shard.
   virtual Peer connect_to_backup(std::uint32_t shard, const std::string& address) = 0;
   virtual void close(Peer peer) = 0;
   // The backup of this epoch has all that the primary has, and from now on whatever workers are told.
   virtual void synced(std::uint32_t shard, std::uint64_t epoch) = 0;
+  // It has not what it had confirmed: the scheduler is to begin the copy anew.
+  virtual void backup_lost(std::uint32_t shard, std::uint64_t epoch) = 0;
   virtual void log(ServerEvent::Level level, const char* name,
                    std::vector<std::pair<std::string, std::string>> fields) = 0;
 };

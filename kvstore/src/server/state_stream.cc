@@ -34,13 +34,13 @@ Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
 
 class StateSaver {
  public:
-  explicit StateSaver(const StateSink& sink) : sink_(sink) {}
+  StateSaver(const StateSink& sink, std::uint16_t version) : sink_(sink), version_(version) {}
   void save(const ServerCore& core);
 
  private:
   void put(const StateRecord& record, Payload payload = {}) {
     ++messages_;
-    sink_(encode(record), std::move(payload));
+    sink_(encode(record, version_), std::move(payload));
     keep_alive();
   }
   void put(const Job& job);
@@ -49,12 +49,14 @@ class StateSaver {
   void put_array(StateArray array, const Payload& whole);
 
   const StateSink& sink_;
+  const std::uint16_t version_;
   std::uint64_t messages_ = 0;
 };
 
 void StateSaver::save(const ServerCore& core) {
   const Counters& counted = core.counters_;
-  put(StateBegin{.number = static_cast<std::uint32_t>(core.options_.number),
+  put(StateBegin{.version = version_,
+                 .number = static_cast<std::uint32_t>(core.options_.number),
                  .servers = static_cast<std::uint32_t>(core.options_.servers),
                  .incarnation = core.incarnation_,
                  .jobs_begun = core.jobs_begun_,
@@ -96,7 +98,8 @@ void StateSaver::put(const Job::Worker& worker) {
                   .pulls = worker.stats.pulls,
                   .bytes_received = worker.stats.bytes_received,
                   .bytes_sent = worker.stats.bytes_sent,
-                  .clock = worker.stats.clock});
+                  .clock = worker.stats.clock,
+                  .state_set = worker.state_set});
 }
 
 void StateSaver::put(const Job& job, const StoredKey& key) {
@@ -153,7 +156,9 @@ void StateSaver::put_array(StateArray array, const Payload& whole) {
   while (!left.empty()) put(StatePiece{}, next());
 }
 
-void save_state(const ServerCore& core, const StateSink& sink) { StateSaver(sink).save(core); }
+void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version) {
+  StateSaver(sink, version).save(core);
+}
 
 StateLoader::StateLoader(ServerCore& empty, Clock::time_point now) : core_(empty), now_(now) {
   if (!core_.jobs_.empty() || !core_.sessions_.empty())
@@ -169,7 +174,7 @@ void StateLoader::add(Bytes head, Bytes payload) {
   check(stage != Stage::failed, "a message of a state that was wrong before");
   check(stage != Stage::complete, "a message after the end of a state");
   check(payload.size() <= kPieceBytes, "a piece that is too long");
-  const StateRecord record = decode_state_record(head);
+  const StateRecord record = decode_state_record(head, begin_.version);
   check((stage == Stage::begin) == std::holds_alternative<StateBegin>(record),
         "a state that does not begin with its beginning");
   check(in_array_ == std::holds_alternative<StatePiece>(record),
@@ -223,6 +228,7 @@ void StateLoader::take(const StateWorker& worker, Bytes payload) {
   mine.incarnation = worker.incarnation;
   mine.collective_done = worker.collective_done;
   mine.collective_failure = worker.collective_failure;
+  mine.state_set = worker.state_set;
   mine.stats.pushes = worker.pushes;
   mine.stats.pulls = worker.pulls;
   mine.stats.bytes_received = worker.bytes_received;

@@ -19,7 +19,7 @@ using StateSink = std::function<void(std::vector<std::byte> head, Payload payloa
 // Calls the sink with the messages of the core's state of this moment, in order. Arrays are shared with the core, which
 // copies one before it changes it as long as a payload lives; of rows the optimizer's state is copied. What is not in the
 // state: connections, requests that wait for an answer and pieces of values, all of which workers send again.
-void save_state(const ServerCore& core, const StateSink& sink);
+void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
 
 // Makes a core that answers as the saved one would from then on. Nobody is connected to it, and it has heard of all
 // workers at `now`. The core's options hold: limits, and the server's number, which has to be that of the stream.

@@ -80,7 +80,8 @@ SnapshotIndex index_snapshot(const std::string& path, const SnapshotProgress& pr
   std::uint64_t told = 0;
   while (reader.next(head, payload)) {
     try {
-      indexer.add(decode_state_record(head), payload, reader.offset() - payload.size());
+      indexer.add(decode_state_record(head, indexer.index.begin.version), payload,
+                  reader.offset() - payload.size());
     } catch (const MalformedMessage& error) {
       reader.refuse(error.what());
     }

@@ -59,11 +59,13 @@ bool ConnectionFactory::encrypts(const Address& address) const {
 std::shared_ptr<const comm_detail::TlsContext> ConnectionFactory::tls(const std::string& what) {
   if (tls_) return tls_;
   watch_.emplace(options_.keys);
-  const auto files = comm_detail::read_key_files(watch_->directory());
+  auto files = comm_detail::read_key_files(watch_->directory());
   if (!files)
     throw CommError(what + ", and there is no " + comm_detail::key_file_in(watch_->directory()) +
                     ": run `heddle keygen` on one host and copy what it makes to the others");
-  return tls_ = comm_detail::make_tls_context(*files);
+  tls_ = comm_detail::make_tls_context(*files);
+  roles_ = std::move(files->roles);
+  return tls_;
 }
 
 std::optional<std::set<std::string>> ConnectionFactory::changed_keys() {
@@ -71,6 +73,7 @@ std::optional<std::set<std::string>> ConnectionFactory::changed_keys() {
   auto files = watch_->changed();
   if (!files) return std::nullopt;
   tls_ = comm_detail::make_tls_context(*files);
+  roles_ = std::move(files->roles);
   return allowed_ = std::move(files->allowed);
 }
 

@@ -13,6 +13,7 @@
 #include "net/connection.h"
 #include "net/tls_connection.h"
 #include "transport/address.h"
+#include "transport/key_list.h"
 #include "transport/key_watch.h"
 #include "transport/transport.h"
 
@@ -49,6 +50,7 @@ class ConnectionFactory {
   std::optional<std::set<std::string>> changed_keys();
   // Whether a connection with this peer_key() may stay; one that was begun before the files changed may not.
   bool allows(const std::string& key) const { return key.empty() || !allowed_ || allowed_->contains(key); }
+  comm_detail::KeyRoles roles_of(const std::string& key) const { return roles_in(roles_, key); }
 
  private:
   bool encrypts(const Address& address) const;
@@ -58,6 +60,7 @@ class ConnectionFactory {
   std::shared_ptr<const comm_detail::TlsContext> tls_;  // read when it is first needed
   std::optional<KeyWatch> watch_;                       // of what tls_ was made from
   std::optional<std::set<std::string>> allowed_;        // since they have changed
+  KeyList roles_;
 };
 
 // What has become of a TCP connection that connect() has begun: nothing yet, an error of the system (not 0), or 0.

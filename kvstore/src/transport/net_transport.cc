@@ -19,6 +19,7 @@
 #include "transport/net_handshake.h"
 #include "transport/net_listeners.h"
 #include "transport/net_messages.h"
+#include "transport/net_peer.h"
 #include "transport/poller.h"
 #include "transport/time_share.h"
 
@@ -46,27 +47,6 @@ constexpr std::chrono::milliseconds kHandshakesAtOnce{5};
 const std::atomic<std::uint32_t> kNever{0};
 constexpr const char* kEnded = "the other side has closed the connection";
 
-struct NetPeer {
-  enum class Stage { connecting, refusing, handshake, open };
-  NetPeer(Peer given, bool is_client, const TransportOptions& options, Receiver& to)
-      : number(given), client(is_client), receiver({options.max_head, options.max_payload}, to, given) {}
-
-  const Peer number;
-  const bool client;  // a peer of connect()
-  Stage stage = Stage::connecting;
-  Way way = Way::local;
-  std::string address{};  // of connect()
-  std::unique_ptr<comm_detail::Connection> connection{};
-  std::optional<Handshake> handshake{};
-  bool is_ring = false;
-  MessageSender sender{};
-  MessageReceiver receiver;
-  short watched = POLLIN;  // the events that the poller waits for
-  bool ready = false;      // is in ready_
-  bool unsettled = false;  // is in unsettled_
-  bool gone = false;       // has been closed; only the call that is under way still uses it
-};
-
 class NetTransport final : public Transport {
  public:
   NetTransport(const TransportOptions& options, Receiver& receiver);
@@ -79,6 +59,7 @@ class NetTransport final : public Transport {
   void close(Peer peer) override;
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override;
+  KeyRoles roles_of(const std::string& key) const override { return factory_.roles_of(key); }
   const Strangers& strangers() const override { return strangers_; }
   bool can_spin() const override { return spin_.count() > 0; }
   void flush() override;
@@ -341,7 +322,7 @@ void NetTransport::check_deadlines() {
     lose(*find(deadlines_.begin()->first), "the other side has not answered in time");
 }
 
-// A worker whose key was removed from comm.allowed is disconnected, and not let in again.
+// Whose key was removed from comm.allowed is disconnected, and not let in again.
 void NetTransport::check_keys() {
   if (!factory_.changed_keys()) return;
   for (const auto& [number, peer] : peers_) {
@@ -349,6 +330,8 @@ void NetTransport::check_keys() {
     const std::string key = peer->connection->peer_key();
     if (!factory_.allows(key))
       failures_.emplace_back(number, "its key " + key + " is no longer in comm.allowed");
+    else if (!factory_.roles_of(key).includes(peer->roles))
+      failures_.emplace_back(number, lost_role(key));
   }
 }
 
@@ -389,6 +372,8 @@ bool NetTransport::shake_hands(NetPeer& peer) {
   if (!peer.handshake->step(peer.connection)) return false;
   const std::string key = peer.connection->peer_key();
   if (!factory_.allows(key)) throw CommError("its key " + key + " is no longer in comm.allowed");
+  peer.roles = factory_.roles_of(key);
+  if (peer.client && !peer.roles.server) throw CommError(no_server(key));
   peer.is_ring = peer.handshake->shares_memory();
   peer.handshake.reset();
   const int fd = peer.connection->socket().fd();

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "net/key_roles.h"
+
 namespace heddle::kv_detail {
 
 // The other end of one connection. A number is never used again: who connects anew is a new peer.
@@ -55,7 +57,9 @@ struct Strangers {
   std::string last{};         // who, and why
 };
 
-// One thread at a time, but for wake().
+using comm_detail::KeyRoles;
+
+// One thread at a time, but for wake(). Whom connect() reaches has the role of a server, where keys count.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -76,6 +80,10 @@ class Transport {
   virtual void poll(std::chrono::microseconds timeout) = 0;
   // Ends a poll() or a spin() that waits, or the next one. Any thread.
   virtual void wake() noexcept = 0;
+
+  // What a connection with this key, of connected(), may be used for: "" stands for a process of the same user, for all. A
+  // connection whose key loses a role ends.
+  virtual KeyRoles roles_of(const std::string& key) const { return (void)key, comm_detail::kAllRoles; }
 
   // Valid until the next poll(). "zmq" does not hear of them.
   virtual const Strangers& strangers() const {

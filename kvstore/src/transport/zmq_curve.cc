@@ -25,14 +25,16 @@ bool CurveKeys::allow(const std::string& user) const {
 std::vector<std::string> CurveKeys::servers() const {
   std::vector<std::string> all;
   for (const std::string& key : allowed) {
-    if (key != open) all.push_back(key);
+    if (key != open && roles_in(roles, kCurveName + key).server) all.push_back(key);
   }
-  if (allowed.contains(open)) all.push_back(open);
+  if (allowed.contains(open) && roles_in(roles, kCurveName + open).server) all.push_back(open);
+  if (all.empty()) throw CommError("no key of comm.allowed has the role server");
   return all;
 }
 
 CurveKeys curve_keys_in(const comm_detail::KeyFiles& files) {
-  return {files.curve_secret, comm_detail::curve_public_of(files.curve_secret), files.curve_allowed};
+  return {files.curve_secret, comm_detail::curve_public_of(files.curve_secret), files.curve_allowed,
+          files.roles};
 }
 
 CurveKeys read_curve_keys(const std::string& given, const std::string& what) {

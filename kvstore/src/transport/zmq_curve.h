@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "net/key_files.h"
+#include "transport/key_list.h"
 #include "transport/zmq_socket.h"
 
 namespace heddle::kv_detail {
@@ -17,9 +18,10 @@ constexpr const char* kCurveName = "curve:";
 struct CurveKeys {
   std::string secret, open;  // this host's; `open` is the public one
   std::set<std::string> allowed;
+  KeyList roles;
   // "curve:" and the key, or nothing where none was shown.
   bool allow(const std::string& user) const;
-  // The keys that a server may have, this host's own last.
+  // The keys that a server may have, this host's own last. Throws CommError if there is none.
   std::vector<std::string> servers() const;
 };
 

@@ -8,6 +8,7 @@
 
 #include "transport/address.h"
 #include "transport/send_queue.h"
+#include "transport/transport.h"
 #include "transport/zmq_socket.h"
 
 namespace heddle::kv_detail {
@@ -27,6 +28,7 @@ struct ZmqPeer {
   // That the server may have, and that have not been tried; the last one is next.
   std::vector<std::string> keys{};
   std::string key{};     // of the other side
+  KeyRoles roles{};      // of that, when it was let in
   int fd = -1;           // of its connection at the router
   bool greeted = false;  // its hello has come
   bool revoked = false;  // its key is no longer on the list: what it sends is not read

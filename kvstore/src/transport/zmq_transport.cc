@@ -66,6 +66,9 @@ class ZmqTransport final : public Transport {
   void close(Peer peer) override;
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override { wake_.signal(); }
+  KeyRoles roles_of(const std::string& key) const override {
+    return keys_ ? roles_in(keys_->roles, key) : comm_detail::kAllRoles;
+  }
 
  private:
   using Parts = std::vector<ZmqPart>;
@@ -162,17 +165,18 @@ const CurveKeys& ZmqTransport::keys(const Address& address) {
   return *keys_;
 }
 
-// A worker whose key was removed from comm.allowed is disconnected, and not let in again. This host's own key stays that of a
-// socket that listens.
+// Whose key was removed from comm.allowed is disconnected, and not let in again. This host's own key stays that of a socket
+// that listens.
 void ZmqTransport::check_keys() {
   const auto files = keys_ ? watch_->changed() : std::nullopt;
   if (!files || files->curve_secret.empty()) return;
   keys_ = curve_keys_in(*files);
   if (guard_) guard_->set_allowed(keys_->allowed);
   for (auto& [peer, state] : peers_) {
-    if (!state.greeted || keys_->allow(state.key)) continue;
+    const bool allowed = keys_->allow(state.key);
+    if (!state.greeted || (allowed && roles_of(state.key).includes(state.roles))) continue;
     state.revoked = true;
-    fail(peer, "its key " + state.key + " is no longer in comm.allowed");
+    fail(peer, allowed ? lost_role(state.key) : "its key " + state.key + " is no longer in comm.allowed");
   }
 }
 
@@ -377,6 +381,7 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
 
 void ZmqTransport::greeted(Peer peer, ZmqPeer& state) {
   state.greeted = true;
+  state.roles = roles_of(state.key);
   try {
     receiver_.connected(peer, state.key);
   } catch (const std::exception& error) {

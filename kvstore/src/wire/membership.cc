@@ -30,7 +30,7 @@ Enlist enlist_from(Reader& reader) {
   enlist.address = reader.get_text(kMaxAddress);
   enlist.process = reader.get_text(kMaxName);
   // What follows belongs to later versions, which say so in `newest`.
-  if (enlist.newest <= kMembershipProtocol) reader.end();
+  if (enlist.newest <= kProtocol) reader.end();
   return enlist;
 }
 
@@ -48,6 +48,19 @@ Heartbeat heartbeat_from(Reader& reader) {
   return heartbeat;
 }
 
+BackupLost backup_lost_from(Reader& reader) {
+  BackupLost lost;
+  lost.shard = reader.get<std::uint32_t>();
+  lost.epoch = reader.get<std::uint64_t>();
+  return lost;
+}
+
+Views views_of_speakers_from(Reader& reader) {
+  Views views = views_from(reader);
+  protocols_from(reader, views);
+  return views;
+}
+
 Registered registered_from(Reader& reader) {
   Registered registered;
   registered.protocol = reader.get<std::uint16_t>();
@@ -56,6 +69,7 @@ Registered registered_from(Reader& reader) {
   registered.workers = reader.get<std::uint32_t>();
   registered.heartbeat = reader.get<std::uint32_t>();
   registered.cluster = reader.get<std::uint64_t>();
+  if (registered.protocol >= kProven) registered.secret = reader.get<std::uint64_t>();
   if (registered.servers == 0 || registered.servers > kMostServers)
     throw MalformedMessage("a scheduler of " + std::to_string(registered.servers) + " servers");
   return registered;
@@ -121,6 +135,14 @@ std::vector<std::byte> encode(const Heartbeat& heartbeat) {
   return writer.take();
 }
 
+std::vector<std::byte> encode(const BackupLost& lost) {
+  Writer writer;
+  writer.put(MembershipKind::backup_lost);
+  writer.put(lost.shard);
+  writer.put(lost.epoch);
+  return writer.take();
+}
+
 std::vector<std::byte> encode(const Depart&) {
   Writer writer;
   writer.put(MembershipKind::depart);
@@ -136,6 +158,7 @@ std::vector<std::byte> encode(const Registered& registered) {
   writer.put(registered.workers);
   writer.put(registered.heartbeat);
   writer.put(registered.cluster);
+  if (registered.protocol >= kProven) writer.put(registered.secret);
   return writer.take();
 }
 
@@ -147,10 +170,11 @@ std::vector<std::byte> encode(const Refused& refused) {
   return writer.take();
 }
 
-std::vector<std::byte> encode(const Views& views) {
+std::vector<std::byte> encode(const Views& views, std::uint16_t protocol) {
   Writer writer;
-  writer.put(MembershipKind::views);
+  writer.put(protocol >= kProven ? MembershipKind::views_of_speakers : MembershipKind::views);
   put(writer, views);
+  if (protocol >= kProven) put_protocols(writer, views);
   return writer.take();
 }
 
@@ -167,6 +191,7 @@ FromMember decode_from_member(std::span<const std::byte> head) {
   const auto kind = reader.get<MembershipKind>();
   if (kind == MembershipKind::enlist) return enlist_from(reader);
   if (kind == MembershipKind::heartbeat) return ended(heartbeat_from(reader), reader);
+  if (kind == MembershipKind::backup_lost) return ended(backup_lost_from(reader), reader);
   if (kind == MembershipKind::depart) return ended(Depart{}, reader);
   refuse(kind);
 }
@@ -177,6 +202,7 @@ FromScheduler decode_from_scheduler(std::span<const std::byte> head) {
   if (kind == MembershipKind::registered) return ended(registered_from(reader), reader);
   if (kind == MembershipKind::refused) return ended(refused_from(reader), reader);
   if (kind == MembershipKind::views) return ended(views_from(reader), reader);
+  if (kind == MembershipKind::views_of_speakers) return ended(views_of_speakers_from(reader), reader);
   if (kind == MembershipKind::status) return ended(status_from(reader), reader);
   refuse(kind);
 }

@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "wire/bytes.h"
+#include "wire/protocol.h"
 #include "wire/views.h"
 
 namespace heddle::kv_detail {
-
-constexpr std::uint16_t kMembershipProtocol = 1, kOldestMembershipProtocol = 1;
 
 // No number of messages.h: who speaks to the wrong process is found out.
 enum class MembershipKind : std::uint8_t {
@@ -27,7 +26,9 @@ enum class MembershipKind : std::uint8_t {
   registered,
   refused,
   views,
-  status
+  status,
+  backup_lost,  // from version 2 on, as the next
+  views_of_speakers
 };
 
 enum class Role : std::uint8_t { server = 1, worker };
@@ -36,7 +37,7 @@ constexpr std::uint32_t kAnyNumber = ~0u;  // the scheduler chooses one
 constexpr std::uint32_t kMostCopies = 2;
 
 struct Enlist {
-  std::uint16_t oldest = kOldestMembershipProtocol, newest = kMembershipProtocol;
+  std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
   std::uint32_t servers = 0, workers = 0;  // how many the process knows of; 0: it does not know
@@ -59,16 +60,24 @@ struct Heartbeat {
   bool leaving = false;          // servers: another one shall have what this one has
 };
 
+// The backup of this epoch has not the state that it had confirmed: its copy is to begin anew. Servers say it with each
+// heartbeat until there is another epoch.
+struct BackupLost {
+  std::uint32_t shard = 0;
+  std::uint64_t epoch = 0;
+};
+
 // The process ends, or serves no more: nobody need wait for it.
 struct Depart {};
 
 struct Registered {
-  std::uint16_t protocol = kMembershipProtocol;
+  std::uint16_t protocol = kProtocol;  // that both speak from now on
   std::uint32_t number = 0;
   std::uint32_t servers = 0, workers = 0;
   std::uint32_t heartbeat = 0;  // milliseconds between two
   // Stands for the history of views that the scheduler keeps. Epochs of another one cannot be compared.
   std::uint64_t cluster = 0;
+  std::uint64_t secret = 0;  // servers, from version 2 on: shared by all of them, and told to nobody else
 };
 
 struct Refused {
@@ -83,14 +92,15 @@ struct Status {
 
 std::vector<std::byte> encode(const Enlist& enlist);
 std::vector<std::byte> encode(const Heartbeat& heartbeat);
+std::vector<std::byte> encode(const BackupLost& lost);
 std::vector<std::byte> encode(const Depart& depart);
 std::vector<std::byte> encode(const Registered& registered);
 std::vector<std::byte> encode(const Refused& refused);
-std::vector<std::byte> encode(const Views& views);
+std::vector<std::byte> encode(const Views& views, std::uint16_t protocol = kProtocol);
 std::vector<std::byte> encode(const Status& status);
 
 // What a process may send, and the scheduler. Both throw MalformedMessage.
-using FromMember = std::variant<Enlist, Heartbeat, Depart>;
+using FromMember = std::variant<Enlist, Heartbeat, BackupLost, Depart>;
 FromMember decode_from_member(std::span<const std::byte> head);
 using FromScheduler = std::variant<Registered, Refused, Views, Status>;
 FromScheduler decode_from_scheduler(std::span<const std::byte> head);

@@ -16,11 +16,9 @@
 #include <heddle/dtype.h>
 
 #include "wire/bytes.h"
+#include "wire/protocol.h"
 
 namespace heddle::kv_detail {
-
-// A server understands this version and the one before.
-constexpr std::uint16_t kProtocol = 1, kOldestProtocol = 1;
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
 constexpr std::uint32_t kMostWorkers = 1 << 16;  // of a job
@@ -57,8 +55,8 @@ struct Hello {
 };
 
 struct Welcome {
-  std::uint16_t protocol = kProtocol;
-  std::uint64_t incarnation = 0;  // of the server's state: another number means that the state is lost
+  std::uint16_t protocol = kProtocol;  // that both speak from now on
+  std::uint64_t incarnation = 0;       // of the server's state: another number means that the state is lost
 };
 
 // One of the keys of a push_many or a pull_many; the fields are those of a push or a pull.

@@ -11,6 +11,11 @@ std::vector<std::byte> encode(const ReplicaMessage& message) {
   writer.put(message.epoch);
   writer.put(message.log);
   writer.put(message.number);
+  if (message.kind == ReplicaKind::hello && message.version >= kProven) {
+    writer.put(message.version);
+    writer.put(message.primary);
+    writer.put(message.secret);
+  }
   writer.put(message.inner);
   return writer.take();
 }
@@ -29,6 +34,13 @@ ReplicaMessage decode_replica_message(std::span<const std::byte> head) {
   message.epoch = reader.get<std::uint64_t>();
   message.log = reader.get<std::uint64_t>();
   message.number = reader.get<std::uint64_t>();
+  if (message.kind == ReplicaKind::hello && reader.left() > 0) {
+    message.version = reader.get<std::uint16_t>();
+    message.primary = reader.get<std::uint64_t>();
+    message.secret = reader.get<std::uint64_t>();
+    if (message.version < kProven) throw MalformedMessage("a hello of version 1 that is too long");
+    if (message.version > kProtocol) return message;  // what follows belongs to later versions
+  }
   const bool has_inner = message.kind == ReplicaKind::state || message.kind == ReplicaKind::record;
   if (has_inner) message.inner = reader.get_bytes(reader.left());
   reader.end();

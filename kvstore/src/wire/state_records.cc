@@ -13,7 +13,7 @@ enum class Mark : std::uint8_t { begin = 1, job, worker, collective, key, array,
 std::string cut(const std::string& text) { return text.substr(0, kMaxText); }
 
 void put(Writer& writer, const StateBegin& begin) {
-  writer.put(kStateVersion);
+  writer.put(begin.version);
   writer.put(begin.number);
   writer.put(begin.servers);
   for (const std::uint64_t one : {begin.incarnation, begin.jobs_begun, begin.pushes, begin.pulls,
@@ -95,11 +95,12 @@ void check_size(const char* what, std::uint64_t bytes, DType type) {
 
 StateBegin begin_from(Reader& reader) {
   const auto version = reader.get<std::uint16_t>();
-  if (version != kStateVersion) {
-    throw MalformedMessage("a state of version " + std::to_string(version) + "; this program reads version " +
+  if (version < kOldestStateVersion || version > kStateVersion) {
+    throw MalformedMessage("a state of version " + std::to_string(version) +
+                           "; this program reads versions " + std::to_string(kOldestStateVersion) + " to " +
                            std::to_string(kStateVersion));
   }
-  StateBegin begin;
+  StateBegin begin{.version = version};
   begin.number = reader.get<std::uint32_t>();
   begin.servers = reader.get<std::uint32_t>();
   for (std::uint64_t* one : {&begin.incarnation, &begin.jobs_begun, &begin.pushes, &begin.pulls,
@@ -123,7 +124,7 @@ StateJob job_from(Reader& reader) {
   return job;
 }
 
-StateWorker worker_from(Reader& reader) {
+StateWorker worker_from(Reader& reader, std::uint16_t version) {
   StateWorker worker;
   for (bool* one : {&worker.greeted, &worker.left, &worker.dropped, &worker.rejoined}) *one = flag(reader);
   for (std::uint64_t* one : {&worker.incarnation, &worker.collective_done, &worker.pushes, &worker.pulls,
@@ -131,6 +132,7 @@ StateWorker worker_from(Reader& reader) {
     *one = reader.get<std::uint64_t>();
   worker.clock = reader.get<std::int64_t>();
   worker.collective_failure = reader.get_text(kMaxText);
+  if (version >= 2) worker.state_set = reader.get<std::uint64_t>();
   return worker;
 }
 
@@ -182,14 +184,14 @@ StateArray array_from(Reader& reader) {
   return array;
 }
 
-StateRecord record_from(Mark mark, Reader& reader) {
+StateRecord record_from(Mark mark, Reader& reader, std::uint16_t version) {
   switch (mark) {
     case Mark::begin:
       return begin_from(reader);
     case Mark::job:
       return job_from(reader);
     case Mark::worker:
-      return worker_from(reader);
+      return worker_from(reader, version);
     case Mark::collective:
       return collective_from(reader);
     case Mark::key:
@@ -206,17 +208,19 @@ StateRecord record_from(Mark mark, Reader& reader) {
 
 }  // namespace
 
-std::vector<std::byte> encode(const StateRecord& record) {
+std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) {
   Writer writer;
   writer.put(static_cast<std::uint8_t>(record.index() + 1));
   std::visit([&writer](const auto& one) { put(writer, one); }, record);
+  const auto* const worker = std::get_if<StateWorker>(&record);
+  if (worker && version >= 2) writer.put(worker->state_set);
   return writer.take();
 }
 
-StateRecord decode_state_record(std::span<const std::byte> head) {
+StateRecord decode_state_record(std::span<const std::byte> head, std::uint16_t version) {
   Reader reader(head);
   const auto mark = reader.get<Mark>();
-  StateRecord record = record_from(mark, reader);
+  StateRecord record = record_from(mark, reader, version);
   reader.end();
   return record;
 }

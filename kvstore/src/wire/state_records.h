@@ -15,9 +15,11 @@
 
 namespace heddle::kv_detail {
 
-constexpr std::uint16_t kStateVersion = 1;
+// 2: what workers have set of optimizers' state counts once.
+constexpr std::uint16_t kStateVersion = 2, kOldestStateVersion = 1;
 
 struct StateBegin {
+  std::uint16_t version = kStateVersion;
   std::uint32_t number = 0, servers = 1;  // of the server
   std::uint64_t incarnation = 0, jobs_begun = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0, worst_staleness = 0;
@@ -39,6 +41,7 @@ struct StateWorker {
   std::string collective_failure{};
   std::uint64_t pushes = 0, pulls = 0, bytes_received = 0, bytes_sent = 0;
   std::int64_t clock = 0;
+  std::uint64_t state_set = 0;  // the latest request that has set a state; from version 2 on
 };
 
 // A worker that has come to a collective which others have not come to yet.
@@ -83,9 +86,10 @@ struct StateEnd {
 using StateRecord = std::variant<StateBegin, StateJob, StateWorker, StateCollective, StateKey, StateArray,
                                  StatePiece, StateEnd>;
 
-std::vector<std::byte> encode(const StateRecord& record);
+std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version = kStateVersion);
 // Throws MalformedMessage. Each field is one that a server can have; how they fit together is for the reader to check.
-StateRecord decode_state_record(std::span<const std::byte> head);
+// `version`: of the StateBegin that came before it.
+StateRecord decode_state_record(std::span<const std::byte> head, std::uint16_t version = kStateVersion);
 
 std::vector<std::byte> encode_clocks(const std::vector<std::uint64_t>& clocks,
                                      const std::vector<std::uint64_t>& missed);

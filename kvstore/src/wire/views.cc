@@ -66,4 +66,12 @@ Views views_from(Reader& reader) {
   return views;
 }
 
+void put_protocols(Writer& writer, const Views& views) {
+  for (const ServerInfo& one : views.servers) writer.put(one.protocol);
+}
+
+void protocols_from(Reader& reader, Views& views) {
+  for (ServerInfo& one : views.servers) one.protocol = reader.get<std::uint16_t>();
+}
+
 }  // namespace heddle::kv_detail

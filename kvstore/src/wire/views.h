@@ -19,6 +19,7 @@ struct ServerInfo {
   std::uint32_t number = 0;
   std::uint64_t incarnation = 0;  // random; not 0
   std::string address{};          // HOST:PORT
+  std::uint16_t protocol = 1;     // the newest that it speaks
   bool operator==(const ServerInfo&) const = default;
 };
 
@@ -47,5 +48,8 @@ const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
 
 void put(Writer& writer, const Views& views);
 Views views_from(Reader& reader);  // throws MalformedMessage
+// What servers speak, which version 1 does not know.
+void put_protocols(Writer& writer, const Views& views);
+void protocols_from(Reader& reader, Views& views);  // throws MalformedMessage
 
 }  // namespace heddle::kv_detail

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -113,6 +114,36 @@ TEST_CASE("what makes no sense is named by file and line") {
     CHECK(holds(complaint(keys), keys.key.file));
   }
   CHECK_THROWS_AS(make_comm_key("/proc/nothing", false), CommError);
+}
+
+TEST_CASE("a line says what its key may do; without a word it is a worker's") {
+  const Keys keys, other;
+  const auto roles = [&](const std::string& key) { return keys.files().roles.at(key); };
+  const std::string curve = other.key.line.substr(other.key.line.find("curve:"), 46);
+  CHECK(roles(keys.fingerprint()).server);
+  CHECK(roles(keys.fingerprint()).worker);
+  for (const auto& [text, worker, server] :
+       {std::tuple("", true, false), std::tuple("roles:worker", true, false),
+        std::tuple("roles:server x", false, true), std::tuple("roles:server,worker", true, true),
+        std::tuple("Roles:server", true, false)}) {
+    CAPTURE(std::string(text));
+    write_file(keys.key.allowed_file, other.fingerprint() + "  " + curve + " " + text + "\n");
+    for (const std::string& key : {other.fingerprint(), curve}) {
+      CHECK(roles(key).worker == worker);
+      CHECK(roles(key).server == server);
+    }
+    write_file(keys.key.allowed_file, other.fingerprint() + " " + text + "\n");
+    CHECK(roles(other.fingerprint()).server == server);
+  }
+  for (const char* const bad : {"roles:", "roles:admin", "roles:worker,root", "roles:,"}) {
+    write_file(keys.key.allowed_file, "\n" + other.fingerprint() + " " + bad + "\n");
+    CHECK(holds(complaint(keys), keys.key.allowed_file + ":2: '" + bad + "'; want roles:worker"));
+  }
+  const TemporaryDirectory directory;
+  CHECK_THROWS_AS(make_comm_key(directory.path, false, "admin"), CommError);
+  const CommKey worker = make_comm_key(directory.path, false, "worker");
+  CHECK(holds(worker.line, "  roles:worker  "));
+  CHECK_FALSE(read_key_files(directory.path)->roles.at(worker.line.substr(0, 71)).server);
 }
 
 TEST_CASE("a key for ZeroMQ lies beside the other one, and its public half is in the same line") {

@@ -28,8 +28,9 @@ template <class Decode> bool run_message(Input input, Decode&& decode_message) {
     const auto message = decode_message(input);
     const Bytes again = encode_any(message);
     want(encode_any(decode_message(Input(again))) == again, "a message that changes");
-    // Of a later version there may be more behind what is known.
-    want(again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin()),
+    // Of a later version there may be more behind what is known. Views of version 1 are written as those of the newest.
+    const bool older = input[0] == static_cast<std::byte>(MembershipKind::views);
+    want(older || (again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin())),
          "a message that is not what came");
     return true;
   } catch (const MalformedMessage&) {
@@ -55,7 +56,9 @@ std::vector<Bytes> member_seeds() {
   return {encode(kServer),
           encode(kWorker),
           encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}),
+          encode(BackupLost{.shard = 1, .epoch = 5}),
           encode(Depart{}),
+          encode(kViews, kOldestProtocol),
           encode(Registered{.number = 3, .servers = 4, .workers = 5, .heartbeat = 100, .cluster = 6}),
           encode(Refused{.retry = 100, .text = "why"}),
           encode(kViews),
@@ -159,7 +162,11 @@ bool run_scheduler_state(Input input) {
   for (const Input bytes : {input, Input(sealed)}) {
     try {
       const SchedulerState state = decode_scheduler_state(bytes);
-      want(encode(state) == Bytes(bytes.begin(), bytes.end()), "a state that changes");
+      const Bytes again = encode(state);
+      want(decode_scheduler_state(again) == state, "a state that changes");
+      // A state of the version before is written as one of this version.
+      want(again == Bytes(bytes.begin(), bytes.end()) || bytes[8] != again[8],
+           "a state that is not what came");
       good = true;
     } catch (const MalformedMessage&) {
     }

@@ -45,6 +45,7 @@ Cluster::Cluster(const Plan& plan, std::uint64_t seed)
 
 void Cluster::start_scheduler() {
   SimTransport& transport = network_.add(kScheduler);
+  scheduler_options_.protocol = some_protocol();
   scheduler_ = std::make_unique<SchedulerProcess>(network_, transport, scheduler_options_, file_, checks_,
                                                   counts.decisions);
   scheduler_->dies_once_in = plan_.fault_pause.count() > 0 && !plan_.one_fault_at_a_time ? 20 : 0;
@@ -65,6 +66,7 @@ void Cluster::start_server(std::size_t slot) {
   options.replicas = static_cast<int>(plan_.replicas);
   options.scheduler = kScheduler;
   options.worker_timeout = kLongest;
+  options.protocol = some_protocol();
   SimTransport& transport = network_.add(server.address);
   server.process =
       std::make_unique<ServerProcess>(network_, transport, options, 1 + below(1'000'000'000), checks_);
@@ -81,7 +83,7 @@ std::string Cluster::rank_address(std::uint32_t rank) { return kWorkers + std::t
 void Cluster::start_worker(std::uint32_t rank) {
   SimTransport& transport = network_.add(rank_address(rank));
   workers_[rank] = std::make_unique<WorkerProcess>(network_, transport, plan_, rank, 1 + below(1'000'000'000),
-                                                   ledger_, checks_);
+                                                   versions_up_to(some_protocol()), ledger_, checks_);
   workers_[rank]->on_refused = [this, rank, process = workers_[rank].get()] {
     network_.after({}, [this, rank, process] {
       if (workers_[rank].get() == process) kill_worker(rank, milliseconds(100));

@@ -70,6 +70,7 @@ class Cluster {
   void trace(const std::string& text) const;
   std::uint64_t below(std::uint64_t limit) { return network_.below(limit); }
   Clock::duration some_time();
+  int some_protocol() { return plan_.mixed_versions ? kProtocol - static_cast<int>(below(2)) : 0; }
   static std::string rank_address(std::uint32_t rank);
 
   const Plan plan_;

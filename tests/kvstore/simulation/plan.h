@@ -26,6 +26,8 @@ struct Plan {
   std::chrono::milliseconds fault_pause{0};  // between two faults, on average; 0: there are none
   // The next fault comes when all is well again: then no shard may be lost.
   bool one_fault_at_a_time = true;
+  // Each process speaks the newest version of the protocol or the one before, and another one when it is started anew.
+  bool mixed_versions = false;
   bool trace = false;  // faults and what the scheduler does are printed
 };
 

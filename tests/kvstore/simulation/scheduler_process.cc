@@ -8,7 +8,8 @@ namespace heddle::kv_detail::sim {
 namespace {
 
 SchedulerState state_in(const SchedulerProcess::File& file, Network& network) {
-  return file.empty() ? SchedulerState{.cluster = network.random() | 1} : decode_scheduler_state(file);
+  return file.empty() ? SchedulerState{.cluster = network.random() | 1, .secret = network.random() | 1}
+                      : decode_scheduler_state(file);
 }
 
 }  // namespace

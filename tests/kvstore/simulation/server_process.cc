@@ -16,9 +16,11 @@ ServerProcess::ServerProcess(Network& network, SimTransport& transport, const Se
                           .servers = static_cast<std::uint32_t>(options.servers),
                           .replicas = static_cast<std::uint32_t>(options.replicas),
                           .incarnation = incarnation,
-                          .address = transport.address()}),
+                          .address = transport.address(),
+                          .versions = versions_up_to(options.protocol)}),
       next_tick_(network.now) {
   member_.on_registered = [this](const Registered& told) {
+    node_.set_secret(told.secret);
     node_.set_number(static_cast<int>(told.number), static_cast<int>(told.servers));
   };
   member_.on_views = [this](const Views& views) {
@@ -32,6 +34,7 @@ ServerProcess::ServerProcess(Network& network, SimTransport& transport, const Se
 void ServerProcess::report() {
   for (const ServerEvent& event : node_.take_events()) CHECK(event.name != "state_missing");
   for (const auto& [shard, epoch] : node_.take_synced()) member_.report_synced(shard, epoch);
+  for (const auto& [shard, epoch] : node_.take_lost()) member_.report_lost(shard, epoch);
   member_.tick(network_.now);
 }
 

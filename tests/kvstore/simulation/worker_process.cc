@@ -34,12 +34,13 @@ template <class Number> std::int64_t the_element_of(std::span<const std::byte> b
 }  // namespace
 
 WorkerProcess::WorkerProcess(Network& network, SimTransport& transport, const Plan& plan, std::uint32_t rank,
-                             std::uint64_t incarnation, Ledger& ledger, ViewChecks& checks)
+                             std::uint64_t incarnation, Versions versions, Ledger& ledger, ViewChecks& checks)
     : network_(network),
       transport_(transport),
       plan_(plan),
       rank_(rank),
       incarnation_(incarnation),
+      versions_(versions),
       ledger_(ledger),
       checks_(checks),
       member_(transport, {.scheduler = "Scheduler",
@@ -48,7 +49,8 @@ WorkerProcess::WorkerProcess(Network& network, SimTransport& transport, const Pl
                           .servers = plan.servers,
                           .workers = plan.workers,
                           .incarnation = incarnation,
-                          .job = "job"}),
+                          .job = "job",
+                          .versions = versions}),
       links_(plan.servers),
       keys_(plan.keys.size()),
       groups_(plan.groups.size()) {
@@ -356,7 +358,9 @@ void WorkerProcess::connected(Peer peer, const std::string&) {
   if (member_.owns(peer)) return member_.connected(peer, network_.now);
   const int shard = shard_of(peer);
   if (shard < 0) return;
-  const Hello hello{.job = "job",
+  const Hello hello{.oldest = versions_.oldest,
+                    .newest = versions_.newest,
+                    .job = "job",
                     .consistency = plan_.consistency,
                     .rank = rank_,
                     .workers = plan_.workers,
@@ -376,6 +380,7 @@ void WorkerProcess::welcomed(Link& link, const Welcome& welcome) {
     lost_ = true;
     return;
   }
+  CHECK(versions_.has(welcome.protocol));
   link.greeted = true;
   for (const auto& [number, call] : link.calls) send(link, call);
 }

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kWorkerTick{20};
 class WorkerProcess final : public Process {
  public:
   WorkerProcess(Network& network, SimTransport& transport, const Plan& plan, std::uint32_t rank,
-                std::uint64_t incarnation, Ledger& ledger, ViewChecks& checks);
+                std::uint64_t incarnation, Versions versions, Ledger& ledger, ViewChecks& checks);
 
   void tick() override;
   void connected(Peer peer, const std::string& key) override;
@@ -92,6 +92,7 @@ class WorkerProcess final : public Process {
   const Plan& plan_;
   const std::uint32_t rank_;
   const std::uint64_t incarnation_;
+  const Versions versions_;
   Ledger& ledger_;
   ViewChecks& checks_;
   Member member_;

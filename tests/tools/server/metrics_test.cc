@@ -127,6 +127,28 @@ TEST_CASE("metrics: names and values of all numbers") {
   CHECK(samples(metrics_text(snapshot)) == wanted);
 }
 
+TEST_CASE("metrics: what the server has of each part of the keys, and of its copies") {
+  ServerSnapshot snapshot = hand_made();
+  snapshot.stats.shards = {
+      {.shard = 0, .epoch = 7, .primary = true, .synced = true, .unconfirmed_bytes = 4096},
+      {.shard = 1, .epoch = 3, .backup = true}};
+  std::vector<std::string> found;
+  for (const std::string& line : samples(metrics_text(snapshot))) {
+    if (line.starts_with("heddle_server_shard_")) found.push_back(line);
+  }
+  const std::vector<std::string> wanted = {R"(heddle_server_shard_epoch{shard="0"} 7)",
+                                           R"(heddle_server_shard_epoch{shard="1"} 3)",
+                                           R"(heddle_server_shard_primary{shard="0"} 1)",
+                                           R"(heddle_server_shard_primary{shard="1"} 0)",
+                                           R"(heddle_server_shard_backup{shard="0"} 0)",
+                                           R"(heddle_server_shard_backup{shard="1"} 1)",
+                                           R"(heddle_server_shard_synced{shard="0"} 1)",
+                                           R"(heddle_server_shard_synced{shard="1"} 0)",
+                                           R"(heddle_server_shard_unconfirmed_bytes{shard="0"} 4096)",
+                                           R"(heddle_server_shard_unconfirmed_bytes{shard="1"} 0)"};
+  CHECK(found == wanted);
+}
+
 TEST_CASE("metrics: each has its type, and the page describes it") {
   const std::string text = metrics_text(hand_made());
   const std::string page = heddle::test::read_file(HEDDLE_METRICS_PAGE);
@@ -140,7 +162,7 @@ TEST_CASE("metrics: each has its type, and the page describes it") {
     CHECK(type == (name.ends_with("_total") ? "counter" : "gauge"));
     CHECK(page.find("| `" + name) != std::string::npos);
   }
-  CHECK(families == 31);
+  CHECK(families == 36);
 }
 
 TEST_CASE("metrics: a reader gets back what was written") {

@@ -16,18 +16,25 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-// A port of this host that nobody listens at now.
-int free_port(bool loopback) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+struct ReservedPort {
+  Descriptor socket;
+  int number;
+};
+
+// A port of this host that no other process is given as long as the socket is open. The scheduler can listen at it, each time
+// that it is started, as the socket itself does not listen and allows addresses to be used again.
+ReservedPort reserve_port(bool loopback) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
   socklen_t length = sizeof address;
-  const bool good = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  ::close(listener);
+  const bool good = ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0;
   if (!good) throw std::runtime_error("no port is free for a scheduler");
-  return ntohs(address.sin_port);
+  return {std::move(socket), ntohs(address.sin_port)};
 }
 
 // Names of this host that others cannot reach.
@@ -58,7 +65,9 @@ std::string this_host() {
 StoreServers::StoreServers(Settings settings) : settings_(std::move(settings)) {
   if (settings_.servers == 0) return;
   const bool loopback = std::all_of(settings_.hosts.begin(), settings_.hosts.end(), is_loopback);
-  scheduler_ = (loopback ? kLoopback : this_host()) + ":" + std::to_string(free_port(loopback));
+  ReservedPort port = reserve_port(loopback);
+  reserved_ = std::move(port.socket);
+  scheduler_ = (loopback ? kLoopback : this_host()) + ":" + std::to_string(port.number);
 }
 
 std::vector<RankPlan> StoreServers::plan() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "job.h"
+#include "process.h"
 
 namespace heddle::tool {
 
@@ -24,6 +25,7 @@ class StoreServers {
 
  private:
   const Settings settings_;
+  Descriptor reserved_;  // the scheduler's port
   std::string scheduler_;
 };
 

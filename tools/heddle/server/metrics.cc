@@ -111,6 +111,27 @@ const WorkerMetric kWorkerMetrics[] = {
      [](Worker one) { return number(one.bytes_sent); }},
 };
 
+struct ShardMetric {
+  const char* name;
+  const char* help;
+  double (*value)(const ShardStats&);
+};
+
+using Part = const ShardStats&;
+
+const ShardMetric kShardMetrics[] = {
+    {"shard_epoch", "The scheduler's decision about the part that the server knows.",
+     [](Part one) { return number(one.epoch); }},
+    {"shard_primary", "1 if workers of the part are answered here.",
+     [](Part one) { return one.primary ? 1.0 : 0.0; }},
+    {"shard_backup", "1 if a copy of the part is here, or comes.",
+     [](Part one) { return one.backup ? 1.0 : 0.0; }},
+    {"shard_synced", "Of a primary: 1 if its backup has all.",
+     [](Part one) { return one.synced ? 1.0 : 0.0; }},
+    {"shard_unconfirmed_bytes", "Of a primary: pushes that its backup has not confirmed.",
+     [](Part one) { return number(one.unconfirmed_bytes); }},
+};
+
 MetricFamily info(Snapshot all) {
   MetricFamily result = family("info", "1; the labels say what the server is.", kGauge);
   result.metric.push_back(metric(kGauge, 1,
@@ -161,6 +182,12 @@ std::string metrics_text(ServerSnapshot snapshot) {
       Labels labels = {{"job_name", worker.job}, {"worker", std::to_string(worker.rank)}};
       families.back().metric.push_back(metric(one.type, one.value(worker), std::move(labels)));
     }
+  }
+  for (const ShardMetric& one : kShardMetrics) {
+    families.push_back(family(one.name, one.help, kGauge));
+    for (Part part : snapshot.stats.shards)
+      families.back().metric.push_back(
+          metric(kGauge, one.value(part), {{"shard", std::to_string(part.shard)}}));
   }
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -1,0 +1,26 @@
+// What the keys of comm.allowed may do.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "net/key_roles.h"
+
+namespace heddle::kv_detail {
+
+using KeyList = std::map<std::string, comm_detail::KeyRoles>;  // by the key of Receiver::connected()
+
+inline comm_detail::KeyRoles roles_in(const KeyList& list, const std::string& key) {
+  if (key.empty()) return comm_detail::kAllRoles;  // nobody has shown one: a process of the same user
+  const auto found = list.find(key);
+  return found == list.end() ? comm_detail::KeyRoles{} : found->second;
+}
+
+inline std::string lost_role(const std::string& key) {
+  return "its key " + key + " has lost a role in comm.allowed";
+}
+inline std::string no_server(const std::string& key) {
+  return "the key " + key + " is no server's: its line in comm.allowed lacks the role server";
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,38 @@
+// What the transport "net" knows of a peer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <string>
+
+#include "transport/net_handshake.h"
+#include "transport/net_listeners.h"
+#include "transport/net_messages.h"
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+struct NetPeer {
+  enum class Stage { connecting, refusing, handshake, open };
+  NetPeer(Peer given, bool is_client, const TransportOptions& options, Receiver& to)
+      : number(given), client(is_client), receiver({options.max_head, options.max_payload}, to, given) {}
+
+  const Peer number;
+  const bool client;  // a peer of connect()
+  Stage stage = Stage::connecting;
+  NewConnection::Way way = NewConnection::Way::local;
+  std::string address{};  // of connect()
+  std::unique_ptr<comm_detail::Connection> connection{};
+  std::optional<Handshake> handshake{};
+  KeyRoles roles{};  // of its key, when it was let in
+  bool is_ring = false;
+  MessageSender sender{};
+  MessageReceiver receiver;
+  short watched = POLLIN;  // the events that the poller waits for
+  bool ready = false;      // is in ready_
+  bool unsettled = false;  // is in unsettled_
+  bool gone = false;       // has been closed; only the call that is under way still uses it
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,45 @@
+// The version of what workers, servers and the scheduler say to each other. A process understands this version and the one
+// before, and speaks the newest that the other side understands, too.
+//
+// 1: the first. 2: a server that says hello to a backup proves that it is the primary of the scheduler's view.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <heddle/error.h>
+
+namespace heddle::kv_detail {
+
+constexpr std::uint16_t kProtocol = 2, kOldestProtocol = 1;
+constexpr std::uint16_t kProven = 2;  // from this version on primaries prove themselves
+
+struct Versions {
+  std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
+  bool has(std::uint16_t version) const { return oldest <= version && version <= newest; }
+};
+
+// Of a process whose options name the newest that it is to speak; 0: all. Throws InvalidArgument.
+inline Versions versions_up_to(int newest) {
+  if (newest != 0 && (newest < kOldestProtocol || newest > kProtocol))
+    throw InvalidArgument("protocol is " + std::to_string(newest) + ", want " +
+                          std::to_string(kOldestProtocol) + " to " + std::to_string(kProtocol) +
+                          ", or 0 for the newest");
+  return {kOldestProtocol, newest == 0 ? kProtocol : static_cast<std::uint16_t>(newest)};
+}
+
+// The newest that both understand; 0: there is none.
+inline std::uint16_t common_version(Versions one, Versions other) {
+  const std::uint16_t newest = std::min(one.newest, other.newest);
+  return newest >= std::max(one.oldest, other.oldest) ? newest : std::uint16_t{0};
+}
+
+// Why two processes refuse each other.
+inline std::string no_common_version(const std::string& who, Versions theirs, const std::string& me,
+                                     Versions mine) {
+  return who + " speaks versions " + std::to_string(theirs.oldest) + " to " + std::to_string(theirs.newest) +
+         " of the protocol, " + me + " " + std::to_string(mine.oldest) + " to " + std::to_string(mine.newest);
+}
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,45 @@
+// The port of a job's scheduler, between its choice and the scheduler's start.
+#include <cerrno>
+#include <sys/socket.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+
+#include "launch/store_servers.h"
+
+using namespace heddle::tool;
+
+namespace {
+
+struct Listening {
+  Descriptor socket;
+  int error;  // of the system; 0: it listens
+};
+
+// As servers do.
+Listening listen_at(int port, bool reuse) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = reuse ? 1 : 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool good = ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                    ::listen(socket.get(), 1) == 0;
+  return {std::move(socket), good ? 0 : errno};
+}
+
+}  // namespace
+
+TEST_CASE("launch: the scheduler's port is kept for it, whenever it is started") {
+  const StoreServers servers({.servers = 1, .directory = "."});
+  const std::string address = servers.address();
+  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  CHECK(listen_at(port, false).error == EADDRINUSE);  // somebody who wants just this one
+  for (int start = 0; start < 3; ++start) {
+    CHECK(listen_at(port, true).error == 0);  // the scheduler, whose socket ends with it
+    CHECK(listen_at(port, false).error == EADDRINUSE);
+  }
+}
