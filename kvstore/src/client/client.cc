@@ -387,6 +387,7 @@ void Client::disconnected(Peer peer, const std::string& why) {
 
 void Client::lost(Link& link, const std::string& why) {
   by_peer_.erase(link.peer);
+  if (link.state == State::failed) return;
   const auto now = Clock::now();
   // A server that lets the worker in and then ends the connection each time is as good as lost.
   if (link.state == State::greeted && link.answered) {
@@ -491,6 +492,11 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (!link->calls.find(reply.number)) return;  // an answer to a ping, or to what was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
+  // The server ends the connection when the job has ended. Another one would begin a job of that name again.
+  if (call.request.kind == Kind::leave && reply.kind == Kind::done) {
+    link->state = State::failed;
+    link->failure = "server " + std::to_string(link - links_.data()) + ": this worker has left its job";
+  }
   if (reply.kind != Kind::failed) return answered(std::move(call), reply, nullptr);
   has_failed_.store(true);
   const std::string why = "server " + std::to_string(link - links_.data()) + ": " + reply.text;

@@ -61,7 +61,7 @@ class Client final : public ProgressSource, Receiver {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State : std::uint8_t { waiting, connecting, greeted, failed };
+  enum class State : std::uint8_t { waiting, connecting, greeted, failed };  // failed: or left
   struct Link {
     std::string address;
     State state = State::waiting;

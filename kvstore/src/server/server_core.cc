@@ -191,10 +191,13 @@ ServerCore::Jobs::iterator ServerCore::end_job(Jobs::iterator entry) {
   Job& job = *entry->second;
   changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
   log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
-  for (auto session = sessions_.begin(); session != sessions_.end();) {
-    const bool mine = session->second.job == &job;
-    if (mine) outbox_.closed.push_back(session->first);
-    session = mine ? sessions_.erase(session) : std::next(session);
+  // Its workers close their connections: the answers to their leaves may still be on the way, and a worker without one would
+  // connect again, as the first of a job of the same name.
+  for (auto& [peer, session] : sessions_) {
+    if (session.job != &job) continue;
+    session.job = nullptr;
+    session.refused = true;
+    session.since = {};
   }
   outbox_.ended.push_back(std::move(entry->second));
   return jobs_.erase(entry);

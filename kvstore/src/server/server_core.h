@@ -73,9 +73,9 @@ class ServerCore {
   friend class StateLoader;
   struct Session {
     std::string key;
-    Job* job = nullptr;  // null: it has not said hello, or is refused
+    Job* job = nullptr;  // null: it has not said hello, is refused, or the job has ended
     std::uint32_t rank = 0;
-    bool refused = false;
+    bool refused = false;       // no hello is taken any more
     Clock::time_point since{};  // when tick() first saw it without a job
   };
   using Jobs = std::map<std::string, std::unique_ptr<Job>>;
