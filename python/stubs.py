@@ -40,7 +40,7 @@ Keys = int | str | Sequence[int | str]
 '''
 
 # What types of slots have, which the generator knows nothing of.
-BINARY = "add sub mul truediv pow matmul".split()
+BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 COMPARISONS = "lt le gt ge eq ne".split()
 
 

@@ -11,6 +11,7 @@ docs/python.md is the user's guide.
 
 import atexit as _atexit
 import contextlib as _contextlib
+import importlib as _importlib
 import os as _os
 import sys as _sys
 import typing as _typing
@@ -65,6 +66,12 @@ def backward(root: _heddle.NDArray, seed: _heddle.NDArray | None = None, keep_ta
 def wait_all() -> None:
     """Blocks until every op of the current engine is done; raises AggregateError with the errors no wait has raised."""
     _heddle.current_engine().wait_all()
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name != "array_api":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _importlib.import_module("heddle.array_api")
 
 
 def _array_namespace(self: _heddle.NDArray, *, api_version: str | None = None) -> _typing.Any:

@@ -52,6 +52,7 @@ class Selector {
       for (Py_ssize_t i = 0; i < size; ++i) one(PyTuple_GetItem(key, i), axes);
     }
     while (axis_ < shape_.size()) keep();
+    if (element_count(new_shape_) == 0) offset_ = x_.offset();  // what has no elements may begin anywhere
     Selection selection{x_.view(new_shape_, new_strides_, offset_, where_), indices_, indices_axis_};
     return selection;
   }
@@ -144,9 +145,12 @@ bool same_elements(const NDArray& a, const NDArray& b) {
          a.strides() == b.strides() && a.dtype() == b.dtype();
 }
 
-const NDArray* mask_in(PyObject* key) {
-  const NDArray* mask = array_in(key);
-  return mask && mask->dtype() == DType::boolean ? mask : nullptr;
+// The key as a mask, if it is an array of bools, also NumPy's, or a list of some; else undefined.
+NDArray mask_in(PyObject* key, Where where) {
+  if (const NDArray* array = array_in(key)) return array->dtype() == DType::boolean ? *array : NDArray();
+  if (!PyList_Check(key) && !nb::hasattr(key, "__array_interface__")) return {};
+  NDArray made = to_array(key, std::nullopt, where);
+  return made.dtype() == DType::boolean ? made : NDArray();
 }
 
 void assign(const NDArray& target, PyObject* value, Where where) {
@@ -201,7 +205,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     const Where where = python_place();
     if (!value) raise(PyExc_TypeError, "elements of an array cannot be deleted");
     const NDArray& x = *array_in(self);
-    if (const NDArray* mask = mask_in(key)) return assign_masked(x, *mask, value, where), 0;
+    if (const NDArray mask = mask_in(key, where); mask.defined())
+      return assign_masked(x, mask, value, where), 0;
     const Selection selection = Selector(x, where).select(key);
     if (selection.indices.defined()) {
       raise(PyExc_TypeError, "entries at an array of indices cannot be assigned; there is no such operator");

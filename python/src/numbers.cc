@@ -1,5 +1,6 @@
 // Numbers and operands, and the operators of the class NDArray.
 #include <heddle/autograd.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/matmul.h>
 #include <heddle/shape_ops.h>
 
@@ -78,11 +79,6 @@ template <auto function> PyObject* unary(PyObject* self) {
   });
 }
 
-NDArray invert(const NDArray& x, Where where) {
-  if (x.dtype() != DType::boolean)
-    throw InvalidArgument("~: an array of " + std::string(name_of(x.dtype())) + "; want bool");
-  return logical_not(x, where);
-}
 NDArray same(const NDArray& x, Where) { return x; }
 
 using InPlace = NDArray& (*)(NDArray&, const Operand&);
@@ -210,12 +206,19 @@ const PyType_Slot* number_slots() {
                                       {Py_nb_subtract, slot(binary<subtract>)},
                                       {Py_nb_multiply, slot(binary<multiply>)},
                                       {Py_nb_true_divide, slot(binary<divide>)},
+                                      {Py_nb_floor_divide, slot(binary<floor_divide>)},
+                                      {Py_nb_remainder, slot(binary<remainder>)},
+                                      {Py_nb_and, slot(binary<bitwise_and>)},
+                                      {Py_nb_or, slot(binary<bitwise_or>)},
+                                      {Py_nb_xor, slot(binary<bitwise_xor>)},
+                                      {Py_nb_lshift, slot(binary<bitwise_left_shift>)},
+                                      {Py_nb_rshift, slot(binary<bitwise_right_shift>)},
                                       {Py_nb_power, slot(ternary_power)},
                                       {Py_nb_matrix_multiply, slot(binary<matrix_product>)},
                                       {Py_nb_negative, slot(unary<negative>)},
                                       {Py_nb_positive, slot(unary<same>)},
                                       {Py_nb_absolute, slot(unary<heddle::abs>)},
-                                      {Py_nb_invert, slot(unary<invert>)},
+                                      {Py_nb_invert, slot(unary<bitwise_invert>)},
                                       {Py_nb_inplace_add, slot(in_place < operator+=>)},
                                       {Py_nb_inplace_subtract, slot(in_place < operator-=>)},
                                       {Py_nb_inplace_multiply, slot(in_place < operator*=>)},

@@ -158,7 +158,8 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     values.reserve(used);
     for (std::size_t i = 0; i < used; ++i) {
       const ArgumentInfo& argument = info.arguments[i];
-      if (!given[i] || (given[i] == Py_None && argument.default_value)) {
+      const bool may_be_none = argument.default_value && argument.default_value->is_none();
+      if (!given[i] || (given[i] == Py_None && may_be_none)) {
         values.push_back(*argument.default_value);
       } else {
         values.push_back(convert(info, argument, given[i], where, generator));

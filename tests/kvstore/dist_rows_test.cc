@@ -108,6 +108,7 @@ TEST_CASE(
     "dist rows: an optimizer on servers gives what it gives in one process, also when rows and values mix") {
   const Shape shape{30'000, 40};  // split over the servers
   for (const std::string optimizer : {"sgd", "adam", "adamw"}) {
+    if (test::kSanitized && optimizer == "adamw") continue;
     CAPTURE(optimizer);
     OptimizerParams params{{"lr", 0.5}};
     if (optimizer == "sgd") params["momentum"] = 0.5;

@@ -78,6 +78,9 @@ def binary(rng):
         for (name, f), dtype, (a_shape, b_shape) in itertools.product(floating.items(), FLOATS, PAIRS):
             a, b = random(rng, a_shape, dtype), random(rng, b_shape, dtype)
             yield Case(name, [a, b], f(a.astype(np.float64), b.astype(np.float64)).astype(dtype), scale=1.0)
+        for dtype in FLOATS:
+            a, b = np.meshgrid(np.array([0, -0.0, 1, -2, 1000, np.inf, -np.inf, np.nan], dtype), np.array([0, 3, np.inf, -np.inf], dtype))
+            yield Case("nextafter", [a, b], np.nextafter(a, b))
         for a, b in itertools.product(strided(rng, (6, 8), np.float32), strided(rng, (6, 8), np.float32)):
             yield Case("atan2", [a, b], np.arctan2(seen(a), seen(b)))
 

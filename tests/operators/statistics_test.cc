@@ -74,6 +74,14 @@ TEST_CASE("logsumexp of infinities and of nothing") {
   CHECK(std::isnan(var(array<double>({3}), {}, 1).item<double>()));
 }
 
+TEST_CASE("the gradient of a norm at zero is 0; the deviation of halves does not overflow") {
+  NDArray x = array<double>({0, 0, 3, 4}, {2, 2});
+  set_requires_grad(x);
+  backward(norm(x, 2, {1}), ones({2}, DType::f64));
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{0, 0, 0.6, 0.8});
+  CHECK(stddev(array<float>({0, 1000, 2000}).astype(DType::f16)).astype(DType::f32).item<float>() == 816.5f);
+}
+
 TEST_CASE("errors of statistics and scans name the function") {
   const NDArray x = ones({2, 3}), b = ones({2}, DType::boolean);
   const auto says = [](const std::function<void()>& call) { return message_of<InvalidArgument>(call); };

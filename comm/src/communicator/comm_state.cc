@@ -75,10 +75,10 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       backend_(std::move(backend)),
       options_(options),
       process_(this_process()),
-      var_(engine.new_var()),
+      calls_var_(engine.new_var()),
       order_(engine.new_var()),
       outcome_(engine.new_var()),
-      queue_(var_, *backend_, options_.fusion),
+      queue_(calls_var_, *backend_, options_.fusion),
       runner_(*backend_),
       progress_thread_(queue_, runner_) {}
 
@@ -114,7 +114,7 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
   check_process();
   auto call = std::make_shared<Call>();
   call->what = std::move(what);
-  CallTags::apply(&var_, call->what.record);
+  CallTags::apply(&calls_var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   call->result = out.defined() ? call->out.var() : outcome_;
@@ -123,7 +123,7 @@ void CommState::push(Collective what, const NDArray& in, const NDArray& out, std
 
 void CommState::push(const std::shared_ptr<Call>& call, std::source_location where) {
   Access access = access_of(call->what, call->in, call->out, call->result);
-  access.read.add(var_);
+  access.read.add(calls_var_);
   MarkCallReady mark_ready{shared_from_this(), call};
   const bool captured = is_capturing();
   bool enqueued = queue_.add(call, captured);
@@ -162,7 +162,7 @@ void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
   if (is_capturing())
     throw Error("a collective that blocks, while this thread captures a graph: do it outside the capture");
-  CallTags::apply(&var_, what.record);
+  CallTags::apply(&calls_var_, what.record);
   const bool inside_op = check::running_op() != nullptr;
   if (!inside_op && queue_.begin_direct_call()) return run_directly(what);
   auto call = std::make_shared<Call>();
@@ -179,8 +179,8 @@ void CommState::run_now(Collective& what, std::source_location where) {
 }
 
 void CommState::wait_for_calls(std::source_location where) {
-  engine_->push([] {}, {.mutate = {var_}, .name = "collectives_done"}, where);
-  engine_->wait(var_);
+  engine_->push([] {}, {.mutate = {calls_var_}, .name = "collectives_done"}, where);
+  engine_->wait(calls_var_);
 }
 
 void CommState::wait(std::source_location where) {

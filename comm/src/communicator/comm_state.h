@@ -29,7 +29,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   Engine& engine() const { return *engine_; }
   Backend& backend() const { return *backend_; }
   const BackendOptions& options() const { return options_; }
-  const Var& var() const { return var_; }
+  const Var& var() const { return calls_var_; }
 
   // Pushes an op that reads `in` and mutates `out`, each if it is defined. Returns at once.
   void push(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
@@ -65,8 +65,8 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   std::unique_ptr<Backend> backend_;
   const BackendOptions options_;
   const int process_;
-  const Var
-      var_;  // read by all calls: an op that mutates it runs after the calls before and before those after
+  // Read by all calls: an op that mutates it runs after the calls before it and before those after it.
+  const Var calls_var_;
   const Var order_;    // mutated by the ops that enqueue calls
   const Var outcome_;  // mutated by calls without an array that could carry their error
   std::once_flag device_order_made_;

@@ -65,11 +65,11 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   check_process();
   auto call = std::make_shared<DeviceCall>();
   call->what = std::move(what);
-  CallTags::apply(&var_, call->what.record);
+  CallTags::apply(&calls_var_, call->what.record);
   if (in.defined()) call->in = in.detach();
   if (out.defined()) call->out = out.detach();
   Access access = access_of(call->what, in, out, outcome_);
-  access.mutate.add(var_);
+  access.mutate.add(calls_var_);
   Stream& stream = engine_->stream(backend_->stream_calls()->device(), Lane::communication);
   std::call_once(device_order_made_, [&] { device_order_ = order_of(*engine_, stream); });
   access.mutate.add(*device_order_);

@@ -14,7 +14,7 @@ bool capturing();  // the calling thread captures a graph
 void refuse_in_capture(const char* what);
 void check_capture(const EngineCore* core);
 
-// Takes over a filled-in op: submits it, or adds it to the graph that the calling thread captures.
+// Takes over a filled-in op, for every push: submits it, or adds it to the graph that the calling thread captures.
 void submit_or_record(EngineCore* core, OpNode* op);
 
 // Both parts of an asynchronous op of a graph have ended, on any thread.

@@ -110,7 +110,7 @@ void ThreadedScheduler::after_submit(const OpNode* parent) {
 }
 
 // Enters up to kEnterBatch submissions and appends those ready to run. Returns how many were entered, -1 if
-// another thread does so at the same time: if patient, waits for that one first.
+// there are none or another thread is entering some: if patient, waits for that one first.
 int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   if (submissions_.empty()) return -1;
   if (patient) {

@@ -1,4 +1,4 @@
-// What diagnostics read of an engine while it runs.
+// Ops that a thread enters on behalf of others, and what diagnostics read of an engine while it runs.
 #include <mutex>
 
 #include "diagnostics/pending.h"

@@ -1,4 +1,5 @@
-// Threads that wait: each first runs the ops that it waits for, as far as they are ready, and then blocks.
+// Threads that wait: wait() first enters submitted ops and runs those that mutate its var, then blocks; wait_until() only
+// blocks.
 #include <algorithm>
 #include <chrono>
 #include <optional>

@@ -38,7 +38,7 @@ struct StoreSchedulerOptions {
       log{};  // called on the scheduler's thread; empty: nothing is logged
 };
 
-// Who keeps one part of the keys.
+// The servers that keep one part of the keys.
 struct ShardPlace {
   std::uint64_t epoch = 0;
   int primary = -1,

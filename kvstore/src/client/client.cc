@@ -117,14 +117,14 @@ void Client::submit(std::span<ServerCall> calls) {
   transport_->wake();
 }
 
-// Whoever has the turn takes what is submitted meanwhile before giving it back, so nothing is left that nobody knows of. The
+// The thread that has the turn takes what is submitted meanwhile before it gives the turn back, so that no call is forgotten. The
 // calls that were answered are handed out behind that: they may submit, wait, and destroy what needs this client.
 template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
   turn_ = true;
   lock.unlock();
   try {
     work();
-  } catch (const std::exception& error) {  // there is no memory: it is not known for whom
+  } catch (const std::exception& error) {  // there is no memory: it is not known for which call
     for (Link& link : links_) fail(link, error.what());
   }
   lock.lock();

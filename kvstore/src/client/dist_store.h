@@ -97,7 +97,8 @@ class DistStore final : public KVStore {
   kv_detail::Placer placer_;
   const Var
       inits_;  // where places depend on the order: mutated by each init, so that one that fails is the last
-  const Var order_;       // read by all ops: who mutates it comes after those before, and before those after
+  const Var
+      order_;  // read by all ops; an op that mutates it runs after all earlier ones and before all later ones
   const int exceptions_;  // under way when the store was made
   std::map<Key, Entries> entries_;
   std::uint64_t bundles_ = 0;             // that were sent

@@ -1,8 +1,8 @@
-// Which of several schedulers decides. The leader is who has made the key PREFIX/leader, which ends with its lease; its
+// Which of several schedulers decides. The leader is the scheduler that has made the key PREFIX/leader, which ends with its lease; its
 // decisions are in the key PREFIX/state.
 //
 // That two never decide does not depend on clocks. A save is done only while the key of this leader exists, and only on top
-// of its former save: a save of a former leader is refused, and so is one that arrives late. Who becomes leader reads the
+// of its former save: a save of a former leader is refused, and so is one that arrives late. A scheduler that becomes leader reads the
 // state afterwards, so it knows of every save that was confirmed.
 #pragma once
 

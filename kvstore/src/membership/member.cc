@@ -130,7 +130,8 @@ void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
   if (const auto* one = std::get_if<Refused>(&message)) return refused(*one, now);
   if (auto* views = std::get_if<Views>(&message)) {
     take_views(std::move(*views));
-    if (state_ == State::registered) send_heartbeat(now);  // the scheduler waits for who has seen them
+    if (state_ == State::registered)
+      send_heartbeat(now);  // the scheduler waits until all processes have seen them
     return;
   }
   if (const auto* status = std::get_if<Status>(&message)) {

@@ -208,7 +208,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
   return is_server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
 }
 
-// Who has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
+// The process that has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
 // each start of the scheduler.
 Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
   return {count(2 * options_.server_timeout + milliseconds(1000)),
@@ -297,7 +297,7 @@ Refused SchedulerCore::refusal_of_worker(const Enlist& enlist, Time now) const {
     return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
                    (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
                    std::to_string(workers)};
-  // Ranks are not kept on disk: a scheduler that was started anew learns from the workers who has which.
+  // Ranks are not kept on disk: a scheduler that was started anew learns them from the workers.
   if (enlist.number == kAnyNumber && now < ranks_known_)
     return {taken("", {}).retry,
             "the scheduler was started anew and waits for the workers that have a rank already"};
@@ -508,7 +508,7 @@ std::string SchedulerCore::missing(Time now) const {
   return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
 }
 
-// Who waits in vain is told for whom, and ends: a job of half of its servers would wait for ever.
+// A process that waits in vain is told for which one, and ends: a job of half of its servers would wait for ever.
 void SchedulerCore::check_start(Time now) {
   if (rules_.has_begun() || !waiting_since_) return;
   missing_ = missing(now);

@@ -40,7 +40,7 @@ class SchedulerCore {
   void connected(Peer peer, KeyRoles roles = comm_detail::kAllRoles);  // roles: of its key
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
-  // Finds out who is gone, and changes views. To be called every 20 ms or so, after all messages that have come.
+  // Finds out which processes are gone, and changes views. To be called every 20 ms or so, after all messages that have come.
   void tick(Time now);
   // The scheduler was stopped, or busy, for so long: nobody could be heard.
   void paused(Time::duration time);
@@ -127,7 +127,7 @@ class SchedulerCore {
   Time last_tick_;
   const Time ranks_known_;  // until then workers may come back that have had a rank before this start
   std::optional<Time> waiting_since_;     // for the first views
-  std::string missing_;                   // who has not come, for those that wait
+  std::string missing_;                   // processes that have not come, for those that wait
   std::map<std::string, Time> refusals_;  // when each was logged
   bool had_workers_ = false, over_ = false;
   std::uint64_t failovers_ = 0, handed_back_ = 0, lost_ = 0, refused_ = 0;

@@ -6,8 +6,8 @@
 
 #include <heddle/store_scheduler.h>
 
-#include "membership/etcd_keeper.h"
-#include "membership/scheduler_seat.h"
+#include "membership/etcd_state_store.h"
+#include "membership/leading_scheduler.h"
 #include "transport/stranger_log.h"
 
 namespace heddle {
@@ -62,16 +62,16 @@ StoreSchedulerOptions checked(StoreSchedulerOptions options) {
 struct StoreScheduler::Impl final : kv_detail::Receiver {
   explicit Impl(StoreSchedulerOptions given)
       : options(checked(std::move(given))),
-        file(options.etcd.urls.empty() ? std::make_unique<kv_detail::FileKeeper>(options.state_file)
+        file(options.etcd.urls.empty() ? std::make_unique<kv_detail::FileStateStore>(options.state_file)
                                        : nullptr),
         transport(kv_detail::make_transport(transport_options(options), *this)),
         address(transport->listen(options.listen)),
         begun(Clock::now()) {
-    if (file) seat.follow(*file, begun);
+    if (file) scheduler.follow(*file, begun);
   }
 
   // What keeps the state: a file, or etcd, to which there is a connection only while run() lasts.
-  kv_detail::StateKeeper& keeper() {
+  kv_detail::StateStore& state_store() {
     if (file) return *file;
     return *etcd;
   }
@@ -88,16 +88,16 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     if (core()) core()->received(peer, head, Clock::now());
   }
 
-  kv_detail::SchedulerCore* core() { return seat.core(); }
+  kv_detail::SchedulerCore* core() { return scheduler.core(); }
 
   void close_all(const std::vector<Peer>& peers) {
     for (const Peer peer : peers) transport->close(peer);
   }
 
-  void follow_keeper() {
-    for (const ServerEvent& event : keeper().take_events()) log(event);
+  void follow_state_store() {
+    for (const ServerEvent& event : state_store().take_events()) log(event);
     if (const auto event = stranger_log.look(*transport, Clock::now())) log(*event);
-    close_all(seat.follow(keeper(), Clock::now()));
+    close_all(scheduler.follow(state_store(), Clock::now()));
   }
 
   void log(const ServerEvent& event) {
@@ -105,7 +105,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   }
 
   void deliver() {
-    for (kv_detail::SchedulerOutbox& outbox : seat.deliver(keeper())) {
+    for (kv_detail::SchedulerOutbox& outbox : scheduler.deliver(state_store())) {
       for (auto& [peer, message] : outbox.messages) transport->send(peer, {std::move(message)});
       close_all(outbox.closed);
       for (const ServerEvent& event : outbox.events) log(event);
@@ -114,8 +114,8 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
 
   StoreSchedulerStats current_stats() const {
     StoreSchedulerStats now =
-        seat.core() ? seat.core()->stats() : StoreSchedulerStats{.servers = options.servers};
-    now.leads = seat.core() != nullptr;
+        scheduler.core() ? scheduler.core()->stats() : StoreSchedulerStats{.servers = options.servers};
+    now.leads = scheduler.core() != nullptr;
     now.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
     now.refused += transport->strangers().refused;
     return now;
@@ -140,7 +140,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     std::optional<Clock::time_point> end;
     while (!stopping.load()) {
       transport->poll(kTick);
-      follow_keeper();
+      follow_state_store();
       const auto now = Clock::now();
       // After a pause of this process, others have to be heard again before they are said to be silent.
       if (core() && now - next_tick > options.server_timeout / 4) core()->paused(now - next_tick);
@@ -155,12 +155,12 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   }
 
   const StoreSchedulerOptions options;
-  const std::unique_ptr<kv_detail::FileKeeper> file;  // null: with etcd
+  const std::unique_ptr<kv_detail::FileStateStore> file;  // null: with etcd
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
-  std::unique_ptr<kv_detail::EtcdKeeper> etcd;  // while run() lasts
-  kv_detail::SchedulerSeat seat{options, &random_number};
+  std::unique_ptr<kv_detail::EtcdStateStore> etcd;  // while run() lasts
+  kv_detail::LeadingScheduler scheduler{options, &random_number};
   kv_detail::StrangerLog stranger_log;
   std::atomic<bool> stopping{false};
   std::mutex mutex;  // guards what follows
@@ -179,8 +179,8 @@ void StoreScheduler::run() {
   Impl& mine = *impl_;
   mine.set_running(true);
   if (!mine.file)
-    mine.etcd = std::make_unique<kv_detail::EtcdKeeper>(mine.options.etcd, mine.options.servers, mine.address,
-                                                        [&mine] { mine.transport->wake(); });
+    mine.etcd = std::make_unique<kv_detail::EtcdStateStore>(
+        mine.options.etcd, mine.options.servers, mine.address, [&mine] { mine.transport->wake(); });
   std::exception_ptr failed;
   try {
     mine.serve();

@@ -141,7 +141,7 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
   return true;
 }
 
-// Who begins a shard anew: the process of the same number, which may have a snapshot; if that is given up, any.
+// The server that begins a shard anew: the process of the same number, which may have a snapshot; if that is given up, any.
 const ServerPresence* ViewRules::successor(std::uint32_t shard, const Servers& servers) const {
   const ServerPresence& same = servers[notes_[shard].primary_number];
   if (same.connected) return &same;
@@ -161,7 +161,7 @@ bool ViewRules::add_backup(std::uint32_t shard, const Servers& servers, std::vec
   return true;
 }
 
-// The server of the shard's number, which gets its shard back; else who keeps the fewest.
+// The server of the shard's number, which gets its shard back; else the one that keeps the fewest.
 std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers) const {
   const std::uint64_t primary = views_.shards[shard].primary;
   std::uint64_t best = 0;

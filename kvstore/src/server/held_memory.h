@@ -1,5 +1,5 @@
 // Memory that is no longer, or never was, that of a key, but is still needed by replies that have not been sent: former
-// values, and copies. Who adds it need not hear when it is released.
+// values, and copies. Its release needs no call.
 #pragma once
 
 #include <algorithm>

@@ -348,7 +348,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
   Request mine = request;
   mine.key = numbers_.at(request.text);
   wait(key, {rank, std::move(mine)});
-  if (!key.has_value() && !required_[0]) go_on_with_keys();  // which tells who waits in vain
+  if (!key.has_value() && !required_[0]) go_on_with_keys();  // which fails pulls that would wait in vain
 }
 
 void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) {

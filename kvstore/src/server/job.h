@@ -141,7 +141,7 @@ class Job {
   std::unordered_map<std::uint32_t, StoredKey*> places_;  // by StateKey::place, if they have one
   std::string restored_;  // when the snapshot was taken that this state is of; empty: of none
   std::uint8_t generation_ = 0;
-  std::map<std::uint32_t, Request> collective_;  // by rank: who has come
+  std::map<std::uint32_t, Request> collective_;  // by rank, of the workers that have come
   Bundle* bundle_ = nullptr;                     // whose pushes are being handled
   // Why a value is refused whose last piece has not come: once the worker knows, it may change the memory it is sent from.
   std::map<std::pair<std::uint32_t, const StoredKey*>, std::string> refused_;

@@ -5,7 +5,7 @@
 
 namespace heddle::kv_detail {
 
-// A call that all workers make. Who asks again, since its connection was lost, gets the old answer.
+// A call that all workers make. A worker that asks again, since its connection was lost, gets the old answer.
 void Job::collective(std::uint32_t rank, const Request& request) {
   Worker& worker = workers_[rank];
   if (request.number <= worker.collective_done) {

@@ -125,7 +125,7 @@ struct Server::Impl final : kv_detail::Receiver {
     log_lost_scheduler(Clock::now());
   }
 
-  // Without a scheduler the server goes on, or waits for its first views: who looks for the reason finds it in the log.
+  // Without a scheduler the server goes on, or waits for its first views: the log has the reason.
   void log_lost_scheduler(Clock::time_point now) {
     if (member->is_registered() || member->is_refused()) {
       next_complaint = now + kFirstComplaint;

@@ -163,7 +163,7 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
   }
   if (number >= shards_.size()) return refuse("the scheduler has not said yet what this server keeps");
   Shard& shard = *shards_[number];
-  if (const std::string why = shard.obstacle(now); !why.empty()) return refuse(why);
+  if (const std::string why = shard.reason_not_to_serve(now); !why.empty()) return refuse(why);
   session.kind = Session::Kind::worker;
   session.shard = number;
   shard.core()->connected(peer, session.key);
@@ -171,7 +171,7 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
   shard.say(now);
 }
 
-// Who does not say hello would hold its connection for ever.
+// A peer that says no hello would hold its connection for ever.
 void ServerNode::close_idle(Clock::time_point now) {
   std::vector<Peer> idle;
   for (const auto& [peer, session] : sessions_) {

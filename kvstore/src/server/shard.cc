@@ -133,7 +133,7 @@ std::unique_ptr<ServerCore> Shard::stop_serving() {
   return std::move(core_);
 }
 
-std::string Shard::obstacle(Clock::time_point now) const {
+std::string Shard::reason_not_to_serve(Clock::time_point now) const {
   if (!core_) return "this server is not the primary of shard " + std::to_string(number_);
   if (now < serves_from_)
     return "this server has just become the primary of shard " + std::to_string(number_);

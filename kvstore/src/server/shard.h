@@ -34,7 +34,7 @@ class Shard {
   bool is_synced() const { return sender_ && sender_->is_synced(); }
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
   // Empty: workers are served. Else why not, for those that ask.
-  std::string obstacle(Clock::time_point now) const;
+  std::string reason_not_to_serve(Clock::time_point now) const;
   ServerCore* core() { return core_.get(); }
   const ServerCore* core() const { return core_.get(); }
   void finish_snapshot();

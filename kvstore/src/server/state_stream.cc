@@ -24,7 +24,7 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
-// Whoever would change the array in place sees that its storage is held.
+// The array is not changed in place while its storage is held.
 Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
   if (bytes == 0) return {};
   return {array.storage(), {array.data<const std::byte>(), bytes}};

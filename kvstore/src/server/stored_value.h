@@ -1,4 +1,4 @@
-// The value of a key on a server: bytes, which most keys need no array for. Whoever holds payload() or an array of it sees the
+// The value of a key on a server: bytes, which most keys need no array for. A holder of payload() or of an array of it sees the
 // bytes as they are then: they are changed only while nobody does.
 #pragma once
 

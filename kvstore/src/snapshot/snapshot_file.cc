@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <utility>
 
 #include <heddle/comm_error.h>
@@ -164,7 +165,12 @@ void SnapshotReader::read_header() {
   header_.servers = reader.get<std::uint32_t>();
   header_.sequence = reader.get<std::uint64_t>();
   header_.incarnation = reader.get<std::uint64_t>();
-  header_.time = std::chrono::system_clock::time_point(std::chrono::milliseconds(reader.get<std::int64_t>()));
+  const std::chrono::milliseconds time(reader.get<std::int64_t>());
+  using Limits = std::numeric_limits<std::chrono::system_clock::duration::rep>;
+  const auto latest = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::duration(Limits::max()));
+  if (time > latest || time < -latest) refuse("the time of the header is none");
+  header_.time = std::chrono::system_clock::time_point(time);
 }
 
 bool SnapshotReader::next(std::vector<std::byte>& head, std::vector<std::byte>& payload) {

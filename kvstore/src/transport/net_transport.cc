@@ -261,7 +261,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
-  // Who is woken again and again still looks at what is neither ready nor busy.
+  // A thread that is woken again and again still looks at connections that are neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
     settle_all();

@@ -15,7 +15,7 @@
 
 namespace heddle::kv_detail {
 
-// The other end of one connection. A number is never used again: who connects anew is a new peer.
+// The other end of one connection. A number is never used again: a new connection is a new peer.
 using Peer = std::uint64_t;
 
 // Bytes that stay as they are as long as `owner` lives. They are sent from where they lie. The owner may be released on
@@ -54,7 +54,7 @@ class Receiver {
 // Connections that have ended before connected(): those of processes that may not come in, or do not speak as they should.
 struct Strangers {
   std::uint64_t refused = 0;  // so far
-  std::string last{};         // who, and why
+  std::string last{};         // its address, and why
 };
 
 using comm_detail::KeyRoles;

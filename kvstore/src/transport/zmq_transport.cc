@@ -150,7 +150,7 @@ void ZmqTransport::prepare(ZmqSocket& socket) const {
   socket.set(ZMQ_SNDHWM, kHighWater);
   socket.set(ZMQ_RCVHWM, kHighWater);
   socket.set(ZMQ_LINGER, kLinger);
-  socket.set(ZMQ_RECONNECT_IVL, -1);  // who connects anew is a new peer
+  socket.set(ZMQ_RECONNECT_IVL, -1);  // a new connection is a new peer
   socket.set(ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
 }
 

@@ -18,7 +18,7 @@
 
 namespace heddle::kv_detail {
 
-// No number of messages.h: who speaks to the wrong process is found out.
+// No number of messages.h: a message to the wrong process is recognised.
 enum class MembershipKind : std::uint8_t {
   enlist = 128,
   heartbeat,

@@ -23,7 +23,7 @@ struct ServerInfo {
   bool operator==(const ServerInfo&) const = default;
 };
 
-// Who keeps one shard. With each change the epoch grows: who has seen a larger one ignores all smaller ones.
+// The servers that keep one shard. With each change the epoch grows; a process that has seen a larger one ignores all smaller ones.
 struct ShardView {
   std::uint64_t epoch = 0;    // 0: there is no view yet
   std::uint64_t primary = 0;  // the incarnation of the process that answers workers; 0: none

@@ -35,7 +35,7 @@ NDArray erf(const NDArray& x, Where where = Where::current());
 NDArray erfc(const NDArray& x, Where where = Where::current());    // 1 - erf(x), exact for large x
 NDArray lgamma(const NDArray& x, Where where = Where::current());  // log(|gamma(x)|)
 NDArray digamma(const NDArray& x,
-                Where where = Where::current());  // the derivative of lgamma; NaN at its poles
+                Where where = Where::current());  // the derivative of lgamma; NaN at its poles, -inf at 0
 
 // In x's dtype; integers stay what they are. round takes halves to the even neighbour.
 NDArray floor(const NDArray& x, Where where = Where::current());

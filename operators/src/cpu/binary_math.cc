@@ -1,4 +1,5 @@
 // Remainders, bits, and functions of two floating numbers.
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -92,6 +93,25 @@ struct Copysign {
 struct Nextafter {
   template <class T> T operator()(T a, T b) const { return std::nextafter(a, b); }
 };
+// a and b hold values of the half type.
+template <class Half> struct NextHalf {
+  float operator()(float a, float b) const {
+    if (a != a || b != b) return a + b;
+    if (a == b) return b;
+    auto bits = std::bit_cast<std::uint16_t>(static_cast<Half>(a));
+    if (a == 0) {
+      bits = b < 0 ? 0x8001 : 1;
+    } else {
+      bits = static_cast<std::uint16_t>((a < b) == (a > 0) ? bits + 1 : bits - 1);
+    }
+    return static_cast<float>(std::bit_cast<Half>(bits));
+  }
+};
+void nextafter_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  if (y.dtype() == DType::f16) return map_half_binary<float>(a, b, y, NextHalf<Float16>{});
+  if (y.dtype() == DType::bf16) return map_half_binary<float>(a, b, y, NextHalf<BFloat16>{});
+  binary_floating_kernel<Nextafter>(a, b, y);
+}
 // The difference of two equal infinities is NaN; their result is a itself.
 struct Logaddexp {
   template <class T> T operator()(T a, T b) const {
@@ -162,7 +182,7 @@ void register_binary_math(KernelTable& table) {
   add("hypot", binary_block_kernel<Vector_hypot>);
   add("logaddexp", binary_block_kernel<Logaddexp>);
   add("copysign", binary_floating_kernel<Copysign>);
-  add("nextafter", binary_floating_kernel<Nextafter>);
+  add("nextafter", nextafter_kernel);
   add("bitwise_and", integer_kernel<And>);
   add("bitwise_or", integer_kernel<Or>);
   add("bitwise_xor", integer_kernel<Xor>);

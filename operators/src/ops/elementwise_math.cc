@@ -61,7 +61,7 @@ NDArray trigamma(const NDArray& x) { return push_unary("trigamma", x, x.dtype(),
   X(erf, input, x, g * exp(-square(x)) * (2 * inv_sqrtpi), "The error function.") \
   X(erfc, input, x, g * exp(-square(x)) * (-2 * inv_sqrtpi), "1 - erf(x), exact for large x.") \
   X(lgamma, input, x, g * digamma(x), "The logarithm of the absolute value of the gamma function.") \
-  X(digamma, input, x, g * trigamma(x), "The derivative of lgamma; NaN at its poles.")
+  X(digamma, input, x, g * trigamma(x), "The derivative of lgamma; NaN at its poles, -inf at 0.")
 
 // Those that are constant between steps: name and documentation.
 #define HEDDLE_STEPS(X) \

@@ -35,6 +35,19 @@ NDArray shares_of_product(const NDArray& x, const Dims& axes) {
   return where(zeros == 0, others / x, where(zero && zeros == 1, others, 0));
 }
 
+// Its gradient at 0, where the square root has none, is 0.
+NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
+  const Dims axes = reduced_axes("norm", x, given);
+  const NDArray kept = sqrt(sum(square(x.detach()), axes, true));
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    record("norm", y, {x}, {x.detach(), kept}, [x = x.detach(), kept](const NDArray& g) {
+      return std::vector{where(kept == 0, 0, g.contiguous().view_as(kept.shape()) * x / kept)};
+    });
+  }
+  return y;
+}
+
 // The elements that are not NaN; `instead` for the others.
 NDArray without_nan(const NDArray& x, double instead) {
   return is_floating(x.dtype()) ? where(isnan(x), instead, x) : x;
@@ -70,6 +83,7 @@ NDArray var(const NDArray& given, Dims axes, double correction, bool keepdims, W
 NDArray stddev(const NDArray& x, Dims axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("stddev", {&x});
+  if (is_half(x.dtype())) return cast(stddev(wide(x), axes, correction, keepdims), x.dtype());
   return sqrt(ndarray_detail::in_name_of("stddev", [&] { return var(x, axes, correction, keepdims); }));
 }
 
@@ -96,7 +110,7 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
     if (p == -kInfinity) return min(abs(x), axes, keepdims);
     if (p == 0) return cast(count_nonzero(x, axes, keepdims), x.dtype());
     if (p == 1) return sum(abs(x), axes, keepdims);
-    if (p == 2) return sqrt(sum(square(x), axes, keepdims));
+    if (p == 2) return euclidean_norm(x, axes, keepdims);
     return power(sum(power(abs(x), p), axes, keepdims), 1 / p);
   });
 }

@@ -11,9 +11,9 @@
 #include <doctest/doctest.h>
 
 #include "arguments.h"
-#include "membership/elected_keeper.h"
+#include "membership/elected_state_store.h"
+#include "membership/leading_scheduler.h"
 #include "membership/member.h"
-#include "membership/scheduler_seat.h"
 #include "membership/shared_store.h"
 #include "membership/world.h"
 
@@ -61,8 +61,8 @@ struct Scheduler {
   Scheduler(Machine& in, std::size_t number);
   std::string address;
   std::unique_ptr<StoreLink> link;
-  std::unique_ptr<ElectedKeeper> keeper;
-  std::unique_ptr<SchedulerSeat> seat;
+  std::unique_ptr<ElectedStateStore> keeper;
+  std::unique_ptr<LeadingScheduler> scheduler;
   bool cut_off = false;                      // from the store
   bool hangs = false;                        // the thread that waits for the store
   std::optional<SharedStore::Time> stopped;  // its clock
@@ -102,16 +102,16 @@ class Machine {
   void act(std::size_t number) {
     Scheduler& one = *schedulers[number];
     const auto now = one.now(store);
-    const bool led = one.seat->core() != nullptr;
-    close_all(number, one.seat->follow(*one.keeper, now));
-    if (!led && one.seat->core()) CHECK(one.seat->core()->views().version >= newest_sent);
-    if (one.seat->core()) one.seat->core()->tick(now);
+    const bool led = one.scheduler->core() != nullptr;
+    close_all(number, one.scheduler->follow(*one.keeper, now));
+    if (!led && one.scheduler->core()) CHECK(one.scheduler->core()->views().version >= newest_sent);
+    if (one.scheduler->core()) one.scheduler->core()->tick(now);
     deliver(number);
   }
 
   void deliver(std::size_t number) {
     Scheduler& one = *schedulers[number];
-    for (SchedulerOutbox& outbox : one.seat->deliver(*one.keeper)) {
+    for (SchedulerOutbox& outbox : one.scheduler->deliver(*one.keeper)) {
       for (auto& [peer, message] : outbox.messages) send(number, peer, std::move(message));
       close_all(number, outbox.closed);
     }
@@ -157,7 +157,7 @@ class Machine {
   }
 
   void close(Wire& wire) {
-    SchedulerCore* const core = schedulers[wire.scheduler]->seat->core();
+    SchedulerCore* const core = schedulers[wire.scheduler]->scheduler->core();
     if (wire.at_scheduler != 0 && core)
       core->disconnected(wire.at_scheduler, "cut", schedulers[wire.scheduler]->now(store));
     if (wire.server && wire.server->alive) wire.server->member.disconnected(wire.at_server, "cut", store.now);
@@ -188,10 +188,10 @@ class Machine {
   bool step(Wire& wire, bool from_server) {
     if (wire.at_server == 0) return false;
     Scheduler& one = *schedulers[wire.scheduler];
-    if (wire.at_scheduler == 0 || !one.seat->core()) {
-      if (!one.seat->core()) return close(wire), true;  // as StoreScheduler does
+    if (wire.at_scheduler == 0 || !one.scheduler->core()) {
+      if (!one.scheduler->core()) return close(wire), true;  // as StoreScheduler does
       wire.at_scheduler = ++last_number;
-      one.seat->core()->connected(wire.at_scheduler);
+      one.scheduler->core()->connected(wire.at_scheduler);
       if (wire.server) wire.server->member.connected(wire.at_server, store.now);
       return true;
     }
@@ -207,7 +207,7 @@ class Machine {
       return true;
     }
     try {
-      one.seat->core()->received(wire.at_scheduler, message, one.now(store));
+      one.scheduler->core()->received(wire.at_scheduler, message, one.now(store));
     } catch (const MalformedMessage&) {  // of a process that was given up: the connection ends
       close(wire);
     }
@@ -253,12 +253,12 @@ class Machine {
 
 Scheduler::Scheduler(Machine& in, std::size_t number) : address("scheduler:" + std::to_string(number)) {
   link = std::make_unique<StoreLink>(in.store, [this, &in] { return in.fate(*this); });
-  keeper = std::make_unique<ElectedKeeper>(
+  keeper = std::make_unique<ElectedStateStore>(
       *link,
       ElectedOptions{
           .prefix = "/c", .address = address, .servers = static_cast<std::uint32_t>(in.options.servers)},
       [this, &in] { return now(in.store); }, [] {});
-  seat = std::make_unique<SchedulerSeat>(in.options, [&in] { return ++in.last_number; });
+  scheduler = std::make_unique<LeadingScheduler>(in.options, [&in] { return ++in.last_number; });
 }
 
 MemberOptions member_options(ServerProcess& self, std::uint32_t number, std::uint64_t incarnation) {
@@ -322,11 +322,11 @@ class Program {
     for (int i = 0; i < steps; ++i) step();
     heal();
     const auto leader = std::find_if(machine_.schedulers.begin(), machine_.schedulers.end(),
-                                     [](const auto& one) { return one->seat->core(); });
+                                     [](const auto& one) { return one->scheduler->core(); });
     REQUIRE(leader != machine_.schedulers.end());
     CHECK(std::count_if(leader, machine_.schedulers.end(),
-                        [](const auto& one) { return one->seat->core(); }) == 1);
-    const Views& views = (*leader)->seat->core()->views();
+                        [](const auto& one) { return one->scheduler->core(); }) == 1);
+    const Views& views = (*leader)->scheduler->core()->views();
     REQUIRE(views.version > 0);
     for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
       const ShardView& view = views.shards[shard];

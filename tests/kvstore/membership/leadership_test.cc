@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "membership/elected_keeper.h"
-#include "membership/scheduler_seat.h"
+#include "membership/elected_state_store.h"
+#include "membership/leading_scheduler.h"
 #include "membership/shared_store.h"
 #include "message_of.h"
 #include "wire/membership.h"
@@ -37,11 +37,11 @@ struct Keeper {
             [] {}) {}
   Fate fate = Fate::done;
   StoreLink link;
-  ElectedKeeper keeper;
+  ElectedStateStore keeper;
 };
 
 // Says what the test says.
-struct ToldKeeper final : StateKeeper {
+struct ToldKeeper final : StateStore {
   std::uint64_t term(Time) override { return now; }
   std::optional<SchedulerState> state() override { return std::nullopt; }
   std::uint64_t save(std::uint64_t, const SchedulerState&) override { return ++saves; }
@@ -148,7 +148,7 @@ TEST_CASE("leadership: what was done without an answer is found out") {
   CHECK(other.part.load() == "4");
 }
 
-TEST_CASE("elected keeper: a term ends with its lease, also while the store does not answer") {
+TEST_CASE("elected state store: a term ends with its lease, also while the store does not answer") {
   SharedStore store;
   Keeper one(store);
   one.keeper.step();
@@ -175,7 +175,7 @@ TEST_CASE("elected keeper: a term ends with its lease, also while the store does
   CHECK(names == "became_leader etcd_unreachable lost_leadership etcd_reached became_leader ");
 }
 
-TEST_CASE("elected keeper: a state that is of no use is named, also by a scheduler that stands by") {
+TEST_CASE("elected state store: a state that is of no use is named, also by a scheduler that stands by") {
   SharedStore store;
   Keeper first(store);
   first.keeper.step();
@@ -194,36 +194,36 @@ TEST_CASE("elected keeper: a state that is of no use is named, also by a schedul
         }).starts_with("etcd's key /c/state is damaged: "));
 }
 
-TEST_CASE("scheduler seat: what tells of a save waits for it, and is forgotten with the term") {
+TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotten with the term") {
   const StoreSchedulerOptions options{.servers = 1};
   ToldKeeper keeper;
-  SchedulerSeat seat(options, [] { return 7; });
+  LeadingScheduler scheduler(options, [] { return 7; });
   const SharedStore::Time now{1h};
   const auto enlist = [&](Peer peer, Role role) {
-    seat.core()->connected(peer);
-    seat.core()->received(
+    scheduler.core()->connected(peer);
+    scheduler.core()->received(
         peer, encode(Enlist{.role = role, .incarnation = peer, .job = "job", .address = "a:1"}), now);
   };
-  CHECK(seat.follow(keeper, now).empty());
+  CHECK(scheduler.follow(keeper, now).empty());
   enlist(1, Role::worker);
-  CHECK(seat.deliver(keeper).size() == 1);  // there is no view yet
+  CHECK(scheduler.deliver(keeper).size() == 1);  // there is no view yet
   enlist(2, Role::server);
-  CHECK(seat.deliver(keeper).empty());
+  CHECK(scheduler.deliver(keeper).empty());
   CHECK(keeper.saves == 1);
   enlist(3, Role::worker);
-  CHECK(seat.deliver(keeper).empty());  // it hears of the views
+  CHECK(scheduler.deliver(keeper).empty());  // it hears of the views
   SUBCASE("it is saved") {
     keeper.done = 1;
-    CHECK(seat.deliver(keeper).size() == 2);
+    CHECK(scheduler.deliver(keeper).size() == 2);
   }
   SUBCASE("the term ends") {
     keeper.now = 0;
-    CHECK(seat.follow(keeper, now).size() == 3);
-    CHECK_FALSE(seat.core());
-    CHECK(seat.deliver(keeper).empty());
+    CHECK(scheduler.follow(keeper, now).size() == 3);
+    CHECK_FALSE(scheduler.core());
+    CHECK(scheduler.deliver(keeper).empty());
     keeper.now = 2;
-    seat.follow(keeper, now);
+    scheduler.follow(keeper, now);
     enlist(4, Role::worker);
-    CHECK(seat.deliver(keeper).size() == 1);  // it waits for no save of the former term
+    CHECK(scheduler.deliver(keeper).size() == 1);  // it waits for no save of the former term
   }
 }

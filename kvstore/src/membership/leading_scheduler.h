@@ -1,4 +1,4 @@
-// A scheduler that decides as long as its keeper says so, and says nothing before what it says is saved.
+// A scheduler that decides as long as its state store says so, and says nothing before what it says is saved.
 #pragma once
 
 #include <deque>
@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "membership/scheduler_core.h"
-#include "membership/state_keeper.h"
+#include "membership/state_store.h"
 
 namespace heddle::kv_detail {
 
-class SchedulerSeat {
+class LeadingScheduler {
  public:
   // `random`: numbers for new clusters, not 0.
-  SchedulerSeat(const StoreSchedulerOptions& options, std::function<std::uint64_t()> random)
+  LeadingScheduler(const StoreSchedulerOptions& options, std::function<std::uint64_t()> random)
       : options_(options), random_(std::move(random)) {}
 
   // Null: another scheduler decides, or may do so.
   SchedulerCore* core() { return core_ ? &*core_ : nullptr; }
   const SchedulerCore* core() const { return core_ ? &*core_ : nullptr; }
-  // Begins or ends as the keeper says. Returns the peers that are to be closed. Throws as SchedulerCore does.
-  std::vector<Peer> follow(StateKeeper& keeper, StateKeeper::Time now);
+  // Begins or ends as the state store says. Returns the peers that are to be closed. Throws as SchedulerCore does.
+  std::vector<Peer> follow(StateStore& store, StateStore::Time now);
   // Has saved what the core has decided. Returns what may be sent, in this order.
-  std::vector<SchedulerOutbox> deliver(StateKeeper& keeper);
+  std::vector<SchedulerOutbox> deliver(StateStore& store);
   std::vector<Peer> step_down();
 
  private:

@@ -15,10 +15,10 @@
 namespace heddle::kv_detail {
 
 // The scheduler's thread calls all of it.
-class StateKeeper {
+class StateStore {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  virtual ~StateKeeper() = default;
+  virtual ~StateStore() = default;
 
   // 0: another scheduler decides, or may do so. Else a number that is another one each time that this scheduler has become
   // the leader. Throws Error if it can never go on.
@@ -36,9 +36,9 @@ class StateKeeper {
 };
 
 // A file of its own, or none: this scheduler alone decides. A save takes as long as the disk does.
-class FileKeeper final : public StateKeeper {
+class FileStateStore final : public StateStore {
  public:
-  explicit FileKeeper(const std::string& path) {  // empty: no file
+  explicit FileStateStore(const std::string& path) {  // empty: no file
     if (!path.empty()) file_.emplace(path);
     if (file_) state_ = file_->read();
   }

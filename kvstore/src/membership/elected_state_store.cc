@@ -1,4 +1,4 @@
-#include "membership/elected_keeper.h"
+#include "membership/elected_state_store.h"
 
 #include <algorithm>
 #include <utility>
@@ -28,19 +28,19 @@ std::string text_of(const SchedulerState& state) {
 
 }  // namespace
 
-ElectedKeeper::ElectedKeeper(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
-                             std::function<void()> wake)
+ElectedStateStore::ElectedStateStore(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
+                                     std::function<void()> wake)
     : store_(store), options_(std::move(options)), clock_(std::move(clock)), wake_(std::move(wake)) {
   begin_campaign();
 }
 
 // What a former leadership has begun and not been told the end of is nothing to the next one.
-void ElectedKeeper::begin_campaign() {
+void ElectedStateStore::begin_campaign() {
   leadership_.emplace(store_, options_.prefix, options_.address, options_.lease, clock_);
 }
 
-// A term ends when its lease may have ended, even if the keeper's thread waits for etcd just now.
-std::uint64_t ElectedKeeper::term(Time now) {
+// A term ends when its lease may have ended, even if the state store's thread waits for etcd just now.
+std::uint64_t ElectedStateStore::term(Time now) {
   const Lock lock(mutex_);
   if (failed_) std::rethrow_exception(failed_);
   if (term_ != 0 && now >= valid_until_) {
@@ -50,12 +50,12 @@ std::uint64_t ElectedKeeper::term(Time now) {
   return term_;
 }
 
-std::optional<SchedulerState> ElectedKeeper::state() {
+std::optional<SchedulerState> ElectedStateStore::state() {
   const Lock lock(mutex_);
   return state_;
 }
 
-std::uint64_t ElectedKeeper::save(std::uint64_t term, const SchedulerState& state) {
+std::uint64_t ElectedStateStore::save(std::uint64_t term, const SchedulerState& state) {
   std::string text = text_of(state);
   const Lock lock(mutex_);
   ++numbers_;
@@ -66,28 +66,28 @@ std::uint64_t ElectedKeeper::save(std::uint64_t term, const SchedulerState& stat
   return numbers_;
 }
 
-std::uint64_t ElectedKeeper::saved() {
+std::uint64_t ElectedStateStore::saved() {
   const Lock lock(mutex_);
   return saved_;
 }
 
-bool ElectedKeeper::is_good() const {
+bool ElectedStateStore::is_good() const {
   const Lock lock(mutex_);
   return !failed_;
 }
 
-std::uint64_t ElectedKeeper::asked() const {
+std::uint64_t ElectedStateStore::asked() const {
   const Lock lock(mutex_);
   return numbers_;
 }
 
-std::vector<ServerEvent> ElectedKeeper::take_events() {
+std::vector<ServerEvent> ElectedStateStore::take_events() {
   const Lock lock(mutex_);
   return std::exchange(events_, {});
 }
 
-void ElectedKeeper::log(Level level, const char* name,
-                        std::vector<std::pair<std::string, std::string>> fields) {
+void ElectedStateStore::log(Level level, const char* name,
+                            std::vector<std::pair<std::string, std::string>> fields) {
   {
     const Lock lock(mutex_);
     events_.push_back({level, name, std::move(fields)});
@@ -96,7 +96,7 @@ void ElectedKeeper::log(Level level, const char* name,
 }
 
 // Trouble is logged when it begins and every now and then; empty: all is well.
-void ElectedKeeper::reached(const std::string& problem) {
+void ElectedStateStore::reached(const std::string& problem) {
   const Time now = clock_();
   if (problem.empty() && problem_.empty()) return;
   if (problem.empty()) log(Level::info, "etcd_reached", {});
@@ -107,7 +107,7 @@ void ElectedKeeper::reached(const std::string& problem) {
   problem_ = problem;
 }
 
-ElectedKeeper::Time ElectedKeeper::step() {
+ElectedStateStore::Time ElectedStateStore::step() {
   try {
     const Time next = elected_ ? lead() : stand_by();
     reached("");
@@ -121,11 +121,11 @@ ElectedKeeper::Time ElectedKeeper::step() {
   return clock_() + kAgain;
 }
 
-void ElectedKeeper::resign() {
+void ElectedStateStore::resign() {
   if (elected_) end_term("it has resigned");
 }
 
-ElectedKeeper::Time ElectedKeeper::stand_by() {
+ElectedStateStore::Time ElectedStateStore::stand_by() {
   if (!looked_) read_state();  // a scheduler that could never lead says so at once
   looked_ = true;
   elected_ = leadership_->campaign();
@@ -137,7 +137,7 @@ ElectedKeeper::Time ElectedKeeper::stand_by() {
 }
 
 // Renews, then saves: each may take a while, or fail and be tried again.
-ElectedKeeper::Time ElectedKeeper::lead() {
+ElectedStateStore::Time ElectedStateStore::lead() {
   if (clock_() >= leadership_->valid_until() || (begun_ && has_ended()))
     return end_term("etcd has not answered within the lease");
   if (!begun_) begin_term();
@@ -150,17 +150,17 @@ ElectedKeeper::Time ElectedKeeper::lead() {
   return save_newest() ? next_renewal_ : end_term("its key in etcd is gone");
 }
 
-bool ElectedKeeper::has_ended() {
+bool ElectedStateStore::has_ended() {
   const Lock lock(mutex_);
   return term_ == 0;
 }
 
-std::optional<SchedulerState> ElectedKeeper::read_state() {
+std::optional<SchedulerState> ElectedStateStore::read_state() {
   const std::optional<std::string> text = leadership_->load();
   return text ? std::optional(decoded(*text)) : std::nullopt;
 }
 
-void ElectedKeeper::begin_term() {
+void ElectedStateStore::begin_term() {
   std::optional<SchedulerState> state = read_state();
   next_renewal_ = {};
   begun_ = true;
@@ -174,7 +174,7 @@ void ElectedKeeper::begin_term() {
   log(Level::info, "became_leader", {{"address", options_.address}});
 }
 
-ElectedKeeper::Time ElectedKeeper::end_term(const std::string& why) {
+ElectedStateStore::Time ElectedStateStore::end_term(const std::string& why) {
   try {
     if (elected_) leadership_->resign();  // the lease may live on
   } catch (const Error&) {                // then it ends by itself
@@ -190,7 +190,7 @@ ElectedKeeper::Time ElectedKeeper::end_term(const std::string& why) {
   return clock_();
 }
 
-bool ElectedKeeper::save_newest() {
+bool ElectedStateStore::save_newest() {
   std::optional<std::string> text;
   std::uint64_t number = 0;
   {
@@ -209,7 +209,7 @@ bool ElectedKeeper::save_newest() {
   return true;
 }
 
-SchedulerState ElectedKeeper::decoded(const std::string& text) const {
+SchedulerState ElectedStateStore::decoded(const std::string& text) const {
   const std::string key = "etcd's key " + state_key(options_.prefix);
   SchedulerState state;
   try {

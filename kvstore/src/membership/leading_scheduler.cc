@@ -1,13 +1,13 @@
-#include "membership/scheduler_seat.h"
+#include "membership/leading_scheduler.h"
 
 namespace heddle::kv_detail {
 
-std::vector<Peer> SchedulerSeat::follow(StateKeeper& keeper, StateKeeper::Time now) {
-  const std::uint64_t term = keeper.term(now);
+std::vector<Peer> LeadingScheduler::follow(StateStore& store, StateStore::Time now) {
+  const std::uint64_t term = store.term(now);
   if (term == term_) return {};
   std::vector<Peer> closed = step_down();
   if (term == 0) return closed;
-  std::optional<SchedulerState> saved = keeper.state();
+  std::optional<SchedulerState> saved = store.state();
   SchedulerState state = saved ? std::move(*saved) : SchedulerState{.cluster = random_()};
   if (state.secret == 0) state.secret = random_();
   core_.emplace(options_, std::move(state), now);
@@ -16,7 +16,7 @@ std::vector<Peer> SchedulerSeat::follow(StateKeeper& keeper, StateKeeper::Time n
 }
 
 // What has been decided and not saved is forgotten: nobody has heard of it.
-std::vector<Peer> SchedulerSeat::step_down() {
+std::vector<Peer> LeadingScheduler::step_down() {
   std::vector<Peer> peers = core_ ? core_->peers() : std::vector<Peer>();
   core_.reset();
   held_.clear();
@@ -25,15 +25,15 @@ std::vector<Peer> SchedulerSeat::step_down() {
 }
 
 // A message may tell of all that was decided before it, so it waits for the newest save.
-std::vector<SchedulerOutbox> SchedulerSeat::deliver(StateKeeper& keeper) {
+std::vector<SchedulerOutbox> LeadingScheduler::deliver(StateStore& store) {
   if (!core_) return {};
   SchedulerOutbox outbox = core_->take_outbox();
-  if (outbox.save) newest_save_ = keeper.save(term_, *outbox.save);
+  if (outbox.save) newest_save_ = store.save(term_, *outbox.save);
   if (!outbox.messages.empty() || !outbox.closed.empty() || !outbox.events.empty())
     held_.emplace_back(newest_save_, std::move(outbox));
   std::vector<SchedulerOutbox> ready;
   if (held_.empty()) return ready;
-  const std::uint64_t saved = keeper.saved();
+  const std::uint64_t saved = store.saved();
   for (; !held_.empty() && held_.front().first <= saved; held_.pop_front())
     ready.push_back(std::move(held_.front().second));
   return ready;

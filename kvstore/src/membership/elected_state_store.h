@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "membership/leadership.h"
-#include "membership/state_keeper.h"
+#include "membership/state_store.h"
 
 namespace heddle::kv_detail {
 
@@ -20,11 +20,11 @@ struct ElectedOptions {
 
 constexpr int kRenewals = 6;  // in the time of a lease
 
-class ElectedKeeper final : public StateKeeper {
+class ElectedStateStore final : public StateStore {
  public:
   // `wake` is called by step() when there is something new.
-  ElectedKeeper(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
-                std::function<void()> wake);
+  ElectedStateStore(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
+                    std::function<void()> wake);
 
   // Tries to lead; as the leader renews the lease and saves what there is to save. Returns when to call it again; sooner if
   // asked() has grown.
