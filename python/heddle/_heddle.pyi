@@ -1212,7 +1212,7 @@ def lgamma(x: ArrayLike) -> NDArray:
     Differentiable."""
 
 def digamma(x: ArrayLike) -> NDArray:
-    """The derivative of lgamma; NaN at its poles.
+    """The derivative of lgamma; NaN at its poles, -inf at 0.
 
     The result's dtype: that of x; f64 for integers and bool.
 
