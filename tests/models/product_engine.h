@@ -77,6 +77,8 @@ namespace heddle::detail {
 inline std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore&) { return nullptr; }
 inline std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore&) { return nullptr; }
 
+inline void Budget::acquire_interruptibly(std::size_t bytes, void (*)()) { acquire(bytes); }
+
 // A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
 inline void forget_threads() {
   for (auto& one : ThreadedScheduler::worker_contexts) one = {};

@@ -18,7 +18,7 @@ struct NoScheduler final : OpScheduler {
   void wait_all() override {}
   void completed_elsewhere(std::uint8_t, ReadyList&) noexcept override {}
   void issued(OpNode*) noexcept override {}
-  void ended(OpNode*) noexcept override {}
+  void stream_work_done(OpNode*) noexcept override {}
   void resume(OpNode*) noexcept override {}
   void stop() noexcept override {}
   std::int64_t in_flight() override { return 0; }
