@@ -1,4 +1,4 @@
-// Where new arrays are, as options say.
+// The dtype, device and engine of a new array, out of heddle_array_options.
 #pragma once
 
 #include "array_handle.h"

@@ -20,7 +20,7 @@ inline const std::vector<std::pair<const char*, Unary>> kUnaryMath = {
     {"erfc", erfc},   {"lgamma", lgamma}, {"digamma", digamma},   {"floor", floor},
     {"ceil", ceil},   {"round", round},   {"trunc", trunc},       {"sign", sign},
     {"isnan", isnan}, {"isinf", isinf},   {"isfinite", isfinite}, {"signbit", signbit}};
-// Of numbers of any kind.
+// Operators on two operands of any dtype.
 inline const std::vector<std::pair<const char*, Binary>> kBinaryMath = {{"floor_divide", floor_divide},
                                                                         {"remainder", remainder},
                                                                         {"fmod", fmod},

@@ -77,7 +77,7 @@ struct CallAsyncFn {
   access.group = options.group->value;
 }
 
-// The same in any process; in a checked one it holds the vars and the group.
+// The access list of an op, for a call in any process. In a checked process it holds the vars and the group as well.
 class OpAccess {
  public:
   OpAccess(const heddle_op_options* options, const char* call);

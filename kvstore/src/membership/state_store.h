@@ -1,4 +1,4 @@
-// Where a scheduler keeps what it decides, and whether it is the one that may decide.
+// The store of a scheduler's decisions. It also says whether this scheduler is the one that may decide.
 #pragma once
 
 #include <chrono>

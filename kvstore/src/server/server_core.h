@@ -44,7 +44,7 @@ class ServerCore {
   std::vector<Peer> peers() const;
   std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // by replies, besides what is used
   std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // bytes
-  // Of replies that a worker has not taken: with more than that its connection is to be closed, as nobody reads there.
+  // The most bytes of replies that may wait for a worker to read them. A connection with more is to be closed.
   std::size_t most_unread() const;
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }

@@ -33,7 +33,7 @@ class StateSizes {
   std::map<DType, StateSize> all_{};
 };
 
-// Of a matrix whose rows were pushed an optimizer may count the updates of each row.
+// The bytes a row of an optimizer's counts of updates, which it may have for a matrix whose rows were pushed.
 constexpr std::uint64_t kRowCountBytes = sizeof(std::int64_t);
 
 }  // namespace heddle::kv_detail

@@ -79,8 +79,8 @@ struct Request {
   // push: 1 for the worker's first of the key. pull: its pushes so far. init: the bytes of the value on all servers.
   std::uint64_t clock = 0;
   std::uint64_t offset = 0;  // of the payload in all bytes of the value
-  // Of the whole value on this server; with row_bytes, or compressed, of the payload. pull, compressed: the number of the
-  // value that the worker has, 0: none.
+  // The size of the whole value on this server; of the payload if row_bytes is set or the push is compressed. A compressed
+  // pull has here the number of the value that the worker has, 0: none.
   std::uint64_t bytes = 0;
   std::uint64_t row_bytes = 0;  // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
   double lr = 0, scale = 1;     // push; lr NaN: the optimizer's own

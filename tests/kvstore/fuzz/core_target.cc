@@ -302,7 +302,7 @@ struct Writing {
     put(Step::time);
     put({seconds});
   }
-  // Of keys 0 and 1, which have values of 8 bytes.
+  // Pushes or pulls keys 0 and 1, which have values of 8 bytes, as one message.
   void bundle(Kind kind, int peer, int clock) {
     put(Step::bundle);
     put({peer, kind == Kind::push_many ? 1 : 0, 2, 0, clock, 2, 1, clock, 2});
