@@ -92,7 +92,9 @@ std::string details_of(const ArgumentInfo& argument) {
 
 std::string text_of_result(const OperatorInfo& op) {
   if (op.results.empty()) return "Changes " + op.arguments.front().name + "; no result.";
-  return std::string("Result: ") + name_of(op.results.front()) + "; its dtype: " + op.result_dtype + ".";
+  const ArgumentKind kind = op.results.front();
+  const char* whose = kind == ArgumentKind::arrays ? "; their dtype: " : "; its dtype: ";
+  return std::string("Result: ") + name_of(kind) + whose + op.result_dtype + ".";
 }
 
 void write_markdown(const OperatorInfo& op) {

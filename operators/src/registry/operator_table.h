@@ -83,7 +83,8 @@ class OperatorTable {
   void family(const char* heading) { family_ = heading; }
 
   // `function` takes the entry's arguments and then a Where; a Parameter has to exist for the type of each. One that returns
-  // nothing changes its first argument. Throws Error for a name, or a number of arguments, that does not fit.
+  // nothing changes its first argument; a std::vector or a std::array is a list of arrays. Throws Error for a name, or a number
+  // of arguments, that does not fit.
   template <class Result, class... A>
   void add(const char* name, Result (*function)(A...), const Entry& entry) {
     static constexpr ParameterType types[] = {Parameter<std::remove_cvref_t<A>>::type...};
@@ -92,11 +93,12 @@ class OperatorTable {
   }
 
  private:
-  enum class Gives : std::uint8_t { nothing, array, row_sparse };
+  enum class Gives : std::uint8_t { nothing, array, row_sparse, arrays };
   template <class Result>
   static constexpr Gives result_of = std::is_void_v<Result>              ? Gives::nothing
                                      : std::is_same_v<Result, RowSparse> ? Gives::row_sparse
-                                                                         : Gives::array;
+                                     : std::is_same_v<Result, NDArray>   ? Gives::array
+                                                                         : Gives::arrays;
 
   template <class Result, class... A> static void call_as(void (*untyped)(), const CheckedCall& call) {
     auto* function = reinterpret_cast<Result (*)(A...)>(untyped);
@@ -120,6 +122,7 @@ class OperatorTable {
 // use the static library.
 void register_conv(OperatorTable& table);
 void register_creation(OperatorTable& table);
+void register_diagonal(OperatorTable& table);
 void register_dropout(OperatorTable& table);
 void register_elementwise(OperatorTable& table);
 void register_elementwise_math(OperatorTable& table);
@@ -129,14 +132,18 @@ void register_indexing(OperatorTable& table);
 void register_layer_init(OperatorTable& table);
 void register_linear(OperatorTable& table);
 void register_matmul(OperatorTable& table);
+void register_more_creation(OperatorTable& table);
+void register_pad(OperatorTable& table);
 void register_pooling(OperatorTable& table);
 void register_random(OperatorTable& table);
+void register_rearrange(OperatorTable& table);
 void register_reductions(OperatorTable& table);
 void register_row_sparse(OperatorTable& table);
 void register_scan(OperatorTable& table);
 void register_selection(OperatorTable& table);
 void register_shape_ops(OperatorTable& table);
 void register_softmax(OperatorTable& table);
+void register_split(OperatorTable& table);
 void register_statistics(OperatorTable& table);
 
 }  // namespace heddle::operators_detail
