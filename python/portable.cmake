@@ -6,6 +6,7 @@ if(NOT HEDDLE_ARCH STREQUAL "x86-64-v2")
 endif()
 
 find_package(BLAS REQUIRED)
+find_package(LAPACK REQUIRED)
 find_package(dnnl REQUIRED)
 
 get_target_property(heddle_kernels heddle_operators SOURCES)
@@ -28,7 +29,7 @@ foreach(level v3 v4)
   target_include_directories(heddle_kernels_${level} PRIVATE
     ${PROJECT_SOURCE_DIR}/operators/src ${PROJECT_SOURCE_DIR}/ndarray/src ${PROJECT_SOURCE_DIR}/comm/src)
   target_compile_options(heddle_kernels_${level} PRIVATE -march=x86-64-${level} ${HEDDLE_KERNEL_OPTIONS})
-  target_link_libraries(heddle_kernels_${level} PRIVATE heddle_flags heddle::comm heddle::operators DNNL::dnnl BLAS::BLAS)
+  target_link_libraries(heddle_kernels_${level} PRIVATE heddle_flags heddle::comm heddle::operators DNNL::dnnl BLAS::BLAS LAPACK::LAPACK)
   set_target_properties(heddle_kernels_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   add_library(heddle_python_${level} MODULE $<TARGET_OBJECTS:heddle_python> $<TARGET_OBJECTS:heddle_kernels_${level}>)
   target_link_libraries(heddle_python_${level} PRIVATE heddle_flags heddle::kvstore)

@@ -15,6 +15,7 @@ import numpy as _numpy
 
 import heddle as _heddle
 from heddle import NDArray as _Array
+from heddle import _array_api_linalg as linalg
 from heddle import float32, float64, int8, int32, int64, uint8
 from heddle import bool_ as bool
 
@@ -272,7 +273,11 @@ def where(condition: _Array, x1: _Any, x2: _Any, /) -> _Array:
 
 
 def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
-    return (x1 * x2).sum(axis=axis)
+    return linalg.vecdot(x1, x2, axis=axis)
+
+
+def tensordot(x1: _Array, x2: _Array, /, *, axes: _Any = 2) -> _Array:
+    return linalg.tensordot(x1, x2, axes=axes)
 
 
 def matrix_transpose(x: _Array, /) -> _Array:

@@ -119,6 +119,7 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
       for (const std::string& word : argument.choices) {
         if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
       }
+      if (argument.choices.empty()) return text_of(object);
       refuse(info, argument, object);
     case ArgumentKind::integers:
       return to_dims(object);

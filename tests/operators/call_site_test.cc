@@ -75,6 +75,49 @@ TEST_CASE("an op's error names the line of the call") {
   });
 }
 
+TEST_CASE("products, linear algebra and random distributions name the line of their call") {
+  const NDArray x = array<double>({3, 1, 1, 2}, {2, 2}), row = ones({3});
+  Generator from(1);
+  check_site("vecdot", [&] { vecdot(x, x); });
+  check_site("dot", [&] { dot(x, x); });
+  check_site("inner", [&] { inner(x, x); });
+  check_site("outer", [&] { outer(x, x); });
+  check_site("kron", [&] { kron(x, x); });
+  check_site("cross", [&] { cross(row, row); });
+  check_site("tensordot", [&] { tensordot(x, x); });
+  check_site("einsum", [&] { einsum("ij,jk,kl", {x, x, x}); });
+  check_site("solve", [&] { solve(x, x); });
+  check_site("solve_triangular", [&] { solve_triangular(x, x); });
+  check_site("lstsq", [&] { lstsq(x, x); });
+  check_site("inv", [&] { inv(x); });
+  check_site("pinv", [&] { pinv(x); });
+  check_site("det", [&] { det(x); });
+  check_site("slogdet", [&] { slogdet(x); });
+  check_site("cholesky", [&] { cholesky(x); });
+  check_site("lu", [&] { lu(x); });
+  check_site("qr", [&] { qr(x); });
+  check_site("svd", [&] { svd(x); });
+  check_site("svdvals", [&] { svdvals(x); });
+  check_site("eigh", [&] { eigh(x); });
+  check_site("eigvalsh", [&] { eigvalsh(x); });
+  check_site("matrix_power", [&] { matrix_power(x, 3); });
+  check_site("expm", [&] { expm(x); });
+  check_site("matrix_rank", [&] { matrix_rank(x); });
+  check_site("matrix_norm", [&] { matrix_norm(x, "nuc"); });
+  check_site("vector_norm", [&] { vector_norm(x); });
+  check_site("cond", [&] { cond(x); });
+  check_site("exponential", [&] { exponential({2}); });
+  check_site("gamma", [&] { gamma({3}, row); });
+  check_site("beta", [&] { beta({2}, 1, 2); });
+  check_site("poisson", [&] { poisson({2}, 4); });
+  check_site("binomial", [&] { binomial({2}, 4, 0.5); });
+  check_site("truncated_normal", [&] { truncated_normal({2}); });
+  check_site("categorical", [&] { categorical(row); });
+  check_site("multinomial", [&] { multinomial(row, 2); });
+  check_site("choice", [&] { choice(row, {2}); });
+  check_site("shuffle", [&] { shuffle(row); });
+}
+
 TEST_CASE("each operator names the line of its call") {
   NDArray x = full({4, 4}, 0.5), y = full({4, 4}, 0.25), image = ones({1, 1, 6, 6});
   const NDArray odd = ones({4, 8}).slice(1, {.step = 2}), kernel = ones({1, 1, 3, 3}), row = ones({4});

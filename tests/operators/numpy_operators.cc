@@ -82,6 +82,7 @@ const std::map<std::string, Operator>& operator_table() {
       {"clip", clipped},
       {"concat", [](const Inputs& in, const Attributes& a) { return concat(in, axis_of(a)); }},
       {"divide", binary(divide)},
+      {"einsum", [](const Inputs& in, const Attributes& a) { return einsum(a.text("equation"), in); }},
       {"embedding", [](const Inputs& in, const Attributes&) { return embedding(in[0], in[1]); }},
       {"equal", binary(equal)},
       {"exp", unary(exp)},

@@ -17,10 +17,6 @@ namespace {
 const RowSparse& rows_at(In values, std::size_t i) { return std::get<RowSparse>(values.at(i)); }
 
 NDArray ones_of_bool(const Shape& shape) { return ones(shape, DType::boolean); }
-Generator& a_generator() {
-  static Generator generator(3);
-  return generator;
-}
 
 void add_creation(std::vector<Sample>& to) {
   const Shape shape{2, 3};
@@ -360,15 +356,23 @@ void check_same_array(const NDArray& a, const NDArray& b) {
 
 }  // namespace
 
+Generator& a_generator() {
+  static Generator generator(3);
+  return generator;
+}
+
 std::vector<Sample> operator_samples() {
   std::vector<Sample> all;
   add_creation(all);
   add_random(all);
+  add_distributions(all);
   add_statistics(all);
   add_elementwise(all);
   add_reductions(all);
   add_shape_ops(all);
   add_rearrange(all);
+  add_products(all);
+  add_linalg(all);
   add_network(all);
   add_row_sparse(all);
   add_in_place(all);

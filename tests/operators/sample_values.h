@@ -24,6 +24,12 @@ inline NDArray small(const Shape& shape, DType dtype = DType::f32) {
 
 inline NDArray numbers(std::initializer_list<std::int64_t> values) { return array<std::int64_t>(values); }
 
+// The generator of samples that name one; restart_generators() puts it back.
+Generator& a_generator();
+
+void add_distributions(std::vector<Sample>& to);
+void add_linalg(std::vector<Sample>& to);
+void add_products(std::vector<Sample>& to);
 void add_rearrange(std::vector<Sample>& to);
 
 }  // namespace heddle::testing

@@ -16,7 +16,7 @@ enum class ArgumentKind : std::uint8_t {
   real,       // a float, or an int that stands for one
   integer,    // an int
   boolean,    // a bool
-  text,       // one of `choices`
+  text,       // one of `choices`, or any if there are none
   integers,   // a shape, axes or one number for each axis; an int is a list of one
   dtype,      // a DType, or its name
   device,     // a Device

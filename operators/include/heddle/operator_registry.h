@@ -27,7 +27,7 @@ struct ArgumentInfo {
   // Nothing: the argument must be given. None stands for what `documentation` says.
   std::optional<OperatorValue> default_value{};
   std::vector<DType> dtypes{};         // that arrays may have; empty if it takes no array
-  std::vector<std::string> choices{};  // of a text; empty for all other kinds
+  std::vector<std::string> choices{};  // of a text that is not free; empty for all other kinds
   int length = 0;  // of a list of integers, for all of which one integer may stand; 0: any length
   bool differentiable = false;  // a floating array here gets a gradient
 

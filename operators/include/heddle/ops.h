@@ -4,12 +4,15 @@
 #include <heddle/autograd.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>
+#include <heddle/distributions.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
+#include <heddle/linalg.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>
+#include <heddle/products.h>
 #include <heddle/rearrange.h>
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>

@@ -9,8 +9,11 @@ void register_cpu_kernels(KernelTable& table) {
   register_binary_math(table);
   register_compare(table);
   register_conv(table);
+  register_distributions(table);
   register_dropout(table);
   register_indexing(table);
+  register_linalg_factors(table);
+  register_linalg_solve(table);
   register_matmul(table);
   register_optimizer(table);
   register_pooling(table);

@@ -40,7 +40,8 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
     case ArgumentKind::text: {
       const auto* text = std::get_if<std::string>(&value);
       return text &&
-             std::find(argument.choices.begin(), argument.choices.end(), *text) != argument.choices.end();
+             (argument.choices.empty() ||
+              std::find(argument.choices.begin(), argument.choices.end(), *text) != argument.choices.end());
     }
     case ArgumentKind::integers:
       return is_one_of<Dims, std::int64_t>(value);

@@ -82,6 +82,7 @@ Registry::Registry() {
   register_creation(table);
   register_more_creation(table);
   register_random(table);
+  register_distributions(table);
   register_elementwise(table);
   register_elementwise_math(table);
   register_selection(table);
@@ -95,6 +96,11 @@ Registry::Registry() {
   register_pad(table);
   register_indexing(table);
   register_matmul(table);
+  register_products(table);
+  register_einsum(table);
+  register_linalg_solve(table);
+  register_linalg_factors(table);
+  register_matrix_functions(table);
   register_linear(table);
   register_conv(table);
   register_pooling(table);

@@ -68,7 +68,7 @@ typedef struct heddle_named_value {
 #define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // or an integer that stands for one
 #define HEDDLE_ARGUMENT_INTEGER ((int32_t)8)
 #define HEDDLE_ARGUMENT_BOOLEAN ((int32_t)9)
-#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of `choices`
+#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of `choices`, or any if there are none
 #define HEDDLE_ARGUMENT_INTEGERS ((int32_t)11)  // or one integer
 #define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)     // or its name as a text
 #define HEDDLE_ARGUMENT_DEVICE ((int32_t)13)

@@ -1,0 +1,88 @@
+#include "ops/linalg.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <heddle/rearrange.h>
+#include <heddle/shape_ops.h>
+
+namespace heddle::operators_detail {
+
+NDArray matrices(const char* op, const NDArray& x) {
+  check_arrays(op, {&x});
+  if (x.ndim() < 2) {
+    throw InvalidArgument(std::string(op) + ": an array of shape " + x.shape().to_string() +
+                          "; wanted matrices, in at least two axes");
+  }
+  return is_floating(x.dtype()) ? x : cast(x, DType::f64);
+}
+
+NDArray square_matrices(const char* op, const NDArray& x) {
+  NDArray result = matrices(op, x);
+  if (rows_of(x) != columns_of(x)) {
+    throw InvalidArgument(std::string(op) + ": shape " + x.shape().to_string() + "; wanted square matrices");
+  }
+  return result;
+}
+
+Shape batch_shape(const NDArray& x, std::initializer_list<std::int64_t> tail) {
+  Shape shape(std::span(x.shape().begin(), static_cast<std::size_t>(x.ndim() - 2)));
+  for (std::int64_t size : tail) shape.push_back(size);
+  return shape;
+}
+
+std::int64_t rows_of(const NDArray& x) { return x.shape()[x.ndim() - 2]; }
+std::int64_t columns_of(const NDArray& x) { return x.shape()[x.ndim() - 1]; }
+
+NDArray transposed(const NDArray& x) { return swapaxes(x, -1, -2); }
+
+NDArray with_ones(const NDArray& x, int axes) {
+  NDArray y = x;
+  for (int i = 0; i < axes; ++i) y = expand_dims(y, -1);
+  return y;
+}
+
+NDArray as_row(const NDArray& x) { return expand_dims(x, -2); }
+NDArray as_column(const NDArray& x) { return expand_dims(x, -1); }
+
+std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
+                                 const std::vector<Shape>& shapes) {
+  LinalgCall call{op.op, {}, {}, op.flag, op.number};
+  for (const NDArray& x : in) call.in.push_back(x.detach().contiguous());
+  for (const Shape& shape : shapes) call.out.push_back(make_result(in[0], shape, in[0].dtype()));
+  std::vector<NDArray> results = call.out;
+  auto* kernel = kernel_for<LinalgKernel>(op.kernel, in[0]);
+  push_op(op.op, std::span<const NDArray>(call.in), std::span<const NDArray>(results),
+          [kernel, call = std::move(call)] { kernel(call); });
+  return results;
+}
+
+NDArray inverse(const char* op, const NDArray& x) {
+  return push_linalg({.op = op, .kernel = "inv"}, {x}, {x.shape()})[0];
+}
+
+NDArray solution(const char* op, const NDArray& a, const NDArray& b) {
+  return push_linalg({.op = op, .kernel = "solve"}, {a, b}, {b.shape()})[0];
+}
+
+NDArray triangular_solution(const char* op, const NDArray& a, const NDArray& b, bool upper) {
+  return push_linalg({.op = op, .kernel = "solve_triangular", .flag = upper}, {a, b}, {b.shape()})[0];
+}
+
+std::vector<NDArray> thin_svd(const char* op, const NDArray& x) {
+  const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
+  return push_linalg({.op = op, .kernel = "svd"}, {x},
+                     {batch_shape(x, {m, k}), batch_shape(x, {k}), batch_shape(x, {k, n})});
+}
+
+double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x) {
+  if (rtol && !(*rtol >= 0))
+    throw InvalidArgument(std::string(op) + ": rtol is " + std::to_string(*rtol) + "; wanted 0 or more");
+  const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                                 : std::numeric_limits<float>::epsilon();
+  return rtol.value_or(static_cast<double>(std::max(rows_of(x), columns_of(x))) * epsilon);
+}
+
+}  // namespace heddle::operators_detail

@@ -1,0 +1,51 @@
+// What the operators of linear algebra share: checks, shapes, and ops of their kernels.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "autograd/operator.h"
+#include "kernels/linalg_kernels.h"
+
+namespace heddle::operators_detail {
+
+// x as a floating array of at least two axes; f64 for integers and bool. Throws InvalidArgument in the name of `op`.
+NDArray matrices(const char* op, const NDArray& x);
+NDArray square_matrices(const char* op, const NDArray& x);
+
+// The shape of x without its last two axes, and `tail` behind it.
+Shape batch_shape(const NDArray& x, std::initializer_list<std::int64_t> tail = {});
+std::int64_t rows_of(const NDArray& x);
+std::int64_t columns_of(const NDArray& x);
+
+// A view, with the last two axes exchanged.
+NDArray transposed(const NDArray& x);
+// a (..., 1) or (..., 1, 1): as many axes of size 1 behind.
+NDArray with_ones(const NDArray& x, int axes);
+// x (..., n) as (..., 1, n) or (..., n, 1).
+NDArray as_row(const NDArray& x);
+NDArray as_column(const NDArray& x);
+
+// Pushes the kernel `kernel` in an op named `op`: results of these shapes, with the dtype of in[0], from arrays of one dtype,
+// which are detached and made contiguous.
+struct LinalgOp {
+  const char *op, *kernel;
+  bool flag = false;
+  double number = 0;
+};
+std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
+                                 const std::vector<Shape>& shapes);
+
+// The kernels themselves, for gradients: outside the tape, in ops named `op`.
+NDArray inverse(const char* op, const NDArray& x);
+NDArray solution(const char* op, const NDArray& a, const NDArray& b);
+NDArray triangular_solution(const char* op, const NDArray& a, const NDArray& b, bool upper);
+
+// {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
+std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
+
+// The share of the largest singular value below which one counts as 0: given, or max(m, n) * epsilon.
+double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x);
+
+}  // namespace heddle::operators_detail

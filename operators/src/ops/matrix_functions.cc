@@ -1,0 +1,150 @@
+// Functions of a whole matrix: powers, the exponential, rank and norms.
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/elementwise.h>
+#include <heddle/linalg.h>
+#include <heddle/matmul.h>
+#include <heddle/rearrange.h>
+#include <heddle/reduce.h>
+#include <heddle/shape_ops.h>
+#include <heddle/statistics.h>
+
+#include "ops/linalg.h"
+#include "registry/operator_table.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
+
+NDArray exponential(const char* op, const NDArray& x) {
+  return push_linalg({.op = op, .kernel = "expm"}, {x}, {x.shape()})[0];
+}
+
+// The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]].
+NDArray expm_gradient(const NDArray& g, const NDArray& x) {
+  const std::int64_t n = rows_of(x);
+  const NDArray back = transposed(x), nothing = zeros_like(x);
+  const NDArray blocks = concat({concat({back, g}, -1), concat({nothing, back}, -1)}, -2);
+  return slice(slice(exponential("expm_backward", blocks), -1, {.begin = n}), -2, {.end = n});
+}
+
+// The largest or smallest sum of sizes along one of the last two axes.
+NDArray extreme_sum(const NDArray& x, int axis, bool smallest) {
+  const NDArray sums = sum(abs(x), {axis});
+  return smallest ? min(sums, {-1}) : max(sums, {-1});
+}
+
+NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
+  if (ord == "fro") return norm(x, 2, {-2, -1});
+  if (ord == "nuc") return sum(svdvals(x), {-1});
+  if (ord == "2") return max(svdvals(x), {-1});
+  if (ord == "-2") return min(svdvals(x), {-1});
+  if (ord == "1" || ord == "-1") return extreme_sum(x, -2, ord == "-1");
+  if (ord == "inf" || ord == "-inf") return extreme_sum(x, -1, ord == "-inf");
+  std::string wanted;
+  for (const char* word : kNorms) wanted += std::string(wanted.empty() ? "'" : ", '") + word + "'";
+  throw InvalidArgument(std::string(op) + ": the norm is '" + ord + "'; wanted one of " + wanted);
+}
+
+}  // namespace
+
+NDArray matrix_power(const NDArray& given, std::int64_t n, Where at) {
+  const CallSite site(at);
+  const NDArray floating = square_matrices("matrix_power", given);
+  if (is_half(floating.dtype())) return cast(matrix_power(wide(floating), n), floating.dtype());
+  if (n == 0) return copy(broadcast_to(eye(rows_of(given), given.dtype(), given.device()), given.shape()));
+  NDArray square = n < 0 ? inv(floating) : given, result;
+  for (std::uint64_t rest = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {
+    if (rest & 1) result = result.defined() ? matmul(result, square) : square;
+    rest >>= 1;
+    if (rest == 0) break;
+    square = matmul(square, square);
+  }
+  return n == 1 ? copy(result) : result;
+}
+
+NDArray expm(const NDArray& given, Where at) {
+  const CallSite site(at);
+  const NDArray x = square_matrices("expm", given);
+  if (is_half(x.dtype())) return cast(expm(wide(x)), x.dtype());
+  NDArray y = exponential("expm", x);
+  if (recording({&x})) {
+    record("expm", y, {x}, {x.detach()},
+           [x = x.detach()](const NDArray& g) { return std::vector{expm_gradient(g, x)}; });
+  }
+  return y;
+}
+
+NDArray matrix_rank(const NDArray& given, std::optional<double> rtol, Where at) {
+  const CallSite site(at);
+  const NDArray x = wide(matrices("matrix_rank", given).detach());
+  const double share = relative_tolerance("matrix_rank", rtol, x);
+  const NDArray s = svdvals(x);
+  return sum(s > slice(s, -1, {.end = 1}) * share, {-1});
+}
+
+NDArray matrix_norm(const NDArray& given, const std::string& ord, bool keepdims, Where at) {
+  const CallSite site(at);
+  const NDArray x = matrices("matrix_norm", given);
+  if (is_half(x.dtype())) return cast(matrix_norm(wide(x), ord, keepdims), x.dtype());
+  const NDArray y = ndarray_detail::in_name_of("matrix_norm", [&] { return norm_of("matrix_norm", x, ord); });
+  return keepdims ? with_ones(y, 2) : y;
+}
+
+NDArray vector_norm(const NDArray& x, double ord, Dims axes, bool keepdims, Where at) {
+  const CallSite site(at);
+  return ndarray_detail::in_name_of("vector_norm", [&] { return norm(x, ord, axes, keepdims); });
+}
+
+NDArray cond(const NDArray& given, const std::string& p, Where at) {
+  const CallSite site(at);
+  const bool by_values = p == "2" || p == "-2";
+  const NDArray x = by_values ? matrices("cond", given) : square_matrices("cond", given);
+  if (is_half(x.dtype())) return cast(cond(wide(x), p), x.dtype());
+  return ndarray_detail::in_name_of("cond", [&] {
+    if (!by_values) return norm_of("cond", x, p) * norm_of("cond", inv(x), p);
+    const NDArray s = svdvals(x), ratio = max(s, {-1}) / min(s, {-1});
+    return p == "2" ? ratio : 1 / ratio;
+  });
+}
+
+void operators_detail::register_matrix_functions(OperatorTable& table) {
+  const char* of_x = "that of x; f64 for integers and bool";
+  const Argument keepdims = {"keepdims", false};
+  table.add("matrix_power", matrix_power,
+            {"x multiplied with itself n times; for a negative n the inverse, in floating point.",
+             {"x", "n"},
+             "that of x",
+             kDifferentiable});
+  table.add("expm", expm, {"The exponential of a matrix: the sum of x^k / k!.", {"x"}, of_x, kDifferentiable});
+  table.add("matrix_rank", matrix_rank,
+            {"The number of singular values above rtol times the largest; None is max(m, n) * epsilon.",
+             {"x", {"rtol", kNone}},
+             "i64"});
+  table.add("matrix_norm", matrix_norm,
+            {"The norm of matrices: 'fro' from the squares, 'nuc', '2' and '-2' from the singular values (sum, largest, "
+             "smallest), '1' and '-1' from the sums of sizes in columns, 'inf' and '-inf' in rows.",
+             {"x", {"ord", "fro", kNorms}, keepdims},
+             of_x,
+             kDifferentiable});
+  table.add("vector_norm", vector_norm,
+            {"(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.",
+             {"x", {"ord", 2.0}, {"axis", kNone}, keepdims},
+             of_x,
+             kDifferentiable});
+  table.add("cond", cond,
+            {"The norm of a matrix times that of its inverse; from the singular values for '2' and '-2'.",
+             {"x", {"p", "2", kNorms}},
+             of_x,
+             kDifferentiable});
+}
+
+}  // namespace heddle

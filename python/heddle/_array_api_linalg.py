@@ -1,0 +1,129 @@
+"""The extension `linalg` of Python's array API standard, 2024.12: heddle.array_api.linalg."""
+
+import math as _math
+from typing import Any as _Any
+from typing import NamedTuple as _NamedTuple
+
+import heddle as _heddle
+from heddle import NDArray as _Array
+
+
+class _Eigh(_NamedTuple):
+    eigenvalues: _Array
+    eigenvectors: _Array
+
+
+class _QR(_NamedTuple):
+    Q: _Array
+    R: _Array
+
+
+class _Slogdet(_NamedTuple):
+    sign: _Array
+    logabsdet: _Array
+
+
+class _SVD(_NamedTuple):
+    U: _Array
+    S: _Array
+    Vh: _Array
+
+
+def cholesky(x: _Array, /, *, upper: bool = False) -> _Array:
+    lower = _heddle.cholesky(x)
+    return lower.mT if upper else lower
+
+
+def cross(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
+    return _heddle.cross(x1, x2, axis)
+
+
+def det(x: _Array, /) -> _Array:
+    return _heddle.det(x)
+
+
+def diagonal(x: _Array, /, *, offset: int = 0) -> _Array:
+    return _heddle.diagonal(x, offset, -2, -1)
+
+
+def eigh(x: _Array, /) -> _Eigh:
+    return _Eigh(*_heddle.eigh(x))
+
+
+def eigvalsh(x: _Array, /) -> _Array:
+    return _heddle.eigvalsh(x)
+
+
+def inv(x: _Array, /) -> _Array:
+    return _heddle.inv(x)
+
+
+def matmul(x1: _Array, x2: _Array, /) -> _Array:
+    return _heddle.matmul(x1, x2)
+
+
+def matrix_norm(x: _Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> _Array:
+    name: _Any = "fro" if ord is None else ord
+    if not isinstance(name, str):
+        name = ("inf" if name > 0 else "-inf") if _math.isinf(name) else f"{name:g}"
+    return _heddle.matrix_norm(x, name, keepdims)
+
+
+def matrix_power(x: _Array, n: int, /) -> _Array:
+    return _heddle.matrix_power(x, n)
+
+
+def matrix_rank(x: _Array, /, *, rtol: float | None = None) -> _Array:
+    return _heddle.matrix_rank(x, rtol)
+
+
+def matrix_transpose(x: _Array, /) -> _Array:
+    return x.mT
+
+
+def outer(x1: _Array, x2: _Array, /) -> _Array:
+    return _heddle.outer(x1, x2)
+
+
+def pinv(x: _Array, /, *, rtol: float | None = None) -> _Array:
+    return _heddle.pinv(x, rtol)
+
+
+def qr(x: _Array, /, *, mode: _Any = "reduced") -> _QR:
+    return _QR(*_heddle.qr(x, mode))
+
+
+def slogdet(x: _Array, /) -> _Slogdet:
+    return _Slogdet(*_heddle.slogdet(x))
+
+
+def solve(x1: _Array, x2: _Array, /) -> _Array:
+    return _heddle.solve(x1, x2)
+
+
+def svd(x: _Array, /, *, full_matrices: bool = True) -> _SVD:
+    return _SVD(*_heddle.svd(x, full_matrices))
+
+
+def svdvals(x: _Array, /) -> _Array:
+    return _heddle.svdvals(x)
+
+
+def tensordot(x1: _Array, x2: _Array, /, *, axes: _Any = 2) -> _Array:
+    """axes: how many, or the axes of x1 and those of x2."""
+    if isinstance(axes, int):
+        return _heddle.tensordot(x1, x2, axes)
+    return _heddle.tensordot(x1, x2, a_axes=tuple(axes[0]), b_axes=tuple(axes[1]))
+
+
+def trace(x: _Array, /, *, offset: int = 0, dtype: _Any = None) -> _Array:
+    given = x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    return _heddle.trace(given, offset, -2, -1)
+
+
+def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
+    return _heddle.vecdot(x1, x2, axis)
+
+
+def vector_norm(x: _Array, /, *, axis: _Any = None, keepdims: bool = False, ord: float = 2) -> _Array:
+    return _heddle.vector_norm(x, float(ord), axis, keepdims)
