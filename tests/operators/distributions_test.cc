@@ -87,11 +87,14 @@ TEST_CASE("exponential and gamma numbers have their distributions") {
   Generator from(1);
   const Shape many{kMany};
   for (const DType dtype : {DType::f32, DType::f64})
-    check_distribution(exponential(many, 2, dtype, cpu(), from), [](double x) { return 1 - std::exp(-x / 2); });
-  check_distribution(gamma(many, 1, 3, DType::f64, cpu(), from), [](double x) { return 1 - std::exp(-x / 3); });
+    check_distribution(exponential(many, 2, dtype, cpu(), from),
+                       [](double x) { return 1 - std::exp(-x / 2); });
+  check_distribution(gamma(many, 1, 3, DType::f64, cpu(), from),
+                     [](double x) { return 1 - std::exp(-x / 3); });
   check_distribution(gamma(many, 3, 1, DType::f32, cpu(), from),
                      [](double x) { return 1 - std::exp(-x) * (1 + x + x * x / 2); });
-  check_distribution(gamma(many, 0.5, 1, DType::f64, cpu(), from), [](double x) { return std::erf(std::sqrt(x)); });
+  check_distribution(gamma(many, 0.5, 1, DType::f64, cpu(), from),
+                     [](double x) { return std::erf(std::sqrt(x)); });
   check_moments(gamma(many, 7.5, 2, DType::f64, cpu(), from), 15, 30);
   check_moments(gamma(many, 0.1, 1, DType::f64, cpu(), from), 0.1, 0.1);
   CHECK(numbers(exponential({3}, 0, DType::f64, cpu(), from)) == std::vector<double>(3, 0));
@@ -100,7 +103,8 @@ TEST_CASE("exponential and gamma numbers have their distributions") {
 TEST_CASE("beta numbers have their distribution") {
   Generator from(2);
   const Shape many{kMany};
-  check_distribution(beta(many, 1, 4, DType::f64, cpu(), from), [](double x) { return 1 - std::pow(1 - x, 4); });
+  check_distribution(beta(many, 1, 4, DType::f64, cpu(), from),
+                     [](double x) { return 1 - std::pow(1 - x, 4); });
   check_distribution(beta(many, 2, 2, DType::f64, cpu(), from), [](double x) { return x * x * (3 - 2 * x); });
   check_distribution(beta(many, 0.5, 0.5, DType::f64, cpu(), from),
                      [](double x) { return 2 / std::acos(-1.0) * std::asin(std::sqrt(x)); });
@@ -117,12 +121,13 @@ TEST_CASE("counts have their distributions") {
     check_moments(x, rate, rate);
   }
   check_moments(poisson(many, 1e6, DType::f64, cpu(), from), 1e6, 1e6);
-  for (const auto& [n, p] : std::vector<std::pair<int, double>>{{1, 0.3}, {12, 0.5}, {30, 0.05}, {40, 0.4}, {60, 0.9}}) {
+  for (const auto& [n, p] :
+       std::vector<std::pair<int, double>>{{1, 0.3}, {12, 0.5}, {30, 0.05}, {40, 0.4}, {60, 0.9}}) {
     CAPTURE(n);
     const NDArray x = binomial(many, n, p, DType::i64, cpu(), from);
     check_counts(x, [n = n, p = p](int k) {
-      return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) + k * std::log(p) +
-                      (n - k) * std::log1p(-p));
+      return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) +
+                      k * std::log(p) + (n - k) * std::log1p(-p));
     });
     check_moments(x, n * p, n * p * (1 - p));
   }
@@ -140,7 +145,8 @@ TEST_CASE("truncated normal numbers have their distribution, in each interval") 
     CAPTURE(high);
     const NDArray x = truncated_normal({kMany / 4}, 1, 2, 1 + 2 * low, 1 + 2 * high, DType::f64, cpu(), from);
     // In the upper tail the differences of a distribution function near 1 would lose their digits.
-    const double sign = low > 0 ? -1 : 1, from_low = normal_below(sign * low), to_high = normal_below(sign * high);
+    const double sign = low > 0 ? -1 : 1, from_low = normal_below(sign * low),
+                 to_high = normal_below(sign * high);
     check_distribution(x, [=](double value) {
       return (normal_below(sign * (value - 1) / 2) - from_low) / (to_high - from_low);
     });
@@ -162,11 +168,13 @@ TEST_CASE("indices come in proportion to weights and to exp(logits)") {
   // Without replacement the first index has the same probabilities.
   const NDArray rows = broadcast_to(weights[0], {kMany, 4});
   const NDArray pairs = multinomial(rows, 3, false, from);
-  check_counts(slice(pairs, 1, {.end = 1}).copy(), [&](int k) { return expected[static_cast<std::size_t>(k)]; });
+  check_counts(slice(pairs, 1, {.end = 1}).copy(),
+               [&](int k) { return expected[static_cast<std::size_t>(k)]; });
   const std::vector<double> drawn = numbers(pairs);
   for (std::size_t i = 0; i < drawn.size(); i += 3)
     REQUIRE(std::set<double>(drawn.begin() + static_cast<std::ptrdiff_t>(i),
-                             drawn.begin() + static_cast<std::ptrdiff_t>(i) + 3) == std::set<double>{0, 2, 3});
+                             drawn.begin() + static_cast<std::ptrdiff_t>(i) + 3) ==
+            std::set<double>{0, 2, 3});
   CHECK(categorical(log(weights), {}, from).shape() == Shape{2});
   CHECK(categorical(log(weights[0])).shape() == Shape{});
 }
@@ -215,9 +223,10 @@ TEST_CASE("the same numbers on any number of workers, and none twice") {
     Generator from(9);
     const NDArray w = broadcast_to(array<double>(weights), {500, 4});
     std::vector<std::vector<double>> results;
-    for (const NDArray& x : {gamma({5000}, 0.5, 1, DType::f64, cpu(), from), poisson({5000}, 30, DType::i64, cpu(), from),
-                             gamma({5000}, 0.5, 1, DType::f64, cpu(), from), multinomial(w, 2, false, from),
-                             categorical(log(w), 3, from), beta({5000}, 2, 3, DType::f32, cpu(), from)})
+    for (const NDArray& x :
+         {gamma({5000}, 0.5, 1, DType::f64, cpu(), from), poisson({5000}, 30, DType::i64, cpu(), from),
+          gamma({5000}, 0.5, 1, DType::f64, cpu(), from), multinomial(w, 2, false, from),
+          categorical(log(w), 3, from), beta({5000}, 2, 3, DType::f32, cpu(), from)})
       results.push_back(numbers(x));
     CHECK(results[0] != results[2]);
     if (first.empty()) first = results;
@@ -232,17 +241,20 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
   CHECK(says([] { gamma({2}, 1, -1); }) == "gamma: scale is -1.000000; wanted 0 or more");
   CHECK(says([] { beta({2}, 1, std::nan("")); }) == "beta: b is nan; wanted more than 0");
   CHECK(says([] { exponential({2}, kInfinity); }) == "exponential: scale is inf; wanted 0 or more");
-  CHECK(says([] { exponential({2}, 1, DType::i32); }) == "exponential: makes f32, f64, f16 and bf16, not i32");
+  CHECK(says([] { exponential({2}, 1, DType::i32); }) ==
+        "exponential: makes f32, f64, f16 and bf16, not i32");
   CHECK(says([] { binomial({2}, 1.5, 0.5); }) == "binomial: n is 1.500000; wanted a whole number, 0 or more");
   CHECK(says([] { binomial({2}, 1, 2); }) == "binomial: p is 2.000000; wanted 0 to 1");
   CHECK(says([] { truncated_normal({2}, 0, 1, 2, 2); }) ==
         "truncated_normal: low is 2.000000 and high 2.000000; wanted low < high");
   CHECK(says([&] { poisson({2}, x); }) == "poisson: shapes (3,) and (2,) do not broadcast together");
   CHECK(says([&] { poisson({1}, x); }) == "poisson: rate has shape (3,); wanted one that broadcasts to (1,)");
-  CHECK(says([&] { multinomial(x, 4); }) == "multinomial: num_samples is 4 for 3 weights without replacement");
+  CHECK(says([&] { multinomial(x, 4); }) ==
+        "multinomial: num_samples is 4 for 3 weights without replacement");
   CHECK(says([&] { multinomial(x, -1, true); }) == "multinomial: num_samples is -1; wanted 0 or more");
   CHECK(says([&] { categorical(zeros({2, 0})); }) == "categorical: nothing to choose from in shape (2, 0)");
-  CHECK(says([&] { categorical(zeros({2}, DType::i32)); }) == "categorical: dtype i32; wanted a floating one");
+  CHECK(says([&] { categorical(zeros({2}, DType::i32)); }) ==
+        "categorical: dtype i32; wanted a floating one");
   CHECK(says([&] { choice(3, {4}, false); }) == "choice: shape (4,) of 3 entries without replacement");
   CHECK(says([&] { choice(0.5, {4}); }) == "choice: x is 0.500000; wanted a whole number or an array");
   CHECK(says([&] { choice(2, {4}, true, x); }) == "choice: p has shape (3,); wanted (2,)");
@@ -253,9 +265,13 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
            [&] { choice(none, {1}); }, [&] { shuffle(none); }})
     CHECK(says(call).ends_with(": an array is undefined"));
   const auto fails = [](const NDArray& y) { return message_of([&] { y.wait(); }); };
-  const auto holds = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
-  CHECK(holds(fails(poisson({2, 3}, array<double>({1, -1, 2}))), "poisson: rate is -1.000000 at position (0, 1)"));
-  CHECK(holds(fails(multinomial(zeros({2, 3}), 1)), "multinomial: row 0 has 0 weights above 0; wanted at least 1"));
+  const auto holds = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(holds(fails(poisson({2, 3}, array<double>({1, -1, 2}))),
+              "poisson: rate is -1.000000 at position (0, 1)"));
+  CHECK(holds(fails(multinomial(zeros({2, 3}), 1)),
+              "multinomial: row 0 has 0 weights above 0; wanted at least 1"));
   CHECK(holds(fails(multinomial(array<float>({1, 0, -1}), 1)), "multinomial: row 0 has the weight -1"));
   CHECK(holds(fails(multinomial(array<float>({1, 0, 0}), 2)), "wanted at least 2"));
   CHECK(holds(fails(categorical(full({2}, -kInfinity))), "categorical: row 0 has no logit above -infinity"));

@@ -84,7 +84,8 @@ TEST_CASE("values that have no factors are errors") {
   const NDArray minus = array<double>({1, 2, 2, 1}, {2, 2}), nan = full({2, 2}, std::nan(""));
   const NDArray c = cholesky(minus), s = svd(nan)[1], v = svdvals(nan), e = eigh(nan)[0];
   const NDArray l = lstsq(nan, ones({2})), one = lstsq(eye(2), full({2}, std::nan("")));
-  CHECK(holds(error_of(c), "cholesky: the matrix is not positive definite: its first 2 rows and columns are not"));
+  CHECK(holds(error_of(c),
+              "cholesky: the matrix is not positive definite: its first 2 rows and columns are not"));
   CHECK(holds(error_of(s), "svd: the matrix has an element that is not finite"));
   CHECK(holds(error_of(v), "svdvals: the matrix has an element that is not finite"));
   CHECK(holds(error_of(e), "eigh: the matrix has an element that is not finite"));
@@ -115,7 +116,9 @@ TEST_CASE("errors of linear algebra at the call") {
   CHECK(says([&] { vector_norm(x, 2, {2}); }).starts_with("vector_norm: axis 2"));
   NDArray leaf = ones({3, 2});
   set_requires_grad(leaf);
-  CHECK(says([&] { qr(leaf, "complete"); }).starts_with("qr: mode 'complete' has no gradient for shape (3, 2)"));
+  CHECK(says([&] {
+          qr(leaf, "complete");
+        }).starts_with("qr: mode 'complete' has no gradient for shape (3, 2)"));
   CHECK(says([&] { svd(leaf); }).starts_with("svd: full_matrices has no gradient for shape (3, 2)"));
   for (const auto& call : std::vector<std::function<void()>>{[&] { solve(none, square); },
                                                              [&] { solve(square, none); },

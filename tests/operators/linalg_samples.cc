@@ -13,22 +13,21 @@ NDArray matrix() { return array<float>({3, 1, 1, 2}, {2, 2}); }
 
 void add_solvers(std::vector<Sample>& to) {
   const NDArray m = matrix(), b = small({2, 3}), tall = small({3, 2}), other = small({3, 2}) + 1;
-  to.insert(
-      to.end(),
-      {{"solve", {m, b}, {}, [](In v) { return solve(at(v, 0), at(v, 1)); }},
-       {"solve_triangular", {m, b}, {}, [](In v) { return solve_triangular(at(v, 0), at(v, 1)); }},
-       {"solve_triangular",
-        {m, b, false},
-        {},
-        [](In v) { return solve_triangular(at(v, 0), at(v, 1), false); }},
-       {"lstsq", {tall, other}, {}, [](In v) { return lstsq(at(v, 0), at(v, 1)); }},
-       {"lstsq", {tall, other, 0.01}, {}, [](In v) { return lstsq(at(v, 0), at(v, 1), 0.01); }},
-       {"inv", {m}, {}, [](In v) { return inv(at(v, 0)); }},
-       {"pinv", {m}, {}, [](In v) { return pinv(at(v, 0)); }},
-       {"pinv", {m, 0.01}, {}, [](In v) { return pinv(at(v, 0), 0.01); }},
-       {"det", {m}, {}, [](In v) { return det(at(v, 0)); }},
-       {"slogdet", {m}, {}, [](In v) { return slogdet(at(v, 0)); }},
-       {"cholesky", {m}, {}, [](In v) { return cholesky(at(v, 0)); }}});
+  to.insert(to.end(),
+            {{"solve", {m, b}, {}, [](In v) { return solve(at(v, 0), at(v, 1)); }},
+             {"solve_triangular", {m, b}, {}, [](In v) { return solve_triangular(at(v, 0), at(v, 1)); }},
+             {"solve_triangular",
+              {m, b, false},
+              {},
+              [](In v) { return solve_triangular(at(v, 0), at(v, 1), false); }},
+             {"lstsq", {tall, other}, {}, [](In v) { return lstsq(at(v, 0), at(v, 1)); }},
+             {"lstsq", {tall, other, 0.01}, {}, [](In v) { return lstsq(at(v, 0), at(v, 1), 0.01); }},
+             {"inv", {m}, {}, [](In v) { return inv(at(v, 0)); }},
+             {"pinv", {m}, {}, [](In v) { return pinv(at(v, 0)); }},
+             {"pinv", {m, 0.01}, {}, [](In v) { return pinv(at(v, 0), 0.01); }},
+             {"det", {m}, {}, [](In v) { return det(at(v, 0)); }},
+             {"slogdet", {m}, {}, [](In v) { return slogdet(at(v, 0)); }},
+             {"cholesky", {m}, {}, [](In v) { return cholesky(at(v, 0)); }}});
 }
 
 void add_factors(std::vector<Sample>& to) {
@@ -56,12 +55,7 @@ void add_functions(std::vector<Sample>& to) {
        {"matrix_norm", {m}, {}, [](In v) { return matrix_norm(at(v, 0)); }},
        {"matrix_norm", {m, "nuc", true}, {}, [](In v) { return matrix_norm(at(v, 0), "nuc", true); }},
        {"vector_norm", {m}, {}, [](In v) { return vector_norm(at(v, 0)); }},
-       {"vector_norm",
-        {m, 1.0, Dims{1}, true},
-        {},
-        [](In v) {
-          return vector_norm(at(v, 0), 1, {1}, true);
-        }},
+       {"vector_norm", {m, 1.0, Dims{1}, true}, {}, [](In v) { return vector_norm(at(v, 0), 1, {1}, true); }},
        {"cond", {m}, {}, [](In v) { return cond(at(v, 0)); }},
        {"cond", {m, "1"}, {}, [](In v) { return cond(at(v, 0), "1"); }}});
 }
@@ -77,27 +71,24 @@ void add_linalg(std::vector<Sample>& to) {
 void add_products(std::vector<Sample>& to) {
   const NDArray a = small({2, 3}), b = small({2, 3}) + 1, c = small({3, 4});
   const OperatorValue none;
-  to.insert(
-      to.end(),
-      {{"vecdot", {a, b}, {}, [](In v) { return vecdot(at(v, 0), at(v, 1)); }},
-       {"vecdot", {a, b, 0}, {}, [](In v) { return vecdot(at(v, 0), at(v, 1), 0); }},
-       {"dot", {a, c}, {}, [](In v) { return dot(at(v, 0), at(v, 1)); }},
-       {"inner", {a, b}, {}, [](In v) { return inner(at(v, 0), at(v, 1)); }},
-       {"outer", {a, b}, {}, [](In v) { return outer(at(v, 0), at(v, 1)); }},
-       {"kron", {a, c}, {}, [](In v) { return kron(at(v, 0), at(v, 1)); }},
-       {"cross", {a, b}, {}, [](In v) { return cross(at(v, 0), at(v, 1)); }},
-       {"cross", {c, small({3, 1}), 0}, {}, [](In v) { return cross(at(v, 0), at(v, 1), 0); }},
-       {"tensordot", {a, b}, {}, [](In v) { return tensordot(at(v, 0), at(v, 1)); }},
-       {"tensordot", {a, c, 1}, {}, [](In v) { return tensordot(at(v, 0), at(v, 1), 1); }},
-       {"tensordot",
-        {a, b, none, Dims{1}, Dims{1}},
-        {},
-        [](In v) {
-          return tensordot(at(v, 0), at(v, 1), {1}, {1});
-        }},
-       {"einsum", {"ij,jk->ki", std::vector<NDArray>{a, c}}, {}, [](In v) {
-          return einsum("ij,jk->ki", list_at(v, 1));
-        }}});
+  to.insert(to.end(),
+            {{"vecdot", {a, b}, {}, [](In v) { return vecdot(at(v, 0), at(v, 1)); }},
+             {"vecdot", {a, b, 0}, {}, [](In v) { return vecdot(at(v, 0), at(v, 1), 0); }},
+             {"dot", {a, c}, {}, [](In v) { return dot(at(v, 0), at(v, 1)); }},
+             {"inner", {a, b}, {}, [](In v) { return inner(at(v, 0), at(v, 1)); }},
+             {"outer", {a, b}, {}, [](In v) { return outer(at(v, 0), at(v, 1)); }},
+             {"kron", {a, c}, {}, [](In v) { return kron(at(v, 0), at(v, 1)); }},
+             {"cross", {a, b}, {}, [](In v) { return cross(at(v, 0), at(v, 1)); }},
+             {"cross", {c, small({3, 1}), 0}, {}, [](In v) { return cross(at(v, 0), at(v, 1), 0); }},
+             {"tensordot", {a, b}, {}, [](In v) { return tensordot(at(v, 0), at(v, 1)); }},
+             {"tensordot", {a, c, 1}, {}, [](In v) { return tensordot(at(v, 0), at(v, 1), 1); }},
+             {"tensordot",
+              {a, b, none, Dims{1}, Dims{1}},
+              {},
+              [](In v) { return tensordot(at(v, 0), at(v, 1), {1}, {1}); }},
+             {"einsum", {"ij,jk->ki", std::vector<NDArray>{a, c}}, {}, [](In v) {
+                return einsum("ij,jk->ki", list_at(v, 1));
+              }}});
 }
 
 void add_distributions(std::vector<Sample>& to) {
@@ -139,19 +130,12 @@ void add_distributions(std::vector<Sample>& to) {
        {"categorical", {weights}, {}, [](In v) { return categorical(at(v, 0)); }},
        {"categorical", {weights, 4, own}, {}, [=](In v) { return categorical(at(v, 0), 4, *own); }},
        {"multinomial", {weights, 2}, {}, [](In v) { return multinomial(at(v, 0), 2); }},
-       {"multinomial", {weights, 5, true, own}, {}, [=](In v) { return multinomial(at(v, 0), 5, true, *own); }},
-       {"choice",
-        {weights, 4},
+       {"multinomial",
+        {weights, 5, true, own},
         {},
-        [](In v) {
-          return choice(at(v, 0), {4});
-        }},
-       {"choice",
-        {3, 2, false, row, own},
-        {},
-        [=](In v) {
-          return choice(3, {2}, false, at(v, 3), *own);
-        }},
+        [=](In v) { return multinomial(at(v, 0), 5, true, *own); }},
+       {"choice", {weights, 4}, {}, [](In v) { return choice(at(v, 0), {4}); }},
+       {"choice", {3, 2, false, row, own}, {}, [=](In v) { return choice(3, {2}, false, at(v, 3), *own); }},
        {"shuffle", {weights}, {}, [](In v) { return shuffle(at(v, 0)); }},
        {"shuffle", {weights, 1, own}, {}, [=](In v) { return shuffle(at(v, 0), 1, *own); }}});
 }

@@ -20,7 +20,9 @@ namespace {
 
 using Arrays = std::vector<NDArray>;
 
-NDArray values(Shape shape, std::uint64_t seed = 5) { return Generator(seed).uniform(shape, -1, 1, DType::f64); }
+NDArray values(Shape shape, std::uint64_t seed = 5) {
+  return Generator(seed).uniform(shape, -1, 1, DType::f64);
+}
 NDArray mirrored(const NDArray& x) { return x + swapaxes(x, -1, -2); }
 // Well conditioned.
 NDArray regular(Shape shape, std::uint64_t seed = 5) {
@@ -46,8 +48,10 @@ TEST_CASE("gradients of solutions and inverses") {
   check_gradients([](const Arrays& in) { return solve(in[0], in[1]); }, {one, b});
   for (const bool upper : {true, false})
     check_gradients([=](const Arrays& in) { return solve_triangular(in[0], in[1], upper); }, {a, b});
-  check_gradients([](const Arrays& in) { return lstsq(in[0], in[1]); }, {values({2, 4, 3}), values({4, 2}, 8)}, 1e-5);
-  check_gradients([](const Arrays& in) { return lstsq(in[0], in[1]); }, {values({2, 4}), values({2}, 8)}, 1e-5);
+  check_gradients([](const Arrays& in) { return lstsq(in[0], in[1]); },
+                  {values({2, 4, 3}), values({4, 2}, 8)}, 1e-5);
+  check_gradients([](const Arrays& in) { return lstsq(in[0], in[1]); }, {values({2, 4}), values({2}, 8)},
+                  1e-5);
   check_gradients([](const Arrays& in) { return inv(in[0]); }, {a});
   for (const Shape& shape : {Shape{2, 3, 3}, Shape{4, 2}, Shape{2, 4}})
     check_gradients([](const Arrays& in) { return pinv(in[0]); }, {values(shape)}, 1e-4);
@@ -56,7 +60,8 @@ TEST_CASE("gradients of solutions and inverses") {
 TEST_CASE("gradients of determinants, also of singular matrices") {
   check_gradients([](const Arrays& in) { return det(in[0]); }, {values({2, 3, 3})});
   check_gradients([](const Arrays& in) { return slogdet(in[0])[1]; }, {values({2, 3, 3})}, 1e-5);
-  const NDArray rank_two = array<double>({1, 2, 3, 4, 5, 6, 5, 7, 9}, {3, 3}), rank_one = ones({3, 3}, DType::f64);
+  const NDArray rank_two = array<double>({1, 2, 3, 4, 5, 6, 5, 7, 9}, {3, 3}),
+                rank_one = ones({3, 3}, DType::f64);
   check_gradients([](const Arrays& in) { return det(in[0]); }, {rank_two}, 1e-5);
   check_gradients([](const Arrays& in) { return det(in[0]); }, {rank_one});
   NDArray x = regular({2, 2});
@@ -78,8 +83,10 @@ TEST_CASE("gradients of factors") {
   check_gradients([](const Arrays& in) { return qr(in[0], "complete")[1]; }, {values({2, 4})}, 1e-4);
   for (const char* uplo : {"L", "U"}) {
     for (const std::size_t i : {0, 1})
-      check_gradients([=](const Arrays& in) { return eigh(mirrored(in[0]), uplo)[i]; }, {values({2, 3, 3})}, 1e-4);
-    check_gradients([=](const Arrays& in) { return eigvalsh(mirrored(in[0]), uplo); }, {values({2, 3, 3})}, 1e-4);
+      check_gradients([=](const Arrays& in) { return eigh(mirrored(in[0]), uplo)[i]; }, {values({2, 3, 3})},
+                      1e-4);
+    check_gradients([=](const Arrays& in) { return eigvalsh(mirrored(in[0]), uplo); }, {values({2, 3, 3})},
+                    1e-4);
   }
   // All factors at once.
   check_gradients(
@@ -122,8 +129,10 @@ TEST_CASE("factors multiplied give the matrix again") {
     check_equal(full[1], y[1]);
     check_equal(slice(full[0], -1, {.end = k}), y[0]);
     check_equal(slice(full[2], -2, {.end = k}), y[2]);
-    check_equal(matmul(full[0], swapaxes(full[0], -1, -2)), broadcast_to(eye(m, DType::f64), full[0].shape()));
-    check_equal(matmul(full[2], swapaxes(full[2], -1, -2)), broadcast_to(eye(n, DType::f64), full[2].shape()));
+    check_equal(matmul(full[0], swapaxes(full[0], -1, -2)),
+                broadcast_to(eye(m, DType::f64), full[0].shape()));
+    check_equal(matmul(full[2], swapaxes(full[2], -1, -2)),
+                broadcast_to(eye(n, DType::f64), full[2].shape()));
   }
   const NDArray x = mirrored(values({2, 6, 6}));
   for (const char* uplo : {"L", "U"}) {
@@ -133,7 +142,8 @@ TEST_CASE("factors multiplied give the matrix again") {
 }
 
 TEST_CASE("matrices without rows or columns") {
-  const NDArray none = zeros({2, 0, 0}), tall = zeros({3, 0}), flat = zeros({0, 3}), no_batch = zeros({0, 2, 2});
+  const NDArray none = zeros({2, 0, 0}), tall = zeros({3, 0}), flat = zeros({0, 3}),
+                no_batch = zeros({0, 2, 2});
   CHECK(det(none).to_vector<float>() == std::vector<float>{1, 1});
   CHECK(slogdet(none)[1].to_vector<float>() == std::vector<float>{0, 0});
   CHECK(inv(none).shape() == none.shape());
@@ -186,7 +196,8 @@ TEST_CASE("a batch gives the same bits on any number of workers") {
     const EngineScope scope(engine);
     const NDArray x = array<double>(numbers, {64, 12, 12});
     std::vector<std::vector<double>> results;
-    for (const NDArray& y : {solve(x, x[0]), inv(x), det(x), expm(x), svd(x)[0], eigh(mirrored(x))[1], qr(x)[0]})
+    for (const NDArray& y :
+         {solve(x, x[0]), inv(x), det(x), expm(x), svd(x)[0], eigh(mirrored(x))[1], qr(x)[0]})
       results.push_back(y.to_vector<double>());
     if (first.empty()) first = results;
     CHECK(results == first);

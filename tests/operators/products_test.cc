@@ -21,7 +21,9 @@ namespace {
 
 using Arrays = std::vector<NDArray>;
 
-NDArray values(Shape shape, std::uint64_t seed = 5) { return Generator(seed).uniform(shape, -1, 1, DType::f64); }
+NDArray values(Shape shape, std::uint64_t seed = 5) {
+  return Generator(seed).uniform(shape, -1, 1, DType::f64);
+}
 
 }  // namespace
 
@@ -100,8 +102,9 @@ TEST_CASE("errors of products name the function and what is wanted") {
   CHECK(says([&] { vecdot(ones({2, 3}), ones({4, 3})); }).starts_with("vecdot: shapes"));
   CHECK(says([&] { dot(a, a); }) == "dot: axis 1 of (2, 3) and axis 0 of (2, 3) differ in size");
   CHECK(says([&] { inner(a, b); }) == "inner: axis 1 of (2, 3) and axis 1 of (3, 4) differ in size");
-  CHECK(says([&] { kron(ones({1, 1, 1, 1, 1}), a); }) ==
-        "kron: arrays of shapes (1, 1, 1, 1, 1) and (2, 3); wanted at most 4 axes");
+  CHECK(says([&] {
+          kron(ones({1, 1, 1, 1, 1}), a);
+        }) == "kron: arrays of shapes (1, 1, 1, 1, 1) and (2, 3); wanted at most 4 axes");
   CHECK(says([&] { cross(a, b); }).starts_with("cross: shapes"));
   CHECK(says([&] { cross(a, a, 0); }) == "cross: axis 0 of shapes (2, 3) and (2, 3); wanted size 3 in both");
   CHECK(says([&] { cross(ones({3}, DType::boolean), ones({3}, DType::boolean)); }) ==
@@ -109,24 +112,31 @@ TEST_CASE("errors of products name the function and what is wanted") {
   CHECK(says([&] { tensordot(a, a, 3); }) == "tensordot: axes is 3 for shapes (2, 3) and (2, 3)");
   CHECK(says([&] { tensordot(a, a, {0, 0}, {0, 1}); }) == "tensordot: axis 0 is given twice in (0, 0)");
   CHECK(says([&] { tensordot(a, a, {0}, {0, 1}); }) == "tensordot: 1 axes of a and 2 of b; wanted as many");
-  CHECK(says([&] { tensordot(ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1}), 0); }) ==
-        "tensordot: a result of 10 axes; at most 8");
+  CHECK(says([&] {
+          tensordot(ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1}), 0);
+        }) == "tensordot: a result of 10 axes; at most 8");
   CHECK(says([&] { einsum("ij,jk", {a}); }) == "einsum: 'ij,jk': 1 operands; wanted 2");
   CHECK(says([&] { einsum("i", {a}); }) == "einsum: 'i': 'i' has 1 letters for an operand of shape (2, 3)");
   CHECK(says([&] { einsum("ii", {a}); }) ==
         "einsum: 'ii': 'i' stands for axes of 2 and 3 in one operand, of shape (2, 3)");
-  CHECK(says([&] { einsum("ij,ij", {a, b}); }) == "einsum: 'ij,ij': 'i' has size 2 and, in operand 1, size 3");
+  CHECK(says([&] {
+          einsum("ij,ij", {a, b});
+        }) == "einsum: 'ij,ij': 'i' has size 2 and, in operand 1, size 3");
   CHECK(says([&] { einsum("ij->k", {a}); }) == "einsum: 'ij->k': no operand has the result's 'k'");
   CHECK(says([&] { einsum("ij->ii", {a}); }) == "einsum: 'ij->ii': the result has 'i' twice");
   CHECK(says([&] { einsum("i...->i", {a}); }) == "einsum: 'i...->i': the result lacks '...'");
   CHECK(says([&] { einsum("i......", {a}); }) == "einsum: 'i......': two '...' in 'i......'");
   CHECK(says([&] { einsum("i1", {a}); }) == "einsum: 'i1': '1' is no letter, ',', '...' or '->'");
-  CHECK(says([&] { einsum("abcde,fghij->abcdefghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})}); }) ==
-        "einsum: 'abcde,fghij->abcdefghij': the result has 10 axes; at most 8");
+  CHECK(says([&] {
+          einsum("abcde,fghij->abcdefghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})});
+        }) == "einsum: 'abcde,fghij->abcdefghij': the result has 10 axes; at most 8");
   for (const auto& call : std::vector<std::function<void()>>{
            [&] { vecdot(none, a); }, [&] { dot(a, none); }, [&] { inner(none, a); }, [&] { outer(a, none); },
            [&] { kron(none, a); }, [&] { cross(none, a); }, [&] { tensordot(none, a); },
-           [&] { tensordot(a, none, {0}, {0}); }, [&] { einsum("i,i", {a, none}); }})
+           [&] { tensordot(a, none, {0}, {0}); },
+           [&] {
+             einsum("i,i", {a, none});
+           }})
     CHECK(says(call).ends_with(": an array is undefined"));
 }
 

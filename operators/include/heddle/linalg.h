@@ -21,7 +21,8 @@ NDArray solve(const NDArray& a, const NDArray& b, Where at = Where::current());
 NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper = true, Where at = Where::current());
 // x with the least |a x - b| and, among those, the least |x|: a (..., m, n), b (..., m, k), or (m). Singular values up to rtol
 // times the largest count as 0; rtol is max(m, n) * epsilon by default.
-NDArray lstsq(const NDArray& a, const NDArray& b, std::optional<double> rtol = {}, Where at = Where::current());
+NDArray lstsq(const NDArray& a, const NDArray& b, std::optional<double> rtol = {},
+              Where at = Where::current());
 
 // The inverse; a singular matrix is an op error. The pseudo-inverse, which exists for all: rtol as above.
 NDArray inv(const NDArray& x, Where at = Where::current());

@@ -40,7 +40,9 @@ double log_gamma(ElementStream& stream, double concentration) {
   return larger - stream.exponential() / concentration;
 }
 
-double sample_exponential(ElementStream& stream, std::span<const double> p) { return stream.exponential() * p[0]; }
+double sample_exponential(ElementStream& stream, std::span<const double> p) {
+  return stream.exponential() * p[0];
+}
 
 double sample_gamma(ElementStream& stream, std::span<const double> p) {
   return (p[0] >= 1 ? large_gamma(stream, p[0]) : std::exp(log_gamma(stream, p[0]))) * p[1];
@@ -54,7 +56,8 @@ double sample_beta(ElementStream& stream, std::span<const double> p) {
 // Hoermann (1993), "The transformed rejection method for generating Poisson random variables".
 double large_poisson(ElementStream& stream, double rate) {
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
-  const double inverse = 1.1239 + 1.1328 / (b - 3.4), sure = 0.9277 - 3.6224 / (b - 2), log_rate = std::log(rate);
+  const double inverse = 1.1239 + 1.1328 / (b - 3.4), sure = 0.9277 - 3.6224 / (b - 2),
+               log_rate = std::log(rate);
   for (;;) {
     const double u = stream.uniform() - 0.5, v = stream.positive(), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
@@ -75,7 +78,8 @@ double sample_poisson(ElementStream& stream, std::span<const double> p) {
 // Hoermann (1993), "The generation of binomial random variates", for p <= 1/2 and n p >= 10.
 double large_binomial(ElementStream& stream, double n, double p) {
   const double deviation = std::sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation;
-  const double a = -0.0873 + 0.0248 * b + 0.01 * p, sure = 0.92 - 4.2 / b, alpha = (2.83 + 5.1 / b) * deviation;
+  const double a = -0.0873 + 0.0248 * b + 0.01 * p, sure = 0.92 - 4.2 / b,
+               alpha = (2.83 + 5.1 / b) * deviation;
   const double mode = std::floor((n + 1) * p), log_odds = std::log(p / (1 - p));
   const double at_mode = log_factorial(mode) + log_factorial(n - mode);
   for (;;) {
@@ -127,7 +131,8 @@ double standard_between(ElementStream& stream, double low, double high) {
 }
 
 double sample_truncated_normal(ElementStream& stream, std::span<const double> p) {
-  const double mean = p[0], deviation = p[1], low = (p[2] - mean) / deviation, high = (p[3] - mean) / deviation;
+  const double mean = p[0], deviation = p[1], low = (p[2] - mean) / deviation,
+               high = (p[3] - mean) / deviation;
   const bool mirrored = low + high < 0;
   const double x = mirrored ? -standard_between(stream, -high, -low) : standard_between(stream, low, high);
   return std::clamp(mean + deviation * x, p[2], p[3]);
@@ -164,8 +169,8 @@ void check(const DistributionCall& call, const DistributionParameter& parameter)
       }
       position = at.to_string();
     }
-    throw Error(std::string(call.op) + ": " + parameter.name + " is " + std::to_string(values[i]) + " at position " +
-                position + ", out of its range");
+    throw Error(std::string(call.op) + ": " + parameter.name + " is " + std::to_string(values[i]) +
+                " at position " + position + ", out of its range");
   }
 }
 
@@ -279,27 +284,32 @@ void draw_without_replacement(DrawnRange range, const double* weights, std::int6
   std::vector<std::pair<double, std::int64_t>> times(static_cast<std::size_t>(n));
   for (std::int64_t c = 0; c < n; ++c) {
     const double time = stream.exponential();
-    times[static_cast<std::size_t>(c)] = {weights[c] > 0 ? time / weights[c] : std::numeric_limits<double>::infinity(), c};
+    times[static_cast<std::size_t>(c)] = {
+        weights[c] > 0 ? time / weights[c] : std::numeric_limits<double>::infinity(), c};
   }
   std::partial_sort(times.begin(), times.begin() + samples, times.end());
   for (std::int64_t i = 0; i < samples; ++i) indices[i] = times[static_cast<std::size_t>(i)].second;
 }
 
-void multinomial_kernel(const char* op, DrawnRange range, const NDArray& x, bool replacement, const NDArray& y) {
+void multinomial_kernel(const char* op, DrawnRange range, const NDArray& x, bool replacement,
+                        const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   if (samples == 0) return;
   const double* weights = x.data<const double>();
   std::int64_t* indices = y.data<std::int64_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t above = check_weights(op, row, weights + row * n, n), wanted = replacement ? 1 : samples;
+    const std::int64_t above = check_weights(op, row, weights + row * n, n),
+                       wanted = replacement ? 1 : samples;
     if (above < wanted)
-      refuse_row(op, row, "has " + std::to_string(above) + " weights above 0; wanted at least " + std::to_string(wanted));
+      refuse_row(
+          op, row,
+          "has " + std::to_string(above) + " weights above 0; wanted at least " + std::to_string(wanted));
   }
   const std::int64_t grain = std::max<std::int64_t>(1, 4 * kGrain / (n + samples));
   parallel_chunks(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      (replacement ? draw_with_replacement : draw_without_replacement)(range, weights + row * n, n, row, samples,
-                                                                       indices + row * samples);
+      (replacement ? draw_with_replacement : draw_without_replacement)(range, weights + row * n, n, row,
+                                                                       samples, indices + row * samples);
     }
   });
 }

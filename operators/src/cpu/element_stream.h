@@ -29,8 +29,9 @@ class ElementStream {
   // Words 0 and 1 of a counter are the position, which other draws do not have; word 2 counts this element's blocks.
   std::uint64_t next() {
     if (used_ == 2) {
-      words_ = philox({static_cast<std::uint32_t>(position_), static_cast<std::uint32_t>(position_ >> 32), block_++, 0},
-                      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+      words_ = philox(
+          {static_cast<std::uint32_t>(position_), static_cast<std::uint32_t>(position_ >> 32), block_++, 0},
+          {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
       used_ = 0;
     }
     const std::size_t i = 2 * used_++;

@@ -58,7 +58,8 @@ int stride(int rows) { return std::max(1, rows); }
 template <class T, class Call> int with_work(const Call& call) {
   T wanted = 0;
   if (const int info = call(&wanted, -1)) return info;
-  const int length = std::max(1, static_cast<int>(std::ceil(wanted * (1 + std::numeric_limits<T>::epsilon()))));
+  const int length =
+      std::max(1, static_cast<int>(std::ceil(wanted * (1 + std::numeric_limits<T>::epsilon()))));
   const Scratch work(static_cast<std::size_t>(length) * sizeof(T));
   return call(work.as<T>(), length);
 }
@@ -105,8 +106,8 @@ template <class T> int getrs(bool transposed, int n, int k, const T* a, const in
 template <class T> int trtrs(bool upper, bool transposed, int n, int k, const T* a, T* b) {
   const int lda = stride(n);
   int info = 0;
-  chosen<T>(strtrs_, dtrtrs_)(upper ? "U" : "L", transposed ? "T" : "N", "N", &n, &k, a, &lda, b, &lda, &info, 1, 1,
-                              1);
+  chosen<T>(strtrs_, dtrtrs_)(upper ? "U" : "L", transposed ? "T" : "N", "N", &n, &k, a, &lda, b, &lda, &info,
+                              1, 1, 1);
   return info;
 }
 
@@ -133,7 +134,8 @@ template <class T> int gesdd(char job, int m, int n, T* a, T* s, T* u, T* vt) {
   std::vector<int> iwork(static_cast<std::size_t>(std::max(1, 8 * least)));
   return with_work<T>([&](T* work, int length) {
     int info = 0;
-    chosen<T>(sgesdd_, dgesdd_)(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &length, iwork.data(), &info, 1);
+    chosen<T>(sgesdd_, dgesdd_)(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &length, iwork.data(),
+                                &info, 1);
     return info;
   });
 }
@@ -143,8 +145,8 @@ template <class T> int syevd(bool vectors, bool upper, int n, T* a, T* w) {
   std::vector<int> iwork(static_cast<std::size_t>(liwork));
   return with_work<T>([&](T* work, int length) {
     int info = 0;
-    chosen<T>(ssyevd_, dsyevd_)(vectors ? "V" : "N", upper ? "U" : "L", &n, a, &lda, w, work, &length, iwork.data(),
-                                &liwork, &info, 1, 1);
+    chosen<T>(ssyevd_, dsyevd_)(vectors ? "V" : "N", upper ? "U" : "L", &n, a, &lda, w, work, &length,
+                                iwork.data(), &liwork, &info, 1, 1);
     return info;
   });
 }
@@ -156,23 +158,23 @@ template <class T> int gelsd(int m, int n, int k, T* a, T* b, T rcond) {
   std::vector<int> iwork(1);
   return with_work<T>([&](T* work, int length) {
     int info = 0;
-    chosen<T>(sgelsd_, dgelsd_)(&m, &n, &k, a, &lda, b, &ldb, s.data(), &rcond, &rank, work, &length, iwork.data(),
-                                &info);
+    chosen<T>(sgelsd_, dgelsd_)(&m, &n, &k, a, &lda, b, &ldb, s.data(), &rcond, &rank, work, &length,
+                                iwork.data(), &info);
     if (length < 0) iwork.resize(static_cast<std::size_t>(std::max(1, iwork[0])));
     return info;
   });
 }
 
-#define HEDDLE_INSTANTIATE(T)                                            \
-  template int potrf(int, T*);                                           \
-  template int getrf(int, int, T*, int*);                                \
-  template int getri(int, T*, const int*);                               \
-  template int getrs(bool, int, int, const T*, const int*, T*);          \
-  template int trtrs(bool, bool, int, int, const T*, T*);                \
-  template int geqrf(int, int, T*, T*);                                  \
-  template int orgqr(int, int, int, T*, const T*);                       \
-  template int gesdd(char, int, int, T*, T*, T*, T*);                    \
-  template int syevd(bool, bool, int, T*, T*);                           \
+#define HEDDLE_INSTANTIATE(T)                                   \
+  template int potrf(int, T*);                                  \
+  template int getrf(int, int, T*, int*);                       \
+  template int getri(int, T*, const int*);                      \
+  template int getrs(bool, int, int, const T*, const int*, T*); \
+  template int trtrs(bool, bool, int, int, const T*, T*);       \
+  template int geqrf(int, int, T*, T*);                         \
+  template int orgqr(int, int, int, T*, const T*);              \
+  template int gesdd(char, int, int, T*, T*, T*, T*);           \
+  template int syevd(bool, bool, int, T*, T*);                  \
   template int gelsd(int, int, int, T*, T*, T);
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(double)

@@ -30,7 +30,8 @@ void unpack_lu(const T* a, const std::vector<int>& pivots, std::int64_t m, std::
   std::vector<std::int64_t> rows(static_cast<std::size_t>(m));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
   for (std::int64_t i = 0; i < k; ++i)
-    std::swap(rows[static_cast<std::size_t>(i)], rows[static_cast<std::size_t>(pivots[static_cast<std::size_t>(i)] - 1)]);
+    std::swap(rows[static_cast<std::size_t>(i)],
+              rows[static_cast<std::size_t>(pivots[static_cast<std::size_t>(i)] - 1)]);
   std::fill_n(p, m * m, T(0));
   for (std::int64_t i = 0; i < m; ++i) p[rows[static_cast<std::size_t>(i)] * m + i] = 1;
   for (std::int64_t r = 0; r < m; ++r) {
@@ -72,7 +73,8 @@ void qr_kernel(const LinalgCall& call) {
     for_each_matrix(
         call, 2 * cube(std::max(k, q)),
         [&](std::int64_t i) {
-          const Scratch columns(bytes(m * std::max(n, q), sizeof(T))), tau(bytes(std::max<std::int64_t>(k, 1), sizeof(T)));
+          const Scratch columns(bytes(m * std::max(n, q), sizeof(T))),
+              tau(bytes(std::max<std::int64_t>(k, 1), sizeof(T)));
           T *a = columns.as<T>(), *r = triangular + i * q * n;
           transpose_matrix(from + i * m * n, m, n, a);
           geqrf(lapack_int(m), lapack_int(n), a, tau.as<T>());
@@ -112,8 +114,11 @@ void svd_kernel(const LinalgCall& call) {
           const Scratch copy(bytes(m * n, sizeof(T)));
           std::copy_n(from + i * m * n, m * n, copy.as<T>());
           T nothing = 0;
-          return gesdd(alone ? 'N' : call.flag ? 'A' : 'S', lapack_int(n), lapack_int(m), copy.as<T>(), s + i * k,
-                       alone ? &nothing : vi, alone ? &nothing : ui);
+          return gesdd(alone       ? 'N'
+                       : call.flag ? 'A'
+                                   : 'S',
+                       lapack_int(n), lapack_int(m), copy.as<T>(), s + i * k, alone ? &nothing : vi,
+                       alone ? &nothing : ui);
         },
         not_found);
   });

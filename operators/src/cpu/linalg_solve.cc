@@ -26,7 +26,8 @@ std::string singular(int info) {
 }
 
 std::string not_solved(int info) {
-  return info == kNotFinite ? "has an element that is not finite" : "has singular values that did not converge";
+  return info == kNotFinite ? "has an element that is not finite"
+                            : "has singular values that did not converge";
 }
 
 // out = L, of in.
@@ -63,7 +64,8 @@ void solve_kernel(const LinalgCall& call) {
           const Scratch factors(bytes(n * n, sizeof(T))), columns(bytes(n * k, sizeof(T)));
           std::vector<int> pivots(static_cast<std::size_t>(n));
           std::copy_n(a + i * n * n, n * n, factors.as<T>());
-          if (const int info = getrf(lapack_int(n), lapack_int(n), factors.as<T>(), pivots.data())) return info;
+          if (const int info = getrf(lapack_int(n), lapack_int(n), factors.as<T>(), pivots.data()))
+            return info;
           transpose_matrix(b + i * n * k, n, k, columns.as<T>());
           getrs(true, lapack_int(n), lapack_int(k), factors.as<T>(), pivots.data(), columns.as<T>());
           transpose_matrix(columns.as<T>(), k, n, x + i * n * k);
@@ -243,7 +245,8 @@ void lstsq_kernel(const LinalgCall& call) {
 // The exponential of x (n, n), row-major: Pade's approximation of degree 13 of x / 2^s, squared s times (Higham 2005).
 class Exponential {
  public:
-  explicit Exponential(std::int64_t n) : n_(n), memory_(bytes(8 * n * n, sizeof(double))), pivots_(static_cast<std::size_t>(n)) {}
+  explicit Exponential(std::int64_t n)
+      : n_(n), memory_(bytes(8 * n * n, sizeof(double))), pivots_(static_cast<std::size_t>(n)) {}
 
   double* input() { return block(0); }
   void compute() {
@@ -274,11 +277,20 @@ class Exponential {
     gemm(n_, n_, n_, GemmOperand<double>{a, n_, false}, GemmOperand<double>{b, n_, false}, c, n_, false);
   }
   void approximate() {
-    static constexpr std::array<double, 14> kTerms = {64764752532480000, 32382376266240000, 7771770303897600,
-                                                      1187353796428800,  129060195264000,   10559470521600,
-                                                      670442572800,      33522128640,       1323241920,
-                                                      40840800,          960960,            16380,
-                                                      182,               1};
+    static constexpr std::array<double, 14> kTerms = {64764752532480000,
+                                                      32382376266240000,
+                                                      7771770303897600,
+                                                      1187353796428800,
+                                                      129060195264000,
+                                                      10559470521600,
+                                                      670442572800,
+                                                      33522128640,
+                                                      1323241920,
+                                                      40840800,
+                                                      960960,
+                                                      16380,
+                                                      182,
+                                                      1};
     double *x = block(0), *x2 = block(1), *x4 = block(2), *x6 = block(3);
     multiply(x, x, x2);
     multiply(x2, x2, x4);
@@ -301,9 +313,11 @@ class Exponential {
   // to = x6 (t[12+o] x6 + t[10+o] x4 + t[8+o] x2) + t[6+o] x6 + t[4+o] x4 + t[2+o] x2 + t[o] for o = `odd`.
   void polynomial(const std::array<double, 14>& t, std::size_t odd, double* some, double* to) {
     const double *x2 = block(1), *x4 = block(2), *x6 = block(3);
-    for (std::int64_t i = 0; i < n_ * n_; ++i) some[i] = t[12 + odd] * x6[i] + t[10 + odd] * x4[i] + t[8 + odd] * x2[i];
+    for (std::int64_t i = 0; i < n_ * n_; ++i)
+      some[i] = t[12 + odd] * x6[i] + t[10 + odd] * x4[i] + t[8 + odd] * x2[i];
     multiply(x6, some, to);
-    for (std::int64_t i = 0; i < n_ * n_; ++i) to[i] += t[6 + odd] * x6[i] + t[4 + odd] * x4[i] + t[2 + odd] * x2[i];
+    for (std::int64_t i = 0; i < n_ * n_; ++i)
+      to[i] += t[6 + odd] * x6[i] + t[4 + odd] * x4[i] + t[2 + odd] * x2[i];
     for (std::int64_t i = 0; i < n_; ++i) to[i * (n_ + 1)] += t[odd];
   }
 

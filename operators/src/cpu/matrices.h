@@ -50,13 +50,13 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
 }
 
 // to (columns, rows) = from (rows, columns) transposed: row-major as column-major, and back.
-template <class T>
-void transpose_matrix(const T* from, std::int64_t rows, std::int64_t columns, T* to) {
+template <class T> void transpose_matrix(const T* from, std::int64_t rows, std::int64_t columns, T* to) {
   constexpr std::int64_t kBlock = 16;
   for (std::int64_t i = 0; i < rows; i += kBlock) {
     for (std::int64_t j = 0; j < columns; j += kBlock) {
       for (std::int64_t r = i; r < std::min(rows, i + kBlock); ++r) {
-        for (std::int64_t c = j; c < std::min(columns, j + kBlock); ++c) to[c * rows + r] = from[r * columns + c];
+        for (std::int64_t c = j; c < std::min(columns, j + kBlock); ++c)
+          to[c * rows + r] = from[r * columns + c];
       }
     }
   }
@@ -71,6 +71,8 @@ template <class T> bool all_finite(const T* x, std::int64_t count) {
   return std::all_of(x, x + count, [](T value) { return std::isfinite(value); });
 }
 
-inline double cube(std::int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
+inline double cube(std::int64_t n) {
+  return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
 
 }  // namespace heddle::cpu_kernels

@@ -33,6 +33,7 @@ using DistributionKernel = void(const DistributionCall& call);
 
 // y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is drawn from position
 // start + i; without replacement row r from start + r * samples.
-using IndexDrawKernel = void(const char* op, DrawnRange range, const NDArray& x, bool replacement, const NDArray& y);
+using IndexDrawKernel = void(const char* op, DrawnRange range, const NDArray& x, bool replacement,
+                             const NDArray& y);
 
 }  // namespace heddle

@@ -99,8 +99,8 @@ NDArray by_matmul(const Labelled& a, const Labelled& b, const Roles& roles) {
   Shape shape(std::span(left.shape().begin(), batch + roles.rows.size()));
   for (std::size_t i = 0; i < roles.columns.size(); ++i)
     shape.push_back(right.shape()[static_cast<int>(batch + sum + i)]);
-  const NDArray y = matmul(merged(left, batch, roles.rows.size(), sum),
-                           merged(right, batch, sum, roles.columns.size()));
+  const NDArray y =
+      matmul(merged(left, batch, roles.rows.size(), sum), merged(right, batch, sum, roles.columns.size()));
   return y.shape() == shape ? y : reshape(y, shape);
 }
 

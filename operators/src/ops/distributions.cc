@@ -9,6 +9,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/distribution_kernels.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -61,15 +62,16 @@ DistributionParameter prepared(const char* op, DistributionParameter parameter, 
   if (!parameter.value.is_array) {
     const double value = parameter.value.scalar.real();
     if (fits(parameter.range, value)) return parameter;
-    throw InvalidArgument(std::string(op) + ": " + parameter.name + " is " + std::to_string(value) + "; wanted " +
-                          wanted(parameter.range));
+    throw InvalidArgument(std::string(op) + ": " + parameter.name + " is " + std::to_string(value) +
+                          "; wanted " + wanted(parameter.range));
   }
   const NDArray array = parameter.value.array.detach();
   check_arrays(op, {&result, &array});
   const Shape shape = broadcast_for(op, array.shape(), result.shape());
   if (!(shape == result.shape())) {
-    throw InvalidArgument(std::string(op) + ": " + parameter.name + " has shape " + array.shape().to_string() +
-                          "; wanted one that broadcasts to " + result.shape().to_string());
+    throw InvalidArgument(std::string(op) + ": " + parameter.name + " has shape " +
+                          array.shape().to_string() + "; wanted one that broadcasts to " +
+                          result.shape().to_string());
   }
   parameter.value = Operand(cast(array, DType::f64).broadcast_view(shape).contiguous());
   return parameter;
@@ -97,17 +99,20 @@ void check_floating(const char* op, DType dtype) {
 }
 
 // Indices into the rows of x (..., n): shape (..., samples).
-NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bool replacement, Generator& from) {
+NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bool replacement,
+                      Generator& from) {
   if (x.ndim() == 0) throw InvalidArgument(std::string(op) + ": a scalar; wanted at least one axis");
   if (samples < 0) {
-    throw InvalidArgument(std::string(op) + ": num_samples is " + std::to_string(samples) + "; wanted 0 or more");
+    throw InvalidArgument(std::string(op) + ": num_samples is " + std::to_string(samples) +
+                          "; wanted 0 or more");
   }
   const std::int64_t n = x.shape()[x.ndim() - 1];
   if (!replacement && samples > n) {
     throw InvalidArgument(std::string(op) + ": num_samples is " + std::to_string(samples) + " for " +
                           std::to_string(n) + " weights without replacement");
   }
-  if (n == 0 && samples > 0) throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
+  if (n == 0 && samples > 0)
+    throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
   Shape shape(std::span(x.shape().begin(), static_cast<std::size_t>(x.ndim() - 1)));
   const std::int64_t rows = element_count(shape);
   shape.push_back(samples);
@@ -120,7 +125,8 @@ NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bo
 }
 
 // Which of n entries are chosen.
-NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& p, Generator& from, Device device) {
+NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& p, Generator& from,
+               Device device) {
   const std::int64_t count = element_count(shape);
   if (n < 1 && count > 0) throw InvalidArgument("choice: nothing to choose from");
   if (!replace && count > n) {
@@ -129,17 +135,21 @@ NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& 
   }
   if (p.defined()) {
     if (!(p.shape() == Shape{n})) {
-      throw InvalidArgument("choice: p has shape " + p.shape().to_string() + "; wanted " + Shape{n}.to_string());
+      throw InvalidArgument("choice: p has shape " + p.shape().to_string() + "; wanted " +
+                            Shape{n}.to_string());
     }
-    return ndarray_detail::in_name_of("choice", [&] { return multinomial(p, count, replace, from); }).view_as(shape);
+    return ndarray_detail::in_name_of("choice", [&] { return multinomial(p, count, replace, from); })
+        .view_as(shape);
   }
-  if (replace) return count == 0 ? NDArray(shape, DType::i64, device) : from.integers(shape, 0, n, DType::i64, device);
+  if (replace)
+    return count == 0 ? NDArray(shape, DType::i64, device) : from.integers(shape, 0, n, DType::i64, device);
   return contiguous(slice(from.permutation(n, device), 0, {.end = count})).view_as(shape);
 }
 
 }  // namespace
 
-NDArray exponential(Shape shape, const Operand& scale, DType dtype, Device device, Generator& from, Where at) {
+NDArray exponential(Shape shape, const Operand& scale, DType dtype, Device device, Generator& from,
+                    Where at) {
   const CallSite site(at);
   check_floating("exponential", dtype);
   return drawn("exponential", shape, dtype, device, from, {{"scale", ParameterRange::not_negative, scale}});
@@ -154,7 +164,8 @@ NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale, D
                 {"scale", ParameterRange::not_negative, scale}});
 }
 
-NDArray beta(Shape shape, const Operand& a, const Operand& b, DType dtype, Device device, Generator& from, Where at) {
+NDArray beta(Shape shape, const Operand& a, const Operand& b, DType dtype, Device device, Generator& from,
+             Where at) {
   const CallSite site(at);
   check_floating("beta", dtype);
   return drawn("beta", shape, dtype, device, from,
@@ -178,10 +189,11 @@ NDArray truncated_normal(Shape shape, double mean, double stddev, double low, do
   const CallSite site(at);
   check_floating("truncated_normal", dtype);
   if (!(low < high)) {
-    throw InvalidArgument("truncated_normal: low is " + std::to_string(low) + " and high " + std::to_string(high) +
-                          "; wanted low < high");
+    throw InvalidArgument("truncated_normal: low is " + std::to_string(low) + " and high " +
+                          std::to_string(high) + "; wanted low < high");
   }
-  if (!std::isfinite(mean)) throw InvalidArgument("truncated_normal: mean is " + std::to_string(mean) + "; wanted a finite one");
+  if (!std::isfinite(mean))
+    throw InvalidArgument("truncated_normal: mean is " + std::to_string(mean) + "; wanted a finite one");
   return drawn("truncated_normal", shape, dtype, device, from,
                {{"mean", ParameterRange::any, mean},
                 {"std", ParameterRange::positive, stddev},
@@ -189,7 +201,8 @@ NDArray truncated_normal(Shape shape, double mean, double stddev, double low, do
                 {"high", ParameterRange::any, high}});
 }
 
-NDArray categorical(const NDArray& logits, std::optional<std::int64_t> num_samples, Generator& from, Where at) {
+NDArray categorical(const NDArray& logits, std::optional<std::int64_t> num_samples, Generator& from,
+                    Where at) {
   const CallSite site(at);
   check_arrays("categorical", {&logits});
   operators_detail::check_floating("categorical", logits);
@@ -197,7 +210,8 @@ NDArray categorical(const NDArray& logits, std::optional<std::int64_t> num_sampl
   return num_samples ? y : squeeze(y, {-1});
 }
 
-NDArray multinomial(const NDArray& weights, std::int64_t num_samples, bool replacement, Generator& from, Where at) {
+NDArray multinomial(const NDArray& weights, std::int64_t num_samples, bool replacement, Generator& from,
+                    Where at) {
   const CallSite site(at);
   check_arrays("multinomial", {&weights});
   return drawn_indices("multinomial", weights, num_samples, replacement, from);
@@ -212,7 +226,8 @@ NDArray choice(const Operand& x, Shape shape, bool replace, const NDArray& p, Ge
     return take(x.array.detach(), indices, 0);
   }
   if (!x.scalar.is_integral() || x.scalar.is_boolean())
-    throw InvalidArgument("choice: x is " + std::to_string(x.scalar.real()) + "; wanted a whole number or an array");
+    throw InvalidArgument("choice: x is " + std::to_string(x.scalar.real()) +
+                          "; wanted a whole number or an array");
   return chosen(x.scalar.as<std::int64_t>(), shape, replace, p, from, p.defined() ? p.device() : cpu());
 }
 
@@ -232,10 +247,11 @@ void operators_detail::register_distributions(OperatorTable& table) {
             {.documentation = "Exponential numbers with the mean `scale`." + broadcast,
              .arguments = {"shape", {"scale", 1.0}, dtype, device, generator},
              .result = "`dtype`"});
-  table.add("gamma", gamma,
-            {.documentation = "Numbers of the gamma distribution with the mean concentration * scale." + broadcast,
-             .arguments = {"shape", "concentration", {"scale", 1.0}, dtype, device, generator},
-             .result = "`dtype`"});
+  table.add(
+      "gamma", gamma,
+      {.documentation = "Numbers of the gamma distribution with the mean concentration * scale." + broadcast,
+       .arguments = {"shape", "concentration", {"scale", 1.0}, dtype, device, generator},
+       .result = "`dtype`"});
   table.add("beta", beta,
             {.documentation = "Numbers of the beta distribution with the mean a / (a + b)." + broadcast,
              .arguments = {"shape", "a", "b", dtype, device, generator},
@@ -248,25 +264,35 @@ void operators_detail::register_distributions(OperatorTable& table) {
             {.documentation = "How many of n trials succeed, each with probability p." + broadcast,
              .arguments = {"shape", "n", "p", count_dtype, device, generator},
              .result = "`dtype`"});
-  table.add("truncated_normal", truncated_normal,
-            {.documentation = "Normal numbers that lie between low and high." + drawn,
-             .arguments = {"shape", {"mean", 0.0}, {"std", 1.0}, {"low", -2.0}, {"high", 2.0}, dtype, device, generator},
-             .result = "`dtype`"});
-  table.add("categorical", categorical,
-            {.documentation = "Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or "
-                              "(..., num_samples)." + drawn,
-             .arguments = {{"logits", DTypes::floating}, {"num_samples", kNone}, generator},
-             .result = "i64"});
-  table.add("multinomial", multinomial,
-            {.documentation = "Indices into the last axis of weights (..., n), in proportion to them: shape (..., "
-                              "num_samples)." + drawn,
-             .arguments = {"weights", "num_samples", {"replacement", false}, generator},
-             .result = "i64"});
-  table.add("choice", choice,
-            {.documentation = "Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in "
-                              "proportion to p." + drawn,
-             .arguments = {"x", "shape", {"replace", true}, {"p", kNone}, generator},
-             .result = "that of x; i64 for a number"});
+  table.add(
+      "truncated_normal", truncated_normal,
+      {.documentation = "Normal numbers that lie between low and high." + drawn,
+       .arguments =
+           {"shape", {"mean", 0.0}, {"std", 1.0}, {"low", -2.0}, {"high", 2.0}, dtype, device, generator},
+       .result = "`dtype`"});
+  table.add(
+      "categorical", categorical,
+      {.documentation =
+           "Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or "
+           "(..., num_samples)." +
+           drawn,
+       .arguments = {{"logits", DTypes::floating}, {"num_samples", kNone}, generator},
+       .result = "i64"});
+  table.add(
+      "multinomial", multinomial,
+      {.documentation = "Indices into the last axis of weights (..., n), in proportion to them: shape (..., "
+                        "num_samples)." +
+                        drawn,
+       .arguments = {"weights", "num_samples", {"replacement", false}, generator},
+       .result = "i64"});
+  table.add(
+      "choice", choice,
+      {.documentation =
+           "Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in "
+           "proportion to p." +
+           drawn,
+       .arguments = {"x", "shape", {"replace", true}, {"p", kNone}, generator},
+       .result = "that of x; i64 for a number"});
   table.add("shuffle", shuffle,
             {.documentation = "A copy of x with its entries along `axis` in random order." + drawn,
              .arguments = {"x", {"axis", 0}, generator},

@@ -11,6 +11,7 @@
 
 #include "autograd/operator.h"
 #include "ops/contraction.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -50,7 +51,8 @@ Subscript parsed(const std::string& equation, std::string_view text) {
       if (subscript.ellipsis >= 0) refuse(equation, "two '...' in '" + std::string(text) + "'");
       subscript.ellipsis = static_cast<int>(subscript.letters.size());
       i += 2;
-    } else if (std::isalpha(static_cast<unsigned char>(text[i])) && static_cast<unsigned char>(text[i]) < 128) {
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) &&
+               static_cast<unsigned char>(text[i]) < 128) {
       subscript.letters += text[i];
     } else {
       refuse(equation, std::string("'") + text[i] + "' is no letter, ',', '...' or '->'");
@@ -227,15 +229,17 @@ TermPair cheapest_pair(const std::vector<Labelled>& terms, const std::vector<int
 NDArray product_of(std::vector<Labelled> terms, const std::vector<int>& result) {
   while (terms.size() > 1) {
     const auto [first, second] = terms.size() == 2 ? TermPair{} : cheapest_pair(terms, result);
-    Labelled product = contract(terms[first], terms[second],
-                                [&, i = first, j = second](int label) { return needed(terms, i, j, result, label); });
+    Labelled product = contract(terms[first], terms[second], [&, i = first, j = second](int label) {
+      return needed(terms, i, j, result, label);
+    });
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(second));
     terms[first] = std::move(product);
   }
   const Labelled last = summed(terms[0], [&](int label) { return has(result, label); });
   Dims axes;
   for (int label : result) {
-    axes.push_back(static_cast<int>(std::find(last.labels.begin(), last.labels.end(), label) - last.labels.begin()));
+    axes.push_back(
+        static_cast<int>(std::find(last.labels.begin(), last.labels.end(), label) - last.labels.begin()));
   }
   return last.labels == result ? last.array : transpose(last.array, axes);
 }
@@ -247,18 +251,19 @@ NDArray einsum(const std::string& equation, const std::vector<NDArray>& operands
   check_arrays("einsum", operands);
   const Equation parts = parsed(equation);
   if (parts.operands.size() != operands.size() || operands.empty()) {
-    refuse(equation, std::to_string(operands.size()) + " operands; wanted " +
-                         std::to_string(parts.operands.size()));
+    refuse(equation,
+           std::to_string(operands.size()) + " operands; wanted " + std::to_string(parts.operands.size()));
   }
   DType dtype = operands[0].dtype();
   for (const NDArray& operand : operands) dtype = promote(dtype, operand.dtype());
   std::vector<NDArray> converted;
-  for (const NDArray& operand : operands) converted.push_back(cast(operand, is_half(dtype) ? DType::f32 : dtype));
+  for (const NDArray& operand : operands)
+    converted.push_back(cast(operand, is_half(dtype) ? DType::f32 : dtype));
   const std::vector<Labelled> terms = labelled(equation, parts, converted);
   const std::vector<int> result = result_labels(equation, parts, terms);
   if (result.size() > static_cast<std::size_t>(kMaxDims)) {
-    refuse(equation, "the result has " + std::to_string(result.size()) + " axes; at most " +
-                         std::to_string(kMaxDims));
+    refuse(equation,
+           "the result has " + std::to_string(result.size()) + " axes; at most " + std::to_string(kMaxDims));
   }
   return cast(product_of(terms, result), dtype);
 }

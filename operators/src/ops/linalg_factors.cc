@@ -11,6 +11,7 @@
 #include <heddle/shape_ops.h>
 
 #include "ops/linalg.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -50,7 +51,8 @@ NDArray tall_qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray
 }
 
 // The same for any x. One with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
-NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const NDArray& q, const NDArray& r) {
+NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const NDArray& q,
+                    const NDArray& r) {
   const std::int64_t m = rows_of(x), n = columns_of(x);
   if (m >= n) return tall_qr_gradient(of_q, of_r, q, r);
   const NDArray r1 = slice(r, -1, {.end = m}), x2 = slice(x, -1, {.begin = m});
@@ -95,9 +97,8 @@ Arrays eigenvectors(const char* op, const NDArray& x, bool upper) {
 }
 
 void record_eigenvalues(const char* op, NDArray& values, const NDArray& x, const NDArray& vectors) {
-  record(op, values, {x}, {vectors}, [v = vectors](const NDArray& g) {
-    return Arrays{matmul(v * as_row(g), transposed(v))};
-  });
+  record(op, values, {x}, {vectors},
+         [v = vectors](const NDArray& g) { return Arrays{matmul(v * as_row(g), transposed(v))}; });
 }
 
 }  // namespace
@@ -149,9 +150,12 @@ std::vector<NDArray> svd(const NDArray& given, bool full_matrices, Where at) {
   Arrays y = thin_svd("svd", x);
   if (recording({&x})) {
     const Arrays parts{y[0].detach(), y[1].detach(), y[2].detach()};
-    record("svd", y[0], {x}, parts, [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts)}; });
-    record("svd", y[1], {x}, parts, [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
-    record("svd", y[2], {x}, parts, [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts)}; });
+    record("svd", y[0], {x}, parts,
+           [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts)}; });
+    record("svd", y[1], {x}, parts,
+           [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
+    record("svd", y[2], {x}, parts,
+           [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts)}; });
   }
   return y;
 }
@@ -166,7 +170,8 @@ NDArray svdvals(const NDArray& given, Where at) {
   }
   Arrays y = thin_svd("svdvals", x);
   const Arrays parts{y[0].detach(), y[1].detach(), y[2].detach()};
-  record("svdvals", y[1], {x}, parts, [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
+  record("svdvals", y[1], {x}, parts,
+         [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
   return y[1];
 }
 
@@ -194,7 +199,8 @@ NDArray eigvalsh(const NDArray& given, const std::string& uplo, Where at) {
   const bool upper = reads_upper("eigvalsh", uplo);
   if (is_half(x.dtype())) return cast(eigvalsh(wide(x), uplo), x.dtype());
   if (!recording({&x})) {
-    return push_linalg({.op = "eigvalsh", .kernel = "eigh", .flag = upper}, {x}, {batch_shape(x, {columns_of(x)})})[0];
+    return push_linalg({.op = "eigvalsh", .kernel = "eigh", .flag = upper}, {x},
+                       {batch_shape(x, {columns_of(x)})})[0];
   }
   Arrays y = eigenvectors("eigvalsh", x, upper);
   record_eigenvalues("eigvalsh", y[0], x, y[1].detach());
@@ -206,7 +212,9 @@ void operators_detail::register_linalg_factors(OperatorTable& table) {
   const char* of_x = "that of x; f64 for integers and bool";
   const Argument mode = {"mode", "reduced", kModes}, uplo = {"uplo", "L", kTriangles};
   table.add("lu", lu,
-            {"P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.", {"x"}, of_x});
+            {"P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.",
+             {"x"},
+             of_x});
   table.add("qr", qr,
             {"Q and R, upper triangular, with x = Q R; Q (m, m) if mode is 'complete', else (m, min(m, n)).",
              {"x", mode},
@@ -219,7 +227,8 @@ void operators_detail::register_linalg_factors(OperatorTable& table) {
              kDifferentiable});
   table.add("svdvals", svdvals, {"The singular values, which fall.", {"x"}, of_x, kDifferentiable});
   table.add("eigh", eigh,
-            {"The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the triangle "
+            {"The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the "
+             "triangle "
              "`uplo` is read.",
              {"x", uplo},
              of_x,

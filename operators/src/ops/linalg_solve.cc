@@ -9,6 +9,7 @@
 #include <heddle/shape_ops.h>
 
 #include "ops/linalg.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -113,8 +114,7 @@ NDArray lstsq(const NDArray& given_a, const NDArray& given_b, std::optional<doub
   const Sides given = sides("lstsq", given_a, given_b, false);
   const double rtol = relative_tolerance("lstsq", given_rtol, given.a);
   const Shape shape = batch_shape(given.a, {columns_of(given.a), columns_of(given.b)});
-  NDArray x =
-      push_linalg({.op = "lstsq", .kernel = "lstsq", .number = rtol}, {given.a, given.b}, {shape})[0];
+  NDArray x = push_linalg({.op = "lstsq", .kernel = "lstsq", .number = rtol}, {given.a, given.b}, {shape})[0];
   if (recording({&given.a, &given.b})) {
     record("lstsq", x, {given.a, given.b}, {given.a.detach(), given.b.detach()},
            [a = given.a.detach(), b = given.b.detach(), rtol](const NDArray& g) {
@@ -160,7 +160,8 @@ NDArray det(const NDArray& given, Where at) {
   NDArray y = push_linalg({.op = "det", .kernel = "det"}, {x}, {batch_shape(x)})[0];
   if (recording({&x})) {
     record("det", y, {x}, {x.detach()}, [x = x.detach()](const NDArray& g) {
-      const NDArray slope = push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {x}, {x.shape()})[0];
+      const NDArray slope =
+          push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {x}, {x.shape()})[0];
       return std::vector{with_ones(g, 2) * slope};
     });
   }
@@ -210,7 +211,10 @@ void operators_detail::register_linalg_solve(OperatorTable& table) {
       " Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.";
   const Argument rtol = {"rtol", kNone};
   table.add("solve", solve,
-            {"x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.", {"a", "b"}, common, kDifferentiable});
+            {"x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.",
+             {"a", "b"},
+             common,
+             kDifferentiable});
   table.add("solve_triangular", solve_triangular,
             {"x with a x = b, where of a only the upper or lower triangle is read.",
              {"a", "b", {"upper", true}},

@@ -14,6 +14,7 @@
 #include <heddle/statistics.h>
 
 #include "ops/linalg.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -124,13 +125,15 @@ void operators_detail::register_matrix_functions(OperatorTable& table) {
              {"x", "n"},
              "that of x",
              kDifferentiable});
-  table.add("expm", expm, {"The exponential of a matrix: the sum of x^k / k!.", {"x"}, of_x, kDifferentiable});
+  table.add("expm", expm,
+            {"The exponential of a matrix: the sum of x^k / k!.", {"x"}, of_x, kDifferentiable});
   table.add("matrix_rank", matrix_rank,
             {"The number of singular values above rtol times the largest; None is max(m, n) * epsilon.",
              {"x", {"rtol", kNone}},
              "i64"});
   table.add("matrix_norm", matrix_norm,
-            {"The norm of matrices: 'fro' from the squares, 'nuc', '2' and '-2' from the singular values (sum, largest, "
+            {"The norm of matrices: 'fro' from the squares, 'nuc', '2' and '-2' from the singular values "
+             "(sum, largest, "
              "smallest), '1' and '-1' from the sums of sizes in columns, 'inf' and '-inf' in rows.",
              {"x", {"ord", "fro", kNorms}, keepdims},
              of_x,

@@ -9,6 +9,7 @@
 
 #include "autograd/operator.h"
 #include "ops/contraction.h"
+#include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -56,8 +57,8 @@ Dims checked_axes(const char* op, const Dims& given, const NDArray& x) {
 }
 
 // tensordot, in the name of `op`.
-NDArray summed_product(const char* op, const NDArray& given_a, const NDArray& given_b, const Dims& given_a_axes,
-                       const Dims& given_b_axes) {
+NDArray summed_product(const char* op, const NDArray& given_a, const NDArray& given_b,
+                       const Dims& given_a_axes, const Dims& given_b_axes) {
   const auto [a, b, dtype] = converted(op, given_a, given_b);
   const Dims a_axes = checked_axes(op, given_a_axes, a), b_axes = checked_axes(op, given_b_axes, b);
   if (a_axes.size() != b_axes.size()) {
@@ -153,8 +154,9 @@ NDArray kron(const NDArray& a, const NDArray& b, Where at) {
   check_arrays("kron", {&a, &b});
   const int axes = std::max(a.ndim(), b.ndim());
   if (2 * axes > kMaxDims) {
-    throw InvalidArgument("kron: arrays of shapes " + a.shape().to_string() + " and " + b.shape().to_string() +
-                          "; wanted at most " + std::to_string(kMaxDims / 2) + " axes");
+    throw InvalidArgument("kron: arrays of shapes " + a.shape().to_string() + " and " +
+                          b.shape().to_string() + "; wanted at most " + std::to_string(kMaxDims / 2) +
+                          " axes");
   }
   const NDArray y = multiply(spaced(a, axes, true), spaced(b, axes, false));
   Shape shape;
@@ -165,14 +167,15 @@ NDArray kron(const NDArray& a, const NDArray& b, Where at) {
 NDArray cross(const NDArray& a, const NDArray& b, int given, Where at) {
   const CallSite site(at);
   check_arrays("cross", {&a, &b});
-  if (promote(a.dtype(), b.dtype()) == DType::boolean) throw InvalidArgument("cross: dtype bool; wanted a number's");
+  if (promote(a.dtype(), b.dtype()) == DType::boolean)
+    throw InvalidArgument("cross: dtype bool; wanted a number's");
   const Shape shape = broadcast_for("cross", a.shape(), b.shape());
   const int axis = ndarray_detail::axis_of("cross", given, shape);
   for (const NDArray* x : {&a, &b}) {
     const int own = axis - (shape.size() - x->ndim());
     if (own < 0 || x->shape()[own] != 3) {
-      throw InvalidArgument("cross: axis " + std::to_string(given) + " of shapes " + a.shape().to_string() + " and " +
-                            b.shape().to_string() + "; wanted size 3 in both");
+      throw InvalidArgument("cross: axis " + std::to_string(given) + " of shapes " + a.shape().to_string() +
+                            " and " + b.shape().to_string() + "; wanted size 3 in both");
     }
   }
   const NDArray x = broadcast_to(a, shape), y = broadcast_to(b, shape);
@@ -189,8 +192,8 @@ NDArray tensordot(const NDArray& a, const NDArray& b, std::int64_t axes, Where a
   const CallSite site(at);
   check_arrays("tensordot", {&a, &b});
   if (axes < 0 || axes > a.ndim() || axes > b.ndim()) {
-    throw InvalidArgument("tensordot: axes is " + std::to_string(axes) + " for shapes " + a.shape().to_string() +
-                          " and " + b.shape().to_string());
+    throw InvalidArgument("tensordot: axes is " + std::to_string(axes) + " for shapes " +
+                          a.shape().to_string() + " and " + b.shape().to_string());
   }
   Dims a_axes, b_axes;
   for (std::int64_t i = 0; i < axes; ++i) {
@@ -212,13 +215,15 @@ void operators_detail::register_products(OperatorTable& table) {
              {"a", "b", axis},
              "common",
              kDifferentiable});
-  table.add("dot", dot,
-            {"The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.",
-             {"a", "b"},
-             "common",
-             kDifferentiable});
-  table.add("inner", inner,
-            {"The sum over the last axes of a and b; a scalar multiplies.", {"a", "b"}, "common", kDifferentiable});
+  table.add(
+      "dot", dot,
+      {"The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.",
+       {"a", "b"},
+       "common",
+       kDifferentiable});
+  table.add(
+      "inner", inner,
+      {"The sum over the last axes of a and b; a scalar multiplies.", {"a", "b"}, "common", kDifferentiable});
   table.add("outer", outer,
             {"The products of each element of a with each of b: shape (a.size, b.size).",
              {"a", "b"},
@@ -231,7 +236,8 @@ void operators_detail::register_products(OperatorTable& table) {
              "common",
              kDifferentiable});
   table.add("tensordot", tensordot_by_name,
-            {"The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis a_axes[i] of a "
+            {"The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis "
+             "a_axes[i] of a "
              "together with b_axes[i] of b.",
              {"a", "b", {"axes", kNone}, {"a_axes", kNone}, {"b_axes", kNone}},
              "common",

@@ -7,6 +7,8 @@
 
 #include <heddle/operator_registry.h>
 
+#include "registry/linalg_entries.h"
+
 namespace heddle {
 namespace operators_detail {
 namespace {
