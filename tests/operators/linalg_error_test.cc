@@ -1,8 +1,10 @@
 // What linear algebra refuses at the call, and what the values of a matrix make an error of the op.
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <message_of.h>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "cpu/chunks.h"
 #include "cpu/element_stream.h"

@@ -1,6 +1,7 @@
 #include "ops/contraction.h"
 
 #include <algorithm>
+#include <string>
 
 #include <heddle/elementwise.h>
 #include <heddle/matmul.h>

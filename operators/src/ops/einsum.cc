@@ -155,7 +155,7 @@ std::vector<int> result_labels(const std::string& equation, const Equation& part
     }
   }
   if (!parts.explicit_result) {
-    Subscript implicit{.ellipsis = 0};
+    Subscript implicit{"", 0};
     std::string all;
     for (const Subscript& operand : parts.operands) all += operand.letters;
     std::sort(all.begin(), all.end());

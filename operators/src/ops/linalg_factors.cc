@@ -32,7 +32,7 @@ NDArray identity_like(const NDArray& x) { return eye(columns_of(x), x.dtype(), x
 
 // x / (b_j - b_i) at (i, j), 0 on the diagonal.
 NDArray over_differences(const NDArray& x, const NDArray& b) {
-  const NDArray diagonal = identity_like(x) != 0;
+  const NDArray diagonal = not_equal(identity_like(x), 0);
   return where(diagonal, 0, x / where(diagonal, 1, as_row(b) - as_column(b)));
 }
 

@@ -1,4 +1,6 @@
 // Linear equations, inverses and determinants.
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
