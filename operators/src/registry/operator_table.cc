@@ -94,6 +94,10 @@ Registry::Registry() {
   register_diagonal(table);
   register_pad(table);
   register_indexing(table);
+  register_gather_scatter(table);
+  register_masked(table);
+  register_sorting(table);
+  register_searching(table);
   register_matmul(table);
   register_linear(table);
   register_conv(table);
