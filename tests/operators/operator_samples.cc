@@ -369,6 +369,8 @@ std::vector<Sample> operator_samples() {
   add_reductions(all);
   add_shape_ops(all);
   add_rearrange(all);
+  add_scatter(all);
+  add_sorting(all);
   add_network(all);
   add_row_sparse(all);
   add_in_place(all);

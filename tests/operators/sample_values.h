@@ -1,6 +1,7 @@
 // What the samples of operators are made of, and those that stand in files of their own.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <vector>
 
@@ -24,6 +25,12 @@ inline NDArray small(const Shape& shape, DType dtype = DType::f32) {
 
 inline NDArray numbers(std::initializer_list<std::int64_t> values) { return array<std::int64_t>(values); }
 
+template <std::size_t n> std::vector<NDArray> listed(const std::array<NDArray, n>& arrays) {
+  return {arrays.begin(), arrays.end()};
+}
+
 void add_rearrange(std::vector<Sample>& to);
+void add_scatter(std::vector<Sample>& to);
+void add_sorting(std::vector<Sample>& to);
 
 }  // namespace heddle::testing

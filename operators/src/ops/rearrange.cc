@@ -38,10 +38,9 @@ Dims distinct_axes(const char* op, const Dims& given, const Shape& shape) {
 
 NDArray with_axes_in_front(const char* op, const NDArray& x, int ndim) {
   check_arrays(op, {&x});
-  if (x.ndim() >= ndim) return x;
-  Shape shape = Dims::filled(ndim - x.ndim(), 1);
-  for (const std::int64_t size : x.shape()) shape.push_back(size);
-  return reshape(x, shape);
+  NDArray y = x;
+  while (y.ndim() < ndim) y = expand_dims(y, 0);
+  return y;
 }
 
 // x as (outer, size of the axis, inner).
@@ -192,9 +191,9 @@ std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy, Where
   }
   std::vector<NDArray> results;
   for (int i = 0; i < count; ++i) {
-    Shape shape = Dims::filled(count, 1);
-    shape[axis_of_grid(i)] = -1;
-    results.push_back(broadcast_to(reshape(arrays[static_cast<std::size_t>(i)], shape), grid));
+    NDArray line = with_axes_in_front("meshgrid", arrays[static_cast<std::size_t>(i)], axis_of_grid(i) + 1);
+    while (line.ndim() < count) line = expand_dims(line, -1);
+    results.push_back(broadcast_to(line, grid));
   }
   return results;
 }
