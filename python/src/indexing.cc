@@ -189,7 +189,8 @@ void assign_masked(const NDArray& target, const NDArray& mask, PyObject* value, 
 // The elements where the mask is true. It may leave out x's last axes, which are then selected as a whole.
 NDArray masked(const NDArray& x, const NDArray& mask, Where where) {
   const Shape& shape = x.shape();
-  const bool fits = mask.ndim() <= x.ndim() && std::equal(mask.shape().begin(), mask.shape().end(), shape.begin());
+  const bool fits =
+      mask.ndim() <= x.ndim() && std::equal(mask.shape().begin(), mask.shape().end(), shape.begin());
   if (!fits || mask.ndim() == 0) {
     raise(PyExc_IndexError,
           "a mask of shape " + mask.shape().to_string() + " for an array of shape " + shape.to_string());

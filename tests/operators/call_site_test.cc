@@ -154,7 +154,8 @@ TEST_CASE("each operator names the line of its call") {
 }
 
 TEST_CASE("operators that rearrange name the line of their call") {
-  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}), index = zeros({2}, DType::i64);
+  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}),
+                index = zeros({2}, DType::i64);
   check_site("linspace", [&] { linspace(0, 1); });
   check_site("logspace", [&] { logspace(0, 1); });
   check_site("full_like", [&] { full_like(x, 1); });
@@ -165,13 +166,15 @@ TEST_CASE("operators that rearrange name the line of their call") {
   check_site("tril", [&] { tril(x); });
   check_site("triu", [&] { triu(x); });
   check_site("diag", [&] { diag(index); });
-  check_site("trace", [&] { trace(x); });
+  check_site("matrix_trace", [&] { matrix_trace(x); });
   check_site("pad", [&] { pad(x, {1}, {1}); });
 }
 
 TEST_CASE("operators that sort, search and scatter name the line of their call") {
-  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}), places = zeros({4, 2}, DType::i64);
-  const NDArray index = zeros({2}, DType::i64), mask = full({4, 4}, true, DType::boolean), some = ones({2, 4});
+  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}),
+                places = zeros({4, 2}, DType::i64);
+  const NDArray index = zeros({2}, DType::i64), mask = full({4, 4}, true, DType::boolean),
+                some = ones({2, 4});
   check_site("sort", [&] { sort(odd, 0); });
   check_site("argsort", [&] { argsort(odd); });
   check_site("topk", [&] { topk(odd, 2, 0); });

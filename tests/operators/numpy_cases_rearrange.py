@@ -106,7 +106,7 @@ def diagonals(rng):
                 yield Case("diagonal", [x], np.diagonal(y, k, -1, 0), {"offset": k, "axis1": -1, "axis2": 0})
                 total = np.asarray(np.trace(y.astype(np.float64) if dtype == np.float16 else y, k))
                 kind = dtype if np.issubdtype(dtype, np.floating) else np.int64
-                yield Case("trace", [x], total.astype(kind), {"offset": k}, scale=8.0)
+                yield Case("matrix_trace", [x], total.astype(kind), {"offset": k}, scale=8.0)
                 if len(shape) == 2:
                     yield Case("diag", [x], np.diag(y, k), {"k": k})
     for x in strided(rng, (3,), np.int8):

@@ -17,7 +17,9 @@ namespace {
 
 using In = const std::vector<NDArray>&;
 
-NDArray values(Shape shape, std::uint64_t seed = 5) { return Generator(seed).uniform(shape, -2, 2, DType::f64); }
+NDArray values(Shape shape, std::uint64_t seed = 5) {
+  return Generator(seed).uniform(shape, -2, 2, DType::f64);
+}
 
 std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call); }
 
@@ -62,7 +64,7 @@ TEST_CASE("gradients of repetition, padding and diagonals") {
   check_gradients([](In in) { return diagonal(transpose(in[0]), -1) + diagonal(in[0], 1); }, {x});
   check_gradients([](In in) { return diag(in[0], -2); }, {values({3})});
   check_gradients([](In in) { return tril(in[0], 1) * triu(in[0]); }, {values({2, 3, 3})});
-  check_gradients([](In in) { return trace(in[0], 0, 1, 2); }, {values({2, 3, 3})});
+  check_gradients([](In in) { return matrix_trace(in[0], 0, 1, 2); }, {values({2, 3, 3})});
 }
 
 TEST_CASE("where no element moves the result is a view") {
@@ -70,11 +72,13 @@ TEST_CASE("where no element moves the result is a view") {
   std::vector<NDArray> views = split(x, 2);
   for (const auto& list : {chunk(x, 3), unstack(x, 1), broadcast_arrays({x, x})})
     views.insert(views.end(), list.begin(), list.end());
-  for (const NDArray& view : {swapaxes(x, 0, 1), moveaxis(x, {0}, {1}), flip(x), rot90(x), atleast_3d(x), diagonal(x), diag(x)})
+  for (const NDArray& view :
+       {swapaxes(x, 0, 1), moveaxis(x, {0}, {1}), flip(x), rot90(x), atleast_3d(x), diagonal(x), diag(x)})
     views.push_back(view);
   for (const NDArray& view : views) CHECK(view.storage() == x.storage());
   // And a copy never is, also where it has x's elements in their order.
-  for (const NDArray& made : {roll(x, {0}), roll(x, {4}, {0}), tile(x, {1}), repeat(x, 1, 0), pad(x, {0}, {0}, PadMode::edge), tril(x, 9)})
+  for (const NDArray& made : {roll(x, {0}), roll(x, {4}, {0}), tile(x, {1}), repeat(x, 1, 0),
+                              pad(x, {0}, {0}, PadMode::edge), tril(x, 9)})
     CHECK(made.storage() != x.storage());
   split(x, 2)[1].fill(5);
   CHECK(sum(x).item<float>() == 30);
@@ -82,7 +86,8 @@ TEST_CASE("where no element moves the result is a view") {
 
 TEST_CASE("a part is rearranged in whatever layout it comes, in every dtype") {
   for (const DType dtype : kAllDTypes) {
-    const NDArray x = arange(0, 12, 1, DType::f64).view_as({3, 4}).astype(dtype), odd = transpose(x).slice(0, {.step = 2});
+    const NDArray x = arange(0, 12, 1, DType::f64).view_as({3, 4}).astype(dtype),
+                  odd = transpose(x).slice(0, {.step = 2});
     const NDArray plain = odd.copy();
     const auto same = [](const NDArray& a, const NDArray& b) {
       REQUIRE(a.shape() == b.shape());
@@ -104,7 +109,8 @@ TEST_CASE("series and arrays like others") {
   CHECK(linspace(3, 9, 1).to_vector<float>() == std::vector<float>{3});
   CHECK(linspace(0, 1, 0).size() == 0);
   CHECK(linspace(0, 0.3, 7).slice(0, {.begin = -1}).item<float>() == 0.3F);  // exactly
-  CHECK(logspace(0, 3, 4, true, 2, DType::i64).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 4, 8});
+  CHECK(logspace(0, 3, 4, true, 2, DType::i64).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{1, 2, 4, 8});
   const NDArray like = zeros({2, 3}, DType::i8, cpu(1));
   CHECK(full_like(like, 7).item<std::int8_t>() == 7);
   for (const NDArray& y : {full_like(like, 7), ones_like(like), empty_like(like)}) {
@@ -128,11 +134,14 @@ TEST_CASE("refusals of what rearranges say what came") {
   CHECK(refusal([&] { pad(x, {1, 1, 1}, {1}); }) == "pad: before has 3 numbers for shape (4, 3)");
   CHECK(refusal([&] { pad(x, {1}, {-1}); }) == "pad: after is (-1, -1); wanted 0 or more");
   CHECK(refusal([&] { tril(zeros({3})); }) == "tril: an array of shape (3,); wanted two axes or more");
-  CHECK(refusal([&] { diag(zeros({1, 1, 1})); }) == "diag: an array of shape (1, 1, 1); wanted two axes or one");
+  CHECK(refusal([&] {
+          diag(zeros({1, 1, 1}));
+        }) == "diag: an array of shape (1, 1, 1); wanted two axes or one");
   CHECK(refusal([&] { meshgrid({x}); }) == "meshgrid: an array of shape (4, 3); wanted one axis");
   CHECK(refusal([&] { linspace(0, 1, -1); }) == "linspace: num is -1; wanted 0 or more");
-  CHECK(refusal([&] { call_operator("split", {x, 0.5}); }) ==
-        "split: indices_or_sections is a float or a bool; wanted an int or a list of ints");
+  CHECK(refusal([&] {
+          call_operator("split", {x, 0.5});
+        }) == "split: indices_or_sections is a float or a bool; wanted an int or a list of ints");
 }
 
 }  // namespace heddle

@@ -37,7 +37,8 @@ TEST_CASE("gradients of gather") {
   }
   check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {x, kPlaces});
   check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {values({1, 4}), kPlaces});
-  check_gradients([](In in) { return take_along_axis(in[0], in[1], 0); }, {x, array<std::int64_t>({1, 1}, {2, 1})});
+  check_gradients([](In in) { return take_along_axis(in[0], in[1], 0); },
+                  {x, array<std::int64_t>({1, 1}, {2, 1})});
 }
 
 TEST_CASE("gradients of scatter, where places come twice") {
@@ -47,18 +48,26 @@ TEST_CASE("gradients of scatter, where places come twice") {
       const auto written = [=](In in) { return square(f(in[0], in[1], in[2], axis, Where::current())); };
       check_gradients(written, {x, kPlaces, source});
       check_gradients([=](In in) { return f(in[0], in[1], 0.25, axis, Where::current()); }, {x, kPlaces});
-      check_gradients([=](In in) { return f(in[1], in[2], in[0], axis, Where::current()); }, {values({1}), x.detach(), kPlaces});
+      check_gradients([=](In in) { return f(in[1], in[2], in[0], axis, Where::current()); },
+                      {values({1}), x.detach(), kPlaces});
     }
   }
   const NDArray rows = array<std::int32_t>({2, 0, 2, -3});
   for (const auto f : {index_add, index_copy}) {
-    check_gradients([=](In in) { return f(in[0], in[1], in[2], 0, Where::current()); }, {x, rows, values({4, 4})});
-    check_gradients([=](In in) { return f(in[0], in[1], in[2], 1, Where::current()); }, {x, rows, values({3, 4})});
-    check_gradients([=](In in) { return f(in[0], in[1], in[2], 1, Where::current()); }, {x, rows, values({4})});
+    check_gradients([=](In in) { return f(in[0], in[1], in[2], 0, Where::current()); },
+                    {x, rows, values({4, 4})});
+    check_gradients([=](In in) { return f(in[0], in[1], in[2], 1, Where::current()); },
+                    {x, rows, values({3, 4})});
+    check_gradients([=](In in) { return f(in[0], in[1], in[2], 1, Where::current()); },
+                    {x, rows, values({4})});
   }
   const NDArray columns = array<std::int64_t>({1, 1, 1, 0});
   for (const bool accumulate : {false, true}) {
-    check_gradients([=](In in) { return index_put(in[0], {rows, columns}, in[1], accumulate); }, {x, values({4})});
+    check_gradients(
+        [=](In in) {
+          return index_put(in[0], {rows, columns}, in[1], accumulate);
+        },
+        {x, values({4})});
     check_gradients([=](In in) { return index_put(in[0], {rows}, in[1], accumulate); }, {x, values({4})});
   }
   check_gradients([](In in) { return put(in[0], in[1], in[2]); }, {x, kPlaces, source});
@@ -99,7 +108,8 @@ TEST_CASE("what one place gets is added in the order of the indices, whatever th
 TEST_CASE("sums of halves are made in f32, and gradients of what is taken often") {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const NDArray many = zeros({4096}, DType::i64);
-    CHECK(scatter_add(zeros({2}, dtype), many, 0.25).astype(DType::f32).to_vector<float>() == std::vector<float>{1024, 0});
+    CHECK(scatter_add(zeros({2}, dtype), many, 0.25).astype(DType::f32).to_vector<float>() ==
+          std::vector<float>{1024, 0});
     NDArray x = ones({2}, dtype);
     set_requires_grad(x);
     backward(sum(gather(x, many)));
@@ -110,9 +120,11 @@ TEST_CASE("sums of halves are made in f32, and gradients of what is taken often"
 
 TEST_CASE("masks take the elements of every dtype") {
   for (const DType dtype : kAllDTypes) {
-    const NDArray x = arange(0, 6, 1, DType::f64).view_as({2, 3}).astype(dtype), mask = array<bool>({true, false, true});
+    const NDArray x = arange(0, 6, 1, DType::f64).view_as({2, 3}).astype(dtype),
+                  mask = array<bool>({true, false, true});
     CHECK(masked_select(transpose(x), array<bool>({true, false})).astype(DType::f32).size() == 3);
-    CHECK(all(masked_select(x, mask) == take(reshape(x, {-1}), array<std::int64_t>({0, 2, 3, 5}))).item<bool>());
+    CHECK(all(masked_select(x, mask) == take(reshape(x, {-1}), array<std::int64_t>({0, 2, 3, 5})))
+              .item<bool>());
     CHECK(masked_fill(x, mask, 1).dtype() == dtype);
     CHECK(masked_scatter(x, mask, ones({4})).dtype() == dtype);
   }
@@ -130,10 +142,10 @@ TEST_CASE("places out of range are errors of the op") {
     CHECK(error(take_along_axis(x, bad)).find("take_along_axis" + rest) != std::string::npos);
     CHECK(error(scatter_add(x, bad, 1)).find("scatter_add" + rest) != std::string::npos);
     CHECK(error(put(x, bad + 3, 1)).find("put: index 6 at position (1, 0)") != std::string::npos);
-    CHECK(error(index_put(x, {reshape(bad, {2})}, 1)).find("index_put: index 3 at position 1 is out of range for size 2") !=
-          std::string::npos);
-    CHECK(error(masked_scatter(x, x == 0, ones({5}))).find("masked_scatter: the mask has 6 true elements for 5 values") !=
-          std::string::npos);
+    CHECK(error(index_put(x, {reshape(bad, {2})}, 1))
+              .find("index_put: index 3 at position 1 is out of range for size 2") != std::string::npos);
+    CHECK(error(masked_scatter(x, x == 0, ones({5})))
+              .find("masked_scatter: the mask has 6 true elements for 5 values") != std::string::npos);
   });
 }
 
@@ -146,7 +158,8 @@ TEST_CASE("refusals of gather and scatter say what came") {
   CHECK(refusal([&] { take_along_axis(x, zeros({3, 1}, DType::i64)); }).starts_with("take_along_axis: "));
   CHECK(refusal([&] { scatter(x, zeros({2, 3}, DType::f32), 1); }).starts_with("scatter: indices"));
   CHECK(refusal([&] { scatter(x, zeros({2, 3}, DType::i64), zeros({4})); }).starts_with("scatter: "));
-  CHECK(refusal([&] { index_add(x, kPlaces, x); }) == "index_add: indices have shape (3, 2); wanted one axis");
+  CHECK(refusal([&] { index_add(x, kPlaces, x); }) ==
+        "index_add: indices have shape (3, 2); wanted one axis");
   CHECK(refusal([&] { index_put(x, {}, 1); }) == "index_put: 0 arrays of indices for shape (2, 3)");
   CHECK(refusal([&] { masked_fill(x, zeros({4}, DType::boolean), 1); }).starts_with("masked_fill: "));
   CHECK(refusal([&] { masked_select(x, x); }) == "masked_select: mask has dtype f32; wanted bool");

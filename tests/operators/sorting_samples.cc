@@ -21,7 +21,12 @@ void add_sorts(std::vector<Sample>& to) {
        {"kthvalue", {x, 2}, {}, [](In v) { return listed(kthvalue(at(v, 0), 2)); }},
        {"kthvalue", {x, 1, 0, true}, {}, [](In v) { return listed(kthvalue(at(v, 0), 1, 0, true)); }},
        {"median", {x}, {}, [](In v) { return median(at(v, 0)); }},
-       {"median", {x, Dims{0, 2}, true}, {}, [](In v) { return median(at(v, 0), {0, 2}, true); }},
+       {"median",
+        {x, Dims{0, 2}, true},
+        {},
+        [](In v) {
+          return median(at(v, 0), {0, 2}, true);
+        }},
        {"quantile", {x, one}, {}, [](In v) { return quantile(at(v, 0), at(v, 1)); }},
        {"quantile", {x, half, 1, true}, {}, [](In v) { return quantile(at(v, 0), at(v, 1), {1}, true); }},
        {"quantile", {x, 0.5, Dims{1}, true}, {}, [](In v) { return quantile(at(v, 0), 0.5, {1}, true); }},

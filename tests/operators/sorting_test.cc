@@ -51,7 +51,8 @@ TEST_CASE("gradients reach the elements that sorting and searching chose") {
   check_gradients([](In in) { return median(in[0]); }, {x});
   check_gradients([](In in) { return quantile(in[0], 0.3, {1}, true); }, {x});
   check_gradients([](In in) { return quantile(in[0], in[1], {1}); }, {x, array({0.3, 0.9})});
-  check_gradients([](In in) { return bincount(in[1], in[0], 6); }, {shuffled({4}), array<std::int64_t>({1, 0, 1, 3})});
+  check_gradients([](In in) { return bincount(in[1], in[0], 6); },
+                  {shuffled({4}), array<std::int64_t>({1, 0, 1, 3})});
 }
 
 TEST_CASE("equal elements stay in their order, in lines of every length and in both directions") {
@@ -75,19 +76,22 @@ TEST_CASE("equal elements stay in their order, in lines of every length and in b
 }
 
 TEST_CASE("zeros of both signs are equal, and NaN is above infinity") {
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
   const NDArray x = array({0.0, nan, -0.0, infinity, -nan, -1.0, 0.0, -infinity});
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     const NDArray y = x.astype(dtype);
     CHECK(argsort(y).to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0, 2, 6, 3, 1, 4});
-    CHECK(argsort(y, -1, true).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 4, 3, 0, 2, 6, 5, 7});
+    CHECK(argsort(y, -1, true).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{1, 4, 3, 0, 2, 6, 5, 7});
     check_alike(sort(y), take(y, argsort(y)));
     check_alike(topk(y, 3)[0], take(y, array<std::int64_t>({1, 4, 3})));
     CHECK(topk(y, 3, 0, false)[1].to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0});
     CHECK(unique(y).size() == 5);
     CHECK(unique(y, false).size() == 6);
     CHECK(std::isnan(median(y).astype(DType::f64).item<double>()));
-    CHECK(searchsorted(sort(y), array({nan, 0.0}).astype(dtype)).to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 2});
+    CHECK(searchsorted(sort(y), array({nan, 0.0}).astype(dtype)).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{6, 2});
     check_alike(cummax(y).slice(0, {.begin = 1}), full({7}, nan, dtype));
   }
 }
@@ -122,7 +126,8 @@ TEST_CASE("refusals of sorting and searching say what came") {
   const NDArray x = zeros({4, 3});
   CHECK(refusal([&] { sort(x, 2); }).starts_with("sort: axis 2"));
   CHECK(refusal([&] { topk(x, 4); }) == "topk: k is 4 for axis -1 of shape (4, 3)");
-  CHECK(refusal([&] { kthvalue(x, 0); }) == "kthvalue: k is 0 for axis -1 of shape (4, 3); wanted 1 to its size");
+  CHECK(refusal([&] { kthvalue(x, 0); }) ==
+        "kthvalue: k is 0 for axis -1 of shape (4, 3); wanted 1 to its size");
   CHECK(refusal([&] { quantile(x, 2); }).starts_with("quantile: q is 2"));
   CHECK(refusal([&] { median(zeros({0})); }) == "median: nothing to choose from in shape (0,)");
   CHECK(refusal([&] { searchsorted(x, x); }) ==
@@ -130,12 +135,15 @@ TEST_CASE("refusals of sorting and searching say what came") {
   CHECK(refusal([&] { histogram(x, 0); }) == "histogram: bins is 0; wanted 1 or more");
   CHECK(refusal([&] { histogram(x, 2, 1, 0); }).starts_with("histogram: low is 1"));
   CHECK(refusal([&] { bincount(x); }) == "bincount: dtype f32; wanted integers");
-  CHECK(refusal([&] { bincount(array<std::int64_t>({1, -1})); }) == "bincount: an element is -1; wanted 0 or more");
+  CHECK(refusal([&] {
+          bincount(array<std::int64_t>({1, -1}));
+        }) == "bincount: an element is -1; wanted 0 or more");
   CHECK(refusal([&] { argmax(zeros({0})); }) == "argmax: axis 0 of shape (0,) is empty");
   test::on_every_scheduler_with_errors([](Engine& engine) {
     const EngineScope scope(engine);
     const NDArray endless = array({1.0f, std::numeric_limits<float>::infinity()});
-    CHECK(test::message_of([&] { histogram(endless)[0].wait(); }).find("are not finite") != std::string::npos);
+    CHECK(test::message_of([&] { histogram(endless)[0].wait(); }).find("are not finite") !=
+          std::string::npos);
   });
 }
 

@@ -90,7 +90,8 @@ struct Scaled {
   double times(const Scaled& other) const {
     if (value == 0 || other.value == 0) return 0;
     constexpr std::int64_t kMost = 5000;
-    return std::ldexp(value * other.value, static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
+    return std::ldexp(value * other.value,
+                      static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
   }
 };
 

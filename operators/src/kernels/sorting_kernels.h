@@ -18,8 +18,9 @@ using SearchKernel = void(const NDArray& sorted, const NDArray& values, const ND
 
 // x has one axis. The first number[0] entries of the others become: the distinct values in rising order, the index of the
 // first element of each, how often it comes; inverse: which of them each element is. All i64 but values.
-using UniqueKernel = void(const NDArray& x, const NDArray& values, const NDArray& indices, const NDArray& inverse,
-                          const NDArray& counts, const NDArray& number, bool equal_nan);
+using UniqueKernel = void(const NDArray& x, const NDArray& values, const NDArray& indices,
+                          const NDArray& inverse, const NDArray& counts, const NDArray& number,
+                          bool equal_nan);
 
 // counts (i64) of the elements of x between neighbours of edges; x, low, high (one element each) and edges are f32 or f64,
 // contiguous. The last edge belongs to the last bin. Throws Error if a bound is not finite.

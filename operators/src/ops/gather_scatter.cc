@@ -19,7 +19,8 @@ using namespace operators_detail;
 
 namespace {
 
-NDArray push_gather(const char* op, const NDArray& given, const NDArray& indices, const Shape& shape, int axis) {
+NDArray push_gather(const char* op, const NDArray& given, const NDArray& indices, const Shape& shape,
+                    int axis) {
   const NDArray x = given.detach(), at = indices.detach(), y = make_result(x, shape, x.dtype());
   auto* kernel = kernel_for<GatherKernel>("gather", x);
   array_push(op, {x, at}, {y}, [=] { kernel(op, x, at, y, axis); });
@@ -34,8 +35,8 @@ void push_scatter(const char* op, const NDArray& indices, const NDArray& source,
   array_push(op, {at, from, to}, {to}, [=] { kernel(op, at, from, to, axis, how); });
 }
 
-NDArray with_scattered(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source, int axis,
-                       Scatter how) {
+NDArray with_scattered(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source,
+                       int axis, Scatter how) {
   NDArray y = x.detach().copy();
   push_scatter(op, indices, source, y, axis, how);
   return y;
@@ -87,8 +88,8 @@ NDArray gradient_of_set(const Written& written, const NDArray& g) {
   const std::int64_t n = written.shape[written.axis];
   const NDArray order = arange(0, static_cast<double>(n), 1, DType::i64, g.device());
   const NDArray turn = along_axis(order, g.ndim(), written.axis).broadcast_view(written.shape);
-  const NDArray last = with_scattered(written.op, zeros(g.shape(), DType::i64, g.device()), written.indices, turn,
-                                      written.axis, Scatter::set);
+  const NDArray last = with_scattered(written.op, zeros(g.shape(), DType::i64, g.device()), written.indices,
+                                      turn, written.axis, Scatter::set);
   return where(written.gathered(last) == turn, written.gathered(g), 0);
 }
 
@@ -97,8 +98,8 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
   if (of_x) {
     const NDArray none = make_result(g, {}, g.dtype());
     none.fill(0);
-    gradients[0] = with_scattered(written.op, g, written.indices, none.broadcast_view(written.shape), written.axis,
-                                  Scatter::set);
+    gradients[0] = with_scattered(written.op, g, written.indices, none.broadcast_view(written.shape),
+                                  written.axis, Scatter::set);
   }
   if (of_source) gradients[1] = gradient_of_set(written, g);
   return gradients;
@@ -113,15 +114,14 @@ std::vector<NDArray> gradients_of_extreme(const Written& written, const NDArray&
   return {where(own, share, 0), where(written_there, written.gathered(share), 0)};
 }
 
-void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray& indices, const NDArray& source,
-                    int axis, Scatter how) {
+void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray& indices,
+                    const NDArray& source, int axis, Scatter how) {
   if (!recording({&x, &source})) return;
   const Written written{op, indices.detach(), source.shape(), axis};
   const bool of_x = requires_grad(x), of_source = requires_grad(source);
   if (how == Scatter::set) {
-    return record(op, y, {x, source}, {written.indices}, [=](const NDArray& g) {
-      return gradients_of_set(written, g, of_x, of_source);
-    });
+    return record(op, y, {x, source}, {written.indices},
+                  [=](const NDArray& g) { return gradients_of_set(written, g, of_x, of_source); });
   }
   if (how == Scatter::add) {
     return record(op, y, {x, source}, {written.indices}, [=](const NDArray& g) {
@@ -137,8 +137,8 @@ void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray&
   });
 }
 
-NDArray scatter_with(const char* op, const NDArray& x, const NDArray& indices, const Operand& source, int given,
-                     Scatter how) {
+NDArray scatter_with(const char* op, const NDArray& x, const NDArray& indices, const Operand& source,
+                     int given, Scatter how) {
   const int axis = common_axis(op, x, indices, given);
   check_inside(op, x, indices, axis);
   return scattered(op, x, indices, scattered_values(op, x, source, indices.shape()), axis, how);
@@ -154,7 +154,8 @@ NDArray index_with(const char* op, const NDArray& x, const NDArray& indices, con
                           "; wanted one axis");
   Shape shape = x.shape();
   shape[axis] = indices.size();
-  return scattered(op, x, along_axis(indices, x.ndim(), axis), scattered_values(op, x, source, shape), axis, how);
+  return scattered(op, x, along_axis(indices, x.ndim(), axis), scattered_values(op, x, source, shape), axis,
+                   how);
 }
 
 }  // namespace
@@ -178,12 +179,13 @@ NDArray operators_detail::scattered_values(const char* op, const NDArray& x, con
     return ndarray_detail::in_name_of(op, [&] { return broadcast_to(cast(given.array, x.dtype()), shape); });
   }
   const NDArray number = make_result(x, {}, x.dtype());
-  given.scalar.is_integral() ? number.fill(given.scalar.as<std::int64_t>()) : number.fill(given.scalar.real());
+  given.scalar.is_integral() ? number.fill(given.scalar.as<std::int64_t>())
+                             : number.fill(given.scalar.real());
   return number.broadcast_view(shape);
 }
 
-NDArray operators_detail::scattered(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source,
-                                    int axis, Scatter how) {
+NDArray operators_detail::scattered(const char* op, const NDArray& x, const NDArray& indices,
+                                    const NDArray& source, int axis, Scatter how) {
   if (is_half(x.dtype()) && how != Scatter::set)
     return cast(scattered(op, wide(x), indices, wide(source), axis, how), x.dtype());
   NDArray y = with_scattered(op, x, indices, source, axis, how);
@@ -257,20 +259,33 @@ void operators_detail::register_gather_scatter(OperatorTable& table) {
   const std::string written = "x with y[indices[i, j], j] = source[i, j] of axis 0, and so on";
   const std::string twice = " Of several for one place the order is that of the indices.";
   table.add("scatter", scatter,
-            {written + ". Of several for one place the last one stays.", {"x", indices, "source", last}, same, kDifferentiable});
+            {written + ". Of several for one place the last one stays.",
+             {"x", indices, "source", last},
+             same,
+             kDifferentiable});
   table.add("scatter_add", scatter_add,
-            {written + ", or rather the sum with what is there." + twice, {"x", indices, "source", last}, same, kDifferentiable});
+            {written + ", or rather the sum with what is there." + twice,
+             {"x", indices, "source", last},
+             same,
+             kDifferentiable});
   table.add("scatter_min", scatter_min,
-            {written + ", or rather the minimum with what is there.", {"x", indices, "source", last}, same, kDifferentiable});
+            {written + ", or rather the minimum with what is there.",
+             {"x", indices, "source", last},
+             same,
+             kDifferentiable});
   table.add("scatter_max", scatter_max,
-            {written + ", or rather the maximum with what is there.", {"x", indices, "source", last}, same, kDifferentiable});
+            {written + ", or rather the maximum with what is there.",
+             {"x", indices, "source", last},
+             same,
+             kDifferentiable});
   table.add("index_add", index_add,
             {"x with source[i] added to entry indices[i] of `axis`, in the order of the indices.",
              {"x", indices, "source", axis},
              same,
              kDifferentiable});
   table.add("index_copy", index_copy,
-            {"x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one stays.",
+            {"x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one "
+             "stays.",
              {"x", indices, "source", axis},
              same,
              kDifferentiable});

@@ -19,7 +19,8 @@ using namespace operators_detail;
 namespace {
 
 // The places that the indices name in an array of shape `bounds`, as an array with one axis.
-NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds, const Shape& shape) {
+NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
+                    const Shape& shape) {
   std::vector<NDArray> views;
   for (const NDArray& one : indices) views.push_back(one.detach().broadcast_view(shape));
   const NDArray y = make_result(views.front(), {element_count(shape)}, DType::i64);
@@ -51,8 +52,8 @@ NDArray mask_for(const char* op, const NDArray& x, const NDArray& mask) {
 }
 
 // y with its elements where the mask is true replaced by the first ones of source; all contiguous.
-void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& x, const NDArray& y,
-                 bool exact) {
+void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& x,
+                 const NDArray& y, bool exact) {
   auto* kernel = kernel_for<MaskedKernel>(kernel_name, x);
   array_push(op, {mask, x, y}, {y}, [=] { kernel(op, mask, x, y, exact); });
 }
@@ -68,8 +69,8 @@ NDArray where_true(const NDArray& x) {
 
 }  // namespace
 
-NDArray index_put(const NDArray& x, const std::vector<NDArray>& indices, const Operand& values, bool accumulate,
-                  Where where) {
+NDArray index_put(const NDArray& x, const std::vector<NDArray>& indices, const Operand& values,
+                  bool accumulate, Where where) {
   const CallSite site(where);
   check_arrays("index_put", {&x});
   check_index_list(x, indices);
@@ -128,7 +129,8 @@ NDArray masked_fill(const NDArray& x, const NDArray& given_mask, Scalar value, W
   return heddle::where(mask, scattered_values("masked_fill", x, value, {}), x);
 }
 
-NDArray masked_scatter(const NDArray& x, const NDArray& given_mask, const NDArray& given_source, Where where) {
+NDArray masked_scatter(const NDArray& x, const NDArray& given_mask, const NDArray& given_source,
+                       Where where) {
   const CallSite site(where);
   check_arrays("masked_scatter", {&x, &given_mask, &given_source});
   const NDArray mask = mask_for("masked_scatter", x, given_mask).contiguous();
@@ -167,30 +169,41 @@ NDArray argwhere(const NDArray& x, Where where) {
 void operators_detail::register_masked(OperatorTable& table) {
   const Argument indices = {"indices", DTypes::index}, mask = {"mask", DTypes::boolean};
   const char* same = "that of x";
-  table.add("index_put", index_put,
-            {"x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. "
-             "The indices broadcast to one shape, values to that shape and the rest of x's axes.",
-             {"x", indices, "values", {"accumulate", false}},
+  table.add(
+      "index_put", index_put,
+      {"x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. "
+       "The indices broadcast to one shape, values to that shape and the rest of x's axes.",
+       {"x", indices, "values", {"accumulate", false}},
+       same,
+       kDifferentiable});
+  table.add("put", put,
+            {"x with values at these places of the flattened array.",
+             {"x", indices, "values"},
              same,
              kDifferentiable});
-  table.add("put", put,
-            {"x with values at these places of the flattened array.", {"x", indices, "values"}, same, kDifferentiable});
   table.add("masked_select", masked_select,
-            {"The elements where a mask is true, along one axis; x and mask broadcast. The call waits for the mask.",
+            {"The elements where a mask is true, along one axis; x and mask broadcast. The call waits for "
+             "the mask.",
              {"x", mask},
              same,
              kDifferentiable});
   table.add("masked_fill", masked_fill,
-            {"x with a value where a mask is true, which broadcasts to x.", {"x", mask, "value"}, same, kDifferentiable});
+            {"x with a value where a mask is true, which broadcasts to x.",
+             {"x", mask, "value"},
+             same,
+             kDifferentiable});
   table.add("masked_scatter", masked_scatter,
             {"x with the elements of source, in their order, where a mask is true, which broadcasts to x.",
              {"x", mask, "source"},
              same,
              kDifferentiable});
   table.add("nonzero", nonzero,
-            {"The indices of the elements that are not 0, an array for each axis. The call waits for x.", {"x"}, "i64"});
-  table.add("argwhere", argwhere,
-            {"The indices of the elements that are not 0, a row for each. The call waits for x.", {"x"}, "i64"});
+            {"The indices of the elements that are not 0, an array for each axis. The call waits for x.",
+             {"x"},
+             "i64"});
+  table.add(
+      "argwhere", argwhere,
+      {"The indices of the elements that are not 0, a row for each. The call waits for x.", {"x"}, "i64"});
 }
 
 }  // namespace heddle

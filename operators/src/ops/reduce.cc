@@ -188,8 +188,14 @@ void operators_detail::register_reductions(OperatorTable& table) {
   table.add("max", max, {"The largest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
   table.add("min", min,
             {"The smallest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
-  table.add("argmax", argmax, {"The index of the first largest element along `axis`; None: in the flattened array.", {"x", axis}, "i64"});
-  table.add("argmin", argmin, {"The index of the first smallest element along `axis`; None: in the flattened array.", {"x", axis}, "i64"});
+  table.add("argmax", argmax,
+            {"The index of the first largest element along `axis`; None: in the flattened array.",
+             {"x", axis},
+             "i64"});
+  table.add("argmin", argmin,
+            {"The index of the first smallest element along `axis`; None: in the flattened array.",
+             {"x", axis},
+             "i64"});
 }
 
 }  // namespace heddle

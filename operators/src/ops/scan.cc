@@ -104,10 +104,12 @@ void operators_detail::register_scan(OperatorTable& table) {
   table.add("cumsum", cumsum, {"Sums along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
   table.add("cumprod", cumprod,
             {"Products along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
-  table.add("cummax", cummax,
-            {"The largest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
-  table.add("cummin", cummin,
-            {"The smallest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
+  table.add(
+      "cummax", cummax,
+      {"The largest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
+  table.add(
+      "cummin", cummin,
+      {"The smallest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
   table.add("diff", diff,
             {"Differences of neighbours along `axis`, n times.",
              {{"x", DTypes::no_bool}, {"n", 1}, axis},

@@ -39,7 +39,8 @@ std::array<NDArray, 4> distinct(const char* op, const NDArray& x, bool equal_nan
 }
 
 // A bound of a histogram as an array of one element.
-NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise, NDArray (*extreme)(const NDArray&, Dims, bool, Where)) {
+NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise,
+                 NDArray (*extreme)(const NDArray&, Dims, bool, Where)) {
   if (!given && x.size() > 0) return extreme(x, {}, false, Where::current());
   const EngineScope scope(x.engine());
   return full({}, given.value_or(otherwise), x.dtype(), x.device());
@@ -131,34 +132,38 @@ NDArray bincount(const NDArray& given, const NDArray& weights, std::int64_t minl
 
 void operators_detail::register_searching(OperatorTable& table) {
   const Argument equal_nan = {"equal_nan", true};
-  table.add("searchsorted", searchsorted,
-            {"Where each value would have to be inserted into an array with one axis that rises: before equal "
-             "elements, or with `right` behind them.",
-             {"sorted", "values", {"right", false}},
-             "i64"});
+  table.add(
+      "searchsorted", searchsorted,
+      {"Where each value would have to be inserted into an array with one axis that rises: before equal "
+       "elements, or with `right` behind them.",
+       {"sorted", "values", {"right", false}},
+       "i64"});
   table.add("isin", isin,
             {"Which elements of x are among `elements`, or with `invert` which are not.",
              {"x", "elements", {"invert", false}},
              "bool"});
-  table.add("histogram", histogram,
-            {"How many elements are in bins of one width from low to high, None: from the smallest and to the "
-             "largest element; and the edges of the bins.",
-             {"x", {"bins", 10}, {"low", kNone}, {"high", kNone}},
-             "i64; of the edges that of x, f64 of integers"});
+  table.add(
+      "histogram", histogram,
+      {"How many elements are in bins of one width from low to high, None: from the smallest and to the "
+       "largest element; and the edges of the bins.",
+       {"x", {"bins", 10}, {"low", kNone}, {"high", kNone}},
+       "i64; of the edges that of x, f64 of integers"});
   table.add("unique", unique,
             {"The distinct elements of the flattened array in rising order. The call waits for x.",
              {"x", equal_nan},
              "that of x"});
-  table.add("unique_all", unique_all,
-            {"The distinct elements, the index of the first of each, which of them each element of x is, and how "
-             "often each comes. The call waits for x.",
-             {"x", equal_nan},
-             "that of x; i64 of the others"});
-  table.add("bincount", bincount,
-            {"How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.",
-             {{"x", DTypes::integers}, {"weights", kNone}, {"minlength", 0}},
-             "i64; f64 with weights",
-             kDifferentiable});
+  table.add(
+      "unique_all", unique_all,
+      {"The distinct elements, the index of the first of each, which of them each element of x is, and how "
+       "often each comes. The call waits for x.",
+       {"x", equal_nan},
+       "that of x; i64 of the others"});
+  table.add(
+      "bincount", bincount,
+      {"How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.",
+       {{"x", DTypes::integers}, {"weights", kNone}, {"minlength", 0}},
+       "i64; f64 with weights",
+       kDifferentiable});
 }
 
 }  // namespace heddle

@@ -63,8 +63,7 @@ std::array<NDArray, 2> push_select(const char* op, const NDArray& x, int axis, s
   shape[shape.size() - 1] = count;
   const NDArray values = make_result(x, shape, x.dtype()), indices = make_result(x, shape, DType::i64);
   auto* kernel = kernel_for<SelectKernel>("select", x);
-  array_push(op, {source}, {values, indices},
-             [=] { kernel(source, values, indices, first, descending); });
+  array_push(op, {source}, {values, indices}, [=] { kernel(source, values, indices, first, descending); });
   std::array<NDArray, 2> made{with_axis_back(values, axis), with_axis_back(indices, axis)};
   record_gathered(op, made[0], x, made[1], axis);
   return made;
@@ -209,7 +208,9 @@ void operators_detail::register_sorting(OperatorTable& table) {
              "that of x",
              kDifferentiable});
   table.add("argsort", argsort,
-            {"Where the elements of sort() stand; equal ones stay in their order.", {"x", axis, descending}, "i64"});
+            {"Where the elements of sort() stand; equal ones stay in their order.",
+             {"x", axis, descending},
+             "i64"});
   table.add("topk", topk,
             {"The k largest elements along `axis`, or the smallest ones, in order, and their indices in i64.",
              {"x", "k", axis, {"largest", true}},

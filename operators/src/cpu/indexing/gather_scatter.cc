@@ -64,16 +64,21 @@ struct Add {
 template <> inline bool Add::operator()(bool old, bool given) const { return old || given; }
 // NaN if either is.
 struct Min {
-  template <class T> T operator()(T old, T given) const { return given < old || given != given ? given : old; }
+  template <class T> T operator()(T old, T given) const {
+    return given < old || given != given ? given : old;
+  }
 };
 struct Max {
-  template <class T> T operator()(T old, T given) const { return given > old || given != given ? given : old; }
+  template <class T> T operator()(T old, T given) const {
+    return given > old || given != given ? given : old;
+  }
 };
 
 // The lines along the axis, of which no two write to one element.
 class ScatterLines {
  public:
-  ScatterLines(const std::vector<std::int64_t>& at, const NDArray& indices, const NDArray& source, const NDArray& y, int axis)
+  ScatterLines(const std::vector<std::int64_t>& at, const NDArray& indices, const NDArray& source,
+               const NDArray& y, int axis)
       : at_(at),
         places_(broadcast_strides(indices.shape(), contiguous_strides(indices.shape()), source.shape())),
         count_(source.shape()[axis]),
@@ -124,7 +129,8 @@ void scatter_kernel(const char* op, const NDArray& indices, const NDArray& sourc
   });
 }
 
-void flat_index_kernel(const char* op, const std::vector<NDArray>& indices, const Dims& bounds, const NDArray& y) {
+void flat_index_kernel(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
+                       const NDArray& y) {
   auto* to = y.data<std::int64_t>();
   std::fill_n(to, y.size(), 0);
   for (std::size_t k = 0; k < indices.size(); ++k) {

@@ -49,7 +49,8 @@ void check_count(const char* op, std::int64_t found, std::int64_t room, bool exa
               std::to_string(room) + " values");
 }
 
-void masked_select_kernel(const char* op, const NDArray& mask, const NDArray& x, const NDArray& y, bool exact) {
+void masked_select_kernel(const char* op, const NDArray& mask, const NDArray& x, const NDArray& y,
+                          bool exact) {
   const TrueElements chosen(mask);
   check_count(op, chosen.count(), y.size(), exact);
   visit_bits(y.dtype(), [&]<class Bits> {
@@ -60,7 +61,8 @@ void masked_select_kernel(const char* op, const NDArray& mask, const NDArray& x,
   });
 }
 
-void masked_scatter_kernel(const char* op, const NDArray& mask, const NDArray& x, const NDArray& y, bool exact) {
+void masked_scatter_kernel(const char* op, const NDArray& mask, const NDArray& x, const NDArray& y,
+                           bool exact) {
   const TrueElements chosen(mask);
   check_count(op, chosen.count(), x.size(), exact);
   visit_bits(y.dtype(), [&]<class Bits> {

@@ -29,9 +29,8 @@ void search_kernel(const NDArray& sorted, const NDArray& values, const NDArray& 
     loop.run([=, step = step, to_step = to_step](const auto& at, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) {
         const BitsOf<T> key = key_of(from[at[0] + i * step]);
-        const T* place = std::partition_point(begin, end, [=](T value) {
-          return right ? key_of(value) <= key : key_of(value) < key;
-        });
+        const T* place = std::partition_point(
+            begin, end, [=](T value) { return right ? key_of(value) <= key : key_of(value) < key; });
         to[at[1] + i * to_step] = place - begin;
       }
     });
@@ -72,8 +71,7 @@ void unique_kernel(const NDArray& x, const NDArray& values, const NDArray& indic
 }
 
 // Which bin x is in: the guess by division may be one off.
-template <class T>
-std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_width) {
+template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_width) {
   auto bin = static_cast<std::int64_t>((static_cast<double>(x) - static_cast<double>(edges[0])) * per_width);
   bin = std::clamp<std::int64_t>(bin, 0, bins - 1);
   while (bin > 0 && x < edges[bin]) --bin;
@@ -101,7 +99,8 @@ void histogram_kernel(const NDArray& x, const NDArray& low, const NDArray& high,
   std::vector<std::int64_t> parts(static_cast<std::size_t>(chunks * bins), 0);
   visit_floating(x.dtype(), [&]<class T> {
     T* edge = edges.data<T>();
-    write_edges(static_cast<double>(*low.data<const T>()), static_cast<double>(*high.data<const T>()), edge, bins);
+    write_edges(static_cast<double>(*low.data<const T>()), static_cast<double>(*high.data<const T>()), edge,
+                bins);
     const T* from = x.data<const T>();
     const double per_width =
         static_cast<double>(bins) / (static_cast<double>(edge[bins]) - static_cast<double>(edge[0]));

@@ -12,7 +12,9 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-template <class Item> std::size_t bytes_of(std::int64_t n) { return static_cast<std::size_t>(n) * sizeof(Item); }
+template <class Item> std::size_t bytes_of(std::int64_t n) {
+  return static_cast<std::size_t>(n) * sizeof(Item);
+}
 
 // body(begin, end) over n elements.
 template <class F> void run(std::int64_t n, bool parallel, const F& body) {
