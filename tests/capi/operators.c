@@ -156,7 +156,8 @@ static void lists_are_results_too(heddle_engine* engine) {
   heddle_array* joined = NULL;
   OK(heddle_operator_apply(op_named("concat"), &parts, 1, NULL, 0, NULL, &joined, NULL));
   holds(joined, kValues, 4);
-  IS(heddle_operator_apply(op_named("split"), halves, 2, NULL, 0, NULL, &none, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_operator_apply(op_named("split"), halves, 2, NULL, 0, NULL, &none, NULL),
+     HEDDLE_INVALID_ARGUMENT);
   CHECK(!none);
   for (uint32_t i = 0; i < parts.count; ++i) OK(heddle_array_destroy(parts.as.arrays[i]));
   OK(heddle_array_list_destroy(parts.as.arrays));

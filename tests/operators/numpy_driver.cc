@@ -96,7 +96,8 @@ NDArray by_name(const std::string& name, const Inputs& inputs,
   const OperatorInfo* op = find_operator(name);
   if (!op) throw Error("no operator " + name);
   std::vector<OperatorValue> values(inputs.begin(), inputs.end());
-  if (!op->arguments.empty() && op->arguments.front().kind == ArgumentKind::arrays) values = {inputs};
+  if (!op->arguments.empty() && op->arguments.front().kind == ArgumentKind::arrays)
+    values.assign(1, OperatorValue(inputs));
   const Attributes given(attributes);
   const std::size_t which = given.has("result") ? static_cast<std::size_t>(given.integer("result")) : 0;
   attributes.erase("result");

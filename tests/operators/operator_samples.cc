@@ -373,6 +373,8 @@ std::vector<Sample> operator_samples() {
   add_rearrange(all);
   add_products(all);
   add_linalg(all);
+  add_scatter(all);
+  add_sorting(all);
   add_network(all);
   add_row_sparse(all);
   add_in_place(all);

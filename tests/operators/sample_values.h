@@ -1,6 +1,7 @@
 // What the samples of operators are made of, and those that stand in files of their own.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <vector>
 
@@ -30,6 +31,12 @@ Generator& a_generator();
 void add_distributions(std::vector<Sample>& to);
 void add_linalg(std::vector<Sample>& to);
 void add_products(std::vector<Sample>& to);
+template <std::size_t n> std::vector<NDArray> listed(const std::array<NDArray, n>& arrays) {
+  return {arrays.begin(), arrays.end()};
+}
+
 void add_rearrange(std::vector<Sample>& to);
+void add_scatter(std::vector<Sample>& to);
+void add_sorting(std::vector<Sample>& to);
 
 }  // namespace heddle::testing

@@ -17,6 +17,8 @@
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>
 #include <heddle/scan.h>
+#include <heddle/scatter.h>
 #include <heddle/shape_ops.h>
 #include <heddle/softmax.h>
+#include <heddle/sorting.h>
 #include <heddle/statistics.h>

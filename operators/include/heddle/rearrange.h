@@ -58,8 +58,8 @@ NDArray triu(const NDArray& x, std::int64_t k = 0, Where where = Where::current(
 // A matrix with x, which has one axis, on its k-th diagonal and 0 elsewhere; of a matrix diagonal(x, k).
 NDArray diag(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
 // The sum of diagonal(); its dtype is that of sum().
-NDArray trace(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
-              Where where = Where::current());
+NDArray matrix_trace(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
+                     Where where = Where::current());
 
 // What stands around a padded array: one value, the entry at the edge, the array mirrored at its edge entry, or repeated.
 enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };

@@ -11,9 +11,11 @@ void register_cpu_kernels(KernelTable& table) {
   register_conv(table);
   register_distributions(table);
   register_dropout(table);
+  register_gather_scatter(table);
   register_indexing(table);
   register_linalg_factors(table);
   register_linalg_solve(table);
+  register_masked(table);
   register_matmul(table);
   register_optimizer(table);
   register_pooling(table);
@@ -21,8 +23,10 @@ void register_cpu_kernels(KernelTable& table) {
   register_rounding(table);
   register_row_sparse(table);
   register_scan(table);
+  register_search(table);
   register_select(table);
   register_softmax(table);
+  register_sort(table);
   register_unary(table);
   register_unary_math(table);
 }

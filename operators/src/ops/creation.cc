@@ -53,8 +53,7 @@ NDArray logspace(double start, double stop, std::int64_t num, bool endpoint, dou
                  Device device, Where where) {
   const CallSite site(where);
   const Steps exponent(start, stop, num, endpoint);
-  return series("logspace", num, dtype, device,
-                [=](std::int64_t i) { return std::pow(base, exponent(i)); });
+  return series("logspace", num, dtype, device, [=](std::int64_t i) { return std::pow(base, exponent(i)); });
 }
 
 NDArray full_like(const NDArray& x, Scalar value, Where where) {

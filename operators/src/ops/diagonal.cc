@@ -59,8 +59,7 @@ NDArray diagonal(const NDArray& x, std::int64_t offset, int given1, int given2, 
   if (x.ndim() < 2) throw InvalidArgument(short_of_axes("diagonal", x) + " or more");
   const int axis1 = ndarray_detail::axis_of("diagonal", given1, x.shape());
   const int axis2 = ndarray_detail::axis_of("diagonal", given2, x.shape());
-  if (axis1 == axis2)
-    throw InvalidArgument("diagonal: axis " + std::to_string(axis1) + " is given twice");
+  if (axis1 == axis2) throw InvalidArgument("diagonal: axis " + std::to_string(axis1) + " is given twice");
   NDArray y = diagonal_view(x, offset, axis1, axis2);
   if (recording({&x})) {
     record_part("diagonal", y, x, {}, [=](const NDArray& g, const NDArray& whole) {
@@ -95,10 +94,11 @@ NDArray diag(const NDArray& x, std::int64_t k, Where where) {
   return y;
 }
 
-NDArray trace(const NDArray& x, std::int64_t offset, int axis1, int axis2, Where where) {
+NDArray matrix_trace(const NDArray& x, std::int64_t offset, int axis1, int axis2, Where where) {
   const CallSite site(where);
-  check_arrays("trace", {&x});
-  return ndarray_detail::in_name_of("trace", [&] { return sum(diagonal(x, offset, axis1, axis2), {-1}); });
+  check_arrays("matrix_trace", {&x});
+  return ndarray_detail::in_name_of("matrix_trace",
+                                    [&] { return sum(diagonal(x, offset, axis1, axis2), {-1}); });
 }
 
 void operators_detail::register_diagonal(OperatorTable& table) {
@@ -108,19 +108,20 @@ void operators_detail::register_diagonal(OperatorTable& table) {
             {"x with 0 above the k-th diagonal of the last two axes.", {"x", k}, same, kDifferentiable});
   table.add("triu", triu,
             {"x with 0 below the k-th diagonal of the last two axes.", {"x", k}, same, kDifferentiable});
-  table.add("diag", diag,
-            {"Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a "
-             "view.",
-             {"x", k},
-             same,
-             kDifferentiable});
+  table.add(
+      "diag", diag,
+      {"Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a "
+       "view.",
+       {"x", k},
+       same,
+       kDifferentiable});
   table.add("diagonal", diagonal,
             {"The elements of two axes whose second index is the first one plus `offset`, along a new last "
              "axis. A view.",
              {"x", offset, axis1, axis2},
              same,
              kDifferentiable});
-  table.add("trace", trace,
+  table.add("matrix_trace", matrix_trace,
             {"The sum of a diagonal.",
              {"x", offset, axis1, axis2},
              "that of x; i64 for integers and bool",

@@ -1,4 +1,6 @@
 // The order of axes and of elements, and repetition.
+#include "ops/rearrange.h"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -9,7 +11,6 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
-#include "ops/rearrange.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -38,10 +39,9 @@ Dims distinct_axes(const char* op, const Dims& given, const Shape& shape) {
 
 NDArray with_axes_in_front(const char* op, const NDArray& x, int ndim) {
   check_arrays(op, {&x});
-  if (x.ndim() >= ndim) return x;
-  Shape shape = Dims::filled(ndim - x.ndim(), 1);
-  for (const std::int64_t size : x.shape()) shape.push_back(size);
-  return reshape(x, shape);
+  NDArray y = x;
+  while (y.ndim() < ndim) y = expand_dims(y, 0);
+  return y;
 }
 
 // x as (outer, size of the axis, inner).
@@ -133,8 +133,7 @@ NDArray rot90(const NDArray& x, std::int64_t k, Dims given, Where where) {
   const CallSite site(where);
   check_arrays("rot90", {&x});
   const Dims axes = distinct_axes("rot90", given, x.shape());
-  if (axes.size() != 2)
-    throw InvalidArgument("rot90: " + std::to_string(axes.size()) + " axes; wanted 2");
+  if (axes.size() != 2) throw InvalidArgument("rot90: " + std::to_string(axes.size()) + " axes; wanted 2");
   const int first = static_cast<int>(axes[0]), second = static_cast<int>(axes[1]);
   switch ((k % 4 + 4) % 4) {
     case 1:
@@ -186,15 +185,14 @@ std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy, Where
   for (int i = 0; i < count; ++i) {
     const NDArray& array = arrays[static_cast<std::size_t>(i)];
     if (array.ndim() > 1)
-      throw InvalidArgument("meshgrid: an array of shape " + array.shape().to_string() +
-                            "; wanted one axis");
+      throw InvalidArgument("meshgrid: an array of shape " + array.shape().to_string() + "; wanted one axis");
     grid[axis_of_grid(i)] = array.size();
   }
   std::vector<NDArray> results;
   for (int i = 0; i < count; ++i) {
-    Shape shape = Dims::filled(count, 1);
-    shape[axis_of_grid(i)] = -1;
-    results.push_back(broadcast_to(reshape(arrays[static_cast<std::size_t>(i)], shape), grid));
+    NDArray line = with_axes_in_front("meshgrid", arrays[static_cast<std::size_t>(i)], axis_of_grid(i) + 1);
+    while (line.ndim() < count) line = expand_dims(line, -1);
+    results.push_back(broadcast_to(line, grid));
   }
   return results;
 }
@@ -279,12 +277,13 @@ void register_orders(OperatorTable& table) {
              {"x", {"k", 1}, {"axes", Pair{0, 1}}},
              same,
              kDifferentiable});
-  table.add("roll", roll,
-            {"x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of "
-             "the flattened array.",
-             {"x", "shift", {"axis", kNone}},
-             same,
-             kDifferentiable});
+  table.add(
+      "roll", roll,
+      {"x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of "
+       "the flattened array.",
+       {"x", "shift", {"axis", kNone}},
+       same,
+       kDifferentiable});
 }
 
 void register_ranks(OperatorTable& table) {
@@ -308,28 +307,30 @@ void register_repetition(OperatorTable& table) {
              {"arrays"},
              "that of arrays",
              kDifferentiable});
-  table.add("meshgrid",
-            +[](const std::vector<NDArray>& arrays, const std::string& indexing, Where where) {
-              return meshgrid(arrays, indexing == "xy", where);
-            },
-            {"Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are "
-             "exchanged. Views.",
-             {"arrays", {"indexing", "xy", kIndexing}},
-             "that of arrays",
-             kDifferentiable});
+  table.add(
+      "meshgrid",
+      +[](const std::vector<NDArray>& arrays, const std::string& indexing, Where where) {
+        return meshgrid(arrays, indexing == "xy", where);
+      },
+      {"Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are "
+       "exchanged. Views.",
+       {"arrays", {"indexing", "xy", kIndexing}},
+       "that of arrays",
+       kDifferentiable});
   table.add("tile", tile,
             {"x repeated reps[i] times along axis i.", {"x", "reps"}, "that of x", kDifferentiable});
-  table.add("repeat",
-            +[](const NDArray& x, const Operand& repeats, std::optional<int> axis, Where where) {
-              const CallSite site(where);
-              if (const auto count = count_in(repeats)) return repeat(x, *count, axis, where);
-              return repeat(x, integers_in("repeat", "repeats", repeats), axis, where);
-            },
-            {"Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats "
-             "in an array.",
-             {"x", {"repeats", DTypes::index}, {"axis", kNone}},
-             "that of x",
-             kDifferentiable});
+  table.add(
+      "repeat",
+      +[](const NDArray& x, const Operand& repeats, std::optional<int> axis, Where where) {
+        const CallSite site(where);
+        if (const auto count = count_in(repeats)) return repeat(x, *count, axis, where);
+        return repeat(x, integers_in("repeat", "repeats", repeats), axis, where);
+      },
+      {"Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats "
+       "in an array.",
+       {"x", {"repeats", DTypes::index}, {"axis", kNone}},
+       "that of x",
+       kDifferentiable});
 }
 
 }  // namespace

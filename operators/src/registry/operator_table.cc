@@ -97,6 +97,10 @@ Registry::Registry() {
   register_diagonal(table);
   register_pad(table);
   register_indexing(table);
+  register_gather_scatter(table);
+  register_masked(table);
+  register_sorting(table);
+  register_searching(table);
   register_matmul(table);
   register_products(table);
   register_einsum(table);
