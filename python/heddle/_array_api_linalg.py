@@ -118,7 +118,7 @@ def tensordot(x1: _Array, x2: _Array, /, *, axes: _Any = 2) -> _Array:
 
 def trace(x: _Array, /, *, offset: int = 0, dtype: _Any = None) -> _Array:
     given = x if dtype is None or x.dtype == dtype else x.astype(dtype)
-    return _heddle.trace(given, offset, -2, -1)
+    return _heddle.matrix_trace(given, offset, -2, -1)
 
 
 def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:

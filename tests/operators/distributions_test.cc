@@ -221,7 +221,7 @@ TEST_CASE("the same numbers on any number of workers, and none twice") {
   test::on_every_scheduler([&](Engine& engine) {
     const EngineScope scope(engine);
     Generator from(9);
-    const NDArray w = broadcast_to(array<double>(weights), {500, 4});
+    const NDArray w = broadcast_to(array(weights, {4}), {500, 4});
     std::vector<std::vector<double>> results;
     for (const NDArray& x :
          {gamma({5000}, 0.5, 1, DType::f64, cpu(), from), poisson({5000}, 30, DType::i64, cpu(), from),

@@ -21,6 +21,12 @@ def regular(rng, batch, n, dtype):
     return random(rng, (*batch, n, n), dtype) + 6 * np.eye(n, dtype=dtype)
 
 
+def solved(a, b):
+    """A b with one axis less than a would be vectors to NumPy 1."""
+    b = np.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:])) if b.ndim < a.ndim else b
+    return np.linalg.solve(a.astype(np.float64), b.astype(np.float64))
+
+
 def expm(x):
     """The sum of powers of x / 2^10, squared ten times."""
     x = x.astype(np.longdouble) / 1024
@@ -61,16 +67,14 @@ def square(rng):
 def equations(rng):
     for dtype, batch, other in itertools.product(FLOATS, BATCHES[:3], ((), (1,))):
         a = regular(rng, batch, 4, dtype)
-        for given in layouts(random(rng, (*other, 4, 3), dtype)):
-            b = given if not isinstance(given, tuple) else None
-            if b is not None:
-                yield Case("solve", [a, b], np.linalg.solve(a.astype(np.float64), b.astype(np.float64)).astype(dtype), scale=1.0)
-        row = random(rng, (4,), dtype)
-        expected = np.linalg.solve(a.astype(np.float64), row.astype(np.float64)[:, None])[..., 0]
-        yield Case("solve", [a, row], expected.astype(dtype), scale=1.0)
         b = random(rng, (*other, 4, 3), dtype)
+        yield Case("solve", [a, b], solved(a, b).astype(dtype), scale=1.0)
+        yield Case("solve", [a, (b[..., ::-1].copy(), "reversed")], solved(a, b).astype(dtype), scale=1.0)
+        row = random(rng, (4,), dtype)
+        expected = solved(a, row[:, None])[..., 0]
+        yield Case("solve", [a, row], expected.astype(dtype), scale=1.0)
         for upper, triangle in ((1, np.triu), (0, np.tril)):
-            yield Case("solve_triangular", [a, b], np.linalg.solve(triangle(a).astype(np.float64), b.astype(np.float64)).astype(dtype),
+            yield Case("solve_triangular", [a, b], solved(triangle(a), b).astype(dtype),
                        {"upper": upper}, scale=1.0)
     for dtype, (m, n), right in itertools.product(FLOATS, ((5, 3), (3, 5), (4, 4)), ((2,), ())):
         a, b = random(rng, (m, n), dtype), random(rng, (m, *right), dtype)

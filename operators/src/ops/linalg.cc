@@ -52,9 +52,9 @@ std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>&
   LinalgCall call{op.op, {}, {}, op.flag, op.number};
   for (const NDArray& x : in) call.in.push_back(x.detach().contiguous());
   for (const Shape& shape : shapes) call.out.push_back(make_result(in[0], shape, in[0].dtype()));
-  std::vector<NDArray> results = call.out;
+  const std::vector<NDArray> reads = call.in, results = call.out;
   auto* kernel = kernel_for<LinalgKernel>(op.kernel, in[0]);
-  push_op(op.op, std::span<const NDArray>(call.in), std::span<const NDArray>(results),
+  push_op(op.op, std::span(reads), std::span(results),
           [kernel, call = std::move(call)] { kernel(call); });
   return results;
 }
