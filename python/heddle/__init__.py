@@ -88,8 +88,7 @@ def grad(
             if not isinstance(item, _heddle.NDArray):
                 raise TypeError(f"grad: {name} has a {type(item).__name__}; want arrays")
         lists.append(items)
-    result: list[_heddle.NDArray | None] = _heddle._grad(*lists, keep_tape, create_graph, allow_unused)
-    return result
+    return _heddle._grad(lists[0], lists[1], lists[2], keep_tape, create_graph, allow_unused)
 
 
 def wait_all() -> None:

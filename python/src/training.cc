@@ -237,7 +237,9 @@ nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list
 }
 
 void bind_autograd(nb::module_& m) {
-  m.def("_grad", &grad_of);
+  m.def("_grad", &grad_of,
+        nb::sig("def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], "
+                "keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]"));
   nb::class_<NoGradBlock>(m, "no_grad",
                           "In the block, operators of this thread record nothing for backward().")
       .def(nb::init<>())

@@ -38,7 +38,7 @@ def test_gradients_of_gradients():
     y = heddle.sum(x * x * x)
     (first,) = heddle.grad(y, x, create_graph=True)
     assert first.tolist() == [3, 12, 27] and x.grad is None
-    (second,) = heddle.grad([first], [x], seeds=heddle.ones_like(x))
+    (second,) = heddle.grad([first], [x], seeds=heddle.ones(3, dtype="f64"), keep_tape=True)
     assert second.tolist() == [6, 12, 18]
     with pytest.raises(ValueError, match="input 1; allow_unused"):
         heddle.grad(y, [x, unused])
