@@ -64,10 +64,12 @@ NDArray diagonal(const NDArray& x, std::int64_t offset, int given1, int given2, 
   if (axis1 == axis2) throw InvalidArgument("diagonal: axis " + std::to_string(axis1) + " is given twice");
   NDArray y = diagonal_view(x, offset, axis1, axis2);
   if (recording({&x})) {
-    record_part("diagonal", y, x, {}, [=](const NDArray& g, const NDArray& whole) {
+    const auto add = [=](const NDArray& g, const NDArray& whole) {
       NDArray part = diagonal_view(whole, offset, axis1, axis2);
       part += g;
-    });
+    };
+    record_part("diagonal", y, x, {}, add,
+                [=](const NDArray& like_x) { return diagonal(like_x, offset, axis1, axis2); });
   }
   return y;
 }
@@ -94,7 +96,7 @@ NDArray diag(const NDArray& x, std::int64_t k, Where where) {
   y.fill(0);
   diagonal_view(y, k, 0, 1).assign(x.detach());
   if (recording({&x}))
-    record("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal_view(g, k, 0, 1)}; });
+    record("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal(g, k)}; });
   return y;
 }
 
