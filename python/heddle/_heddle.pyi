@@ -321,9 +321,9 @@ class NDArray:
 
     def __repr__(self) -> str: ...
 
-    def backward(self, seed: NDArray | None = None, keep_tape: bool = False) -> None:
+    def backward(self, seed: NDArray | None = None, keep_tape: bool = False, create_graph: bool = False) -> None:
         """
-        Adds the gradient of this array to that of every leaf that it was computed from.
+        Adds the gradient of this array to that of every leaf that it was computed from. With create_graph gradients can be computed with and have gradients; clear_grad() ends their hold on what they came from.
         """
 
     def copy(self) -> NDArray:
@@ -546,6 +546,8 @@ def manual_seed(seed: int) -> None:
 _operators: list[str] = ...
 
 def _operator_table() -> list[Any]: ...
+
+def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]: ...
 
 class no_grad:
     """In the block, operators of this thread record nothing for backward()."""

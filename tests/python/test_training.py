@@ -30,6 +30,32 @@ def test_gradients():
         heddle.ones(2, dtype="i32").requires_grad = True
 
 
+def test_gradients_of_gradients():
+    x = heddle.array([1.0, 2.0, 3.0], dtype="f64")
+    x.requires_grad = True
+    unused = heddle.ones(2)
+    unused.requires_grad = True
+    y = heddle.sum(x * x * x)
+    (first,) = heddle.grad(y, x, create_graph=True)
+    assert first.tolist() == [3, 12, 27] and x.grad is None
+    (second,) = heddle.grad([first], [x], seeds=heddle.ones(3, dtype="f64"), keep_tape=True)
+    assert second.tolist() == [6, 12, 18]
+    with pytest.raises(ValueError, match="input 1; allow_unused"):
+        heddle.grad(y, [x, unused])
+    with pytest.raises(TypeError, match="grad: inputs has a int; want arrays"):
+        heddle.grad(heddle.sum(x * x), [3])
+    z = heddle.sum(x * x)
+    assert heddle.grad(z, [x, unused], allow_unused=True)[1] is None
+    heddle.sum(heddle.exp(x)).backward(create_graph=True)
+    assert x.grad.requires_grad
+    np.testing.assert_allclose(np.asarray(x.grad.detach()), np.exp([1, 2, 3]))
+    x.clear_grad()
+    image = heddle.ones((1, 1, 4, 4))
+    image.requires_grad = True
+    with pytest.raises(heddle.Error, match="conv2d: its gradient has no gradient"):
+        heddle.sum(heddle.conv2d(image, heddle.ones((1, 1, 2, 2)))).backward(create_graph=True)
+
+
 def test_layers():
     net = heddle.Sequential(
         heddle.Conv2d(1, 4, 3, padding=1, relu=True), heddle.MaxPool2d(2), heddle.Flatten(), heddle.Dense(4 * 4 * 4, 10)

@@ -16,8 +16,9 @@ using namespace operators_detail;
 
 namespace {
 
-NDArray diagonal_view(const NDArray& x, std::int64_t offset, int axis1, int axis2) {
+NDArray diagonal_view(const NDArray& x, std::int64_t given, int axis1, int axis2) {
   const std::int64_t rows = x.shape()[axis1], columns = x.shape()[axis2];
+  const std::int64_t offset = std::clamp(given, -rows, columns);
   const std::int64_t row = std::max<std::int64_t>(0, -offset), column = std::max<std::int64_t>(0, offset);
   const std::int64_t length = std::max<std::int64_t>(0, std::min(rows - row, columns - column));
   Shape shape;
@@ -38,7 +39,7 @@ std::string short_of_axes(const char* op, const NDArray& x) {
 }
 
 // 1 where the element is kept: its column less its row is k at most, or at least.
-NDArray triangle(const char* op, const NDArray& x, std::int64_t k, bool lower) {
+NDArray triangle(const char* op, const NDArray& x, std::int64_t given, bool lower) {
   check_arrays(op, {&x});
   if (x.ndim() < 2) throw InvalidArgument(short_of_axes(op, x) + " or more");
   const EngineScope scope(x.engine());
@@ -46,6 +47,7 @@ NDArray triangle(const char* op, const NDArray& x, std::int64_t k, bool lower) {
     return arange(0, static_cast<double>(size), 1, DType::i64, x.device());
   };
   const std::int64_t rows = x.shape()[x.ndim() - 2], columns = x.shape()[x.ndim() - 1];
+  const std::int64_t k = std::clamp(given, -rows - 1, columns + 1);
   const NDArray place = range(columns), bound = range(rows).view_as({rows, 1}) + k;
   const NDArray kept = lower ? less_equal(place, bound) : greater_equal(place, bound);
   return where(kept, x, x.dtype() == DType::boolean ? Scalar(false) : Scalar(0));
@@ -62,10 +64,12 @@ NDArray diagonal(const NDArray& x, std::int64_t offset, int given1, int given2, 
   if (axis1 == axis2) throw InvalidArgument("diagonal: axis " + std::to_string(axis1) + " is given twice");
   NDArray y = diagonal_view(x, offset, axis1, axis2);
   if (recording({&x})) {
-    record_part("diagonal", y, x, {}, [=](const NDArray& g, const NDArray& whole) {
+    const auto add = [=](const NDArray& g, const NDArray& whole) {
       NDArray part = diagonal_view(whole, offset, axis1, axis2);
       part += g;
-    });
+    };
+    record_part("diagonal", y, x, {}, add,
+                [=](const NDArray& like_x) { return diagonal(like_x, offset, axis1, axis2); });
   }
   return y;
 }
@@ -85,12 +89,14 @@ NDArray diag(const NDArray& x, std::int64_t k, Where where) {
   check_arrays("diag", {&x});
   if (x.ndim() == 2) return diagonal(x, k);
   if (x.ndim() != 1) throw InvalidArgument(short_of_axes("diag", x) + " or one");
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (k < -kMost || k > kMost) throw InvalidArgument("diag: k is " + std::to_string(k));
   const std::int64_t size = x.size() + std::abs(k);
   NDArray y = make_result(x, {size, size}, x.dtype());
   y.fill(0);
   diagonal_view(y, k, 0, 1).assign(x.detach());
   if (recording({&x}))
-    record("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal_view(g, k, 0, 1)}; });
+    record("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal(g, k)}; });
   return y;
 }
 

@@ -69,6 +69,14 @@ NDArray along_axis(const NDArray& x, int ndim, int axis) {
   return x.detach().contiguous().view_as(shape);
 }
 
+// The elements of x at these places, on the tape.
+NDArray gathered(const char* op, const NDArray& x, const NDArray& indices, const Shape& shape, int axis) {
+  NDArray y = push_gather(op, x, indices, shape, axis);
+  const NDArray at = indices.shape() == shape ? indices.detach() : indices.detach().broadcast_view(shape);
+  record_gathered(op, y, x, at, axis);
+  return y;
+}
+
 // What a backward pass knows of a scatter.
 struct Written {
   const char* op;
@@ -76,9 +84,9 @@ struct Written {
   Shape shape;  // of the source
   int axis;
 
-  NDArray gathered(const NDArray& from) const { return push_gather(op, from, indices, shape, axis); }
-  NDArray added(const NDArray& to, const NDArray& source) const {
-    return with_scattered(op, to, indices, source, axis, Scatter::add);
+  NDArray from(const NDArray& x) const { return gathered(op, x, indices, shape, axis); }
+  NDArray into(const NDArray& x, const NDArray& source, Scatter how) const {
+    return scattered(op, x, indices, source, axis, how);
   }
 };
 
@@ -88,9 +96,8 @@ NDArray gradient_of_set(const Written& written, const NDArray& g) {
   const std::int64_t n = written.shape[written.axis];
   const NDArray order = arange(0, static_cast<double>(n), 1, DType::i64, g.device());
   const NDArray turn = along_axis(order, g.ndim(), written.axis).broadcast_view(written.shape);
-  const NDArray last = with_scattered(written.op, zeros(g.shape(), DType::i64, g.device()), written.indices,
-                                      turn, written.axis, Scatter::set);
-  return where(written.gathered(last) == turn, written.gathered(g), 0);
+  const NDArray last = written.into(zeros(g.shape(), DType::i64, g.device()), turn, Scatter::set);
+  return where(written.from(last) == turn, written.from(g), 0);
 }
 
 std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, bool of_x, bool of_source) {
@@ -98,8 +105,7 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
   if (of_x) {
     const NDArray none = make_result(g, {}, g.dtype());
     none.fill(0);
-    gradients[0] = with_scattered(written.op, g, written.indices, none.broadcast_view(written.shape),
-                                  written.axis, Scatter::set);
+    gradients[0] = written.into(g, none.broadcast_view(written.shape), Scatter::set);
   }
   if (of_source) gradients[1] = gradient_of_set(written, g);
   return gradients;
@@ -108,10 +114,10 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
 // All that are equal to the extreme share its gradient equally.
 std::vector<NDArray> gradients_of_extreme(const Written& written, const NDArray& g, const NDArray& x,
                                           const NDArray& source, const NDArray& y) {
-  const NDArray own = x == y, written_there = source == written.gathered(y);
-  const NDArray count = written.added(cast(own, g.dtype()), cast(written_there, g.dtype()));
+  const NDArray own = x == y, written_there = source == written.from(y);
+  const NDArray count = written.into(cast(own, g.dtype()), cast(written_there, g.dtype()), Scatter::add);
   const NDArray share = g / count;
-  return {where(own, share, 0), where(written_there, written.gathered(share), 0)};
+  return {where(own, share, 0), where(written_there, written.from(share), 0)};
 }
 
 void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray& indices,
@@ -125,10 +131,10 @@ void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray&
   }
   if (how == Scatter::add) {
     return record(op, y, {x, source}, {written.indices}, [=](const NDArray& g) {
-      return std::vector{of_x ? g : NDArray(), of_source ? written.gathered(g) : NDArray()};
+      return std::vector{of_x ? g : NDArray(), of_source ? written.from(g) : NDArray()};
     });
   }
-  const NDArray a = x.detach(), b = source.detach(), result = y.detach();
+  const NDArray a = save_for_backward(x), b = save_for_backward(source), result = save_for_backward(y);
   record(op, y, {x, source}, {written.indices, a, b, result}, [=](const NDArray& g) {
     std::vector<NDArray> gradients = gradients_of_extreme(written, g, a, b, result);
     if (!of_x) gradients[0] = {};
@@ -164,12 +170,14 @@ void operators_detail::record_gathered(const char* op, NDArray& y, const NDArray
                                        int axis) {
   if (!recording({&x})) return;
   const NDArray at = indices.detach();
-  record_part(op, y, x, {at}, [=](const NDArray& g, const NDArray& whole) {
+  const auto add = [=](const NDArray& g, const NDArray& whole) {
     if (!is_half(whole.dtype())) return push_scatter(op, at, g, whole, axis, Scatter::add);
     const NDArray sums = whole.astype(DType::f32);
     push_scatter(op, at, g.astype(DType::f32), sums, axis, Scatter::add);
     whole.detach().assign(sums);
-  });
+  };
+  record_part(op, y, x, {at}, add,
+              [=](const NDArray& like_x) { return gathered(op, like_x, at, at.shape(), axis); });
 }
 
 NDArray operators_detail::scattered_values(const char* op, const NDArray& x, const Operand& given,
@@ -202,19 +210,14 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int given, Whe
   shape[axis] = indices.shape()[axis];
   whole[axis] = x.shape()[axis];
   const NDArray source = whole == x.shape() ? x : broadcast_to(x, whole);
-  NDArray y = push_gather("take_along_axis", source, indices, shape, axis);
-  const NDArray at = indices.shape() == shape ? indices.detach() : indices.detach().broadcast_view(shape);
-  record_gathered("take_along_axis", y, source, at, axis);
-  return y;
+  return gathered("take_along_axis", source, indices, shape, axis);
 }
 
 NDArray gather(const NDArray& x, const NDArray& indices, int given, Where where) {
   const CallSite site(where);
   const int axis = common_axis("gather", x, indices, given);
   check_inside("gather", x, indices, axis);
-  NDArray y = push_gather("gather", x, indices, indices.shape(), axis);
-  record_gathered("gather", y, x, indices, axis);
-  return y;
+  return gathered("gather", x, indices, indices.shape(), axis);
 }
 
 NDArray scatter(const NDArray& x, const NDArray& indices, const Operand& source, int axis, Where where) {

@@ -51,11 +51,42 @@ NDArray mask_for(const char* op, const NDArray& x, const NDArray& mask) {
   return ndarray_detail::in_name_of(op, [&] { return mask.detach().broadcast_view(x.shape()); });
 }
 
-// y with its elements where the mask is true replaced by the first ones of source; all contiguous.
-void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& x,
+// "masked_select" or "masked_scatter" of a contiguous mask into y.
+void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& given,
                  const NDArray& y, bool exact) {
+  const NDArray x = given.detach().contiguous(), to = y.detach();
   auto* kernel = kernel_for<MaskedKernel>(kernel_name, x);
-  array_push(op, {mask, x, y}, {y}, [=] { kernel(op, mask, x, y, exact); });
+  array_push(op, {mask, x, to}, {to}, [=] { kernel(op, mask, x, to, exact); });
+}
+
+NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask, const NDArray& source,
+                          bool exact);
+
+// `size` elements of x where the mask, of its shape, is true, and 0 behind them; with `exact` the mask has as many.
+NDArray selected(const char* op, const NDArray& x, const NDArray& mask, std::int64_t size, bool exact) {
+  NDArray y = make_result(x, {size}, x.dtype());
+  push_masked("masked_select", op, mask, x, y, exact);
+  if (!recording({&x})) return y;
+  record(op, y, {x}, {mask}, [=](const NDArray& g) {
+    const NDArray whole = make_result(g, mask.shape(), g.dtype());
+    whole.fill(0);
+    return std::vector{scattered_by_mask(op, whole, mask, g, exact)};
+  });
+  return y;
+}
+
+// x with the first elements of source, which has one axis, where the mask, of its shape, is true.
+NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask, const NDArray& source,
+                          bool exact) {
+  NDArray y = x.detach().copy();
+  push_masked("masked_scatter", op, mask, source, y, exact);
+  if (!recording({&x, &source})) return y;
+  const bool of_x = requires_grad(x), of_source = requires_grad(source);
+  record(op, y, {x, source}, {mask}, [=, size = source.size()](const NDArray& g) {
+    return std::vector{of_x ? where(mask, 0, g) : NDArray(),
+                       of_source ? selected(op, g, mask, size, exact) : NDArray()};
+  });
+  return y;
 }
 
 NDArray where_true(const NDArray& x) {
@@ -109,18 +140,8 @@ NDArray masked_select(const NDArray& given, const NDArray& given_mask, Where whe
   const CallSite site(where);
   check_mask("masked_select", given, given_mask);
   const Shape shape = broadcast_for("masked_select", given.shape(), given_mask.shape());
-  const NDArray x = broadcast_to(given, shape), mask = given_mask.detach().broadcast_view(shape).contiguous();
-  NDArray y = make_result(x, {sum(mask).item<std::int64_t>()}, x.dtype());
-  push_masked("masked_select", "masked_select", mask, x.detach().contiguous(), y.detach(), true);
-  if (recording({&x})) {
-    record("masked_select", y, {x}, {mask}, [mask](const NDArray& g) {
-      const NDArray whole = make_result(g, mask.shape(), g.dtype());
-      whole.fill(0);
-      push_masked("masked_scatter", "masked_select", mask, g.contiguous(), whole, true);
-      return std::vector{whole};
-    });
-  }
-  return y;
+  const NDArray mask = given_mask.detach().broadcast_view(shape).contiguous();
+  return selected("masked_select", broadcast_to(given, shape), mask, sum(mask).item<std::int64_t>(), true);
 }
 
 NDArray masked_fill(const NDArray& x, const NDArray& given_mask, Scalar value, Where where) {
@@ -129,25 +150,11 @@ NDArray masked_fill(const NDArray& x, const NDArray& given_mask, Scalar value, W
   return heddle::where(mask, scattered_values("masked_fill", x, value, {}), x);
 }
 
-NDArray masked_scatter(const NDArray& x, const NDArray& given_mask, const NDArray& given_source,
-                       Where where) {
+NDArray masked_scatter(const NDArray& x, const NDArray& given_mask, const NDArray& source, Where where) {
   const CallSite site(where);
-  check_arrays("masked_scatter", {&x, &given_mask, &given_source});
+  check_arrays("masked_scatter", {&x, &given_mask, &source});
   const NDArray mask = mask_for("masked_scatter", x, given_mask).contiguous();
-  const NDArray source = reshape(cast(given_source, x.dtype()), {-1});
-  NDArray y = x.detach().copy();
-  push_masked("masked_scatter", "masked_scatter", mask, source.detach().contiguous(), y.detach(), false);
-  if (!recording({&x, &source})) return y;
-  const bool of_x = requires_grad(x), of_source = requires_grad(source);
-  record("masked_scatter", y, {x, source}, {mask}, [=, size = source.size()](const NDArray& g) {
-    std::vector<NDArray> gradients(2);
-    if (of_x) gradients[0] = heddle::where(mask, 0, g);
-    if (!of_source) return gradients;
-    gradients[1] = make_result(g, {size}, g.dtype());
-    push_masked("masked_select", "masked_scatter", mask, g.contiguous(), gradients[1], false);
-    return gradients;
-  });
-  return y;
+  return scattered_by_mask("masked_scatter", x, mask, reshape(cast(source, x.dtype()), {-1}), false);
 }
 
 std::vector<NDArray> nonzero(const NDArray& x, Where where) {

@@ -54,10 +54,11 @@ struct Blocks {
 };
 
 // The entries along an axis: all of them `copies` times, or each of them so often before the next one.
-NDArray repeated(const NDArray& x, int axis, std::int64_t copies, bool each) {
+NDArray repeated(const char* op, const NDArray& x, int axis, std::int64_t copies, bool each) {
   const Blocks blocks(x.shape(), axis);
   Shape shape = x.shape();
-  shape[axis] *= copies;
+  if (__builtin_mul_overflow(shape[axis], copies, &shape[axis]))
+    throw InvalidArgument(std::string(op) + ": a size beyond 2^63");
   const std::int64_t outer = each ? blocks.outer * blocks.size : blocks.outer;
   const std::int64_t inner = each ? blocks.inner : blocks.size * blocks.inner;
   const NDArray single = reshape(x, {outer, 1, inner});
@@ -84,7 +85,7 @@ NDArray repeatable(const NDArray& x, std::optional<int>& axis) {
 NDArray rolled(const NDArray& x, int axis, std::int64_t shift) {
   const std::int64_t size = x.shape()[axis];
   if (size == 0) return x;
-  const std::int64_t first = ((-shift) % size + size) % size;
+  const std::int64_t first = (size - shift % size) % size;
   if (first == 0) return x;
   return concat({slice(x, axis, {.begin = first}), slice(x, axis, {.end = first})}, axis);
 }
@@ -221,7 +222,7 @@ NDArray tile(const NDArray& x, Dims reps, Where where) {
   NDArray y = with_axes_in_front("tile", x, reps.size());
   const int added = y.ndim() - reps.size();
   for (int i = 0; i < reps.size(); ++i)
-    if (reps[i] != 1) y = repeated(y, added + i, reps[i], false);
+    if (reps[i] != 1) y = repeated("tile", y, added + i, reps[i], false);
   return y.storage() == x.storage() ? copy(y) : y;
 }
 
@@ -229,7 +230,7 @@ NDArray repeat(const NDArray& given, std::int64_t repeats, std::optional<int> ax
   const CallSite site(where);
   const NDArray x = repeatable(given, axis);
   check_count("repeat", "repeats", repeats);
-  const NDArray y = repeated(x, *axis, repeats, true);
+  const NDArray y = repeated("repeat", x, *axis, repeats, true);
   return y.storage() == given.storage() ? copy(y) : y;
 }
 

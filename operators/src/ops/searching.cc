@@ -18,6 +18,8 @@ using namespace operators_detail;
 
 namespace {
 
+constexpr std::int64_t kMostBins = std::int64_t{1} << 40;
+
 NDArray flat(const NDArray& x) { return reshape(x.detach(), {-1}); }
 
 // The first elements of a longer array, in memory of their own.
@@ -78,7 +80,8 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
                                  std::optional<double> high, Where where) {
   const CallSite site(where);
   check_arrays("histogram", {&given});
-  if (bins < 1) throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
+  if (bins < 1 || bins > kMostBins)
+    throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
   if (low && high && !(*low <= *high))
     throw InvalidArgument("histogram: low is " + std::to_string(*low) + " and high " + std::to_string(*high) +
                           "; wanted low <= high");
@@ -122,7 +125,10 @@ NDArray bincount(const NDArray& given, const NDArray& weights, std::int64_t minl
     const NDArray least = min(x), most = max(x);
     if (const auto smallest = least.item<std::int64_t>(); smallest < 0)
       throw InvalidArgument("bincount: an element is " + std::to_string(smallest) + "; wanted 0 or more");
-    length = std::max(length, most.item<std::int64_t>() + 1);
+    const auto largest = most.item<std::int64_t>();
+    if (largest >= kMostBins)
+      throw InvalidArgument("bincount: an element is " + std::to_string(largest) + "; wanted less");
+    length = std::max(length, largest + 1);
   }
   const EngineScope scope(x.engine());
   const NDArray none = zeros({length}, weights.defined() ? DType::f64 : DType::i64, x.device());

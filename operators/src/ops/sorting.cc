@@ -98,9 +98,9 @@ NDArray between(const NDArray& sorted, const NDArray& places) {
   const auto elements = [&](const NDArray& at) { return take(sorted, cast(at, DType::i64), last); };
   const NDArray below = elements(low), above = elements(high), part = cast(places - low, sorted.dtype());
   // Neighbours that are equal, such as infinities, need no part.
-  const NDArray between = where(below == above, below, below + (above - below) * part);
+  const NDArray chosen = where(below == above, below, below + (above - below) * part);
   const NDArray largest = slice(sorted, last, {.begin = -1});
-  return moveaxis(where(isnan(largest), largest, between), {last}, {0});
+  return moveaxis(where(isnan(largest), largest, chosen), {last}, {0});
 }
 
 }  // namespace
