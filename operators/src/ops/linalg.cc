@@ -59,18 +59,6 @@ std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>&
   return results;
 }
 
-NDArray inverse(const char* op, const NDArray& x) {
-  return push_linalg({.op = op, .kernel = "inv"}, {x}, {x.shape()})[0];
-}
-
-NDArray solution(const char* op, const NDArray& a, const NDArray& b) {
-  return push_linalg({.op = op, .kernel = "solve"}, {a, b}, {b.shape()})[0];
-}
-
-NDArray triangular_solution(const char* op, const NDArray& a, const NDArray& b, bool upper) {
-  return push_linalg({.op = op, .kernel = "solve_triangular", .flag = upper}, {a, b}, {b.shape()})[0];
-}
-
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x) {
   const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
   return push_linalg({.op = op, .kernel = "svd"}, {x},

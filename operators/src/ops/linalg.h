@@ -38,11 +38,6 @@ struct LinalgOp {
 std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
                                  const std::vector<Shape>& shapes);
 
-// The kernels themselves, for gradients: outside the tape, in ops named `op`.
-NDArray inverse(const char* op, const NDArray& x);
-NDArray solution(const char* op, const NDArray& a, const NDArray& b);
-NDArray triangular_solution(const char* op, const NDArray& a, const NDArray& b, bool upper);
-
 // {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
 

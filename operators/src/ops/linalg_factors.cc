@@ -28,6 +28,18 @@ Arrays cast_all(const Arrays& arrays, DType dtype) {
   return result;
 }
 
+// What gradients use of the factors, unless they are differentiated themselves: then they factor the input again, on the tape.
+Arrays constants(const Arrays& factors) {
+  Arrays kept;
+  for (const NDArray& x : factors) kept.push_back(save_for_backward(x.detach()));
+  return kept;
+}
+
+Arrays with_input(const NDArray& x, Arrays kept) {
+  kept.push_back(x);
+  return kept;
+}
+
 NDArray identity_like(const NDArray& x) { return eye(columns_of(x), x.dtype(), x.device()); }
 
 // x / (b_j - b_i) at (i, j), 0 on the diagonal.
@@ -47,12 +59,12 @@ NDArray tall_qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray
   const NDArray symmetric = tril(m) + transposed(tril(m, -1));
   NDArray y = matmul(q, symmetric);
   if (of_q.defined()) y = y + of_q;
-  return transposed(triangular_solution("qr_backward", r, transposed(y), true));
+  return transposed(solve_triangular(r, transposed(y)));
 }
 
 // The same for any x. One with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
-NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const NDArray& q,
-                    const NDArray& r) {
+NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const Arrays& parts) {
+  const NDArray &q = parts[0], &r = parts[1];
   const std::int64_t m = rows_of(x), n = columns_of(x);
   if (m >= n) return tall_qr_gradient(of_q, of_r, q, r);
   const NDArray r1 = slice(r, -1, {.end = m}), x2 = slice(x, -1, {.begin = m});
@@ -96,9 +108,16 @@ Arrays eigenvectors(const char* op, const NDArray& x, bool upper) {
                      {batch_shape(x, {columns_of(x)}), x.shape()});
 }
 
-void record_eigenvalues(const char* op, NDArray& values, const NDArray& x, const NDArray& vectors) {
-  record(op, values, {x}, {vectors},
-         [v = vectors](const NDArray& g) { return Arrays{matmul(v * as_row(g), transposed(v))}; });
+// The gradients of eigenvalues and of eigenvectors, for parts = {values, vectors}.
+NDArray eigenvalues_gradient(const NDArray& g, const Arrays& parts) {
+  return matmul(parts[1] * as_row(g), transposed(parts[1]));
+}
+
+NDArray eigenvectors_gradient(const NDArray& g, const Arrays& parts) {
+  const NDArray &w = parts[0], &v = parts[1];
+  const NDArray inner = over_differences(matmul(transposed(v), g), w);
+  const NDArray whole = matmul(matmul(v, inner), transposed(v));
+  return (whole + transposed(whole)) / 2;
 }
 
 }  // namespace
@@ -125,11 +144,13 @@ std::vector<NDArray> qr(const NDArray& given, const std::string& mode, Where at)
   }
   Arrays y = push_linalg({.op = "qr", .kernel = "qr"}, {x}, {batch_shape(x, {m, k}), batch_shape(x, {k, n})});
   if (recording({&x})) {
-    const NDArray input = x.detach(), q = y[0].detach(), r = y[1].detach();
-    record("qr", y[0], {x}, {input, q, r},
-           [=](const NDArray& g) { return Arrays{qr_gradient(g, {}, input, q, r)}; });
-    record("qr", y[1], {x}, {input, q, r},
-           [=](const NDArray& g) { return Arrays{qr_gradient({}, g, input, q, r)}; });
+    const NDArray of_x = save_for_backward(x);
+    const Arrays saved = constants(y);
+    const auto parts = [=] { return differentiating_gradient() ? qr(of_x, mode) : saved; };
+    record("qr", y[0], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{qr_gradient(g, {}, of_x, parts())}; });
+    record("qr", y[1], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{qr_gradient({}, g, of_x, parts())}; });
   }
   return y;
 }
@@ -149,13 +170,15 @@ std::vector<NDArray> svd(const NDArray& given, bool full_matrices, Where at) {
   }
   Arrays y = thin_svd("svd", x);
   if (recording({&x})) {
-    const Arrays parts{y[0].detach(), y[1].detach(), y[2].detach()};
-    record("svd", y[0], {x}, parts,
-           [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts)}; });
-    record("svd", y[1], {x}, parts,
-           [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
-    record("svd", y[2], {x}, parts,
-           [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts)}; });
+    const NDArray of_x = save_for_backward(x);
+    const Arrays saved = constants(y);
+    const auto parts = [=] { return differentiating_gradient() ? svd(of_x, false) : saved; };
+    record("svd", y[0], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts())}; });
+    record("svd", y[1], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts())}; });
+    record("svd", y[2], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts())}; });
   }
   return y;
 }
@@ -169,9 +192,11 @@ NDArray svdvals(const NDArray& given, Where at) {
     return push_linalg({.op = "svdvals", .kernel = "svd"}, {x}, {shape})[0];
   }
   Arrays y = thin_svd("svdvals", x);
-  const Arrays parts{y[0].detach(), y[1].detach(), y[2].detach()};
-  record("svdvals", y[1], {x}, parts,
-         [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts)}; });
+  const NDArray of_x = save_for_backward(x);
+  const Arrays saved = constants(y);
+  record("svdvals", y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+    return Arrays{singular_values_gradient(g, differentiating_gradient() ? svd(of_x, false) : saved)};
+  });
   return y[1];
 }
 
@@ -182,13 +207,13 @@ std::vector<NDArray> eigh(const NDArray& given, const std::string& uplo, Where a
   if (is_half(x.dtype())) return cast_all(eigh(wide(x), uplo), x.dtype());
   Arrays y = eigenvectors("eigh", x, upper);
   if (recording({&x})) {
-    const NDArray w = y[0].detach(), v = y[1].detach();
-    record_eigenvalues("eigh", y[0], x, v);
-    record("eigh", y[1], {x}, {w, v}, [=](const NDArray& g) {
-      const NDArray inner = over_differences(matmul(transposed(v), g), w);
-      const NDArray whole = matmul(matmul(v, inner), transposed(v));
-      return Arrays{(whole + transposed(whole)) / 2};
-    });
+    const NDArray of_x = save_for_backward(x);
+    const Arrays saved = constants(y);
+    const auto parts = [=] { return differentiating_gradient() ? eigh(of_x, uplo) : saved; };
+    record("eigh", y[0], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{eigenvalues_gradient(g, parts())}; });
+    record("eigh", y[1], {x}, with_input(of_x, saved),
+           [=](const NDArray& g) { return Arrays{eigenvectors_gradient(g, parts())}; });
   }
   return y;
 }
@@ -203,7 +228,11 @@ NDArray eigvalsh(const NDArray& given, const std::string& uplo, Where at) {
                        {batch_shape(x, {columns_of(x)})})[0];
   }
   Arrays y = eigenvectors("eigvalsh", x, upper);
-  record_eigenvalues("eigvalsh", y[0], x, y[1].detach());
+  const NDArray of_x = save_for_backward(x);
+  const Arrays saved = constants(y);
+  record("eigvalsh", y[0], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+    return Arrays{eigenvalues_gradient(g, differentiating_gradient() ? eigh(of_x, uplo) : saved)};
+  });
   return y[0];
 }
 

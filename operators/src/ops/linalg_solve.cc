@@ -66,14 +66,14 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
 }
 
 // The pseudo-inverse, outside the tape.
-NDArray pseudo_inverse(const char* op, const NDArray& x, double rtol) {
+NDArray pseudo_inverse(const NDArray& x, double rtol) {
   const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
   if (k == 0) {
     NDArray nothing = make_result(x, batch_shape(x, {n, m}), x.dtype());
     nothing.fill(0);
     return nothing;
   }
-  const std::vector<NDArray> parts = thin_svd(op, x.detach());
+  const std::vector<NDArray> parts = thin_svd("pinv", x.detach());
   const NDArray& s = parts[1];
   const NDArray used = s > slice(s, -1, {.end = 1}) * rtol;
   const NDArray shares = where(used, 1 / where(used, s, 1), 0);
@@ -85,12 +85,11 @@ NDArray pseudo_inverse(const char* op, const NDArray& x, double rtol) {
 NDArray solve(const NDArray& given_a, const NDArray& given_b, Where at) {
   const CallSite site(at);
   const Sides given = sides("solve", given_a, given_b, true);
-  NDArray x = solution("solve", given.a, given.b);
+  NDArray x = push_linalg({.op = "solve", .kernel = "solve"}, {given.a, given.b}, {given.b.shape()})[0];
   if (recording({&given.a, &given.b})) {
-    record("solve", x, {given.a, given.b}, {given.a.detach(), x.detach()},
-           [a = given.a.detach(), x = x.detach()](const NDArray& g) {
-             return both_gradients(solution("solve_backward", transposed(a), g), x);
-           });
+    const NDArray of_a = save_for_backward(given.a), of_x = save_for_backward(x);
+    record("solve", x, {given.a, given.b}, {of_a, of_x},
+           [=](const NDArray& g) { return both_gradients(solve(transposed(of_a), g), of_x); });
   }
   return result_of(x, given);
 }
@@ -98,15 +97,15 @@ NDArray solve(const NDArray& given_a, const NDArray& given_b, Where at) {
 NDArray solve_triangular(const NDArray& given_a, const NDArray& given_b, bool upper, Where at) {
   const CallSite site(at);
   const Sides given = sides("solve_triangular", given_a, given_b, true);
-  NDArray x = triangular_solution("solve_triangular", given.a, given.b, upper);
+  NDArray x = push_linalg({.op = "solve_triangular", .kernel = "solve_triangular", .flag = upper},
+                          {given.a, given.b}, {given.b.shape()})[0];
   if (recording({&given.a, &given.b})) {
-    record("solve_triangular", x, {given.a, given.b}, {given.a.detach(), x.detach()},
-           [a = given.a.detach(), x = x.detach(), upper](const NDArray& g) {
-             std::vector<NDArray> both = both_gradients(
-                 triangular_solution("solve_triangular_backward", transposed(a), g, !upper), x);
-             both[0] = upper ? triu(both[0]) : tril(both[0]);
-             return both;
-           });
+    const NDArray of_a = save_for_backward(given.a), of_x = save_for_backward(x);
+    record("solve_triangular", x, {given.a, given.b}, {of_a, of_x}, [=](const NDArray& g) {
+      std::vector<NDArray> both = both_gradients(solve_triangular(transposed(of_a), g, !upper), of_x);
+      both[0] = upper ? triu(both[0]) : tril(both[0]);
+      return both;
+    });
   }
   return result_of(x, given);
 }
@@ -118,11 +117,11 @@ NDArray lstsq(const NDArray& given_a, const NDArray& given_b, std::optional<doub
   const Shape shape = batch_shape(given.a, {columns_of(given.a), columns_of(given.b)});
   NDArray x = push_linalg({.op = "lstsq", .kernel = "lstsq", .number = rtol}, {given.a, given.b}, {shape})[0];
   if (recording({&given.a, &given.b})) {
-    record("lstsq", x, {given.a, given.b}, {given.a.detach(), given.b.detach()},
-           [a = given.a.detach(), b = given.b.detach(), rtol](const NDArray& g) {
-             const NDArray p = pseudo_inverse("lstsq_backward", a, rtol);
-             return std::vector{pinv_gradient(matmul(g, transposed(b)), a, p), matmul(transposed(p), g)};
-           });
+    const NDArray of_a = save_for_backward(given.a), of_b = save_for_backward(given.b);
+    record("lstsq", x, {given.a, given.b}, {of_a, of_b}, [=](const NDArray& g) {
+      const NDArray p = pinv(of_a, rtol);
+      return std::vector{pinv_gradient(matmul(g, transposed(of_b)), of_a, p), matmul(transposed(p), g)};
+    });
   }
   return result_of(x, given);
 }
@@ -131,10 +130,11 @@ NDArray inv(const NDArray& given, Where at) {
   const CallSite site(at);
   const NDArray x = square_matrices("inv", given);
   if (is_half(x.dtype())) return cast(inv(wide(x)), x.dtype());
-  NDArray y = inverse("inv", x);
+  NDArray y = push_linalg({.op = "inv", .kernel = "inv"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
-    record("inv", y, {x}, {y.detach()}, [y = y.detach()](const NDArray& g) {
-      const NDArray back = transposed(y);
+    const NDArray of_y = save_for_backward(y);
+    record("inv", y, {x}, {of_y}, [=](const NDArray& g) {
+      const NDArray back = transposed(of_y);
       return std::vector{negative(matmul(matmul(back, g), back))};
     });
   }
@@ -145,12 +145,11 @@ NDArray pinv(const NDArray& given, std::optional<double> rtol, Where at) {
   const CallSite site(at);
   const NDArray x = matrices("pinv", given);
   if (is_half(x.dtype())) return cast(pinv(wide(x), rtol), x.dtype());
-  NDArray y = pseudo_inverse("pinv", x, relative_tolerance("pinv", rtol, x));
+  NDArray y = pseudo_inverse(x, relative_tolerance("pinv", rtol, x));
   if (recording({&x})) {
-    y = y.detach();
-    record("pinv", y, {x}, {x.detach(), y.detach()}, [x = x.detach(), y = y.detach()](const NDArray& g) {
-      return std::vector{pinv_gradient(g, x, y)};
-    });
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record("pinv", y, {x}, {of_x, of_y},
+           [=](const NDArray& g) { return std::vector{pinv_gradient(g, of_x, of_y)}; });
   }
   return y;
 }
@@ -161,9 +160,13 @@ NDArray det(const NDArray& given, Where at) {
   if (is_half(x.dtype())) return cast(det(wide(x)), x.dtype());
   NDArray y = push_linalg({.op = "det", .kernel = "det"}, {x}, {batch_shape(x)})[0];
   if (recording({&x})) {
-    record("det", y, {x}, {x.detach()}, [x = x.detach()](const NDArray& g) {
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record("det", y, {x}, {of_x, of_y}, [=](const NDArray& g) {
+      // The kernel does without the inverse, but has no gradient.
       const NDArray slope =
-          push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {x}, {x.shape()})[0];
+          differentiating_gradient()
+              ? with_ones(of_y, 2) * transposed(inv(of_x))
+              : push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {of_x}, {of_x.shape()})[0];
       return std::vector{with_ones(g, 2) * slope};
     });
   }
@@ -180,10 +183,10 @@ std::vector<NDArray> slogdet(const NDArray& given, Where at) {
   std::vector<NDArray> y =
       push_linalg({.op = "slogdet", .kernel = "det", .flag = true}, {x}, {batch_shape(x), batch_shape(x)});
   if (recording({&x})) {
-    record("slogdet", y[0], {x}, {}, [x = x.detach()](const NDArray&) { return std::vector{zeros_like(x)}; });
-    record("slogdet", y[1], {x}, {x.detach()}, [x = x.detach()](const NDArray& g) {
-      return std::vector{with_ones(g, 2) * transposed(inverse("slogdet_backward", x))};
-    });
+    const NDArray of_x = save_for_backward(x);
+    record("slogdet", y[0], {x}, {}, [of_x](const NDArray&) { return std::vector{zeros_like(of_x)}; });
+    record("slogdet", y[1], {x}, {of_x},
+           [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
   }
   return y;
 }
@@ -194,12 +197,12 @@ NDArray cholesky(const NDArray& given, Where at) {
   if (is_half(x.dtype())) return cast(cholesky(wide(x)), x.dtype());
   NDArray y = push_linalg({.op = "cholesky", .kernel = "cholesky"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
-    record("cholesky", y, {x}, {y.detach()}, [l = y.detach()](const NDArray& g) {
+    const NDArray l = save_for_backward(y);
+    record("cholesky", y, {x}, {l}, [l](const NDArray& g) {
       // Murray (2016): L^-T P L^-1, where P is the lower triangle of L^T g with half of its diagonal.
-      const NDArray product = matmul(transposed(l), g);
-      const NDArray lower = (tril(product) + tril(product, -1)) / 2, back = transposed(l);
-      const NDArray half = transposed(triangular_solution("cholesky_backward", back, lower, true));
-      const NDArray whole = triangular_solution("cholesky_backward", back, half, true);
+      const NDArray back = transposed(l), product = matmul(back, g);
+      const NDArray lower = (tril(product) + tril(product, -1)) / 2;
+      const NDArray whole = solve_triangular(back, transposed(solve_triangular(back, lower)));
       return std::vector{(whole + transposed(whole)) / 2};
     });
   }

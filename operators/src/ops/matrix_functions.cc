@@ -25,16 +25,12 @@ namespace {
 
 constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
 
-NDArray exponential(const char* op, const NDArray& x) {
-  return push_linalg({.op = op, .kernel = "expm"}, {x}, {x.shape()})[0];
-}
-
 // The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]].
 NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   const std::int64_t n = rows_of(x);
   const NDArray back = transposed(x), nothing = zeros_like(x);
   const NDArray blocks = concat({concat({back, g}, -1), concat({nothing, back}, -1)}, -2);
-  return slice(slice(exponential("expm_backward", blocks), -1, {.begin = n}), -2, {.end = n});
+  return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n});
 }
 
 // The largest or smallest sum of sizes along one of the last two axes.
@@ -76,10 +72,10 @@ NDArray expm(const NDArray& given, Where at) {
   const CallSite site(at);
   const NDArray x = square_matrices("expm", given);
   if (is_half(x.dtype())) return cast(expm(wide(x)), x.dtype());
-  NDArray y = exponential("expm", x);
+  NDArray y = push_linalg({.op = "expm", .kernel = "expm"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
-    record("expm", y, {x}, {x.detach()},
-           [x = x.detach()](const NDArray& g) { return std::vector{expm_gradient(g, x)}; });
+    const NDArray of_x = save_for_backward(x);
+    record("expm", y, {x}, {of_x}, [of_x](const NDArray& g) { return std::vector{expm_gradient(g, of_x)}; });
   }
   return y;
 }
