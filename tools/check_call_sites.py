@@ -40,6 +40,8 @@ NOT_TOLD = {
     "RowSparse::count": "a handle",
     "clear_grad": "lets a handle go",
     "lend_gradient_memory": "keeps a handle",
+    "save_for_backward": "keeps a handle",
+    "on_gradient": "keeps a function",
     "make_gradient": "for operators, which have a place",
     "recording": "looks at handles",
     "Optimizer::check": "pushes nothing",

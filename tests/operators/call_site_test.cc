@@ -266,6 +266,7 @@ TEST_CASE("backward names its own line for what it pushes itself") {
   }
   CHECK(found);
   check_site("backward", [&] { backward(x, ones({4})); });
+  check_site("grad", [&] { grad({sum(x * 2)}, {x}); });
 }
 
 TEST_CASE("layers and what is in them name the line of the call") {
