@@ -22,9 +22,8 @@ using UniqueKernel = void(const NDArray& x, const NDArray& values, const NDArray
                           const NDArray& inverse, const NDArray& counts, const NDArray& number,
                           bool equal_nan);
 
-// counts (i64) of the elements of x between neighbours of edges; x, low, high (one element each) and edges are f32 or f64,
-// contiguous. The last edge belongs to the last bin. Throws Error if a bound is not finite.
-using HistogramKernel = void(const NDArray& x, const NDArray& low, const NDArray& high, const NDArray& counts,
-                             const NDArray& edges);
+// counts (i64): how many elements of x are between neighbours of edges, which rise in equal steps. Both are f32 or f64. The last
+// edge belongs to the last bin.
+using HistogramKernel = void(const NDArray& x, const NDArray& edges, const NDArray& counts);
 
 }  // namespace heddle

@@ -19,7 +19,7 @@ struct Steps {
   Steps(double first, double last, std::int64_t num, bool endpoint)
       : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
   double operator()(std::int64_t i) const {
-    return i == count ? stop : i == 0 ? start : start + static_cast<double>(i) * step;
+    return i == 0 ? start : i == count ? stop : start + static_cast<double>(i) * step;
   }
   double start, stop;
   std::int64_t count;  // of steps up to stop

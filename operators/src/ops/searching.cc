@@ -1,5 +1,6 @@
 // Places in sorted arrays, distinct elements, and counts.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,29 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
   return full({}, given.value_or(otherwise), x.dtype(), x.device());
 }
 
+// Edges from low to high in equal steps. They are computed here and not by a kernel: a fused product would move those that
+// integers lie on.
+template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
+  auto low = static_cast<double>(least), high = static_cast<double>(most);
+  if (!std::isfinite(low) || !std::isfinite(high))
+    throw Error("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
+                " are not finite");
+  if (low == high) low -= 0.5, high += 0.5;
+  const double width = (high - low) / static_cast<double>(bins);
+  for (std::int64_t i = 0; i < bins; ++i) edges[i] = static_cast<T>(low + static_cast<double>(i) * width);
+  edges[bins] = static_cast<T>(high);
+}
+
+NDArray push_edges(const NDArray& least, const NDArray& most, std::int64_t bins) {
+  const NDArray edges = make_result(least, {bins + 1}, least.dtype());
+  array_push("histogram", {least, most}, {edges}, [=] {
+    if (edges.dtype() == DType::f64)
+      return write_edges(*least.data<const double>(), *most.data<const double>(), edges.data<double>(), bins);
+    write_edges(*least.data<const float>(), *most.data<const float>(), edges.data<float>(), bins);
+  });
+  return edges;
+}
+
 }  // namespace
 
 NDArray searchsorted(const NDArray& given, const NDArray& wanted, bool right, Where where) {
@@ -92,9 +116,9 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   NDArray x = flat(given).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
   const NDArray least = bound_of(x, low, 0, min), most = bound_of(x, high, 1, max);
-  const NDArray counts = make_result(x, {bins}, DType::i64), edges = make_result(x, {bins + 1}, x.dtype());
+  const NDArray edges = push_edges(least, most, bins), counts = make_result(x, {bins}, DType::i64);
   auto* kernel = kernel_for<HistogramKernel>("histogram", x);
-  array_push("histogram", {x, least, most}, {counts, edges}, [=] { kernel(x, least, most, counts, edges); });
+  array_push("histogram", {x, edges}, {counts}, [=] { kernel(x, edges, counts); });
   return {counts, edges};
 }
 

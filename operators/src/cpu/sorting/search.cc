@@ -1,11 +1,7 @@
 // Places in sorted arrays, distinct values, and counts of bins.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
-
-#include <heddle/error.h>
 
 #include "cpu/floating.h"
 #include "cpu/register.h"
@@ -79,18 +75,7 @@ template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, d
   return bin;
 }
 
-template <class T> void write_edges(double low, double high, T* edges, std::int64_t bins) {
-  if (!std::isfinite(low) || !std::isfinite(high))
-    throw Error("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
-                " are not finite");
-  if (low == high) low -= 0.5, high += 0.5;
-  const double width = (high - low) / static_cast<double>(bins);
-  for (std::int64_t i = 0; i < bins; ++i) edges[i] = static_cast<T>(low + static_cast<double>(i) * width);
-  edges[bins] = static_cast<T>(high);
-}
-
-void histogram_kernel(const NDArray& x, const NDArray& low, const NDArray& high, const NDArray& counts,
-                      const NDArray& edges) {
+void histogram_kernel(const NDArray& x, const NDArray& edges, const NDArray& counts) {
   constexpr std::int64_t kMostChunks = 64;
   const std::int64_t n = x.size(), bins = counts.size();
   const std::int64_t chunk = std::max({kElementGrain, bins, (n + kMostChunks - 1) / kMostChunks});
@@ -98,9 +83,7 @@ void histogram_kernel(const NDArray& x, const NDArray& low, const NDArray& high,
   auto* to = counts.data<std::int64_t>();
   std::vector<std::int64_t> parts(static_cast<std::size_t>(chunks * bins), 0);
   visit_floating(x.dtype(), [&]<class T> {
-    T* edge = edges.data<T>();
-    write_edges(static_cast<double>(*low.data<const T>()), static_cast<double>(*high.data<const T>()), edge,
-                bins);
+    const T* edge = edges.data<const T>();
     const T* from = x.data<const T>();
     const double per_width =
         static_cast<double>(bins) / (static_cast<double>(edge[bins]) - static_cast<double>(edge[0]));
