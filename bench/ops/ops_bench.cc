@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <heddle/heddle.h>
+#include <heddle/default_engine.h>
+#include <heddle/ops.h>
 
 #include "command_line.h"
 #include "support/peer_process.h"

@@ -361,9 +361,9 @@ class NDArray:
 
     def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
 
-    def argmax(self, axis: int = -1) -> NDArray: ...
+    def argmax(self, axis: int | None = None) -> NDArray: ...
 
-    def argmin(self, axis: int = -1) -> NDArray: ...
+    def argmin(self, axis: int | None = None) -> NDArray: ...
 
     def numpy(self, copy: bool = False) -> NumpyArray:
         """
@@ -887,6 +887,26 @@ def eye(n: int, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDAr
 
     The result's dtype: `dtype`."""
 
+def full_like(x: ArrayLike, fill_value: float) -> NDArray:
+    """An array of `fill_value` with the shape, dtype and device of x.
+
+    The result's dtype: that of x."""
+
+def ones_like(x: ArrayLike) -> NDArray:
+    """An array of 1 with the shape, dtype and device of x.
+
+    The result's dtype: that of x."""
+
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """`num` numbers with equal steps from start to stop, or up to before stop without `endpoint`.
+
+    The result's dtype: `dtype`."""
+
+def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """base to the power of `num` numbers with equal steps from start to stop.
+
+    The result's dtype: `dtype`."""
+
 def uniform(shape: int | Sequence[int], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
     """Floating numbers that are uniform in [low, high). Drawn from `generator`, or for None from the thread's own.
 
@@ -911,6 +931,58 @@ def permutation(n: int, device: DeviceLike = 'cpu(0)', generator: Generator | No
     """The numbers 0 to n - 1 in random order. Drawn from `generator`, or for None from the thread's own.
 
     The result's dtype: i64."""
+
+def exponential(shape: int | Sequence[int], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Exponential numbers with the mean `scale`. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def gamma(shape: int | Sequence[int], concentration: Operand | Sequence[Any], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Numbers of the gamma distribution with the mean concentration * scale. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def beta(shape: int | Sequence[int], a: Operand | Sequence[Any], b: Operand | Sequence[Any], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Numbers of the beta distribution with the mean a / (a + b). Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def poisson(shape: int | Sequence[int], rate: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """How many events happen if `rate` are expected. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def binomial(shape: int | Sequence[int], n: Operand | Sequence[Any], p: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """How many of n trials succeed, each with probability p. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def truncated_normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Normal numbers that lie between low and high. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def categorical(logits: ArrayLike, num_samples: int | None = None, generator: Generator | None = None) -> NDArray:
+    """Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def multinomial(weights: ArrayLike, num_samples: int, replacement: bool = False, generator: Generator | None = None) -> NDArray:
+    """Indices into the last axis of weights (..., n), in proportion to them: shape (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def choice(x: Operand | Sequence[Any], shape: int | Sequence[int], replace: bool = True, p: ArrayLike | None = None, generator: Generator | None = None) -> NDArray:
+    """Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in proportion to p. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x; i64 for a number."""
+
+def shuffle(x: ArrayLike, axis: int = 0, generator: Generator | None = None) -> NDArray:
+    """A copy of x with its entries along `axis` in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
 
 def add(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
     """a + b; of bools, or.
@@ -1423,13 +1495,13 @@ def min(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = 
 
     Differentiable."""
 
-def argmax(x: ArrayLike, axis: int = -1) -> NDArray:
-    """The index of the first largest element along `axis`.
+def argmax(x: ArrayLike, axis: int | None = None) -> NDArray:
+    """The index of the first largest element along `axis`; None: in the flattened array.
 
     The result's dtype: i64."""
 
-def argmin(x: ArrayLike, axis: int = -1) -> NDArray:
-    """The index of the first smallest element along `axis`.
+def argmin(x: ArrayLike, axis: int | None = None) -> NDArray:
+    """The index of the first smallest element along `axis`; None: in the flattened array.
 
     The result's dtype: i64."""
 
@@ -1522,6 +1594,20 @@ def cumprod(x: ArrayLike, axis: int = -1) -> NDArray:
     """Products along `axis` up to each element.
 
     The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def cummax(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The largest element along `axis` up to each element.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cummin(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The smallest element along `axis` up to each element.
+
+    The result's dtype: that of x.
 
     Differentiable."""
 
@@ -1623,6 +1709,153 @@ def copy_to(x: ArrayLike, device: DeviceLike) -> NDArray:
 
     Differentiable."""
 
+def split(x: ArrayLike, indices_or_sections: Operand | Sequence[Any], axis: int = 0) -> tuple[NDArray, ...]:
+    """So many equal parts along `axis`, or the parts between the indices, for which the call waits. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def chunk(x: ArrayLike, chunks: int, axis: int = 0) -> tuple[NDArray, ...]:
+    """Parts of one size along `axis`, the last of which may be smaller; `chunks` of them or fewer. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[NDArray, ...]:
+    """The entries along `axis`, without it. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> NDArray:
+    """x with two axes exchanged. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
+    """x with axis source[i] at place destination[i], the others in their order. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def flip(x: ArrayLike, axis: int | Sequence[int] | None = None) -> NDArray:
+    """x reversed along `axis`, an axis or several; None: all. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def rot90(x: ArrayLike, k: int = 1, axes: int | Sequence[int] = (0, 1)) -> NDArray:
+    """x after k quarter turns from the first of two axes to the second. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> NDArray:
+    """x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_1d(x: ArrayLike) -> NDArray:
+    """x, or of a scalar an array with one axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_2d(x: ArrayLike) -> NDArray:
+    """x with axes of size 1 in front, up to two axes. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_3d(x: ArrayLike) -> NDArray:
+    """x with axes of size 1 up to three axes: (n) becomes (1, n, 1) and (m, n) becomes (m, n, 1). A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def broadcast_arrays(arrays: Sequence[ArrayLike]) -> tuple[NDArray, ...]:
+    """The arrays repeated to the shape that they broadcast to. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def meshgrid(arrays: Sequence[ArrayLike], indexing: Literal['xy', 'ij'] = 'xy') -> tuple[NDArray, ...]:
+    """Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are exchanged. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def tile(x: ArrayLike, reps: int | Sequence[int]) -> NDArray:
+    """x repeated reps[i] times along axis i.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def repeat(x: ArrayLike, repeats: Operand | Sequence[Any], axis: int | None = None) -> NDArray:
+    """Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats in an array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def tril(x: ArrayLike, k: int = 0) -> NDArray:
+    """x with 0 above the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def triu(x: ArrayLike, k: int = 0) -> NDArray:
+    """x with 0 below the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diag(x: ArrayLike, k: int = 0) -> NDArray:
+    """Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> NDArray:
+    """The elements of two axes whose second index is the first one plus `offset`, along a new last axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> NDArray:
+    """The sum of a diagonal.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def pad(x: ArrayLike, before: int | Sequence[int], after: int | Sequence[int] | None = None, mode: Literal['constant', 'edge', 'reflect', 'wrap'] = 'constant', value: float = 0.0) -> NDArray:
+    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, the entry at the edge, the entries mirrored there, or those of the other end.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
 def take(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> NDArray:
     """The entries of x at indices along `axis`, negative ones from the end. The axes of indices replace that axis.
 
@@ -1635,10 +1868,375 @@ def one_hot(labels: ArrayLike, num_classes: int, dtype: DTypeLike = 'f32') -> ND
 
     The result's dtype: `dtype`."""
 
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> NDArray:
+    """y[i, j] = x[i, indices[i, j]] of axis 1, and so on. Off the axis both broadcast.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def gather(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> NDArray:
+    """take_along_axis, but off the axis indices do not broadcast and may be smaller than x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_add(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the sum with what is there. Of several for one place the order is that of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_min(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the minimum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_max(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the maximum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> NDArray:
+    """x with source[i] added to entry indices[i] of `axis`, in the order of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_copy(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> NDArray:
+    """x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_put(x: ArrayLike, indices: Sequence[ArrayLike], values: Operand | Sequence[Any], accumulate: bool = False) -> NDArray:
+    """x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. The indices broadcast to one shape, values to that shape and the rest of x's axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def put(x: ArrayLike, indices: ArrayLike, values: Operand | Sequence[Any]) -> NDArray:
+    """x with values at these places of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_select(x: ArrayLike, mask: ArrayLike) -> NDArray:
+    """The elements where a mask is true, along one axis; x and mask broadcast. The call waits for the mask.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_fill(x: ArrayLike, mask: ArrayLike, value: float) -> NDArray:
+    """x with a value where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_scatter(x: ArrayLike, mask: ArrayLike, source: ArrayLike) -> NDArray:
+    """x with the elements of source, in their order, where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def nonzero(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The indices of the elements that are not 0, an array for each axis. The call waits for x.
+
+    The result's dtype: i64."""
+
+def argwhere(x: ArrayLike) -> NDArray:
+    """The indices of the elements that are not 0, a row for each. The call waits for x.
+
+    The result's dtype: i64."""
+
+def sort(x: ArrayLike, axis: int = -1, descending: bool = False) -> NDArray:
+    """The elements along `axis` in rising order, or in falling order. NaN counts as the largest.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def argsort(x: ArrayLike, axis: int = -1, descending: bool = False) -> NDArray:
+    """Where the elements of sort() stand; equal ones stay in their order.
+
+    The result's dtype: i64."""
+
+def topk(x: ArrayLike, k: int, axis: int = -1, largest: bool = True) -> tuple[NDArray, ...]:
+    """The k largest elements along `axis`, or the smallest ones, in order, and their indices in i64.
+
+    The result's dtype: that of x; i64 of the indices.
+
+    Differentiable."""
+
+def kthvalue(x: ArrayLike, k: int, axis: int = -1, keepdims: bool = False) -> tuple[NDArray, ...]:
+    """The k-th smallest element along `axis`, counted from 1, and its index in i64.
+
+    The result's dtype: that of x; i64 of the index.
+
+    Differentiable."""
+
+def median(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The median along `axis`, an axis or several; None: all. NaN if any element is.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def quantile(x: ArrayLike, q: Operand | Sequence[Any], axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """What the fraction q of the elements along `axis` is below, between two elements in proportion; the axes of an array q come first. None: all axes. NaN if any element is.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def searchsorted(sorted: ArrayLike, values: ArrayLike, right: bool = False) -> NDArray:
+    """Where each value would have to be inserted into an array with one axis that rises: before equal elements, or with `right` behind them.
+
+    The result's dtype: i64."""
+
+def isin(x: ArrayLike, elements: ArrayLike, invert: bool = False) -> NDArray:
+    """Which elements of x are among `elements`, or with `invert` which are not.
+
+    The result's dtype: bool."""
+
+def histogram(x: ArrayLike, bins: int = 10, low: float | None = None, high: float | None = None) -> tuple[NDArray, ...]:
+    """How many elements are in bins of one width from low to high, None: from the smallest and to the largest element; and the edges of the bins.
+
+    The result's dtype: i64; of the edges that of x, f64 of integers."""
+
+def unique(x: ArrayLike, equal_nan: bool = True) -> NDArray:
+    """The distinct elements of the flattened array in rising order. The call waits for x.
+
+    The result's dtype: that of x."""
+
+def unique_all(x: ArrayLike, equal_nan: bool = True) -> tuple[NDArray, ...]:
+    """The distinct elements, the index of the first of each, which of them each element of x is, and how often each comes. The call waits for x.
+
+    The result's dtype: that of x; i64 of the others."""
+
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
+    """How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.
+
+    The result's dtype: i64; f64 with weights.
+
+    Differentiable."""
+
 def matmul(a: ArrayLike, b: ArrayLike) -> NDArray:
     """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.
 
     The result's dtype: common.
+
+    Differentiable."""
+
+def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1) -> NDArray:
+    """The sum of a * b along `axis`, of one size in both; the other axes broadcast.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def dot(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def inner(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The sum over the last axes of a and b; a scalar multiplies.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def outer(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The products of each element of a with each of b: shape (a.size, b.size).
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def kron(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """Kronecker's product.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> NDArray:
+    """The vector product along `axis`, of size 3 in both; the other axes broadcast.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | None = None, a_axes: int | Sequence[int] | None = None, b_axes: int | Sequence[int] | None = None) -> NDArray:
+    """The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis a_axes[i] of a together with b_axes[i] of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def einsum(equation: str, operands: Sequence[ArrayLike]) -> NDArray:
+    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def solve(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def solve_triangular(a: ArrayLike, b: ArrayLike, upper: bool = True) -> NDArray:
+    """x with a x = b, where of a only the upper or lower triangle is read.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def lstsq(a: ArrayLike, b: ArrayLike, rtol: float | None = None) -> NDArray:
+    """x with the least |a x - b| and, among those, the least |x|. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def inv(x: ArrayLike) -> NDArray:
+    """The inverse.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def pinv(x: ArrayLike, rtol: float | None = None) -> NDArray:
+    """The pseudo-inverse. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def det(x: ArrayLike) -> NDArray:
+    """The determinant.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def slogdet(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The sign of the determinant and the logarithm of its size.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cholesky(x: ArrayLike) -> NDArray:
+    """L, lower triangular, with x = L L^T; only the lower triangle of x is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def lu(x: ArrayLike) -> tuple[NDArray, ...]:
+    """P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.
+
+    The result's dtype: that of x; f64 for integers and bool."""
+
+def qr(x: ArrayLike, mode: Literal['reduced', 'complete'] = 'reduced') -> tuple[NDArray, ...]:
+    """Q and R, upper triangular, with x = Q R; Q (m, m) if mode is 'complete', else (m, min(m, n)).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svd(x: ArrayLike, full_matrices: bool = True) -> tuple[NDArray, ...]:
+    """U, S, which falls, and V^T with x = U diag(S) V^T; U and V^T are square if full_matrices.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svdvals(x: ArrayLike) -> NDArray:
+    """The singular values, which fall.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> tuple[NDArray, ...]:
+    """The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigvalsh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> NDArray:
+    """The eigenvalues, which rise, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_power(x: ArrayLike, n: int) -> NDArray:
+    """x multiplied with itself n times; for a negative n the inverse, in floating point.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def expm(x: ArrayLike) -> NDArray:
+    """The exponential of a matrix: the sum of x^k / k!.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_rank(x: ArrayLike, rtol: float | None = None) -> NDArray:
+    """The number of singular values above rtol times the largest; None is max(m, n) * epsilon.
+
+    The result's dtype: i64."""
+
+def matrix_norm(x: ArrayLike, ord: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = 'fro', keepdims: bool = False) -> NDArray:
+    """The norm of matrices: 'fro' from the squares, 'nuc', '2' and '-2' from the singular values (sum, largest, smallest), '1' and '-1' from the sums of sizes in columns, 'inf' and '-inf' in rows.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def vector_norm(x: ArrayLike, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cond(x: ArrayLike, p: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = '2') -> NDArray:
+    """The norm of a matrix times that of its inverse; from the singular values for '2' and '-2'.
+
+    The result's dtype: that of x; f64 for integers and bool.
 
     Differentiable."""
 

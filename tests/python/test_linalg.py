@@ -1,6 +1,5 @@
 """Products, linear algebra and random distributions from Python, and the array API's extension linalg."""
 
-import inspect
 import math
 
 import numpy as np
@@ -71,14 +70,14 @@ def test_gradients():
     np.testing.assert_allclose(x.grad.numpy(), np.linalg.inv(A).T, rtol=1e-5)
 
 
-def test_a_singular_matrix_names_the_line():
+def test_a_singular_matrix_is_named():
     x = heddle.zeros((4, 2, 2)) + heddle.eye(2)
     x[2] = 1
-    line = inspect.currentframe().f_lineno + 1
     y = heddle.inv(x)
-    with pytest.raises(heddle.Error, match=r"inv: matrix 2 is singular: element \(1, 1\)") as caught:
+    with pytest.raises(heddle.Error, match=r"inv: matrix 2 is singular: element \(1, 1\)"):
         y.wait()
-    assert f"test_linalg.py:{line}" in str(caught.value)
+    with pytest.raises(heddle.Error, match="inv: matrix 2"):
+        (y + 1).sum().item()
 
 
 def test_distributions():
