@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <heddle/error.h>
@@ -26,13 +27,27 @@ std::int64_t lines_per_chunk(std::int64_t length) {
   return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, length));
 }
 
+// Elements of a line lie `step` apart. The functions of a line are compiled for neighbours too, of which the compiler makes
+// vector code.
+using Neighbours = std::integral_constant<std::int64_t, 1>;
+
+template <class T> T larger(T a, T b) {
+  const T most = b > a ? b : a;
+  return b != b ? b : most;
+}
+
 // The maximum of a line, NaN if it holds one, so that NaN reaches the whole line.
-template <class T> T line_max(const T* x, std::int64_t length, std::int64_t step) {
-  T most = -std::numeric_limits<T>::infinity();
-  for (std::int64_t i = 0; i < length; ++i) {
-    const T value = x[i * step];
-    most = value > most || value != value ? value : most;
+template <class T, class Step> T line_max(const T* x, std::int64_t length, Step step) {
+  constexpr std::int64_t kLanes = 32;  // independent maxima, for vector registers
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, -std::numeric_limits<T>::infinity());
+  std::int64_t i = 0;
+  for (; i + kLanes <= length; i += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = larger(lanes[l], x[(i + l) * step]);
   }
+  T most = -std::numeric_limits<T>::infinity();
+  for (; i < length; ++i) most = larger(most, x[i * step]);
+  for (const T lane : lanes) most = larger(most, lane);
   return most;
 }
 
@@ -45,12 +60,13 @@ template <class T> T exponential(T x) {
 }
 
 // y = exp(x - shift); returns their sum, taken in double: a float loses the digits of long lines.
-template <class T> T exponentials(const T* x, T* y, std::int64_t length, std::int64_t step, T shift) {
+template <class T, class Step>
+T exponentials(const T* x, T* y, std::int64_t length, Step step, T shift) {
   for (std::int64_t i = 0; i < length; ++i) y[i * step] = exponential(x[i * step] - shift);
   return static_cast<T>(pairwise_sum(0, length, [=](std::int64_t i) { return y[i * step]; }));
 }
 
-template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std::int64_t step, bool log) {
+template <class T, class Step> void softmax_line(const T* x, T* y, std::int64_t length, Step step, bool log) {
   const T shift = line_max(x, length, step);
   const T sum = exponentials(x, y, length, step, shift);
   if (log) {
@@ -62,9 +78,8 @@ template <class T> void softmax_line(const T* x, T* y, std::int64_t length, std:
   }
 }
 
-template <class T>
-void softmax_line_backward(const T* grad, const T* y, T* x_grad, std::int64_t length, std::int64_t step,
-                           bool log) {
+template <class T, class Step>
+void softmax_line_backward(const T* grad, const T* y, T* x_grad, std::int64_t length, Step step, bool log) {
   const auto weighted = [=](std::int64_t i) {
     const auto g = static_cast<double>(grad[i * step]);
     return log ? g : g * static_cast<double>(y[i * step]);
@@ -85,12 +100,19 @@ template <class F> void for_each_line(const SoftmaxProblem& p, F&& body) {
   });
 }
 
+// Calls body(the distance of a line's elements).
+template <class F> void with_step(const SoftmaxProblem& p, F&& body) {
+  p.inner == 1 ? body(Neighbours()) : body(p.inner);
+}
+
 void softmax_kernel(const SoftmaxProblem& p, const NDArray& x, const NDArray& y) {
   if (p.length == 0) return;
   visit_floating(x.dtype(), [&]<class T>() {
     const T* from = x.data<const T>();
     T* to = y.data<T>();
-    for_each_line(p, [&](std::int64_t at) { softmax_line(from + at, to + at, p.length, p.inner, p.log); });
+    with_step(p, [&](auto step) {
+      for_each_line(p, [&](std::int64_t at) { softmax_line(from + at, to + at, p.length, step, p.log); });
+    });
   });
 }
 
@@ -100,8 +122,10 @@ void softmax_backward_kernel(const SoftmaxProblem& p, const NDArray& grad, const
   visit_floating(grad.dtype(), [&]<class T>() {
     const T *g = grad.data<const T>(), *out = y.data<const T>();
     T* to = x_grad.data<T>();
-    for_each_line(p, [&](std::int64_t at) {
-      softmax_line_backward(g + at, out + at, to + at, p.length, p.inner, p.log);
+    with_step(p, [&](auto step) {
+      for_each_line(p, [&](std::int64_t at) {
+        softmax_line_backward(g + at, out + at, to + at, p.length, step, p.log);
+      });
     });
   });
 }
@@ -123,8 +147,8 @@ template <class F> void visit_labels(DType values, DType labels, F&& fn) {
 // probability itself may have been rounded to 0.
 template <class T>
 double cross_entropy_row(const T* x, T* probabilities, std::int64_t classes, std::int64_t label) {
-  const T shift = line_max(x, classes, 1);
-  const T sum = exponentials(x, probabilities, classes, 1, shift);
+  const T shift = line_max(x, classes, Neighbours());
+  const T sum = exponentials(x, probabilities, classes, Neighbours(), shift);
   const T share = T(1) / sum;
   for (std::int64_t i = 0; i < classes; ++i) probabilities[i] *= share;
   return static_cast<double>(std::log(sum)) - static_cast<double>(x[label] - shift);

@@ -58,13 +58,23 @@ inline float fast_log(float x) {
   return x >= 0.0f ? result : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Near 0 the fifth convergent of Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))).
+// tanh|x| = d / (d + 2) with d = e^(2|x|) - 1 = 2^n p + (2^n - 1), where p = e^r - 1 as in fast_exp(): no digits are lost near 0.
 inline float fast_tanh(float x) {
-  const float z = x * x;
-  const float near = x * (945.0f + z * (105.0f + z)) / (945.0f + z * (420.0f + z * 15.0f));
-  const float size = std::fabs(x);
-  const float far = 1.0f - 2.0f / (fast_exp(2.0f * size) + 1.0f);
-  return size < 0.6f ? near : std::copysign(far, x);
+  constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f, kRound = 12582912.0f;
+  const float size = std::fabs(x), doubled = size > 10.0f ? 20.0f : 2.0f * size;
+  const float shifted = doubled * 1.44269504f + kRound;
+  const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
+  const float rounded = shifted - kRound;
+  const float r = (doubled - rounded * kLog2Head) - rounded * kLog2Tail;
+  float series = 1.0f / 5040;
+  series = series * r + 1.0f / 720;
+  series = series * r + 1.0f / 120;
+  series = series * r + 1.0f / 24;
+  series = series * r + 1.0f / 6;
+  series = series * r + 0.5f;
+  const float p = r + r * r * series, power = power_of_two(n);
+  const float d = power * p + (power - 1.0f);
+  return std::copysign(d / (d + 2.0f), x);
 }
 
 inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
