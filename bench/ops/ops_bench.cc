@@ -48,7 +48,10 @@ std::vector<OperatorCase> operator_cases() {
           {"tanh", 200, [=] { return tanh(square); }},
           {"matmul_f32", 50, [=] { return matmul(singles, singles); }},
           {"matmul_f64", 25, [=] { return matmul(doubles, doubles); }},
-          {"einsum_heads", 100, [=] { return einsum("bhqd,bhkd->bhqk", {heads, heads}); }},
+          {"einsum_heads", 100,
+           [=] {
+             return einsum("bhqd,bhkd->bhqk", {heads, heads});
+           }},
           {"solve_batch", 100, [=] { return solve(systems, systems); }},
           {"inv", 50, [=] { return inv(large); }},
           {"svd", 5, [=] { return svd(large)[0]; }},
@@ -84,7 +87,8 @@ void run_cases(const OpsOptions& options, int workers) {
         if (!torch) {
           torch = std::make_unique<PeerProcess>(
               std::vector<std::string>{options.python, OPS_TORCH_SCRIPT, std::to_string(workers)},
-              std::vector<std::pair<std::string, std::string>>{{"OPENBLAS_NUM_THREADS", std::to_string(workers)}});
+              std::vector<std::pair<std::string, std::string>>{
+                  {"OPENBLAS_NUM_THREADS", std::to_string(workers)}});
         }
         ask_torch(*torch, the_case.name, 1);
         timed.subjects.push_back({"pytorch", [&] { return ask_torch(*torch, the_case.name, calls); }});

@@ -49,7 +49,8 @@ void check_counts(const NDArray& x, const std::function<double(int)>& probabilit
   const auto n = static_cast<double>(values.size());
   const int most = static_cast<int>(*std::max_element(values.begin(), values.end()));
   std::vector<double> counts(static_cast<std::size_t>(most) + 1, 0);
-  REQUIRE(std::all_of(values.begin(), values.end(), [](double one) { return one >= 0 && one == std::floor(one); }));
+  REQUIRE(std::all_of(values.begin(), values.end(),
+                      [](double one) { return one >= 0 && one == std::floor(one); }));
   for (double value : values) ++counts[static_cast<std::size_t>(value)];
   double sum = 0, expected = 0, found = 0, seen = 0;
   int degrees = -1;

@@ -60,8 +60,7 @@ template <class T> T exponential(T x) {
 }
 
 // y = exp(x - shift); returns their sum, taken in double: a float loses the digits of long lines.
-template <class T, class Step>
-T exponentials(const T* x, T* y, std::int64_t length, Step step, T shift) {
+template <class T, class Step> T exponentials(const T* x, T* y, std::int64_t length, Step step, T shift) {
   for (std::int64_t i = 0; i < length; ++i) y[i * step] = exponential(x[i * step] - shift);
   return static_cast<T>(pairwise_sum(0, length, [=](std::int64_t i) { return y[i * step]; }));
 }

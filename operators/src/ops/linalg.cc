@@ -54,8 +54,7 @@ std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>&
   for (const Shape& shape : shapes) call.out.push_back(make_result(in[0], shape, in[0].dtype()));
   const std::vector<NDArray> reads = call.in, results = call.out;
   auto* kernel = kernel_for<LinalgKernel>(op.kernel, in[0]);
-  push_op(op.op, std::span(reads), std::span(results),
-          [kernel, call = std::move(call)] { kernel(call); });
+  push_op(op.op, std::span(reads), std::span(results), [kernel, call = std::move(call)] { kernel(call); });
   return results;
 }
 

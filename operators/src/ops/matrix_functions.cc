@@ -127,13 +127,13 @@ void operators_detail::register_matrix_functions(OperatorTable& table) {
             {"The number of singular values above rtol times the largest; None is max(m, n) * epsilon.",
              {"x", {"rtol", kNone}},
              "i64"});
-  table.add("matrix_norm", matrix_norm,
-            {"The norm of matrices: 'fro' from the squares, 'nuc', '2' and '-2' from the singular values "
-             "(sum, largest, "
-             "smallest), '1' and '-1' from the sums of sizes in columns, 'inf' and '-inf' in rows.",
-             {"x", {"ord", "fro", kNorms}, keepdims},
-             of_x,
-             kDifferentiable});
+  table.add(
+      "matrix_norm", matrix_norm,
+      {"'fro': from the squares; 'nuc', '2', '-2': the sum, largest, smallest of the singular values; '1', "
+       "'-1', 'inf', '-inf': the largest, smallest sum of sizes in a column, in a row.",
+       {"x", {"ord", "fro", kNorms}, keepdims},
+       of_x,
+       kDifferentiable});
   table.add("vector_norm", vector_norm,
             {"(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.",
              {"x", {"ord", 2.0}, {"axis", kNone}, keepdims},

@@ -39,9 +39,8 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
       return is_one_of<bool>(value);
     case ArgumentKind::text: {
       const auto* text = std::get_if<std::string>(&value);
-      return text &&
-             (argument.choices.empty() ||
-              std::find(argument.choices.begin(), argument.choices.end(), *text) != argument.choices.end());
+      return text && (argument.choices.empty() || std::find(argument.choices.begin(), argument.choices.end(),
+                                                            *text) != argument.choices.end());
     }
     case ArgumentKind::integers:
       return is_one_of<Dims, std::int64_t>(value);
