@@ -1798,7 +1798,7 @@ def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) 
     Differentiable."""
 
 def pad(x: ArrayLike, before: int | Sequence[int], after: int | Sequence[int] | None = None, mode: Literal['constant', 'edge', 'reflect', 'wrap'] = 'constant', value: float = 0.0) -> NDArray:
-    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, the entry at the edge, the entries mirrored there, or those of the other end.
+    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, or the edge, or mirrored there, or from the other end.
 
     The result's dtype: that of x.
 
