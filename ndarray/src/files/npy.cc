@@ -66,6 +66,7 @@ class MappedSource final : public ByteSource {
     set_left(file.bytes);
   }
   const std::byte* at() const { return at_; }
+
  private:
   std::string title() const override { return "file '" + path_ + "' "; }
   void read_all(void* target, std::size_t bytes) override {

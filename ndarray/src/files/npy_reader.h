@@ -14,7 +14,7 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   std::size_t left() const { return left_; }
-  void read(void* target, std::size_t bytes);                         // fails if fewer are left
+  void read(void* target, std::size_t bytes);             // fails if fewer are left
   [[noreturn]] void fail(const std::string& what) const;  // throws Error that names the file
 
  protected:
