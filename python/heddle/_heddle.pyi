@@ -853,6 +853,30 @@ def save_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
 def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray:
     """The array of a .npy file."""
 
+def map_npy(path: str | os.PathLike[str]) -> NDArray:
+    """
+    The array of a .npy file on the file's own pages, read when they are touched; changes stay in this process.
+    """
+
+def map_safetensors(path: str | os.PathLike[str]) -> dict[str, NDArray]:
+    """As map_npy, for all arrays of a .safetensors file."""
+
+def save_npz(path: str | os.PathLike[str], arrays: dict[str, NDArray], compressed: bool = False) -> None:
+    """Blocks. A .npz file of NumPy; not for bf16. Replaces the file at once."""
+
+def load_npz(path: str | os.PathLike[str], device: DeviceLike | None = None) -> dict[str, NDArray]:
+    """The arrays of a .npz file."""
+
+def load_csv(path: str | os.PathLike[str], delimiter: str = ',', skip_lines: int = 0, comment: str = '#', dtype: DTypeLike | None = None, columns: Sequence[int] = ..., device: DeviceLike | None = None) -> NDArray:
+    """
+    A table of numbers as text, f64 unless told otherwise: an array (rows, columns). An empty field is NaN.
+    """
+
+def save_csv(path: str | os.PathLike[str], array: ArrayLike, delimiter: str = ',', header: str = '', precision: int = 0) -> None:
+    """
+    An array of one axis or two as text, with as many digits as give the same numbers unless told otherwise.
+    """
+
 def _trace_start(path: str) -> None: ...
 
 def _trace_stop() -> tuple[str, int, int, int, str]: ...
