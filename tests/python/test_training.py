@@ -219,6 +219,32 @@ def test_npy(tmp_path):
         heddle.save_npy(path, heddle.ones(1, dtype="bf16"))
 
 
+def test_other_files(tmp_path):
+    path = tmp_path / "file"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for compressed in (False, True):
+        heddle.save_npz(path, {"x": heddle.array(x), "flags": heddle.array([True, False])}, compressed)
+        with np.load(path) as file:
+            np.testing.assert_array_equal(file["x"], x)
+        (np.savez_compressed if compressed else np.savez)(tmp_path / "theirs.npz", a=x.T)
+        assert heddle.load_npz(tmp_path / "theirs.npz")["a"].tolist() == x.T.tolist()
+    heddle.save_npy(path, x)
+    mapped = heddle.map_npy(path)
+    mapped += 1
+    assert mapped.tolist() == (x + 1).tolist() and heddle.load_npy(path).tolist() == x.tolist()
+    heddle.save_safetensors(path, {"x": mapped})
+    assert heddle.map_safetensors(str(path))["x"].tolist() == (x + 1).tolist()
+    heddle.save_csv(path, x / 3, header="a,b,c")
+    np.testing.assert_array_equal(np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.float32), x / np.float32(3))
+    assert heddle.load_csv(path, skip_lines=1, columns=[-1], dtype="f32").shape == (2, 1)
+    with pytest.raises(heddle.Error, match="line 1: column 0 is 'a', no f64"):
+        heddle.load_csv(path)
+    with pytest.raises(ValueError, match="delimiter is ',,'"):
+        heddle.load_csv(path, delimiter=",,")
+    with pytest.raises(heddle.Error, match="npz file .* Not a zip archive"):
+        heddle.load_npz(path)
+
+
 def test_shared_arrays_and_the_flight_recorder():
     (ranks,) = heddle.Communicator.local(1)
     x = ranks.shared_array((2, 3), "f64")

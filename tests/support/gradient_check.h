@@ -18,6 +18,12 @@
 
 namespace heddle::testing {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 using Function = std::function<NDArray(const std::vector<NDArray>&)>;
 
 // The loss is the result's scalar product with fixed random weights, so that no gradient cancels by chance.
@@ -81,7 +87,9 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
       const auto [all, fresh] = leaves_of(there);
       return weighted_gradients(f, all, fresh, false).item<double>();
     };
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    // Sanitizers look at what runs, not at numbers: two elements do.
+    const std::size_t stride = kSanitized ? std::max<std::size_t>(values.size() / 2, 1) : 1;
+    for (std::size_t i = 0; i < values.size(); i += stride) {
       const double expected = (total_at(i, values[i] + step) - total_at(i, values[i] - step)) / (2 * step);
       const double allowed = tolerance * std::max({1.0, std::abs(expected), std::abs(gradient[i])});
       CHECK_MESSAGE(std::abs(gradient[i] - expected) <= allowed, "input ", k, " element ", i,

@@ -101,8 +101,7 @@ void operators_detail::register_pad(OperatorTable& table) {
               return pad(x, before, after ? *after : before, static_cast<PadMode>(which), value, where);
             },
             {"x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; "
-             "None: as before. They are `value`, the entry at the edge, the entries mirrored there, or those "
-             "of the other end.",
+             "None: as before. They are `value`, or the edge, or mirrored there, or from the other end.",
              {"x", "before", {"after", kNone}, {"mode", "constant", kModes}, {"value", 0.0}},
              "that of x",
              kDifferentiable});

@@ -143,7 +143,7 @@ NDArray bincount(const NDArray& given, const NDArray& weights, std::int64_t minl
                           "; wanted one axis");
   if (minlength < 0)
     throw InvalidArgument("bincount: minlength is " + std::to_string(minlength) + "; wanted 0 or more");
-  const NDArray x = given.detach().astype(DType::i64);
+  const NDArray x = cast(given.detach(), DType::i64);
   std::int64_t length = minlength;
   if (x.size() > 0) {
     const NDArray least = min(x), most = max(x);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/bits.h"
-#include "cpu/checked_indices.h"
+#include "cpu/indexing/checked_indices.h"
 #include "cpu/map.h"
 #include "cpu/register.h"
 #include "cpu/strided_loop.h"
