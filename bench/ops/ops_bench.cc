@@ -72,6 +72,17 @@ double ask_torch(PeerProcess& peer, const std::string& name, int calls) {
   return microseconds;
 }
 
+// With glibc's thresholds raised: without, every large result is mapped, faulted in and unmapped again.
+std::unique_ptr<PeerProcess> start_torch(const OpsOptions& options, int threads) {
+  const std::string count = std::to_string(threads);
+  const std::vector<std::pair<std::string, std::string>> environment{{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                                                                     {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+                                                                     {"MALLOC_TOP_PAD_", "268435456"},
+                                                                     {"OPENBLAS_NUM_THREADS", count}};
+  return std::make_unique<PeerProcess>(std::vector<std::string>{options.python, OPS_TORCH_SCRIPT, count},
+                                       environment);
+}
+
 void run_cases(const OpsOptions& options, int workers) {
   const bench::CoreLimit limit(0, workers);
   Engine engine({.workers = workers});
@@ -85,10 +96,7 @@ void run_cases(const OpsOptions& options, int workers) {
     if (options.torch) {
       try {
         if (!torch) {
-          torch = std::make_unique<PeerProcess>(
-              std::vector<std::string>{options.python, OPS_TORCH_SCRIPT, std::to_string(workers)},
-              std::vector<std::pair<std::string, std::string>>{
-                  {"OPENBLAS_NUM_THREADS", std::to_string(workers)}});
+          torch = start_torch(options, workers);
         }
         ask_torch(*torch, the_case.name, 1);
         timed.subjects.push_back({"pytorch", [&] { return ask_torch(*torch, the_case.name, calls); }});

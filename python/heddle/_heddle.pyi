@@ -956,6 +956,58 @@ def permutation(n: int, device: DeviceLike = 'cpu(0)', generator: Generator | No
 
     The result's dtype: i64."""
 
+def exponential(shape: int | Sequence[int], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Exponential numbers with the mean `scale`. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def gamma(shape: int | Sequence[int], concentration: Operand | Sequence[Any], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Numbers of the gamma distribution with the mean concentration * scale. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def beta(shape: int | Sequence[int], a: Operand | Sequence[Any], b: Operand | Sequence[Any], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Numbers of the beta distribution with the mean a / (a + b). Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def poisson(shape: int | Sequence[int], rate: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """How many events happen if `rate` are expected. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def binomial(shape: int | Sequence[int], n: Operand | Sequence[Any], p: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """How many of n trials succeed, each with probability p. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def truncated_normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None) -> NDArray:
+    """Normal numbers that lie between low and high. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def categorical(logits: ArrayLike, num_samples: int | None = None, generator: Generator | None = None) -> NDArray:
+    """Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def multinomial(weights: ArrayLike, num_samples: int, replacement: bool = False, generator: Generator | None = None) -> NDArray:
+    """Indices into the last axis of weights (..., n), in proportion to them: shape (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def choice(x: Operand | Sequence[Any], shape: int | Sequence[int], replace: bool = True, p: ArrayLike | None = None, generator: Generator | None = None) -> NDArray:
+    """Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in proportion to p. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x; i64 for a number."""
+
+def shuffle(x: ArrayLike, axis: int = 0, generator: Generator | None = None) -> NDArray:
+    """A copy of x with its entries along `axis` in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
 def add(a: Operand | Sequence[Any], b: Operand | Sequence[Any]) -> NDArray:
     """a + b; of bools, or.
 
@@ -2017,6 +2069,198 @@ def matmul(a: ArrayLike, b: ArrayLike) -> NDArray:
     """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.
 
     The result's dtype: common.
+
+    Differentiable."""
+
+def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1) -> NDArray:
+    """The sum of a * b along `axis`, of one size in both; the other axes broadcast.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def dot(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def inner(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The sum over the last axes of a and b; a scalar multiplies.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def outer(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """The products of each element of a with each of b: shape (a.size, b.size).
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def kron(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """Kronecker's product.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def cross(a: ArrayLike, b: ArrayLike, axis: int = -1) -> NDArray:
+    """The vector product along `axis`, of size 3 in both; the other axes broadcast.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | None = None, a_axes: int | Sequence[int] | None = None, b_axes: int | Sequence[int] | None = None) -> NDArray:
+    """The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis a_axes[i] of a together with b_axes[i] of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def einsum(equation: str, operands: Sequence[ArrayLike]) -> NDArray:
+    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def solve(a: ArrayLike, b: ArrayLike) -> NDArray:
+    """x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def solve_triangular(a: ArrayLike, b: ArrayLike, upper: bool = True) -> NDArray:
+    """x with a x = b, where of a only the upper or lower triangle is read.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def lstsq(a: ArrayLike, b: ArrayLike, rtol: float | None = None) -> NDArray:
+    """x with the least |a x - b| and, among those, the least |x|. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def inv(x: ArrayLike) -> NDArray:
+    """The inverse.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def pinv(x: ArrayLike, rtol: float | None = None) -> NDArray:
+    """The pseudo-inverse. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def det(x: ArrayLike) -> NDArray:
+    """The determinant.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def slogdet(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The sign of the determinant and the logarithm of its size.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cholesky(x: ArrayLike) -> NDArray:
+    """L, lower triangular, with x = L L^T; only the lower triangle of x is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def lu(x: ArrayLike) -> tuple[NDArray, ...]:
+    """P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.
+
+    The result's dtype: that of x; f64 for integers and bool."""
+
+def qr(x: ArrayLike, mode: Literal['reduced', 'complete'] = 'reduced') -> tuple[NDArray, ...]:
+    """Q and R, upper triangular, with x = Q R; Q (m, m) if mode is 'complete', else (m, min(m, n)).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svd(x: ArrayLike, full_matrices: bool = True) -> tuple[NDArray, ...]:
+    """U, S, which falls, and V^T with x = U diag(S) V^T; U and V^T are square if full_matrices.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svdvals(x: ArrayLike) -> NDArray:
+    """The singular values, which fall.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> tuple[NDArray, ...]:
+    """The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigvalsh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> NDArray:
+    """The eigenvalues, which rise, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_power(x: ArrayLike, n: int) -> NDArray:
+    """x multiplied with itself n times; for a negative n the inverse, in floating point.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def expm(x: ArrayLike) -> NDArray:
+    """The exponential of a matrix: the sum of x^k / k!.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_rank(x: ArrayLike, rtol: float | None = None) -> NDArray:
+    """The number of singular values above rtol times the largest; None is max(m, n) * epsilon.
+
+    The result's dtype: i64."""
+
+def matrix_norm(x: ArrayLike, ord: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = 'fro', keepdims: bool = False) -> NDArray:
+    """'fro': from the squares; 'nuc', '2', '-2': the sum, largest, smallest of the singular values; '1', '-1', 'inf', '-inf': the largest, smallest sum of sizes in a column, in a row.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def vector_norm(x: ArrayLike, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cond(x: ArrayLike, p: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = '2') -> NDArray:
+    """The norm of a matrix times that of its inverse; from the singular values for '2' and '-2'.
+
+    The result's dtype: that of x; f64 for integers and bool.
 
     Differentiable."""
 
