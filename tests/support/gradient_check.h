@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <arguments.h>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -16,13 +17,9 @@
 #include <heddle/random.h>
 #include <heddle/reduce.h>
 
-namespace heddle::testing {
+#include "arguments.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+namespace heddle::testing {
 
 using Function = std::function<NDArray(const std::vector<NDArray>&)>;
 
@@ -88,7 +85,7 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
       return weighted_gradients(f, all, fresh, false).item<double>();
     };
     // Sanitizers look at what runs, not at numbers: two elements do.
-    const std::size_t stride = kSanitized ? std::max<std::size_t>(values.size() / 2, 1) : 1;
+    const std::size_t stride = test::kSanitized ? std::max<std::size_t>(values.size() / 2, 1) : 1;
     for (std::size_t i = 0; i < values.size(); i += stride) {
       const double expected = (total_at(i, values[i] + step) - total_at(i, values[i] - step)) / (2 * step);
       const double allowed = tolerance * std::max({1.0, std::abs(expected), std::abs(gradient[i])});
