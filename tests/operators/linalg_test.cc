@@ -211,6 +211,19 @@ TEST_CASE("a batch gives the same bits on any number of workers") {
   });
 }
 
+TEST_CASE("linear algebra and its gradients run on the engine of the arrays") {
+  Engine other({.workers = 1});
+  NDArray x;
+  {
+    const EngineScope scope(other);
+    x = regular({2, 3, 3});
+  }
+  set_requires_grad(x);
+  backward(sum(eigh(mirrored(x))[1] + svd(x)[0] + matrix_power(x, 0) + expm(x) + qr(x)[0]) + sum(det(x)));
+  CHECK(&grad(x).engine() == &other);
+  grad(x).wait();
+}
+
 TEST_CASE("exponentials of matrices") {
   const NDArray turn = array<double>({0, -1, 1, 0}, {2, 2});
   for (const double angle : {0.0, 0.5, 3.0, 40.0}) {

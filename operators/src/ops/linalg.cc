@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <heddle/default_engine.h>
 #include <heddle/rearrange.h>
 #include <heddle/shape_ops.h>
 
@@ -56,6 +57,11 @@ std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>&
   auto* kernel = kernel_for<LinalgKernel>(op.kernel, in[0]);
   push_op(op.op, std::span(reads), std::span(results), [kernel, call = std::move(call)] { kernel(call); });
   return results;
+}
+
+NDArray identity_like(const NDArray& x) {
+  const EngineScope scope(x.engine());
+  return eye(columns_of(x), x.dtype(), x.device());
 }
 
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x) {

@@ -38,6 +38,9 @@ struct LinalgOp {
 std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
                                  const std::vector<Shape>& shapes);
 
+// The identity matrix of x's last axis, with the dtype, device and engine of x.
+NDArray identity_like(const NDArray& x);
+
 // {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
 

@@ -40,8 +40,6 @@ Arrays with_input(const NDArray& x, Arrays kept) {
   return kept;
 }
 
-NDArray identity_like(const NDArray& x) { return eye(columns_of(x), x.dtype(), x.device()); }
-
 // x / (b_j - b_i) at (i, j), 0 on the diagonal.
 NDArray over_differences(const NDArray& x, const NDArray& b) {
   const NDArray diagonal = not_equal(identity_like(x), 0);

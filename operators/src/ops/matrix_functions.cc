@@ -57,7 +57,7 @@ NDArray matrix_power(const NDArray& given, std::int64_t n, Where at) {
   const CallSite site(at);
   const NDArray floating = square_matrices("matrix_power", given);
   if (is_half(floating.dtype())) return cast(matrix_power(wide(floating), n), floating.dtype());
-  if (n == 0) return copy(broadcast_to(eye(rows_of(given), given.dtype(), given.device()), given.shape()));
+  if (n == 0) return copy(broadcast_to(identity_like(given), given.shape()));
   NDArray square = n < 0 ? inv(floating) : given, result;
   for (std::uint64_t rest = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {
     if (rest & 1) result = result.defined() ? matmul(result, square) : square;
