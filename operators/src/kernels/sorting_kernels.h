@@ -26,4 +26,7 @@ using UniqueKernel = void(const NDArray& x, const NDArray& values, const NDArray
 // edge belongs to the last bin.
 using HistogramKernel = void(const NDArray& x, const NDArray& edges, const NDArray& counts);
 
+// y (i64): how often each of 0, 1, ... comes in x (i64, one axis, contiguous). Throws Error for one that y has no room for.
+using BincountKernel = void(const NDArray& x, const NDArray& y);
+
 }  // namespace heddle

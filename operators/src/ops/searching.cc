@@ -154,10 +154,14 @@ NDArray bincount(const NDArray& given, const NDArray& weights, std::int64_t minl
       throw InvalidArgument("bincount: an element is " + std::to_string(largest) + "; wanted less");
     length = std::max(length, largest + 1);
   }
-  const EngineScope scope(x.engine());
-  const NDArray none = zeros({length}, weights.defined() ? DType::f64 : DType::i64, x.device());
-  if (weights.defined()) return scatter_add(none, x, cast(weights, DType::f64));
-  return scatter_add(none, x, broadcast_to(full({}, 1, DType::i64, x.device()), x.shape()));
+  if (weights.defined()) {
+    const EngineScope scope(x.engine());
+    return scatter_add(zeros({length}, DType::f64, x.device()), x, cast(weights, DType::f64));
+  }
+  const NDArray source = x.contiguous(), y = make_result(x, {length}, DType::i64);
+  auto* kernel = kernel_for<BincountKernel>("bincount", x);
+  array_push("bincount", {source}, {y}, [=] { kernel(source, y); });
+  return y;
 }
 
 void operators_detail::register_searching(OperatorTable& table) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/error.h>
+
 #include "cpu/floating.h"
 #include "cpu/register.h"
 #include "cpu/scratch.h"
@@ -100,11 +102,23 @@ void histogram_kernel(const NDArray& x, const NDArray& edges, const NDArray& cou
     for (std::int64_t i = 0; i < bins; ++i) to[i] += parts[static_cast<std::size_t>(c * bins + i)];
 }
 
+void bincount_kernel(const NDArray& x, const NDArray& y) {
+  const auto* from = x.data<const std::int64_t>();
+  auto* to = y.data<std::int64_t>();
+  const std::int64_t bound = y.size();
+  std::fill_n(to, bound, 0);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    if (from[i] < 0 || from[i] >= bound) throw Error("bincount: x has changed since its range was looked at");
+    ++to[from[i]];
+  }
+}
+
 }  // namespace
 
 void register_search(KernelTable& table) {
   table.add<SearchKernel>("searchsorted", DeviceKind::cpu, search_kernel);
   table.add<UniqueKernel>("unique", DeviceKind::cpu, unique_kernel);
+  table.add<BincountKernel>("bincount", DeviceKind::cpu, bincount_kernel);
   table.add<HistogramKernel>("histogram", DeviceKind::cpu, histogram_kernel);
 }
 
