@@ -47,6 +47,8 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
     """Traces all engines of the process in the block, into a file for Perfetto and `heddle trace`."""
 
     def __init__(self, path: str | _os.PathLike[str]) -> None:
+        if not isinstance(path, (str, _os.PathLike)):
+            raise TypeError(f"trace: path is a {type(path).__name__}; want a str or a Path")
         self.path = path
         self.summary = TraceSummary("", 0, 0, 0, "")
 
@@ -60,6 +62,8 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
 
 def backward(root: _heddle.NDArray, seed: _heddle.NDArray | None = None, keep_tape: bool = False) -> None:
     """Adds the gradient of root to that of every leaf that it was computed from."""
+    if not isinstance(root, _heddle.NDArray):
+        raise TypeError(f"backward: root is a {type(root).__name__}; want an NDArray")
     root.backward(seed, keep_tape)
 
 
