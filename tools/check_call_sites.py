@@ -22,6 +22,9 @@ CLASSES = {"Communicator", "CompressedReduce", "KVStore", "Trainer", "Optimizer"
 NOT_TOLD = {
     "array": "writes the values at the call",
     "array_access": "makes a list",
+    "map_npy": "maps at the call",
+    "map_safetensors": "maps at the call",
+    "load_npz": "reads at the call",
     "NDArray::NDArray": "takes no memory yet",
     "NDArray::detach": "a handle",
     "dlpack_device": "looks at a handle",
@@ -40,6 +43,8 @@ NOT_TOLD = {
     "RowSparse::count": "a handle",
     "clear_grad": "lets a handle go",
     "lend_gradient_memory": "keeps a handle",
+    "save_for_backward": "keeps a handle",
+    "on_gradient": "keeps a function",
     "make_gradient": "for operators, which have a place",
     "recording": "looks at handles",
     "Optimizer::check": "pushes nothing",

@@ -1,6 +1,8 @@
 #include <heddle/c/array_file.h>
+#include <heddle/csv.h>
 #include <heddle/default_engine.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
 #include <heddle/safetensors.h>
 
 #include "archive.h"
@@ -58,6 +60,19 @@ template <class Map> auto& value_of(Map& map, const char* name, const char* call
   return found->second;
 }
 
+void check_first_cpu(const NewArray& place, const char* call) {
+  if (place.device() == cpu()) return;
+  throw InvalidArgument(std::string(call) + ": device " + place.device().to_string() + "; wanted cpu(0)");
+}
+
+heddle_archive* archive_of(const std::map<std::string, NDArray>& arrays,
+                           const std::map<std::string, std::string>& texts, const NewArray& place) {
+  auto loaded = std::make_shared<Archive>();
+  loaded->arrays = linked(arrays, place.shared_engine());
+  loaded->texts.insert(texts.begin(), texts.end());
+  return make_handle<heddle_archive>(std::move(loaded));
+}
+
 }  // namespace
 
 heddle_status heddle_npy_save(const char* path, const heddle_array* array, heddle_error** error) {
@@ -77,6 +92,44 @@ heddle_status heddle_npy_load(const char* path, const heddle_array_options* opti
     check_out(array, "heddle_npy_load", "array");
     const EngineScope scope(place.engine());
     *array = new_handle(load_npy(file, place.device()), place.link());
+  });
+}
+
+heddle_status heddle_npy_map(const char* path, const heddle_array_options* options, heddle_array** array,
+                             heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_npy_map";
+    const std::string file = text_of(path, kCall, "path");
+    const NewArray place(options, kCall);
+    check_out(array, kCall, "array");
+    check_first_cpu(place, kCall);
+    const EngineScope scope(place.engine());
+    *array = new_handle(map_npy(file), place.link());
+  });
+}
+
+heddle_status heddle_csv_load(const char* path, char delimiter, int32_t skip_lines,
+                              const heddle_array_options* options, heddle_array** array,
+                              heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_csv_load";
+    const std::string file = text_of(path, kCall, "path");
+    const NewArray place(options, kCall);
+    check_out(array, kCall, "array");
+    const EngineScope scope(place.engine());
+    const CsvOptions wanted{.delimiter = delimiter, .skip_lines = skip_lines, .dtype = place.dtype()};
+    *array = new_handle(load_csv(file, wanted, place.device()), place.link());
+  });
+}
+
+heddle_status heddle_csv_save(const char* path, const heddle_array* array, char delimiter, const char* header,
+                              heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_csv_save";
+    const std::string file = text_of(path, kCall, "path");
+    const UsedArray of(array, kCall);
+    c::wait(of.engine(), of->array.var(), kCall);
+    save_csv(file, of->array, {.delimiter = delimiter, .header = header ? header : ""});
   });
 }
 
@@ -187,10 +240,45 @@ heddle_status heddle_archive_load(const char* path, const heddle_array_options* 
     const NewArray place(options, kCall);
     check_out(archive, kCall, "archive");
     const EngineScope scope(place.engine());
-    Safetensors content = load_safetensors(file, place.device());
-    auto loaded = std::make_shared<Archive>();
-    loaded->arrays = linked(content.arrays, place.shared_engine());
-    loaded->texts.insert(content.metadata.begin(), content.metadata.end());
-    *archive = make_handle<heddle_archive>(std::move(loaded));
+    const Safetensors content = load_safetensors(file, place.device());
+    *archive = archive_of(content.arrays, content.metadata, place);
+  });
+}
+
+heddle_status heddle_archive_map(const char* path, const heddle_array_options* options,
+                                 heddle_archive** archive, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_map";
+    const std::string file = text_of(path, kCall, "path");
+    const NewArray place(options, kCall);
+    check_out(archive, kCall, "archive");
+    check_first_cpu(place, kCall);
+    const EngineScope scope(place.engine());
+    const Safetensors content = map_safetensors(file);
+    *archive = archive_of(content.arrays, content.metadata, place);
+  });
+}
+
+heddle_status heddle_archive_save_npz(const heddle_archive* archive, const char* path, int32_t compressed,
+                                      heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_save_npz";
+    const ArchiveContent content(archive, kCall);
+    const std::string file = text_of(path, kCall, "path");
+    if (!content.texts.empty())
+      throw InvalidArgument(std::string(kCall) + ": the archive has texts, which npz files have not");
+    save_npz(file, content.arrays, {.compressed = compressed != 0});
+  });
+}
+
+heddle_status heddle_archive_load_npz(const char* path, const heddle_array_options* options,
+                                      heddle_archive** archive, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_archive_load_npz";
+    const std::string file = text_of(path, kCall, "path");
+    const NewArray place(options, kCall);
+    check_out(archive, kCall, "archive");
+    const EngineScope scope(place.engine());
+    *archive = archive_of(load_npz(file, place.device()), {}, place);
   });
 }

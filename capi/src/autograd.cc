@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <heddle/autograd.h>
 #include <heddle/c/autograd.h>
@@ -20,6 +22,22 @@ void replace(heddle_array* handle, const NDArray& array, const char* call) {
   }
   NDArray old;  // destroyed outside the registry's lock
   registry::with(handle, kArray, call, [&] { old = std::exchange(handle->value.array, array); });
+}
+
+std::vector<NDArray> arrays_of(const heddle_array* const* list, std::size_t count, const char* call) {
+  if (count > 0 && !list) throw_null(call, "a list");
+  std::vector<NDArray> arrays;
+  for (std::size_t i = 0; i < count; ++i) arrays.push_back(UsedArray(list[i], call)->array);
+  return arrays;
+}
+
+GradOptions grad_options_of(const heddle_grad_options* options, std::size_t outputs, const char* call) {
+  if (!options) return {};
+  check_struct(options, call, "heddle_grad_options");
+  return {.seeds = options->seeds ? arrays_of(options->seeds, outputs, call) : std::vector<NDArray>(),
+          .keep_tape = options->keep_tape != 0,
+          .create_graph = options->create_graph != 0,
+          .allow_unused = options->allow_unused != 0};
 }
 
 }  // namespace
@@ -80,6 +98,28 @@ heddle_status heddle_backward(const heddle_array* root, const heddle_array* seed
     const UsedArray of(root, "heddle_backward");
     if (!seed) return backward(of->array, {}, keep_tape != 0);
     backward(of->array, UsedArray(seed, "heddle_backward")->array, keep_tape != 0);
+  });
+}
+
+heddle_status heddle_grad(const heddle_array* const* outputs, size_t output_count,
+                          const heddle_array* const* inputs, size_t input_count,
+                          const heddle_grad_options* options, heddle_array** gradients,
+                          heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_grad";
+    check_out(gradients, kCall, "gradients");
+    const std::vector<NDArray> from = arrays_of(outputs, output_count, kCall),
+                               to = arrays_of(inputs, input_count, kCall);
+    std::vector<NDArray> all = grad(from, to, grad_options_of(options, output_count, kCall));
+    std::vector<heddle_array*> made(all.size(), nullptr);
+    try {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i].defined()) made[i] = new_handle(std::move(all[i]), UsedArray(inputs[i], kCall)->engine);
+    } catch (...) {
+      for (heddle_array* one : made) heddle_array_destroy(one);
+      throw;
+    }
+    std::copy(made.begin(), made.end(), gradients);
   });
 }
 

@@ -60,11 +60,41 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
         self.summary = TraceSummary(*_heddle._trace_stop())
 
 
-def backward(root: _heddle.NDArray, seed: _heddle.NDArray | None = None, keep_tape: bool = False) -> None:
-    """Adds the gradient of root to that of every leaf that it was computed from."""
+def backward(
+    root: _heddle.NDArray,
+    seed: _heddle.NDArray | None = None,
+    keep_tape: bool = False,
+    create_graph: bool = False,
+) -> None:
+    """Adds the gradient of root to that of every leaf that it was computed from; see NDArray.backward."""
     if not isinstance(root, _heddle.NDArray):
         raise TypeError(f"backward: root is a {type(root).__name__}; want an NDArray")
-    root.backward(seed, keep_tape)
+    root.backward(seed, keep_tape, create_graph)
+
+
+def grad(
+    outputs: _heddle.NDArray | _typing.Sequence[_heddle.NDArray],
+    inputs: _heddle.NDArray | _typing.Sequence[_heddle.NDArray],
+    seeds: _heddle.NDArray | _typing.Sequence[_heddle.NDArray] | None = None,
+    keep_tape: bool = False,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> list[_heddle.NDArray | None]:
+    """The gradients of the outputs' sum by each input: a list. What arrays have accumulated in .grad stays as it is.
+
+    seeds: one for each output, of its shape; without them outputs have one element. create_graph: the gradients have
+    gradients. allow_unused: None for an input that no output was computed from, instead of an error.
+    """
+    lists = []
+    for name, arrays in (("outputs", outputs), ("inputs", inputs), ("seeds", () if seeds is None else seeds)):
+        if not isinstance(arrays, (_heddle.NDArray, list, tuple)):
+            raise TypeError(f"grad: {name} is a {type(arrays).__name__}; want an array or a list of arrays")
+        items = [arrays] if isinstance(arrays, _heddle.NDArray) else list(arrays)
+        for item in items:
+            if not isinstance(item, _heddle.NDArray):
+                raise TypeError(f"grad: {name} has a {type(item).__name__}; want arrays")
+        lists.append(items)
+    return _heddle._grad(lists[0], lists[1], lists[2], keep_tape, create_graph, allow_unused)
 
 
 def wait_all() -> None:

@@ -321,9 +321,9 @@ class NDArray:
 
     def __repr__(self) -> str: ...
 
-    def backward(self, seed: NDArray | None = None, keep_tape: bool = False) -> None:
+    def backward(self, seed: NDArray | None = None, keep_tape: bool = False, create_graph: bool = False) -> None:
         """
-        Adds the gradient of this array to that of every leaf that it was computed from.
+        Adds the gradient of this array to that of every leaf that it was computed from. With create_graph gradients can be computed with and have gradients; clear_grad() ends their hold on what they came from.
         """
 
     def copy(self) -> NDArray:
@@ -546,6 +546,8 @@ def manual_seed(seed: int) -> None:
 _operators: list[str] = ...
 
 def _operator_table() -> list[Any]: ...
+
+def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]: ...
 
 class no_grad:
     """In the block, operators of this thread record nothing for backward()."""
@@ -850,6 +852,30 @@ def save_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
 
 def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray:
     """The array of a .npy file."""
+
+def map_npy(path: str | os.PathLike[str]) -> NDArray:
+    """
+    The array of a .npy file on the file's own pages, read when they are touched; changes stay in this process.
+    """
+
+def map_safetensors(path: str | os.PathLike[str]) -> dict[str, NDArray]:
+    """As map_npy, for all arrays of a .safetensors file."""
+
+def save_npz(path: str | os.PathLike[str], arrays: dict[str, NDArray], compressed: bool = False) -> None:
+    """Blocks. A .npz file of NumPy; not for bf16. Replaces the file at once."""
+
+def load_npz(path: str | os.PathLike[str], device: DeviceLike | None = None) -> dict[str, NDArray]:
+    """The arrays of a .npz file."""
+
+def load_csv(path: str | os.PathLike[str], delimiter: str = ',', skip_lines: int = 0, comment: str = '#', dtype: DTypeLike | None = None, columns: Sequence[int] = ..., device: DeviceLike | None = None) -> NDArray:
+    """
+    A table of numbers as text, f64 unless told otherwise: an array (rows, columns). An empty field is NaN.
+    """
+
+def save_csv(path: str | os.PathLike[str], array: ArrayLike, delimiter: str = ',', header: str = '', precision: int = 0) -> None:
+    """
+    An array of one axis or two as text, with as many digits as give the same numbers unless told otherwise.
+    """
 
 def _trace_start(path: str) -> None: ...
 

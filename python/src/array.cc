@@ -214,16 +214,20 @@ void bind_values(ArrayClass& type) {
           nb::sig("def __repr__(self) -> str"))
       .def(
           "backward",
-          [](const NDArray& self, nb::handle seed, bool keep_tape) {
+          [](const NDArray& self, nb::handle seed, bool keep_tape, bool create_graph) {
             const Where where = python_place();
             const NDArray from =
                 seed.is_none() ? NDArray() : to_array({"backward", "seed"}, seed, self.dtype(), where);
             const ReleaseGil released;
-            backward(self, from, keep_tape, where);
+            backward(self, {.seed = from, .keep_tape = keep_tape, .create_graph = create_graph}, where);
           },
-          "seed"_a = nb::none(), "keep_tape"_a = false,
-          nb::sig("def backward(self, seed: NDArray | None = None, keep_tape: bool = False) -> None"),
-          "Adds the gradient of this array to that of every leaf that it was computed from.");
+          "seed"_a = nb::none(), "keep_tape"_a = false, "create_graph"_a = false,
+          nb::sig("def backward(self, seed: NDArray | None = None, keep_tape: bool = False, "
+                  "create_graph: bool = False) -> None"),
+          "Adds the gradient of this array to that of every leaf that it was computed from. With "
+          "create_graph "
+          "gradients can be computed with and have gradients; clear_grad() ends their hold on what they came "
+          "from.");
 }
 
 nb::object moved(const NDArray& self, Device device) {

@@ -11,7 +11,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <heddle/checkpoint.h>
+#include <heddle/csv.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
 #include <heddle/safetensors.h>
 
 #include "arguments.h"
@@ -71,6 +73,56 @@ nb::object load_array(nb::handle path, nb::handle device) {
 std::string text_in(ArgumentOf of, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) refuse_type(of, name, "a str as the name");
   return nb::cast<std::string>(name);
+}
+
+nb::object map_array(nb::handle path) {
+  default_engine_is_used();
+  return wrap(interruptibly(
+      [file = path_of("map_npy", path), where = python_place()] { return map_npy(file, where); }));
+}
+
+Arrays map_arrays(nb::handle path) {
+  default_engine_is_used();
+  return interruptibly([file = path_of("map_safetensors", path), where = python_place()] {
+    return map_safetensors(file, where).arrays;
+  });
+}
+
+void save_arrays_npz(nb::handle path, const Arrays& arrays, bool compressed) {
+  interruptibly([file = path_of("save_npz", path), arrays, compressed, where = python_place()] {
+    save_npz(file, arrays, {.compressed = compressed}, where);
+  });
+}
+
+Arrays load_arrays_npz(nb::handle path, nb::handle device) {
+  default_engine_is_used();
+  return interruptibly([file = path_of("load_npz", path), on = device_of("load_npz", device),
+                        where = python_place()] { return load_npz(file, on, where); });
+}
+
+char one_character(ArgumentOf of, const std::string& text) {
+  if (text.size() != 1) refuse_value(of, "'" + text + "'", "one character of ASCII");
+  return text[0];
+}
+
+nb::object load_table(nb::handle path, const std::string& delimiter, int skip_lines,
+                      const std::string& comment, nb::handle dtype, const std::vector<int>& columns,
+                      nb::handle device) {
+  default_engine_is_used();
+  const CsvOptions options{one_character({"load_csv", "delimiter"}, delimiter), skip_lines,
+                           comment.empty() ? '\0' : one_character({"load_csv", "comment"}, comment),
+                           dtype.is_none() ? DType::f64 : to_dtype({"load_csv", "dtype"}, dtype), columns};
+  return wrap(interruptibly([file = path_of("load_csv", path), options, on = device_of("load_csv", device),
+                             where = python_place()] { return load_csv(file, options, on, where); }));
+}
+
+void save_table(nb::handle path, nb::handle object, const std::string& delimiter, const std::string& header,
+                int precision) {
+  const Where where = python_place();
+  const CsvWriteOptions options{one_character({"save_csv", "delimiter"}, delimiter), header, precision};
+  interruptibly([file = path_of("save_csv", path),
+                 array = to_array({"save_csv", "array"}, object, std::nullopt, where), options,
+                 where] { save_csv(file, array, options, where); });
 }
 
 // A checkpoint with all that it points to, and the locks of these in one order.
@@ -187,6 +239,35 @@ void bind_files(nb::module_& m) {
   m.def("load_npy", &load_array, "path"_a, "device"_a = nb::none(),
         nb::sig("def load_npy(path: str | os.PathLike[str], device: DeviceLike | None = None) -> NDArray"),
         "The array of a .npy file.");
+  m.def("map_npy", &map_array, "path"_a, nb::sig("def map_npy(path: str | os.PathLike[str]) -> NDArray"),
+        "The array of a .npy file on the file's own pages, read when they are touched; changes stay in this "
+        "process.");
+  m.def("map_safetensors", &map_arrays, "path"_a,
+        nb::sig("def map_safetensors(path: str | os.PathLike[str]) -> dict[str, NDArray]"),
+        "As map_npy, for all arrays of a .safetensors file.");
+  m.def("save_npz", &save_arrays_npz, "path"_a, "arrays"_a, "compressed"_a = false,
+        nb::sig("def save_npz(path: str | os.PathLike[str], arrays: dict[str, NDArray], compressed: bool = "
+                "False) -> None"),
+        "Blocks. A .npz file of NumPy; not for bf16. Replaces the file at once.");
+  m.def("load_npz", &load_arrays_npz, "path"_a, "device"_a = nb::none(),
+        nb::sig("def load_npz(path: str | os.PathLike[str], device: DeviceLike | None = None) -> dict[str, "
+                "NDArray]"),
+        "The arrays of a .npz file.");
+  m.def("load_csv", &load_table, "path"_a, "delimiter"_a = ",", "skip_lines"_a = 0, "comment"_a = "#",
+        "dtype"_a = nb::none(), "columns"_a = std::vector<int>{}, "device"_a = nb::none(),
+        nb::sig("def load_csv(path: str | os.PathLike[str], delimiter: str = ',', skip_lines: int = 0, "
+                "comment: str = "
+                "'#', dtype: DTypeLike | None = None, columns: Sequence[int] = ..., device: DeviceLike | "
+                "None = None) "
+                "-> NDArray"),
+        "A table of numbers as text, f64 unless told otherwise: an array (rows, columns). An empty field is "
+        "NaN.");
+  m.def("save_csv", &save_table, "path"_a, "array"_a, "delimiter"_a = ",", "header"_a = "", "precision"_a = 0,
+        nb::sig("def save_csv(path: str | os.PathLike[str], array: ArrayLike, delimiter: str = ',', header: "
+                "str = '', "
+                "precision: int = 0) -> None"),
+        "An array of one axis or two as text, with as many digits as give the same numbers unless told "
+        "otherwise.");
 }
 
 }  // namespace heddle::python

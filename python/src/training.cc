@@ -243,7 +243,33 @@ struct OpenBlocks {
 };
 thread_local OpenBlocks open_blocks;
 
+std::vector<NDArray> arrays_in(const nb::list& list) {
+  std::vector<NDArray> arrays;
+  for (const nb::handle item : list) arrays.push_back(nb::cast<NDArray>(item));
+  return arrays;
+}
+
+// Called by heddle.grad(), which makes lists of single arrays; None in the result is an input that was not used.
+nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
+                 bool create_graph, bool allow_unused) {
+  const Where where = python_place();
+  const std::vector<NDArray> from = arrays_in(outputs), to = arrays_in(inputs);
+  const GradOptions options{arrays_in(seeds), keep_tape, create_graph, allow_unused};
+  std::vector<NDArray> gradients;
+  {
+    const ReleaseGil released;
+    gradients = grad(from, to, options, where);
+  }
+  nb::list result;
+  for (NDArray& gradient : gradients)
+    result.append(gradient.defined() ? wrap(std::move(gradient)) : nb::none());
+  return result;
+}
+
 void bind_autograd(nb::module_& m) {
+  m.def("_grad", &grad_of,
+        nb::sig("def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], "
+                "keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]"));
   nb::class_<NoGradBlock>(m, "no_grad",
                           "In the block, operators of this thread record nothing for backward().")
       .def(nb::init<>())

@@ -40,6 +40,38 @@ static void gradients_accumulate(heddle_engine* engine) {
   OK(heddle_array_destroy(weight));
 }
 
+static void gradients_of_gradients(heddle_engine* engine) {
+  heddle_array *x = new_vector(engine, kWeight, 3), *unused = new_vector(engine, kWeight, 3),
+               *got[2] = {NULL, NULL};
+  OK(heddle_array_set_requires_grad(x, 1, NULL));
+  OK(heddle_array_set_requires_grad(unused, 1, NULL));
+  heddle_array *squared = apply("square", x, NULL), *fourth = apply("square", squared, NULL),
+               *loss = apply("sum", fourth, NULL);
+  const heddle_array *outputs[] = {loss}, *inputs[] = {x, unused}, *vectors[1], *seeds[] = {unused};
+  heddle_grad_options options = {.struct_size = sizeof options, .create_graph = 1};
+  IS(heddle_grad(outputs, 1, inputs, 2, &options, got, NULL),
+     HEDDLE_INVALID_ARGUMENT);  // one of them is unused
+  options.allow_unused = 1;
+  OK(heddle_grad(outputs, 1, inputs, 2, &options, got, NULL));
+  const float third[] = {4, 32, 108}, twice[] = {12, 96, 324};
+  holds(got[0], third, 3);
+  CHECK(!got[1]);
+  vectors[0] = got[0];
+  IS(heddle_grad(vectors, 1, inputs, 1, NULL, got + 1, NULL),
+     HEDDLE_INVALID_ARGUMENT);  // three elements, no seed
+  options.seeds = seeds;
+  OK(heddle_grad(vectors, 1, inputs, 1, &options, got + 1, NULL));
+  holds(got[1], twice, 3);  // 12 x^2 times the seed x
+  heddle_array* accumulated = NULL;
+  OK(heddle_array_grad(x, &accumulated, NULL));
+  CHECK(!accumulated);
+  IS(heddle_grad(NULL, 1, inputs, 1, NULL, got, NULL), HEDDLE_INVALID_ARGUMENT);
+  options.struct_size = 1;
+  IS(heddle_grad(outputs, 1, inputs, 1, &options, got, NULL), HEDDLE_INVALID_ARGUMENT);
+  heddle_array* all[] = {got[0], got[1], x, unused, squared, fourth, loss};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) OK(heddle_array_destroy(all[i]));
+}
+
 static void recording_can_be_off(heddle_engine* engine) {
   heddle_array* weight = new_vector(engine, kWeight, 3);
   OK(heddle_array_set_requires_grad(weight, 1, NULL));
@@ -127,6 +159,7 @@ static void gradients_are_computed_in_lent_memory(heddle_engine* engine) {
 void test_autograd(void) {
   heddle_engine* engine = new_engine();
   gradients_accumulate(engine);
+  gradients_of_gradients(engine);
   recording_can_be_off(engine);
   row_sparse_gradients(engine);
   gradients_are_computed_in_lent_memory(engine);

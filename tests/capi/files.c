@@ -59,6 +59,44 @@ static void safetensors(heddle_engine* engine, const char* path) {
   CHECK(unlink(path) == 0);
 }
 
+static void other_files(heddle_engine* engine, const char* path) {
+  heddle_array *array = new_array(engine, kValues, kTwoByTwo, 2), *loaded = NULL;
+  heddle_archive *archive = NULL, *again = NULL;
+  heddle_array_options options = {.struct_size = sizeof options, .engine = engine};
+  OK(heddle_npy_save(path, array, NULL));
+  OK(heddle_npy_map(path, &options, &loaded, NULL));
+  holds(loaded, kValues, 4);
+  OK(heddle_array_destroy(loaded));
+  OK(heddle_csv_save(path, array, ';', "a;b", NULL));
+  IS(heddle_csv_load(path, ';', 0, &options, &loaded, NULL), HEDDLE_FAILED);  // names are no numbers
+  OK(heddle_csv_load(path, ';', 1, &options, &loaded, NULL));
+  holds(loaded, kValues, 4);
+  OK(heddle_array_destroy(loaded));
+  OK(heddle_archive_create(&archive, NULL));
+  OK(heddle_archive_set(archive, "x", array, NULL));
+  OK(heddle_archive_save(archive, path, 0, NULL));
+  OK(heddle_archive_map(path, &options, &again, NULL));
+  OK(heddle_archive_get(again, "x", &loaded, NULL));
+  holds(loaded, kValues, 4);
+  OK(heddle_array_destroy(loaded));
+  OK(heddle_archive_destroy(again));
+  for (int compressed = 0; compressed < 2; ++compressed) {
+    OK(heddle_archive_save_npz(archive, path, compressed, NULL));
+    OK(heddle_archive_load_npz(path, &options, &again, NULL));
+    OK(heddle_archive_get(again, "x", &loaded, NULL));
+    holds(loaded, kValues, 4);
+    OK(heddle_array_destroy(loaded));
+    OK(heddle_archive_destroy(again));
+  }
+  OK(heddle_archive_set_text(archive, "epoch", "3", NULL));
+  IS(heddle_archive_save_npz(archive, path, 0, NULL), HEDDLE_INVALID_ARGUMENT);
+  options.device.index = 1;
+  IS(heddle_npy_map(path, &options, &loaded, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_archive_destroy(archive));
+  OK(heddle_array_destroy(array));
+  CHECK(unlink(path) == 0);
+}
+
 void test_files(void) {
   heddle_engine* engine = new_engine();
   const char* folder = getenv("TMPDIR");
@@ -66,5 +104,6 @@ void test_files(void) {
   snprintf(path, sizeof path, "%s/heddle_capi_%ld", folder ? folder : "/tmp", (long)getpid());
   npy(engine, path);
   safetensors(engine, path);
+  other_files(engine, path);
   OK(heddle_engine_destroy(engine, NULL));
 }

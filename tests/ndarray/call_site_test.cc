@@ -9,8 +9,10 @@
 
 #include <heddle/array_op.h>
 #include <heddle/call_site.h>
+#include <heddle/csv.h>
 #include <heddle/dlpack.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
 #include <heddle/random.h>
 #include <heddle/safetensors.h>
 
@@ -155,6 +157,9 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("save_npy", [&] { save_npy(npy, x); });
   check_site("save_safetensors", [&] { save_safetensors(tensors, {.arrays = {{"x", x}}, .metadata = {}}); });
   check_site("load_safetensors", [&] { load_safetensors(tensors); });
+  check_site("save_npz", [&] { save_npz(files.file("x.npz"), {{"x", x}}); });
+  check_site("save_csv", [&] { save_csv(files.file("x.csv"), x); });
+  check_site("load_csv", [&] { load_csv(files.file("x.csv"), {.dtype = DType::f32}); });
   // A copy: an array that no op uses is lent without one.
   check_site("to_dlpack", [&] { from_dlpack(to_dlpack(x, true)); });
   check_site("to_dlpack_unversioned", [&] { from_dlpack(to_dlpack_unversioned(x, true)); });

@@ -11,6 +11,7 @@
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
+#include <heddle/weights.h>
 
 #include "call_sites.h"
 #include "schedulers.h"
@@ -213,6 +214,7 @@ TEST_CASE("backward names its own line for what it pushes itself") {
   }
   CHECK(found);
   check_site("backward", [&] { backward(x, ones({4})); });
+  check_site("grad", [&] { grad({sum(x * 2)}, {x}); });
 }
 
 TEST_CASE("layers and what is in them name the line of the call") {
@@ -221,6 +223,7 @@ TEST_CASE("layers and what is in them name the line of the call") {
   Sequential net{Conv2d(1, 2, 3, {.relu = true}), MaxPool2d(2), Flatten(), Dense(8, 3), Tanh(), Twice()};
   Sequential others{Relu(), Sigmoid(), Dropout(0.5), Dense(3, 2)};
   AvgPool2d pool(2);
+  check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
   check_site("Layer::operator()", [&] { net(image); });
   check_site("Layer::operator()", [&] { others(rows); });
   check_site("Layer::operator()", [&] { pool(image); });

@@ -30,6 +30,32 @@ def test_gradients():
         heddle.ones(2, dtype="i32").requires_grad = True
 
 
+def test_gradients_of_gradients():
+    x = heddle.array([1.0, 2.0, 3.0], dtype="f64")
+    x.requires_grad = True
+    unused = heddle.ones(2)
+    unused.requires_grad = True
+    y = heddle.sum(x * x * x)
+    (first,) = heddle.grad(y, x, create_graph=True)
+    assert first.tolist() == [3, 12, 27] and x.grad is None
+    (second,) = heddle.grad([first], [x], seeds=heddle.ones(3, dtype="f64"), keep_tape=True)
+    assert second.tolist() == [6, 12, 18]
+    with pytest.raises(ValueError, match="input 1; allow_unused"):
+        heddle.grad(y, [x, unused])
+    with pytest.raises(TypeError, match="grad: inputs has a int; want arrays"):
+        heddle.grad(heddle.sum(x * x), [3])
+    z = heddle.sum(x * x)
+    assert heddle.grad(z, [x, unused], allow_unused=True)[1] is None
+    heddle.sum(heddle.exp(x)).backward(create_graph=True)
+    assert x.grad.requires_grad
+    np.testing.assert_allclose(np.asarray(x.grad.detach()), np.exp([1, 2, 3]))
+    x.clear_grad()
+    image = heddle.ones((1, 1, 4, 4))
+    image.requires_grad = True
+    with pytest.raises(heddle.Error, match="conv2d: its gradient has no gradient"):
+        heddle.sum(heddle.conv2d(image, heddle.ones((1, 1, 2, 2)))).backward(create_graph=True)
+
+
 def test_layers():
     net = heddle.Sequential(
         heddle.Conv2d(1, 4, 3, padding=1, relu=True), heddle.MaxPool2d(2), heddle.Flatten(), heddle.Dense(4 * 4 * 4, 10)
@@ -191,6 +217,32 @@ def test_npy(tmp_path):
     assert heddle.load_npy(path, "cpu(1)").device == heddle.cpu(1)
     with pytest.raises(ValueError):
         heddle.save_npy(path, heddle.ones(1, dtype="bf16"))
+
+
+def test_other_files(tmp_path):
+    path = tmp_path / "file"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for compressed in (False, True):
+        heddle.save_npz(path, {"x": heddle.array(x), "flags": heddle.array([True, False])}, compressed)
+        with np.load(path) as file:
+            np.testing.assert_array_equal(file["x"], x)
+        (np.savez_compressed if compressed else np.savez)(tmp_path / "theirs.npz", a=x.T)
+        assert heddle.load_npz(tmp_path / "theirs.npz")["a"].tolist() == x.T.tolist()
+    heddle.save_npy(path, x)
+    mapped = heddle.map_npy(path)
+    mapped += 1
+    assert mapped.tolist() == (x + 1).tolist() and heddle.load_npy(path).tolist() == x.tolist()
+    heddle.save_safetensors(path, {"x": mapped})
+    assert heddle.map_safetensors(str(path))["x"].tolist() == (x + 1).tolist()
+    heddle.save_csv(path, x / 3, header="a,b,c")
+    np.testing.assert_array_equal(np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.float32), x / np.float32(3))
+    assert heddle.load_csv(path, skip_lines=1, columns=[-1], dtype="f32").shape == (2, 1)
+    with pytest.raises(heddle.Error, match="line 1: column 0 is 'a', no f64"):
+        heddle.load_csv(path)
+    with pytest.raises(ValueError, match="delimiter is ',,'"):
+        heddle.load_csv(path, delimiter=",,")
+    with pytest.raises(heddle.Error, match="npz file .* Not a zip archive"):
+        heddle.load_npz(path)
 
 
 def test_shared_arrays_and_the_flight_recorder():

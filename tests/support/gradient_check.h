@@ -2,16 +2,22 @@
 #pragma once
 
 #include <algorithm>
+#include <arguments.h>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
+#include <heddle/error.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
+#include <heddle/reduce.h>
+
+#include "arguments.h"
 
 namespace heddle::testing {
 
@@ -25,10 +31,87 @@ inline double weighted_sum(const NDArray& y, const std::vector<double>& weights)
   return total;
 }
 
+// Whether the gradients of a function have gradients.
+enum class Second { exists, refused };
+
+// Copies of the inputs; and those of them that are f64, which require a gradient.
+inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std::vector<NDArray>& inputs) {
+  std::vector<NDArray> all, leaves;
+  for (const NDArray& input : inputs) {
+    all.push_back(input.detach().copy());
+    if (input.dtype() != DType::f64) continue;
+    set_requires_grad(all.back());
+    leaves.push_back(all.back());
+  }
+  return {all, leaves};
+}
+
+// The scalar product of f's gradients with fixed random weights.
+inline NDArray weighted_gradients(const Function& f, const std::vector<NDArray>& inputs,
+                                  const std::vector<NDArray>& leaves, bool create_graph) {
+  const NDArray y = f(inputs);
+  const NDArray seed = Generator(11).uniform(y.shape(), 0.5, 1.5, DType::f64);
+  const std::vector<NDArray> gradients =
+      grad({y}, leaves, {.seeds = {seed}, .create_graph = create_graph, .allow_unused = true});
+  NDArray total = zeros({}, DType::f64);
+  Generator generator(12);
+  for (const NDArray& gradient : gradients) {
+    if (!gradient.defined()) continue;
+    total = total + sum(gradient * generator.uniform(gradient.shape(), 0.5, 1.5, DType::f64));
+  }
+  return total;
+}
+
+// Compares the gradients of weighted_gradients() with difference quotients.
+inline void check_second_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance,
+                                   double step) {
+  const auto [arguments, leaves] = leaves_of(inputs);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].dtype() == DType::f64) places.push_back(i);
+  const NDArray total = weighted_gradients(f, arguments, leaves, true);
+  if (!requires_grad(total)) return;  // f has no elements
+  const std::vector<NDArray> second = grad({total}, leaves, {.allow_unused = true});
+  for (std::size_t k = 0; k < leaves.size(); ++k) {
+    const std::vector<double> values = leaves[k].to_vector<double>();
+    std::vector<double> gradient(values.size(), 0);
+    if (second[k].defined()) gradient = second[k].to_vector<double>();
+    const auto total_at = [&](std::size_t i, double value) {
+      std::vector<double> moved = values;
+      moved[i] = value;
+      std::vector<NDArray> there = inputs;
+      there[places[k]] = array<double>(moved, inputs[places[k]].shape());
+      const auto [all, fresh] = leaves_of(there);
+      return weighted_gradients(f, all, fresh, false).item<double>();
+    };
+    // Sanitizers look at what runs, not at numbers: two elements do.
+    const std::size_t stride = test::kSanitized ? std::max<std::size_t>(values.size() / 2, 1) : 1;
+    for (std::size_t i = 0; i < values.size(); i += stride) {
+      const double expected = (total_at(i, values[i] + step) - total_at(i, values[i] - step)) / (2 * step);
+      const double allowed = tolerance * std::max({1.0, std::abs(expected), std::abs(gradient[i])});
+      CHECK_MESSAGE(std::abs(gradient[i] - expected) <= allowed, "input ", k, " element ", i,
+                    ": second gradient ", gradient[i], ", difference quotient ", expected);
+    }
+  }
+}
+
+// Gradients with create_graph are refused, by name, and leaves are left as they are.
+inline void check_refused(const Function& f, const std::vector<NDArray>& inputs) {
+  const auto [arguments, leaves] = leaves_of(inputs);
+  const NDArray y = f(arguments);
+  const BackwardOptions options = {.seed = Generator(11).uniform(y.shape(), 0.5, 1.5, DType::f64),
+                                   .create_graph = true};
+  CHECK_THROWS_WITH_AS(backward(y, options), doctest::Contains(": its gradient has no gradient"), Error);
+  for (const NDArray& leaf : leaves) CHECK_FALSE(grad(leaf).defined());
+}
+
 // Compares the gradient of each element of each f64 input of f, whose result is f64 of any shape, with
-// (f(x + step) - f(x - step)) / (2 step). Inputs of other dtypes are passed on. f must be smooth within `step`.
+// (f(x + step) - f(x - step)) / (2 step), and the same of the gradients' gradients, at ten times the tolerance. Inputs of other
+// dtypes are passed on. f must be smooth within `step`.
 inline void check_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance = 1e-6,
-                            double step = 1e-5) {
+                            double step = 1e-5, Second second = Second::exists) {
+  if (second == Second::exists) check_second_gradients(f, inputs, 10 * tolerance, step);
+  if (second == Second::refused) check_refused(f, inputs);
   std::vector<NDArray> leaves;
   for (const NDArray& input : inputs) {
     leaves.push_back(input.detach().copy());

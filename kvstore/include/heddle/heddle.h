@@ -6,6 +6,7 @@
 #include <heddle/checkpoint.h>
 #include <heddle/communicator.h>
 #include <heddle/compression.h>
+#include <heddle/csv.h>
 #include <heddle/dlpack.h>
 #include <heddle/engine.h>
 #include <heddle/graph.h>
@@ -14,6 +15,7 @@
 #include <heddle/kvstore.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/parallel.h>
@@ -24,3 +26,4 @@
 #include <heddle/stream_ops.h>
 #include <heddle/trace.h>
 #include <heddle/trainer.h>
+#include <heddle/weights.h>

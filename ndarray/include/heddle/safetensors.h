@@ -31,6 +31,11 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
 // every length in the file.
 Safetensors load_safetensors(const std::string& path, Device device = cpu(), Where where = Where::current());
 
+// The arrays on the file's own pages, which the system reads when an op touches them, on the current engine's cpu(0). Nothing
+// is copied but arrays out of alignment; changes stay in this process. Checksums of arrays are not looked at. Do not let the
+// file get shorter meanwhile: the process would be killed.
+Safetensors map_safetensors(const std::string& path, Where where = Where::current());
+
 // Only the metadata of the file: reads no array and needs no engine.
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
 

@@ -18,6 +18,7 @@
 
 #include "files/atomic_file.h"
 #include "files/crc32.h"
+#include "files/mapped_file.h"
 
 namespace heddle {
 namespace {
@@ -301,11 +302,30 @@ class Reader {
     for (const auto& [name, value] : header.items()) {
       if (name != kMetadata) entries_.push_back(parse_entry(path_, name, value));
     }
-    check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - sizeof(std::uint64_t) - text.size());
+    data_begin_ = sizeof(std::uint64_t) + text.size();
+    check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - data_begin_);
   }
 
   const Metadata& metadata() const { return metadata_; }
   const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
+
+  // The array on the pages of the mapped file, or a copy if the file has it out of alignment.
+  NDArray map_array(const Entry& entry, const ndarray_detail::MappedFile& file) const {
+    std::byte* const at = file.memory.get() + data_begin_ + entry.begin;
+    const std::uint64_t bytes = entry.end - entry.begin;
+    if (file.bytes < data_begin_ + entry.end) fail(path_, "has got shorter");
+    if (entry.dtype == DType::boolean) check_bools(entry, at, bytes);
+    const NDArray copied = bytes == 0 || reinterpret_cast<std::uintptr_t>(at) % size_of(entry.dtype)
+                               ? NDArray(entry.shape, entry.dtype, cpu())
+                               : NDArray();
+    if (!copied.defined()) {
+      auto storage = std::make_shared<Storage>(current_engine(), cpu(), bytes,
+                                               std::shared_ptr<std::byte>(file.memory, at));
+      return NDArray(std::move(storage), entry.shape, entry.dtype);
+    }
+    if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);  // no op uses it yet
+    return copied;
+  }
 
   // To be called for the entries in their order.
   NDArray read_array(const Entry& entry, Device device) {
@@ -313,13 +333,7 @@ class Reader {
     std::vector<std::byte> bytes(entry.end - entry.begin);
     read(bytes.data(), bytes.size());
     check_sum(entry, bytes);
-    if (entry.dtype == DType::boolean) {
-      // A bool that is neither 0 nor 1 would be undefined behaviour to read.
-      auto bad = [](std::byte b) { return b > std::byte{1}; };
-      if (std::any_of(bytes.begin(), bytes.end(), bad)) {
-        fail(path_, "array '" + entry.name + "' holds a bool above 1");
-      }
-    }
+    if (entry.dtype == DType::boolean) check_bools(entry, bytes.data(), bytes.size());
     array_push("load_safetensors", {}, {array}, [array = array.detach(), bytes = std::move(bytes)] {
       if (!bytes.empty()) std::memcpy(array.data<std::byte>(), bytes.data(), bytes.size());
     });
@@ -327,6 +341,12 @@ class Reader {
   }
 
  private:
+  // A bool that is neither 0 nor 1 would be undefined behaviour to read.
+  void check_bools(const Entry& entry, const std::byte* bytes, std::size_t count) const {
+    if (std::any_of(bytes, bytes + count, [](std::byte b) { return b > std::byte{1}; }))
+      fail(path_, "array '" + entry.name + "' holds a bool above 1");
+  }
+
   void check_sum(const Entry& entry, const std::vector<std::byte>& bytes) const {
     auto wanted = checksums_.find(entry.name);
     if (wanted == checksums_.end()) return;
@@ -358,6 +378,7 @@ class Reader {
   std::ifstream in_;
   Metadata metadata_, checksums_;
   std::vector<Entry> entries_;
+  std::uint64_t data_begin_ = 0;
 };
 
 }  // namespace
@@ -379,6 +400,15 @@ Safetensors load_safetensors(const std::string& path, Device device, Where where
   Reader reader(path);
   Safetensors content{.arrays = {}, .metadata = reader.metadata()};
   for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
+  return content;
+}
+
+Safetensors map_safetensors(const std::string& path, Where where) {
+  const CallSite site(where);
+  const Reader reader(path);
+  const ndarray_detail::MappedFile file = ndarray_detail::map_file(path);
+  Safetensors content{.arrays = {}, .metadata = reader.metadata()};
+  for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.map_array(entry, file);
   return content;
 }
 

@@ -38,6 +38,51 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false,
               Where where = Where::current());
 
+struct BackwardOptions {
+  NDArray seed = {};
+  bool keep_tape = false;
+  // The gradients are on the tape: they can be computed with, and have gradients. Implies keep_tape. They refer to the tape
+  // and it to the leaves, which keep them: clear_grad() ends that. Not for row-sparse gradients.
+  bool create_graph = false;
+};
+
+// The same. Throws Error that names an operator whose gradient has none, for create_graph; leaves are unchanged then.
+void backward(const NDArray& root, const BackwardOptions& options, Where where = Where::current());
+
+struct GradOptions {
+  std::vector<NDArray> seeds = {};  // one for each output, or none
+  bool keep_tape = false;
+  bool create_graph = false;  // as above
+  bool allow_unused = false;
+};
+
+// d(outputs)/d(inputs), summed over the outputs: an array for each input, of its shape and dtype. Inputs are leaves or were
+// computed. What leaves hold, and memory lent to them, is left as it is. Throws InvalidArgument for an input that no
+// output was computed from; with allow_unused its gradient is undefined.
+std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
+                          const GradOptions& options = {}, Where where = Where::current());
+
+// Gets the complete gradient of an array in a backward pass; what it returns takes its place, and an undefined array leaves it.
+// Runs on the thread that calls backward() or grad(), under NoGrad unless create_graph.
+using GradientHook = std::function<NDArray(const NDArray& gradient)>;
+
+// Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the order in which they
+// were added. The gradient of a leaf with hooks is added to what it holds at the end of a pass. Not for row-sparse gradients.
+void on_gradient(const NDArray& array, GradientHook hook);
+
+// While a FindNaN lives, backward() and grad() of its thread wait for each gradient, and throw Error at the first one that has
+// NaN: it names the operator, the input and the place of the forward call. For debugging: nothing overlaps.
+class FindNaN {
+ public:
+  FindNaN();
+  ~FindNaN();
+  FindNaN(const FindNaN&) = delete;
+  FindNaN& operator=(const FindNaN&) = delete;
+
+ private:
+  bool previous_;
+};
+
 // While a NoGrad lives, operators called on its thread record nothing.
 class NoGrad {
  public:
@@ -51,8 +96,13 @@ class NoGrad {
 };
 
 // For operators: computes the gradients of the inputs (an undefined array where none is needed) from the output's. Runs
-// on the thread that calls backward(), under NoGrad.
+// on the thread that calls backward(), under NoGrad; for create_graph what it calls is recorded.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
+
+// The array for a Backward to keep, detached: an input, the output, or anything else, which counts as constant. While
+// create_graph records the Backward, what is computed from it depends on that input or output. An operator that saves floating
+// arrays without this function has no second gradient.
+NDArray save_for_backward(const NDArray& array);
 
 // For an operator whose Backward runs on this thread: a contiguous array of undetermined values for the gradient of
 // input `index`, on the device and engine of `like`. Its memory is what was lent for that gradient, or new.
@@ -61,6 +111,8 @@ NDArray make_gradient(std::size_t index, const NDArray& like);
 // For operators with one input that use only a part of it: adds that part's gradient into `whole`, the gradient of the
 // whole input so far, contiguous and with the input's shape and dtype. All parts of an input share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
+// The operator itself, on an array like its input: the gradient of that gradient. It records itself in the same way.
+using PartOf = std::function<NDArray(const NDArray& like_input)>;
 
 // For operators whose gradient for their input is row-sparse.
 using RowSparseBackward = std::function<RowSparse(const NDArray& grad_output)>;
@@ -73,7 +125,7 @@ bool recording(std::initializer_list<const NDArray*> inputs);
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
             Backward backward, Where where = Where::current());
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
-                 AddGradient add, Where where = Where::current());
+                 AddGradient add, PartOf part = {}, Where where = Where::current());
 // Throws InvalidArgument, naming `name`, if the input is no leaf.
 void record_rows(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
                  RowSparseBackward backward, Where where = Where::current());

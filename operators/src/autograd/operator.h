@@ -38,6 +38,13 @@ template <class Fn> Fn* kernel_for(const char* op, const NDArray& array) {
   return kernels().find<Fn>(op, array.device().kind);
 }
 
+// True while a Backward runs whose operators are recorded. A Backward that pushes kernels of its own, which are not recorded,
+// computes by operators then, or calls refuse_second_gradient().
+bool differentiating_gradient();
+
+// Throws Error that names `op`: there is no second gradient.
+[[noreturn]] void refuse_second_gradient(const char* op);
+
 // The priority of the gradients of weights, above those of inputs, with which the backward pass goes on: so that ranks
 // reduce the gradients of weights during the pass, not after it.
 inline constexpr int kWeightsFirst = 1;

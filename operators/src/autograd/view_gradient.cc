@@ -42,6 +42,31 @@ void add_to_layout(const NDArray& memory, const Layout& layout, const NDArray& g
   add_taken(in_shape(gradient, {gradient.size()}), in_shape(layout.of(places), {gradient.size()}), memory, 0);
 }
 
+// A view `to` of an array `from` of memory that holds `held` elements.
+struct Layouts {
+  Layout from, to;
+  std::int64_t held;
+};
+
+void record_view_part(const char* op, NDArray& y, const NDArray& x, const Layouts& layouts) {
+  const auto add = [layouts](const NDArray& g, const NDArray& whole) {
+    if (g.size() == 0 || whole.size() == 0) return;
+    const NDArray memory = zeros({layouts.held}, whole.dtype(), whole.device());
+    add_to_layout(memory, layouts.to, g);
+    NDArray target = whole;
+    target += layouts.from.of(memory);
+  };
+  const auto part = [op, layouts](const NDArray& like_x) {
+    const NDArray memory = zeros({layouts.held}, like_x.dtype(), like_x.device());
+    NDArray target = layouts.from.of(memory);
+    if (like_x.size() > 0) target.assign(like_x.detach());
+    NDArray view = layouts.to.of(memory);
+    if (recording({&like_x})) record_view_part(op, view, like_x, layouts);
+    return view;
+  };
+  record_part(op, y, x, {}, add, part);
+}
+
 }  // namespace
 
 void record_elements(const char* op, NDArray& y, const NDArray& x) {
@@ -63,10 +88,14 @@ void record_broadcast(const char* op, NDArray& y, const NDArray& x) {
 
 void record_slice(const char* op, NDArray& y, const NDArray& x, int axis, Slice range) {
   if (!recording({&x})) return;
-  record_part(op, y, x, {}, [axis, range](const NDArray& g, const NDArray& whole) {
+  const auto add = [axis, range](const NDArray& g, const NDArray& whole) {
     NDArray part = whole.slice(axis, range);
     part += in_shape(g, part.shape());
-  });
+  };
+  const auto part = [axis, range, shape = y.shape()](const NDArray& like_x) {
+    return in_shape(like_x.slice(axis, range), shape);
+  };
+  record_part(op, y, x, {}, add, part);
 }
 
 void record_view(const char* op, NDArray& y, const NDArray& x) {
@@ -77,13 +106,8 @@ void record_view(const char* op, NDArray& y, const NDArray& x) {
                 " requires a gradient, and its elements share memory; copy() it first");
   }
   const auto held = static_cast<std::int64_t>(x.storage()->bytes() / size_of(x.dtype()));
-  record_part(op, y, x, {}, [from = Layout(x), to = Layout(y), held](const NDArray& g, const NDArray& whole) {
-    if (g.size() == 0 || whole.size() == 0) return;
-    const NDArray memory = zeros({held}, whole.dtype(), whole.device());
-    add_to_layout(memory, to, g);
-    NDArray target = whole;
-    target += from.of(memory);
-  });
+  const Layouts layouts{Layout(x), Layout(y), held};
+  record_view_part(op, y, x, layouts);
 }
 
 }  // namespace heddle::operators_detail

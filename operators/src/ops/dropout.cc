@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <heddle/dropout.h>
+#include <heddle/elementwise.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -32,7 +33,10 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   NDArray y = masked("dropout", x.detach().contiguous(), mask, scale);
   if (recording({&x})) {
-    record("dropout", y, {x}, {mask}, [=](const NDArray& grad_output) {
+    const NDArray kept = save_for_backward(mask);
+    record("dropout", y, {x}, {kept}, [=](const NDArray& grad_output) {
+      if (operators_detail::differentiating_gradient())
+        return std::vector<NDArray>{grad_output * kept * scale};
       return std::vector<NDArray>{masked("dropout_backward", grad_output.detach().contiguous(), mask, scale)};
     });
   }

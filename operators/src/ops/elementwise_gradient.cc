@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <heddle/elementwise_math.h>
 
 #include "autograd/operator.h"
 #include "ops/elementwise_rule.h"
@@ -14,6 +17,19 @@ namespace {
 
 NDArray binary_like(const char* kernel, const NDArray& a, const NDArray& b) {
   return push_binary(kernel, a, b, {a.dtype(), a.dtype()});
+}
+
+// What the kernel of a gradient computes, by operators, which have gradients.
+NDArray by_operators(std::string_view kernel, const NDArray& g, const NDArray& kept) {
+  if (kernel == "multiply") return g * kept;
+  if (kernel == "divide") return g / kept;
+  if (kernel == "abs_gradient") return g * sign(kept);
+  if (kernel == "square_gradient") return g * kept * 2;
+  if (kernel == "relu_gradient") return where(kept > 0, g, 0);
+  if (kernel == "sqrt_gradient") return g / (kept * 2);
+  if (kernel == "tanh_gradient") return g * (1 - square(kept));
+  if (kernel == "sigmoid_gradient") return g * kept * (1 - kept);
+  refuse_second_gradient(kernel.data());
 }
 
 NDArray pass(const BinaryValues& v) { return v.gradient; }
@@ -57,7 +73,7 @@ NDArray where_b_larger(const BinaryValues& v) { return where_a_larger({v.gradien
 void save(std::vector<NDArray>& saved, Operand& operand, bool used) {
   if (!operand.is_array) return;
   if (used) {
-    operand.array = operand.array.detach();
+    operand.array = save_for_backward(operand.array);
     saved.push_back(operand.array);
   } else {
     operand.array = NDArray();
@@ -125,13 +141,16 @@ const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_lar
 void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient) {
   if (!recording({&x})) return;
   if (gradient.saves == UnaryGradient::nothing) {
-    return record(op, y, {x}, {}, [kernel = gradient.kernel, of = gradient.of](const NDArray& g) {
-      return std::vector{of ? of(g, {}) : push_unary(kernel, g, g.dtype(), g.dtype())};
+    return record(op, y, {x}, {}, [=](const NDArray& g) {
+      return std::vector{gradient.of ? gradient.of(g, {})
+                                     : unary(gradient.kernel, Family::no_bool, g, gradient)};
     });
   }
-  const NDArray kept = (gradient.saves == UnaryGradient::input ? x : y).detach();
-  record(op, y, {x}, {kept}, [kernel = gradient.kernel, of = gradient.of, kept](const NDArray& g) {
-    return std::vector{of ? of(g, kept) : binary_like(kernel, g, kept)};
+  const NDArray kept = save_for_backward(gradient.saves == UnaryGradient::input ? x : y);
+  record(op, y, {x}, {kept}, [=](const NDArray& g) {
+    if (gradient.of) return std::vector{gradient.of(g, kept)};
+    if (differentiating_gradient()) return std::vector{by_operators(gradient.kernel, g, kept)};
+    return std::vector{binary_like(gradient.kernel, g, kept)};
   });
 }
 
@@ -146,7 +165,7 @@ void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& 
   std::vector<NDArray> saved;
   save(saved, values.a, uses(&Partial::uses_a));
   save(saved, values.b, uses(&Partial::uses_b));
-  if (uses(&Partial::uses_y)) saved.push_back(values.y = y.detach());
+  if (uses(&Partial::uses_y)) saved.push_back(values.y = save_for_backward(y));
   std::vector<NDArray> inputs;
   if (a.is_array) inputs.push_back(a.array);
   if (b.is_array) inputs.push_back(b.array);

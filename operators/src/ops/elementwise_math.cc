@@ -31,7 +31,18 @@ double largest_finite(DType dtype) {
   }
 }
 
-NDArray trigamma(const NDArray& x) { return push_unary("trigamma", x, x.dtype(), x.dtype()); }
+NDArray trigamma(const NDArray& x) {
+  if (recording({&x})) refuse_second_gradient("digamma");
+  return push_unary("trigamma", x, x.dtype(), x.dtype());
+}
+
+// The gradient of what is constant between steps, which is on the tape where g is.
+NDArray no_change(const NDArray& g) {
+  NDArray y = zeros_like(g);
+  if (recording({&g}))
+    record("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
+  return y;
+}
 
 }  // namespace
 
@@ -89,12 +100,12 @@ NDArray trigamma(const NDArray& x) { return push_unary("trigamma", x, x.dtype(),
 HEDDLE_FLOATING(HEDDLE_DEFINE)
 #undef HEDDLE_DEFINE
 
-#define HEDDLE_DEFINE(name, text)                                                                           \
-  NDArray name(const NDArray& x, Where where) {                                                             \
-    const CallSite site(where);                                                                             \
-    return unary(                                                                                           \
-        #name, Family::no_bool, x,                                                                          \
-        {UnaryGradient::nothing, nullptr, [](const NDArray& g, const NDArray&) { return zeros_like(g); }}); \
+#define HEDDLE_DEFINE(name, text)                                                                          \
+  NDArray name(const NDArray& x, Where where) {                                                            \
+    const CallSite site(where);                                                                            \
+    return unary(                                                                                          \
+        #name, Family::no_bool, x,                                                                         \
+        {UnaryGradient::nothing, nullptr, [](const NDArray& g, const NDArray&) { return no_change(g); }}); \
   }
 HEDDLE_STEPS(HEDDLE_DEFINE)
 #undef HEDDLE_DEFINE
@@ -136,7 +147,7 @@ NDArray over_squares(const BinaryValues& v, const Operand& numerator) {
   return divide(multiply(v.gradient, numerator), add(squared(v.a), squared(v.b)));
 }
 NDArray pass(const BinaryValues& v) { return v.gradient; }
-NDArray zero(const BinaryValues& v) { return zeros_like(v.gradient); }
+NDArray zero(const BinaryValues& v) { return no_change(v.gradient); }
 NDArray minus_floor(const BinaryValues& v) { return -(v.gradient * floor_divide(v.a, v.b)); }
 NDArray minus_trunc(const BinaryValues& v) { return -(v.gradient * trunc(divide(v.a, v.b))); }
 NDArray atan2_of_y(const BinaryValues& v) { return over_squares(v, v.b); }

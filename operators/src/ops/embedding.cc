@@ -29,8 +29,10 @@ Shape embedded_shape(const Shape& weight, const Shape& indices) {
 void record_embedding(NDArray& y, const NDArray& weight, const NDArray& at, bool sparse) {
   if (!recording({&weight})) return;
   if (!sparse) {
-    return record_part("embedding", y, weight, {at},
-                       [at](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, 0); });
+    return record_part(
+        "embedding", y, weight, {at},
+        [at](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, 0); },
+        [at](const NDArray& like_weight) { return embedding(like_weight, at); });
   }
   record_rows("embedding", y, weight, {at}, [at, shape = weight.shape()](const NDArray& g) {
     return push_row_sparse("embedding_gradient", "embedding", at, g, shape);

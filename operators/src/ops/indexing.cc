@@ -52,8 +52,10 @@ NDArray take(const NDArray& x, const NDArray& indices, int given, Where where) {
   auto* kernel = kernel_for<TakeKernel>("take", x);
   array_push("take", {source, at}, {y}, [=, y = y.detach()] { kernel(source, at, y, axis); });
   if (recording({&x})) {
-    record_part("take", y, x, {at},
-                [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); });
+    record_part(
+        "take", y, x, {at},
+        [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); },
+        [at, axis](const NDArray& like_x) { return take(like_x, at, axis); });
   }
   return y;
 }

@@ -2,7 +2,9 @@
 #include <string>
 #include <vector>
 
+#include <heddle/elementwise.h>
 #include <heddle/matmul.h>
+#include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -69,6 +71,18 @@ struct Inputs {
   NDArray x, weight, bias;  // x (rows, in); all contiguous and detached
 };
 
+// What the kernels of the gradients compute. `y` is defined if there was a relu, whose mask is constant.
+std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, const NDArray& weight,
+                                  bool has_bias, const NDArray& y) {
+  const std::int64_t rows = element_count(grad_output.shape()) / std::max<std::int64_t>(weight.shape()[0], 1);
+  NDArray g = reshape(grad_output, {rows, weight.shape()[0]});
+  if (y.defined()) g = where(y > 0, g, 0);
+  std::vector<NDArray> gradients{reshape(matmul(g, weight), x.shape()),
+                                 matmul(transpose(g), reshape(x, {rows, weight.shape()[1]}))};
+  if (has_bias) gradients.push_back(sum(g, {0}));
+  return gradients;
+}
+
 NDArray push_linear(const Inputs& in, bool relu) {
   const NDArray y = make_result(in.x, {in.x.shape()[0], in.weight.shape()[0]}, in.x.dtype());
   LinearKernel* kernel = kernel_for<LinearKernel>("linear", y);
@@ -111,11 +125,15 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
   const bool need_x = requires_grad(x), need_weight = requires_grad(weight);
   const bool need_bias = bias.defined() && requires_grad(bias);
   if (!recording({&x, &weight}) && !(need_bias && recording({&bias}))) return result;
-  std::vector<NDArray> inputs{x, weight}, saved{in.x, in.weight};
+  const NDArray kept_x = save_for_backward(x), kept_weight = save_for_backward(weight);
+  std::vector<NDArray> inputs{x, weight}, saved{kept_x, kept_weight};
+  for (const NDArray& array : {in.x, in.weight}) saved.push_back(save_for_backward(array));
   if (bias.defined()) inputs.push_back(bias);
-  if (options.relu) saved.push_back(y.detach());
+  if (options.relu) saved.push_back(save_for_backward(y));
   record("linear", result, std::move(inputs), std::move(saved),
          [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
+           if (operators_detail::differentiating_gradient())
+             return by_operators(grad_output, kept_x, kept_weight, has_bias, options.relu ? y : NDArray());
            NDArray g = grad_output.contiguous().view_as(y.shape());
            if (options.relu) g = operators_detail::relu_mask("linear_relu_backward", g, y);
            std::vector<NDArray> grads(has_bias ? 3 : 2);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/matmul.h>
@@ -130,6 +131,24 @@ NDArray as_matrix(const NDArray& array, bool row) {
              : array.view({n, 1}, {stride, 1}, array.offset());
 }
 
+// What the kernels of the gradients compute.
+std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& a, const NDArray& b,
+                                  const Shape& product) {
+  const auto transposed = [](const NDArray& x) {
+    Dims axes;
+    for (int axis = 0; axis < x.ndim(); ++axis) axes.push_back(axis);
+    std::swap(axes[x.ndim() - 2], axes[x.ndim() - 1]);
+    return transpose(x, axes);
+  };
+  const NDArray g = reshape(grad_output, product);
+  const NDArray left = a.ndim() == 1 ? expand_dims(a, 0) : a, right = b.ndim() == 1 ? expand_dims(b, 1) : b;
+  const auto like = [](const NDArray& gradient, const NDArray& matrix, const NDArray& input) {
+    return cast(reshape(operators_detail::sum_to_shape(gradient, matrix.shape()), input.shape()),
+                input.dtype());
+  };
+  return {like(matmul(g, transposed(right)), left, a), like(matmul(transposed(left), g), right, b)};
+}
+
 void check_matmul(const NDArray& a, const NDArray& b) {
   operators_detail::check_arrays("matmul", {&a, &b});
   if (a.ndim() == 0 || b.ndim() == 0) {
@@ -167,8 +186,12 @@ NDArray matmul(const NDArray& a, const NDArray& b, Where where) {
   if (recording({&a, &b})) {
     const Shape product = with_matrix(batch, left.rows, right.columns);
     const Like of_a{a.shape(), a.dtype()}, of_b{b.shape(), b.dtype()};
-    record("matmul", y, {a, b}, {left.array, right.array},
+    const NDArray kept_a = save_for_backward(a), kept_b = save_for_backward(b);
+    const NDArray saved_left = save_for_backward(left.array), saved_right = save_for_backward(right.array);
+    record("matmul", y, {a, b}, {kept_a, kept_b, saved_left, saved_right},
            [=, need_a = requires_grad(a), need_b = requires_grad(b)](const NDArray& grad_output) {
+             if (operators_detail::differentiating_gradient())
+               return by_operators(grad_output, kept_a, kept_b, product);
              const Stack g = stack_of(grad_output.contiguous().view_as(product));
              std::vector<NDArray> grads(2);
              if (need_a) grads[0] = gradient(0, of_a, g, right.transpose(), left.batch());

@@ -87,10 +87,10 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   const NDArray kept = push_reduce(op, x, axes, x.dtype());
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (!recording({&x})) return y;
-  record(op, y, {x}, {x.detach(), kept}, [=, x = x.detach()](const NDArray& g) {
-    const NDArray winners = equal(x, kept);
-    const NDArray share =
-        divide(g.contiguous().view_as(kept.shape()), sum(winners.astype(x.dtype()), axes, true));
+  const NDArray of_x = save_for_backward(x), largest = save_for_backward(kept.detach());
+  record(op, y, {x}, {of_x, largest}, [=, shape = kept.shape(), dtype = x.dtype()](const NDArray& g) {
+    const NDArray winners = equal(of_x, largest);
+    const NDArray share = divide(g.contiguous().view_as(shape), sum(winners.astype(dtype), axes, true));
     return std::vector{where(winners, share, 0)};
   });
   return y;

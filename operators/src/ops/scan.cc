@@ -25,7 +25,8 @@ NDArray push_scan(const char* op, const NDArray& x, int axis) {
 }
 
 NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
-  const NDArray gradient = g.contiguous(), source = x.contiguous(), y = make_result(x, x.shape(), x.dtype());
+  const NDArray gradient = g.detach().contiguous(), source = x.detach().contiguous(),
+                y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<CumprodGradientKernel>("cumprod_gradient", x);
   array_push("cumprod_gradient", {gradient, source}, {y}, [=] { kernel(gradient, source, y, axis); });
   return y;
@@ -55,8 +56,9 @@ NDArray cumprod(const NDArray& x, int given, Where where) {
   if (!is_floating(x.dtype())) return push_scan("cumprod", cast(x, DType::i64), axis);
   NDArray y = push_scan("cumprod", x, axis);
   if (recording({&x})) {
-    record("cumprod", y, {x}, {x.detach()},
-           [x = x.detach(), axis](const NDArray& g) { return std::vector{cumprod_gradient(g, x, axis)}; });
+    const NDArray kept = save_for_backward(x);
+    record("cumprod", y, {x}, {kept},
+           [kept, axis](const NDArray& g) { return std::vector{cumprod_gradient(g, kept, axis)}; });
   }
   return y;
 }

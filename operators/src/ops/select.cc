@@ -110,7 +110,8 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   auto* kernel = kernel_for<ClipKernel>("clip", x);
   array_push("clip", {source}, {y}, [=, y = y.detach()] { kernel(source, low, high, y); });
   if (recording({&x})) {
-    record("clip", y, {x}, {x.detach()}, [=, kept = x.detach()](const NDArray& g) {
+    const NDArray kept = save_for_backward(x);
+    record("clip", y, {x}, {kept}, [=](const NDArray& g) {
       return std::vector{where(less(kept, low), 0, where(greater(kept, high), 0, g))};
     });
   }

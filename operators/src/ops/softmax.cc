@@ -1,6 +1,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/elementwise.h>
+#include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 #include <heddle/softmax.h>
 
@@ -13,6 +15,12 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+
+// What the kernel of the gradient computes.
+NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
+  if (log) return g - exp(y) * sum(g, {axis}, true);
+  return y * (g - sum(g * y, {axis}, true));
+}
 
 NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   operators_detail::check_arrays(name, {&x});
@@ -28,7 +36,10 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   auto* kernel = kernel_for<SoftmaxKernel>("softmax", x);
   array_push(name, {source}, {out}, [=] { kernel(problem, source, out); });
   if (recording({&x})) {
-    record(name, y, {x}, {out}, [=](const NDArray& grad_output) {
+    const NDArray of_y = save_for_backward(y);
+    record(name, y, {x}, {of_y}, [=](const NDArray& grad_output) {
+      if (operators_detail::differentiating_gradient())
+        return std::vector{by_operators(grad_output, of_y, along, log)};
       const NDArray grad = grad_output.detach().contiguous();
       const NDArray x_grad = make_result(grad, grad.shape(), grad.dtype());
       auto* backward_kernel = kernel_for<SoftmaxBackwardKernel>("softmax_backward", grad);
@@ -78,7 +89,13 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
   array_push("cross_entropy", {x, classes}, {probabilities, loss},
              [=, out = loss.detach()] { kernel(x, classes, probabilities, out); });
   if (recording({&logits})) {
-    record("cross_entropy", loss, {logits}, {probabilities, classes}, [=](const NDArray& grad_output) {
+    const NDArray of_logits = save_for_backward(logits), shares = save_for_backward(probabilities);
+    record("cross_entropy", loss, {logits}, {of_logits, shares, classes}, [=](const NDArray& grad_output) {
+      if (operators_detail::differentiating_gradient()) {
+        const std::int64_t rows = of_logits.shape()[0], count = of_logits.shape()[1];
+        const NDArray chosen = one_hot(classes.astype(DType::i64), count, grad_output.dtype());
+        return std::vector{(softmax(of_logits) - chosen) * (grad_output / static_cast<double>(rows))};
+      }
       const NDArray grad = grad_output.detach();
       const NDArray x_grad = make_result(grad, probabilities.shape(), grad.dtype());
       auto* backward_kernel = kernel_for<CrossEntropyBackwardKernel>("cross_entropy_backward", grad);

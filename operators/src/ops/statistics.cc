@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -35,14 +36,36 @@ NDArray shares_of_product(const NDArray& x, const Dims& axes) {
   return where(zeros == 0, others / x, where(zero && zeros == 1, others, 0));
 }
 
+// The same for every x, by the products of all rows of a matrix a line, in which the element itself is 1: their gradients are
+// right where elements are 0, too.
+NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
+  Dims order, back;
+  std::int64_t count = 1;
+  for (int axis = 0; axis < x.ndim(); ++axis)
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
+  for (const std::int64_t axis : axes) {
+    order.push_back(axis);
+    count *= x.shape()[static_cast<int>(axis)];
+  }
+  for (int axis = 0; axis < x.ndim(); ++axis)
+    back.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
+  const NDArray lines = transpose(x, order);
+  const std::int64_t rows = count == 0 ? 0 : x.size() / count;
+  const NDArray copies = reshape(lines, {rows, 1, count});
+  const NDArray others = prod(where(eye(count, DType::boolean, x.device()), 1, copies), {2});
+  return transpose(reshape(others, lines.shape()), back);
+}
+
 // Its gradient at 0, where the square root has none, is 0.
 NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   const Dims axes = reduced_axes("norm", x, given);
   const NDArray kept = sqrt(sum(square(x.detach()), axes, true));
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
-    record("norm", y, {x}, {x.detach(), kept}, [x = x.detach(), kept](const NDArray& g) {
-      return std::vector{where(kept == 0, 0, g.contiguous().view_as(kept.shape()) * x / kept)};
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record("norm", y, {x}, {of_x, of_y}, [of_x, of_y, shape = kept.shape()](const NDArray& g) {
+      const NDArray length = of_y.view_as(shape), flat = length == 0;
+      return std::vector{where(flat, 0, g.contiguous().view_as(shape) * of_x / where(flat, 1, length))};
     });
   }
   return y;
@@ -63,8 +86,11 @@ NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   const NDArray kept = push_reduce("prod", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64);
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
-    record("prod", y, {x}, {x.detach()}, [x = x.detach(), axes, shape = kept.shape()](const NDArray& g) {
-      return std::vector{g.contiguous().view_as(shape) * shares_of_product(x, axes)};
+    const NDArray of_x = save_for_backward(x);
+    record("prod", y, {x}, {of_x}, [x = of_x, axes, shape = kept.shape()](const NDArray& g) {
+      const NDArray shares =
+          differentiating_gradient() ? shares_by_operators(x, axes) : shares_of_product(x, axes);
+      return std::vector{g.contiguous().view_as(shape) * shares};
     });
   }
   return y;

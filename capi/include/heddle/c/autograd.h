@@ -34,6 +34,23 @@ HEDDLE_API heddle_status heddle_array_lend_gradient_memory(const heddle_array* l
 HEDDLE_API heddle_status heddle_backward(const heddle_array* root, const heddle_array* seed,
                                          int32_t keep_tape, heddle_error** error);
 
+typedef struct heddle_grad_options {
+  size_t struct_size;  // sizeof(heddle_grad_options)
+  const heddle_array* const*
+      seeds;             // one for each output, of its shape; null: outputs of one element, whose seeds are 1
+  int32_t keep_tape;     // 1: the record stays
+  int32_t create_graph;  // 1: the gradients are recorded too, so that they have gradients; keeps the record
+  int32_t allow_unused;  // 1: the gradient of an input that no output was computed from is null, not an error
+} heddle_grad_options;
+
+// The derivatives of the sum of `output_count` outputs by each of `input_count` inputs, which need a gradient, into
+// `gradients`, which has place for as many. What leaves have accumulated stays as it is. options may be null.
+// HEDDLE_FAILED names an operator whose gradient has none, with create_graph.
+HEDDLE_API heddle_status heddle_grad(const heddle_array* const* outputs, size_t output_count,
+                                     const heddle_array* const* inputs, size_t input_count,
+                                     const heddle_grad_options* options, heddle_array** gradients,
+                                     heddle_error** error);
+
 // on: 0: what the calling thread computes from now on is not recorded; 1: it is. *previous, which may be null as a pointer,
 // is how it was. All threads begin with 1.
 HEDDLE_API heddle_status heddle_recording_set(int32_t on, int32_t* previous, heddle_error** error);

@@ -1,0 +1,495 @@
+// The backward pass.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <heddle/array_op.h>
+#include <heddle/autograd.h>
+#include <heddle/call_site.h>
+#include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
+#include <heddle/error.h>
+#include <heddle/row_sparse.h>
+#include <heddle/statistics.h>
+
+#include "autograd/operator.h"
+#include "autograd/tape.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// A gradient so far.
+struct Sum {
+  NDArray gradient;
+  bool owned = false;  // nothing else refers to its memory: more can be added in place
+};
+
+// A node whose Backward has not run yet, and the gradient of its output.
+struct PendingNode {
+  std::shared_ptr<Node> node;
+  Sum sum;
+  bool wanted = true;  // it leads to an array whose gradient is asked for
+};
+
+// By falling sequence number: every node comes after all nodes that use its output.
+using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
+
+// An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to
+// that.
+NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
+  AutogradMeta* leaf = lends && input.meta && input.meta->leaf ? input.meta.get() : nullptr;
+  const bool lent = leaf && leaf->lent_memory.defined() && !leaf->grad.defined() &&
+                    leaf->lent_memory.device() == like.device() &&
+                    &leaf->lent_memory.engine() == &like.engine();
+  return lent ? std::exchange(leaf->lent_memory, NDArray()) : make_result(like, input.shape, input.dtype);
+}
+
+void check_ready(const Node& node, bool recorded) {
+  if (node.freed) {
+    throw Error(std::string("backward: the tape of ") + node.name +
+                " was freed by an earlier backward(); give that one keep_tape = true");
+  }
+  for (const Saved& saved : node.saved) {
+    if (saved.storage->version() != saved.version) {
+      throw Error(std::string(node.name) +
+                  ": an array saved for its gradient was changed in place after it was recorded");
+    }
+  }
+  if (recorded && !node.saved_on_tape) refuse_second_gradient(node.name);
+}
+
+bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage) {
+  for (const auto& [sequence, pending] : nodes) {
+    for (const Saved& saved : pending.node->saved) {
+      if (saved.storage == storage) return true;
+    }
+  }
+  return false;
+}
+
+// The gradient of a leaf was row-sparse and is dense from now on.
+void add_sparse_part(AutogradMeta& leaf) {
+  const RowSparse part = std::exchange(leaf.row_sparse_grad, RowSparse());
+  if (part.defined()) add_rows(leaf.grad, part);
+}
+
+// A leaf keeps its gradient and adds later ones in place: so memory that something else refers to (`shared`) is copied, and
+// a gradient on a tape, which may be saved there, is left as it is.
+void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
+  if (leaf.grad.defined() && on_tape(leaf.grad)) {
+    leaf.grad = leaf.grad.detach() + gradient;
+  } else if (leaf.grad.defined()) {
+    leaf.grad += gradient;
+  } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
+    leaf.grad = gradient.detach().copy();
+  } else {
+    leaf.grad = gradient.detach();
+  }
+  add_sparse_part(leaf);
+}
+
+void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
+  if (leaf.grad.defined()) return add_rows(leaf.grad, gradient);
+  const RowSparse earlier = leaf.row_sparse_grad;
+  leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
+}
+
+// True if memory of gradients[index] is also that of grad_output, of a saved array or of another input's gradient.
+bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<NDArray>& gradients,
+               std::size_t index) {
+  const std::shared_ptr<Storage>& storage = gradients[index].storage();
+  if (grad_output.storage() == storage) return true;
+  for (const Saved& saved : node.saved) {
+    if (saved.storage == storage) return true;
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (i != index && gradients[i].defined() && gradients[i].storage() == storage) return true;
+  }
+  return false;
+}
+
+// gradient: an NDArray or a RowSparse.
+template <class Gradient>
+void check_gradient(const Node& node, const Input& input, const Gradient& gradient) {
+  if (gradient.shape() == input.shape && gradient.dtype() == input.dtype) return;
+  throw Error(std::string(node.name) + ": its gradient is " + name_of(gradient.dtype()) +
+              gradient.shape().to_string() + " where the input is " + name_of(input.dtype) +
+              input.shape.to_string());
+}
+
+void check_count(const Node& node, std::size_t gradients) {
+  if (gradients == node.inputs.size()) return;
+  throw Error(std::string(node.name) + ": " + std::to_string(gradients) + " gradients for " +
+              std::to_string(node.inputs.size()) + " inputs");
+}
+
+// A handle that stands for a saved array does so only while a Backward runs: what it is to others.
+NDArray resolved(const NDArray& gradient) {
+  if (!gradient.defined() || !gradient.grad_meta()) return gradient;
+  NDArray result = gradient.detach();
+  if (on_tape(gradient)) result.set_grad_meta(meta_of(gradient));
+  return result;
+}
+
+thread_local bool finds_nan = false;
+
+void check_nan(const Node& node, std::size_t input, const NDArray& gradient) {
+  const GradMode off(false);
+  if (!finds_nan || !any(isnan(gradient)).item<bool>()) return;
+  throw Error(std::string(node.name) + ": its gradient for input " + std::to_string(input) +
+              " has NaN, the first one of this pass; called at " + node.where.file_name() + ":" +
+              std::to_string(node.where.line()));
+}
+
+// The gradient that hooks make of it.
+NDArray hooked(const char* name, const std::vector<GradientHook>& hooks, NDArray gradient) {
+  for (const GradientHook& hook : hooks) {
+    const NDArray changed = hook(gradient);
+    if (!changed.defined()) continue;
+    if (changed.shape() != gradient.shape() || changed.dtype() != gradient.dtype()) {
+      throw Error(std::string("on_gradient: the hook of ") + name + " returned " + name_of(changed.dtype()) +
+                  changed.shape().to_string() + " for a gradient " + name_of(gradient.dtype()) +
+                  gradient.shape().to_string());
+    }
+    gradient = changed;
+  }
+  return gradient;
+}
+
+struct PassOptions {
+  bool keep_tape;
+  bool recorded;  // gradients go on the tape
+  bool captures;  // gradients of leaves are kept apart from those that the leaves hold
+};
+
+// One backward pass. Gradients of leaves are added to what they hold, while the pass runs; or they are captured.
+class Pass {
+ public:
+  explicit Pass(PassOptions options)
+      : options_(options), mode_{options.recorded, !options.captures}, grad_mode_(options.recorded) {}
+
+  // All of these come before run(). Throw if the tape below `root` cannot be run, and change nothing then.
+  void start_at(const NDArray& root, const NDArray& seed, bool shared);
+  void ask_for(const NDArray& input);  // with `captures`: the only arrays whose gradients are computed
+
+  void run();
+
+  // With `captures`, after run(): undefined if nothing was added.
+  NDArray gradient_of(const NDArray& input) const;
+  // After run(): adds what was captured to what the leaves hold.
+  void give_to_leaves();
+
+ private:
+  void find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed);
+  void skip_unwanted();
+  void run_node(const PendingNode& pending);
+  void run_rows(const Node& node, const NDArray& grad_output);
+  void run_part(const Node& node, const NDArray& grad_output);
+  NDArray recorded_part(const Node& node, const NDArray& grad_output);
+  std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output);
+  NDArray whole_gradient(const Input& input, const NDArray& like);
+  void add(Sum& sum, const NDArray& gradient);
+  void add_to_input(const Input& input, const NDArray& gradient, bool shared);
+  bool captures(const AutogradMeta& leaf) const { return options_.captures || !leaf.hooks.empty(); }
+
+  const PassOptions options_;
+  const BackwardMode mode_;
+  const GradMode grad_mode_;
+  PendingNodes nodes_;
+  std::unordered_map<std::shared_ptr<AutogradMeta>, Sum> leaves_;  // captured
+  std::unordered_map<std::shared_ptr<Node>, NDArray> inner_;       // captured, of arrays that are no leaves
+  std::unordered_set<const AutogradMeta*> wanted_leaves_;
+  bool asked_ = false;
+};
+
+// All nodes that root was computed from. They are checked here, before the first gradient is pushed. Lent memory that the
+// backward pass reads is not used for its gradients.
+void Pass::find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed) {
+  std::vector<AutogradMeta*> lent;
+  std::vector<std::shared_ptr<Node>> stack{root};
+  while (!stack.empty()) {
+    const std::shared_ptr<Node> node = std::move(stack.back());
+    stack.pop_back();
+    if (!nodes_.try_emplace(node->sequence, PendingNode{node, {}}).second) continue;
+    check_ready(*node, options_.recorded);
+    for (const Input& input : node->inputs) {
+      if (input.meta && input.meta->producer) stack.push_back(input.meta->producer);
+      if (mode_.lends_memory && input.meta && input.meta->lent_memory.defined())
+        lent.push_back(input.meta.get());
+    }
+  }
+  for (AutogradMeta* leaf : lent) {
+    const std::shared_ptr<Storage>& storage = leaf->lent_memory.storage();
+    if (storage == seed.storage() || is_saved(nodes_, storage)) leaf->lent_memory = NDArray();
+  }
+}
+
+void Pass::start_at(const NDArray& root, const NDArray& seed, bool shared) {
+  const std::shared_ptr<AutogradMeta> meta = meta_of(root);
+  if (!meta->producer) return add_to_input({meta, root.shape(), root.dtype()}, seed, shared);
+  find_nodes(meta->producer, seed);
+  add(nodes_.at(meta->producer->sequence).sum, seed);
+}
+
+void Pass::ask_for(const NDArray& input) {
+  asked_ = true;
+  const std::shared_ptr<AutogradMeta> meta = meta_of(input);
+  if (meta->producer)
+    inner_.emplace(meta->producer, NDArray());
+  else
+    wanted_leaves_.insert(meta.get());
+}
+
+// Nodes that lead to no array that was asked for do not run.
+void Pass::skip_unwanted() {
+  for (auto next = nodes_.rbegin(); next != nodes_.rend(); ++next) {
+    const std::vector<Input>& inputs = next->second.node->inputs;
+    next->second.wanted = std::any_of(inputs.begin(), inputs.end(), [&](const Input& input) {
+      if (!input.meta) return false;
+      const std::shared_ptr<Node>& producer = input.meta->producer;
+      if (!producer) return wanted_leaves_.count(input.meta.get()) > 0;
+      return inner_.count(producer) > 0 || nodes_.at(producer->sequence).wanted;
+    });
+  }
+}
+
+void Pass::run() {
+  if (asked_) skip_unwanted();
+  while (!nodes_.empty()) {
+    PendingNode next = std::move(nodes_.begin()->second);
+    if (next.sum.gradient.defined() && !next.node->hooks.empty())
+      next.sum.gradient = hooked(next.node->name, next.node->hooks, next.sum.gradient);
+    if (const auto inner = inner_.find(next.node); inner != inner_.end()) inner->second = next.sum.gradient;
+    if (next.sum.gradient.defined() && next.wanted) run_node(next);
+    if (!options_.keep_tape) free_node(*next.node);
+    nodes_.erase(nodes_.begin());
+  }
+  for (auto& [leaf, sum] : leaves_) sum.gradient = hooked("a leaf", leaf->hooks, sum.gradient);
+}
+
+NDArray Pass::gradient_of(const NDArray& input) const {
+  const std::shared_ptr<AutogradMeta> meta = meta_of(input);
+  if (meta->producer) return inner_.at(meta->producer);
+  const auto leaf = leaves_.find(meta);
+  return leaf == leaves_.end() ? NDArray() : leaf->second.gradient;
+}
+
+void Pass::give_to_leaves() {
+  for (auto& [leaf, sum] : leaves_) {
+    if (!options_.recorded) {
+      accumulate_in_leaf(*leaf, sum.gradient, !sum.owned);
+      continue;
+    }
+    leaf->grad = leaf->grad.defined() ? leaf->grad + sum.gradient : sum.gradient;
+    add_sparse_part(*leaf);
+  }
+}
+
+void Pass::add(Sum& sum, const NDArray& gradient) {
+  if (!sum.gradient.defined()) {
+    sum.gradient = gradient;
+  } else if (sum.owned && !options_.recorded) {
+    sum.gradient += gradient;
+  } else {
+    sum.gradient = sum.gradient + gradient;
+    sum.owned = true;
+  }
+}
+
+void Pass::add_to_input(const Input& input, const NDArray& gradient, bool shared) {
+  if (input.meta->producer) return add(nodes_.at(input.meta->producer->sequence).sum, gradient);
+  if (!input.meta->leaf || input.meta->drops_gradient) return;
+  if (captures(*input.meta)) return add(leaves_[input.meta], gradient);
+  accumulate_in_leaf(*input.meta, gradient, shared);
+}
+
+// What node.backward returns.
+std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_output) {
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  const RunsBackward running(node, mode_);
+  std::vector<NDArray> gradients = node.backward(grad_output);
+  check_count(node, gradients.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!node.inputs[i].meta || !gradients[i].defined()) continue;
+    gradients[i] = resolved(gradients[i]);
+    check_gradient(node, node.inputs[i], gradients[i]);
+    if (options_.recorded && !on_tape(gradients[i])) refuse_second_gradient(node.name);
+    check_nan(node, i, gradients[i]);
+  }
+  return gradients;
+}
+
+void Pass::run_rows(const Node& node, const NDArray& grad_output) {
+  const Input& input = node.inputs.front();
+  if (!input.meta || !input.meta->leaf) return;
+  if (captures(*input.meta)) {
+    throw Error(std::string(node.name) +
+                ": its gradient is row-sparse, which only backward() without create_graph and hooks gives");
+  }
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  const RunsBackward running(node, mode_);
+  const RowSparse gradient = node.rows(grad_output);
+  check_gradient(node, input, gradient);
+  accumulate_rows_in_leaf(*input.meta, gradient);
+}
+
+// The array to which a part of the gradient of `input` is added. There is one for all parts of a backward pass, and for
+// a leaf one for all passes.
+NDArray Pass::whole_gradient(const Input& input, const NDArray& like) {
+  const bool held_by_leaf = !input.meta->producer && !captures(*input.meta);
+  Sum held{held_by_leaf ? input.meta->grad : NDArray(), true};
+  Sum& sum = held_by_leaf           ? held
+             : input.meta->producer ? nodes_.at(input.meta->producer->sequence).sum
+                                    : leaves_[input.meta];
+  const bool first = !sum.gradient.defined();
+  if (first) {
+    sum.gradient = gradient_for(input, like, mode_.lends_memory);
+    sum.gradient.fill(0);
+  } else if (!sum.owned || on_tape(sum.gradient)) {
+    sum.gradient = sum.gradient.detach().copy();
+  }
+  sum.owned = true;
+  if (held_by_leaf) {
+    input.meta->grad = sum.gradient;
+    if (first) add_sparse_part(*input.meta);
+  }
+  return sum.gradient;
+}
+
+void Pass::run_part(const Node& node, const NDArray& grad_output) {
+  const Input& input = node.inputs.front();
+  if (!input.meta || !input.meta->needs_gradient() || input.meta->drops_gradient) return;
+  if (options_.recorded) return add_to_input(input, recorded_part(node, grad_output), false);
+  const NDArray whole = whole_gradient(input, grad_output);
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  node.add(grad_output, whole);
+  check_nan(node, 0, whole);
+}
+
+// The part alone, as an operator of grad_output, whose gradient is the node's operator itself.
+NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
+  if (!node.part) refuse_second_gradient(node.name);
+  const CallSite site = CallSite::on_behalf_of(node.where);
+  const Input& input = node.inputs.front();
+  NDArray whole = make_result(grad_output, input.shape, input.dtype);
+  {
+    const GradMode off(false);
+    whole.fill(0);
+    node.add(grad_output.detach(), whole);
+  }
+  record(node.name, whole, {grad_output}, {},
+         [part = node.part](const NDArray& g) { return std::vector{part(g)}; });
+  return whole;
+}
+
+void Pass::run_node(const PendingNode& pending) {
+  const Node& node = *pending.node;
+  const NDArray& grad_output = pending.sum.gradient;
+  if (node.rows) return run_rows(node, grad_output);
+  if (node.add) return run_part(node, grad_output);
+  const std::vector<NDArray> gradients = gradients_of(node, grad_output);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Input& input = node.inputs[i];
+    if (!input.meta || !gradients[i].defined()) continue;
+    add_to_input(input, gradients[i], is_shared(node, grad_output, gradients, i));
+  }
+}
+
+// `create_graph`: gradients are on the tape then even where they depend on the seed alone, so that one which is not was made by
+// a kernel that records nothing.
+NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, bool create_graph) {
+  if (!root.defined()) ndarray_detail::refuse_undefined(op);
+  if (!on_tape(root)) {
+    throw InvalidArgument(std::string(op) + ": root was not computed from an array that requires a gradient");
+  }
+  if (!seed.defined() && root.size() != 1) {
+    throw InvalidArgument(std::string(op) + ": root has shape " + root.shape().to_string() +
+                          "; give a seed of that shape or a root with one element");
+  }
+  if (seed.defined() && (seed.shape() != root.shape() || seed.dtype() != root.dtype())) {
+    throw InvalidArgument(std::string(op) + ": seed is " + name_of(seed.dtype()) + seed.shape().to_string() +
+                          " where root is " + name_of(root.dtype()) + root.shape().to_string());
+  }
+  if (create_graph && seed.defined() && on_tape(seed)) return seed;
+  NDArray result = seed.defined() ? seed.detach() : full(root.shape(), 1, root.dtype(), root.device());
+  if (create_graph) {
+    auto meta = std::make_shared<AutogradMeta>();
+    meta->leaf = meta->drops_gradient = true;
+    result.set_grad_meta(std::move(meta));
+  }
+  return result;
+}
+
+}  // namespace
+
+void operators_detail::refuse_second_gradient(const char* op) {
+  throw Error(std::string(op) + ": its gradient has no gradient, which create_graph asks for");
+}
+
+FindNaN::FindNaN() : previous_(std::exchange(finds_nan, true)) {}
+FindNaN::~FindNaN() { finds_nan = previous_; }
+
+NDArray make_gradient(std::size_t index, const NDArray& like) {
+  check_defined("make_gradient", like);
+  const Node* node = RunsBackward::node();
+  if (!node) throw Error("make_gradient: no Backward runs on this thread");
+  return gradient_for(node->inputs.at(index), like, RunsBackward::mode().lends_memory);
+}
+
+void backward(const NDArray& root, const BackwardOptions& options, Where where) {
+  const CallSite site(where);
+  check_defined("backward", root);
+  EngineScope scope(root.engine());
+  const NDArray seed = checked_seed("backward", root, options.seed, options.create_graph);
+  Pass pass({options.keep_tape || options.create_graph, options.create_graph, options.create_graph});
+  pass.start_at(root, seed, options.seed.defined());
+  pass.run();
+  pass.give_to_leaves();
+}
+
+void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where) {
+  backward(root, BackwardOptions{.seed = seed, .keep_tape = keep_tape}, where);
+}
+
+std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
+                          const GradOptions& options, Where where) {
+  const CallSite site(where);
+  if (outputs.empty() || inputs.empty()) throw InvalidArgument("grad: no outputs, or no inputs");
+  if (!options.seeds.empty() && options.seeds.size() != outputs.size()) {
+    throw InvalidArgument("grad: " + std::to_string(options.seeds.size()) + " seeds for " +
+                          std::to_string(outputs.size()) + " outputs");
+  }
+  check_arrays("grad", outputs);
+  check_arrays("grad", inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!on_tape(inputs[i]))
+      throw InvalidArgument("grad: input " + std::to_string(i) + " requires no gradient");
+  }
+  EngineScope scope(outputs.front().engine());
+  std::vector<NDArray> seeds;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    seeds.push_back(checked_seed("grad", outputs[i], options.seeds.empty() ? NDArray() : options.seeds[i],
+                                 options.create_graph));
+  }
+  Pass pass({options.keep_tape || options.create_graph, options.create_graph, true});
+  for (const NDArray& input : inputs) pass.ask_for(input);
+  for (std::size_t i = 0; i < outputs.size(); ++i) pass.start_at(outputs[i], seeds[i], true);
+  pass.run();
+  std::vector<NDArray> gradients;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    gradients.push_back(pass.gradient_of(inputs[i]));
+    if (!gradients.back().defined() && !options.allow_unused) {
+      throw InvalidArgument("grad: no output was computed from input " + std::to_string(i) +
+                            "; allow_unused gives an undefined array for it");
+    }
+  }
+  return gradients;
+}
+
+}  // namespace heddle

@@ -1,0 +1,83 @@
+// What users set and ask of arrays: whether they need a gradient, the gradient, and memory for it.
+#include <string>
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/error.h>
+
+#include "autograd/tape.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+void set_requires_grad(NDArray& array, bool on) {
+  check_defined("set_requires_grad", array);
+  if (on && !is_floating(array.dtype())) {
+    throw InvalidArgument(std::string("set_requires_grad: dtype ") + name_of(array.dtype()) +
+                          "; only floating arrays have gradients");
+  }
+  std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  if (meta && meta->producer) {
+    if (on) return;
+    throw InvalidArgument("set_requires_grad: the array was computed from others; detach() it instead");
+  }
+  if (!meta) meta = std::make_shared<AutogradMeta>();
+  meta->leaf = on;
+  array.set_grad_meta(std::move(meta));
+}
+
+bool requires_grad(const NDArray& array) {
+  check_defined("requires_grad", array);
+  return on_tape(array);
+}
+
+NDArray grad(const NDArray& array) {
+  check_defined("grad", array);
+  const std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  return meta ? meta->grad : NDArray();
+}
+
+RowSparse row_sparse_grad(const NDArray& array) {
+  check_defined("row_sparse_grad", array);
+  const std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  return meta ? meta->row_sparse_grad : RowSparse();
+}
+
+void clear_grad(const NDArray& array) {
+  check_defined("clear_grad", array);
+  const std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  if (!meta) return;
+  meta->grad = NDArray();
+  meta->row_sparse_grad = RowSparse();
+}
+
+void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
+  check_defined("lend_gradient_memory", leaf);
+  const std::shared_ptr<AutogradMeta> meta = meta_of(leaf);
+  if (!meta || !meta->leaf)
+    throw InvalidArgument("lend_gradient_memory: the array is no leaf; set_requires_grad comes first");
+  if (memory.defined()) {
+    const bool alike = memory.shape() == leaf.shape() && memory.dtype() == leaf.dtype() &&
+                       memory.device() == leaf.device() && &memory.engine() == &leaf.engine();
+    const bool own = memory.covers_storage() && memory.storage() != leaf.storage();
+    if (!alike || !own || !memory.is_contiguous()) {
+      throw InvalidArgument("lend_gradient_memory: got " + std::string(name_of(memory.dtype())) +
+                            memory.shape().to_string() + " on " + memory.device().to_string() +
+                            "; wanted a contiguous array with a storage of its own, else like the leaf, " +
+                            name_of(leaf.dtype()) + leaf.shape().to_string() + " on " +
+                            leaf.device().to_string());
+    }
+  }
+  meta->lent_memory = memory.defined() ? memory.detach() : NDArray();
+}
+
+void on_gradient(const NDArray& array, GradientHook hook) {
+  check_defined("on_gradient", array);
+  if (!hook) throw InvalidArgument("on_gradient: the hook is empty");
+  const std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  if (!meta || !meta->needs_gradient()) throw InvalidArgument("on_gradient: the array requires no gradient");
+  (meta->producer ? meta->producer->hooks : meta->hooks).push_back(std::move(hook));
+}
+
+}  // namespace heddle

@@ -1,0 +1,183 @@
+// Gradients of gradients: create_graph and grad().
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ops.h>
+#include <heddle/random.h>
+
+#include "gradient_check.h"
+
+using namespace heddle;
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+NDArray leaf(std::initializer_list<double> values) {
+  NDArray x = array<double>(values);
+  set_requires_grad(x);
+  return x;
+}
+
+NDArray random_leaf(const Shape& shape, std::uint64_t seed) {
+  NDArray x = Generator(seed).normal(shape, 0, 0.5, DType::f64);
+  set_requires_grad(x);
+  return x;
+}
+
+double value(const NDArray& x) { return x.item<double>(); }
+
+}  // namespace
+
+TEST_CASE("derivatives of a polynomial, to the fourth") {
+  const NDArray x = leaf({2, -1});
+  NDArray y = power(x, 4);
+  const std::vector<Doubles> expected = {{32, -4}, {48, 12}, {48, -24}, {24, 24}};
+  for (const Doubles& derivative : expected) {
+    y = grad({sum(y)}, {x}, {.create_graph = true})[0];
+    CHECK(y.to_vector<double>() == derivative);
+  }
+  CHECK_FALSE(grad(x).defined());
+}
+
+TEST_CASE("backward with create_graph gives a leaf a gradient that can be computed with") {
+  NDArray x = leaf({1, 2, 3});
+  backward(sum(x * x * x), {.create_graph = true});
+  const NDArray first = grad(x);
+  CHECK(first.to_vector<double>() == Doubles{3, 12, 27});
+  clear_grad(x);
+  backward(sum(square(first)));  // 2 * 3x^2 * 6x
+  CHECK(grad(x).to_vector<double>() == Doubles{36, 288, 972});
+  SUBCASE("a plain backward adds to it, and leaves what was handed out as it is") {
+    clear_grad(x);
+    backward(sum(square(x)), {.create_graph = true});
+    const NDArray handed_out = grad(x);
+    backward(sum(x));
+    CHECK(grad(x).to_vector<double>() == Doubles{3, 5, 7});
+    CHECK(handed_out.to_vector<double>() == Doubles{2, 4, 6});
+    CHECK_FALSE(requires_grad(grad(x)));
+  }
+}
+
+TEST_CASE("a Hessian times a vector, two ways") {
+  const NDArray x = random_leaf({6}, 1), v = Generator(2).normal({6}, 0, 1, DType::f64);
+  const auto loss = [](const NDArray& at) { return sum(exp(at) * sin(at)) + square(sum(at * at)); };
+  const NDArray first = grad({loss(x)}, {x}, {.create_graph = true})[0];
+  const Doubles reverse = grad({first}, {x}, {.seeds = {v}})[0].to_vector<double>();
+  const auto gradient_at = [&](double step) {
+    NDArray moved = (x.detach() + v * step).copy();
+    set_requires_grad(moved);
+    return grad({loss(moved)}, {moved})[0];
+  };
+  const Doubles forward = ((gradient_at(1e-5) - gradient_at(-1e-5)) / 2e-5).to_vector<double>();
+  for (std::size_t i = 0; i < 6; ++i) CHECK(reverse[i] == doctest::Approx(forward[i]).epsilon(1e-7));
+}
+
+TEST_CASE("a network is trained on a penalty of its gradient") {
+  const NDArray x = Generator(3).normal({16, 3}, 0, 1, DType::f64);
+  NDArray w = random_leaf({8, 3}, 4), b = random_leaf({8}, 5), u = random_leaf({1, 8}, 6);
+  const auto penalty = [&] {
+    NDArray at = x.detach().copy();
+    set_requires_grad(at);
+    const NDArray y = linear(tanh(linear(at, w, b)), u);
+    const NDArray slope = grad({sum(y)}, {at}, {.create_graph = true})[0];
+    return mean(square(norm(slope, 2, {1}) - 1));
+  };
+  const double before = value(penalty());
+  for (int step = 0; step < 60; ++step) {
+    backward(penalty());
+    NoGrad no_grad;
+    for (NDArray* parameter : {&w, &b, &u}) {
+      if (grad(*parameter).defined()) *parameter -= grad(*parameter) * 0.2;
+      clear_grad(*parameter);
+    }
+  }
+  CHECK(value(penalty()) < before / 20);
+}
+
+TEST_CASE("second gradients of networks agree with difference quotients") {
+  using In = const std::vector<NDArray>&;
+  const NDArray x = Generator(7).normal({4, 3}, 0, 1, DType::f64),
+                w = Generator(8).normal({5, 3}, 0, 1, DType::f64),
+                b = Generator(9).normal({5}, 0, 1, DType::f64);
+  testing::check_gradients([](In in) { return linear(in[0], in[1], in[2]); }, {x, w, b});
+  testing::check_gradients([](In in) { return linear(in[0], in[1], in[2], {.relu = true}); }, {x, w, b});
+  testing::check_gradients([](In in) { return softmax(sigmoid(linear(in[0], in[1], in[2])), 0); }, {x, w, b});
+  testing::check_gradients([](In in) { return max(in[0] * in[0], {0}) / stddev(in[0], {0}); }, {x});
+  testing::check_gradients([](In in) { return matmul(in[0], transpose(in[1])); }, {x, w});
+  testing::check_gradients([](In in) { return exp(in[0][1].slice(0, {.step = 2})) * sin(in[0][2][0]); }, {x});
+}
+
+TEST_CASE("grad() of arrays that were computed, of unused ones, and of several outputs") {
+  const NDArray x = leaf({3}), unused = leaf({1});
+  const NDArray middle = x * x, y = middle * middle, z = middle * x;
+  const std::vector<NDArray> both = grad({y, z}, {middle, x}, {.keep_tape = true});
+  CHECK(value(both[0]) == 2 * 9 + 3);
+  CHECK(value(both[1]) == 4 * 27 + 3 * 9);
+  CHECK_THROWS_WITH_AS(
+      grad({y}, {x, unused}, {.keep_tape = true}),
+      "grad: no output was computed from input 1; allow_unused gives an undefined array for it",
+      InvalidArgument);
+  CHECK_FALSE(grad({y}, {x, unused}, {.keep_tape = true, .allow_unused = true})[1].defined());
+  CHECK(value(grad({y}, {y}, {.keep_tape = true})[0]) == 1);
+  CHECK(value(grad({x}, {x})[0]) == 1);
+  CHECK_THROWS_WITH_AS(grad({y}, {array<double>({1})}), "grad: input 0 requires no gradient",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
+  CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
+  CHECK_FALSE(grad(x).defined());
+  CHECK(value(grad({y}, {x})[0]) == 108);  // the tape is freed here
+  CHECK_THROWS_WITH_AS(grad({y}, {x}), doctest::Contains("was freed by an earlier backward()"), Error);
+}
+
+TEST_CASE("an operator without a second gradient is named, and nothing has changed") {
+  const NDArray x = random_leaf({1, 1, 4, 4}, 1), w = random_leaf({1, 1, 2, 2}, 2);
+  const NDArray loss = sum(square(conv2d(exp(x), w)));
+  CHECK_THROWS_WITH_AS(backward(loss, {.create_graph = true}),
+                       "conv2d: its gradient has no gradient, which create_graph asks for", Error);
+  CHECK_FALSE(grad(x).defined());
+  CHECK_FALSE(grad(w).defined());
+  backward(loss);
+  CHECK(grad(x).defined());
+}
+
+TEST_CASE(
+    "an operator of a user that saves with save_for_backward() has second gradients; another has none") {
+  const auto cube = [](const NDArray& x, bool saves) {
+    NDArray y;
+    {
+      NoGrad no_grad;
+      y = x * x * x;
+    }
+    const NDArray kept = saves ? save_for_backward(x) : x.detach();
+    if (recording({&x}))
+      record("cube", y, {x}, {kept}, [kept](const NDArray& g) { return std::vector{g * kept * kept * 3}; });
+    return y;
+  };
+  const NDArray x = leaf({2});
+  const NDArray first = grad({cube(x, true)}, {x}, {.create_graph = true})[0];
+  CHECK(value(first) == 12);
+  CHECK(value(grad({first}, {x})[0]) == 12);
+  CHECK_THROWS_WITH_AS(grad({cube(x, false)}, {x}, {.create_graph = true}),
+                       "cube: its gradient has no gradient, which create_graph asks for", Error);
+  CHECK(value(grad({cube(x, false)}, {x})[0]) == 12);
+}
+
+TEST_CASE("the graph of gradients goes with its last handle") {
+  std::weak_ptr<Storage> inner, result;
+  {
+    const NDArray x = leaf({1, 2});
+    const NDArray y = exp(x), z = tanh(y * softmax(y));
+    inner = y.storage();
+    const NDArray first = grad({sum(z)}, {x}, {.create_graph = true})[0];
+    result = first.storage();
+    const NDArray second = grad({sum(first)}, {x}, {.create_graph = true})[0];
+    CHECK(second.defined());
+    x.engine().wait_all();
+  }
+  CHECK(inner.expired());
+  CHECK(result.expired());
+}
