@@ -112,7 +112,7 @@ TYPES = {
     "device": "DeviceLike",
     "generator": "Generator",
 }
-RESULTS = {"": "None", "array": "NDArray", "row-sparse array": "RowSparse"}
+RESULTS = {"": "None", "array": "NDArray", "row-sparse array": "RowSparse", "list of arrays": "tuple[NDArray, ...]"}
 
 
 def operator(name, arguments, result, documentation):

@@ -65,6 +65,8 @@ NOT_TOLD = {
 # They are told their place for the tape or for other ranks, but push nothing that a trace would show.
 NOT_TRACED = {
     "NDArray::view", "NDArray::operator[]", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
+    "split", "chunk", "unstack", "swapaxes", "moveaxis", "flip", "rot90", "diagonal", "atleast_1d", "atleast_2d", "atleast_3d",
+    "broadcast_arrays", "meshgrid", "empty_like",
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
     "RowSparse::RowSparse",
     "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",

@@ -97,6 +97,10 @@ heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value
   });
 }
 
+heddle_status heddle_array_list_destroy(heddle_array* const* list) {
+  return guarded(nullptr, [&] { delete[] list; });
+}
+
 heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_value* values, size_t value_count,
                                     const heddle_named_value* named, size_t named_count,
                                     heddle_engine* engine, heddle_array** result, heddle_error** error) {
@@ -104,7 +108,7 @@ heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_valu
     constexpr const char* kCall = "heddle_operator_apply";
     const OperatorInfo& info = operators()[index_of(op, kCall)];
     check_out(result, kCall, "result");
-    if (info.results.size() != 1 || info.results[0] == ArgumentKind::row_sparse)
+    if (info.results.size() != 1 || info.results[0] != ArgumentKind::array)
       throw InvalidArgument(std::string(kCall) + ": the result of '" + info.name + "' is no array");
     Arguments arguments(kCall);
     const OperatorValues made =

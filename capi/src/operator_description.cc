@@ -17,7 +17,9 @@ static_assert(static_cast<std::int32_t>(DType::i8) == HEDDLE_I8 &&
 OperatorDescription::OperatorDescription(const OperatorInfo& op)
     : op_(op), signature_(op.signature()), arguments_(op.arguments.size()) {
   for (const ArgumentKind result : op.results)
-    results_.push_back(result == ArgumentKind::row_sparse ? HEDDLE_VALUE_ROW_SPARSE : HEDDLE_VALUE_ARRAY);
+    results_.push_back(result == ArgumentKind::row_sparse ? HEDDLE_VALUE_ROW_SPARSE
+                       : result == ArgumentKind::arrays   ? HEDDLE_VALUE_ARRAYS
+                                                          : HEDDLE_VALUE_ARRAY);
   for (std::size_t i = 0; i < arguments_.size(); ++i) describe(op.arguments[i], arguments_[i]);
 }
 

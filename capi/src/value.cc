@@ -1,5 +1,7 @@
 #include "value.h"
 
+#include <heddle/c/row_sparse.h>
+
 namespace heddle::c {
 
 NDArray Arguments::array_of(const heddle_array* array) {
@@ -97,29 +99,58 @@ heddle_value plain_value(const OperatorValue& value) {
   return plain;
 }
 
+namespace {
+
+// The handles of a result that nobody got.
+void drop(const heddle_value& result) {
+  if (result.kind == HEDDLE_VALUE_ARRAY) heddle_array_destroy(result.as.array);
+  if (result.kind == HEDDLE_VALUE_ROW_SPARSE) heddle_row_sparse_destroy(result.as.row_sparse);
+  if (result.kind != HEDDLE_VALUE_ARRAYS) return;
+  for (std::uint32_t i = 0; i < result.count; ++i) heddle_array_destroy(result.as.arrays[i]);
+  heddle_array_list_destroy(result.as.arrays);
+}
+
+heddle_value result_of(const std::vector<NDArray>& arrays, const EngineLink& engine) {
+  auto list = std::make_unique<heddle_array*[]>(arrays.size());
+  heddle_value result{};
+  result.kind = HEDDLE_VALUE_ARRAYS;
+  result.as.arrays = list.get();
+  try {
+    for (; result.count < arrays.size(); ++result.count)
+      list[result.count] = new_handle(arrays[result.count], engine);
+  } catch (...) {
+    list.release();
+    drop(result);
+    throw;
+  }
+  list.release();
+  return result;
+}
+
+heddle_value result_of(const OperatorValue& value, const EngineLink& engine) {
+  if (const auto* arrays = std::get_if<std::vector<NDArray>>(&value)) return result_of(*arrays, engine);
+  heddle_value result{};
+  if (const auto* array = std::get_if<NDArray>(&value)) {
+    result.kind = HEDDLE_VALUE_ARRAY;
+    result.as.array = new_handle(*array, engine);
+  } else {
+    result.kind = HEDDLE_VALUE_ROW_SPARSE;
+    result.as.row_sparse = new_handle(std::get<RowSparse>(value), engine);
+  }
+  return result;
+}
+
+}  // namespace
+
 void give_results(const OperatorValues& values, const EngineLink& engine, heddle_value* results) {
   std::size_t made = 0;
   try {
     for (const OperatorValue& value : values) {
-      heddle_value result{};
-      if (const auto* array = std::get_if<NDArray>(&value)) {
-        result.kind = HEDDLE_VALUE_ARRAY;
-        result.as.array = new_handle(*array, engine);
-      } else {
-        result.kind = HEDDLE_VALUE_ROW_SPARSE;
-        result.as.row_sparse = new_handle(std::get<RowSparse>(value), engine);
-      }
-      results[made++] = result;
+      results[made] = result_of(value, engine);
+      ++made;
     }
   } catch (...) {
-    while (made > 0) {
-      const heddle_value& result = results[--made];
-      if (result.kind == HEDDLE_VALUE_ARRAY) {
-        take(result.as.array, "");
-      } else {
-        take(result.as.row_sparse, "");
-      }
-    }
+    while (made > 0) drop(results[--made]);
     throw;
   }
 }

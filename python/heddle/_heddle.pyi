@@ -301,7 +301,7 @@ class NDArray:
         """Whether backward() accumulates a gradient here or passes one on."""
 
     @requires_grad.setter
-    def requires_grad(self, value: bool, /) -> None: ...
+    def requires_grad(self, arg: bool, /) -> None: ...
 
     @property
     def grad(self) -> NDArray | RowSparse | None:
@@ -353,10 +353,6 @@ class NDArray:
 
     def transpose(self, *axes: int | Sequence[int]) -> NDArray: ...
 
-    def argmax(self, axis: int = -1) -> NDArray: ...
-
-    def argmin(self, axis: int = -1) -> NDArray: ...
-
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
 
     def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
@@ -364,6 +360,10 @@ class NDArray:
     def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
 
     def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+
+    def argmax(self, axis: int | None = None) -> NDArray: ...
+
+    def argmin(self, axis: int | None = None) -> NDArray: ...
 
     def numpy(self, copy: bool = False) -> NumpyArray:
         """
@@ -538,7 +538,7 @@ class Generator:
         """Save it and the seed to resume."""
 
     @position.setter
-    def position(self, value: int, /) -> None: ...
+    def position(self, arg: int, /) -> None: ...
 
 def manual_seed(seed: int) -> None:
     """Reseeds this thread's generator."""
@@ -638,7 +638,7 @@ class Sequential(Layer):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int) -> Layer: ...
+    def __getitem__(self, arg: int, /) -> Layer: ...
 
 class Communicator:
     """Ranks that call the same collectives in the same order."""
@@ -908,6 +908,26 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, dtype: DT
 
 def eye(n: int, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
     """The n by n identity matrix.
+
+    The result's dtype: `dtype`."""
+
+def full_like(x: ArrayLike, fill_value: float) -> NDArray:
+    """An array of `fill_value` with the shape, dtype and device of x.
+
+    The result's dtype: that of x."""
+
+def ones_like(x: ArrayLike) -> NDArray:
+    """An array of 1 with the shape, dtype and device of x.
+
+    The result's dtype: that of x."""
+
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """`num` numbers with equal steps from start to stop, or up to before stop without `endpoint`.
+
+    The result's dtype: `dtype`."""
+
+def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+    """base to the power of `num` numbers with equal steps from start to stop.
 
     The result's dtype: `dtype`."""
 
@@ -1447,13 +1467,13 @@ def min(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = 
 
     Differentiable."""
 
-def argmax(x: ArrayLike, axis: int = -1) -> NDArray:
-    """The index of the first largest element along `axis`.
+def argmax(x: ArrayLike, axis: int | None = None) -> NDArray:
+    """The index of the first largest element along `axis`; None: in the flattened array.
 
     The result's dtype: i64."""
 
-def argmin(x: ArrayLike, axis: int = -1) -> NDArray:
-    """The index of the first smallest element along `axis`.
+def argmin(x: ArrayLike, axis: int | None = None) -> NDArray:
+    """The index of the first smallest element along `axis`; None: in the flattened array.
 
     The result's dtype: i64."""
 
@@ -1546,6 +1566,20 @@ def cumprod(x: ArrayLike, axis: int = -1) -> NDArray:
     """Products along `axis` up to each element.
 
     The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def cummax(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The largest element along `axis` up to each element.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cummin(x: ArrayLike, axis: int = -1) -> NDArray:
+    """The smallest element along `axis` up to each element.
+
+    The result's dtype: that of x.
 
     Differentiable."""
 
@@ -1647,6 +1681,153 @@ def copy_to(x: ArrayLike, device: DeviceLike) -> NDArray:
 
     Differentiable."""
 
+def split(x: ArrayLike, indices_or_sections: Operand | Sequence[Any], axis: int = 0) -> tuple[NDArray, ...]:
+    """So many equal parts along `axis`, or the parts between the indices, for which the call waits. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def chunk(x: ArrayLike, chunks: int, axis: int = 0) -> tuple[NDArray, ...]:
+    """Parts of one size along `axis`, the last of which may be smaller; `chunks` of them or fewer. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[NDArray, ...]:
+    """The entries along `axis`, without it. Views.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> NDArray:
+    """x with two axes exchanged. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
+    """x with axis source[i] at place destination[i], the others in their order. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def flip(x: ArrayLike, axis: int | Sequence[int] | None = None) -> NDArray:
+    """x reversed along `axis`, an axis or several; None: all. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def rot90(x: ArrayLike, k: int = 1, axes: int | Sequence[int] = (0, 1)) -> NDArray:
+    """x after k quarter turns from the first of two axes to the second. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> NDArray:
+    """x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_1d(x: ArrayLike) -> NDArray:
+    """x, or of a scalar an array with one axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_2d(x: ArrayLike) -> NDArray:
+    """x with axes of size 1 in front, up to two axes. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_3d(x: ArrayLike) -> NDArray:
+    """x with axes of size 1 up to three axes: (n) becomes (1, n, 1) and (m, n) becomes (m, n, 1). A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def broadcast_arrays(arrays: Sequence[ArrayLike]) -> tuple[NDArray, ...]:
+    """The arrays repeated to the shape that they broadcast to. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def meshgrid(arrays: Sequence[ArrayLike], indexing: Literal['xy', 'ij'] = 'xy') -> tuple[NDArray, ...]:
+    """Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are exchanged. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def tile(x: ArrayLike, reps: int | Sequence[int]) -> NDArray:
+    """x repeated reps[i] times along axis i.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def repeat(x: ArrayLike, repeats: Operand | Sequence[Any], axis: int | None = None) -> NDArray:
+    """Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats in an array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def tril(x: ArrayLike, k: int = 0) -> NDArray:
+    """x with 0 above the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def triu(x: ArrayLike, k: int = 0) -> NDArray:
+    """x with 0 below the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diag(x: ArrayLike, k: int = 0) -> NDArray:
+    """Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> NDArray:
+    """The elements of two axes whose second index is the first one plus `offset`, along a new last axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> NDArray:
+    """The sum of a diagonal.
+
+    The result's dtype: that of x; i64 for integers and bool.
+
+    Differentiable."""
+
+def pad(x: ArrayLike, before: int | Sequence[int], after: int | Sequence[int] | None = None, mode: Literal['constant', 'edge', 'reflect', 'wrap'] = 'constant', value: float = 0.0) -> NDArray:
+    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, or the edge, or mirrored there, or from the other end.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
 def take(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> NDArray:
     """The entries of x at indices along `axis`, negative ones from the end. The axes of indices replace that axis.
 
@@ -1658,6 +1839,179 @@ def one_hot(labels: ArrayLike, num_classes: int, dtype: DTypeLike = 'f32') -> ND
     """Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.
 
     The result's dtype: `dtype`."""
+
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> NDArray:
+    """y[i, j] = x[i, indices[i, j]] of axis 1, and so on. Off the axis both broadcast.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def gather(x: ArrayLike, indices: ArrayLike, axis: int = -1) -> NDArray:
+    """take_along_axis, but off the axis indices do not broadcast and may be smaller than x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_add(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the sum with what is there. Of several for one place the order is that of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_min(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the minimum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_max(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the maximum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> NDArray:
+    """x with source[i] added to entry indices[i] of `axis`, in the order of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_copy(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> NDArray:
+    """x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_put(x: ArrayLike, indices: Sequence[ArrayLike], values: Operand | Sequence[Any], accumulate: bool = False) -> NDArray:
+    """x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. The indices broadcast to one shape, values to that shape and the rest of x's axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def put(x: ArrayLike, indices: ArrayLike, values: Operand | Sequence[Any]) -> NDArray:
+    """x with values at these places of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_select(x: ArrayLike, mask: ArrayLike) -> NDArray:
+    """The elements where a mask is true, along one axis; x and mask broadcast. The call waits for the mask.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_fill(x: ArrayLike, mask: ArrayLike, value: float) -> NDArray:
+    """x with a value where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_scatter(x: ArrayLike, mask: ArrayLike, source: ArrayLike) -> NDArray:
+    """x with the elements of source, in their order, where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def nonzero(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The indices of the elements that are not 0, an array for each axis. The call waits for x.
+
+    The result's dtype: i64."""
+
+def argwhere(x: ArrayLike) -> NDArray:
+    """The indices of the elements that are not 0, a row for each. The call waits for x.
+
+    The result's dtype: i64."""
+
+def sort(x: ArrayLike, axis: int = -1, descending: bool = False) -> NDArray:
+    """The elements along `axis` in rising order, or in falling order. NaN counts as the largest.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def argsort(x: ArrayLike, axis: int = -1, descending: bool = False) -> NDArray:
+    """Where the elements of sort() stand; equal ones stay in their order.
+
+    The result's dtype: i64."""
+
+def topk(x: ArrayLike, k: int, axis: int = -1, largest: bool = True) -> tuple[NDArray, ...]:
+    """The k largest elements along `axis`, or the smallest ones, in order, and their indices in i64.
+
+    The result's dtype: that of x; i64 of the indices.
+
+    Differentiable."""
+
+def kthvalue(x: ArrayLike, k: int, axis: int = -1, keepdims: bool = False) -> tuple[NDArray, ...]:
+    """The k-th smallest element along `axis`, counted from 1, and its index in i64.
+
+    The result's dtype: that of x; i64 of the index.
+
+    Differentiable."""
+
+def median(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """The median along `axis`, an axis or several; None: all. NaN if any element is.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def quantile(x: ArrayLike, q: Operand | Sequence[Any], axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
+    """What the fraction q of the elements along `axis` is below, between two elements in proportion; the axes of an array q come first. None: all axes. NaN if any element is.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def searchsorted(sorted: ArrayLike, values: ArrayLike, right: bool = False) -> NDArray:
+    """Where each value would have to be inserted into an array with one axis that rises: before equal elements, or with `right` behind them.
+
+    The result's dtype: i64."""
+
+def isin(x: ArrayLike, elements: ArrayLike, invert: bool = False) -> NDArray:
+    """Which elements of x are among `elements`, or with `invert` which are not.
+
+    The result's dtype: bool."""
+
+def histogram(x: ArrayLike, bins: int = 10, low: float | None = None, high: float | None = None) -> tuple[NDArray, ...]:
+    """How many elements are in bins of one width from low to high, None: from the smallest and to the largest element; and the edges of the bins.
+
+    The result's dtype: i64; of the edges that of x, f64 of integers."""
+
+def unique(x: ArrayLike, equal_nan: bool = True) -> NDArray:
+    """The distinct elements of the flattened array in rising order. The call waits for x.
+
+    The result's dtype: that of x."""
+
+def unique_all(x: ArrayLike, equal_nan: bool = True) -> tuple[NDArray, ...]:
+    """The distinct elements, the index of the first of each, which of them each element of x is, and how often each comes. The call waits for x.
+
+    The result's dtype: that of x; i64 of the others."""
+
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
+    """How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.
+
+    The result's dtype: i64; f64 with weights.
+
+    Differentiable."""
 
 def matmul(a: ArrayLike, b: ArrayLike) -> NDArray:
     """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.

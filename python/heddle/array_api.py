@@ -3,12 +3,13 @@
     xp = x.__array_namespace__()    # this module
 
 Signatures are the standard's. Functions of heddle that are not here, and options beyond the standard's, are in the module heddle.
-Shapes that depend on values (nonzero, unique) are not to be had: arrays know their shapes before their values.
+Where the shape of a result depends on values (nonzero, unique) the call waits for them.
 """
 
 import functools as _functools
 import inspect as _inspect
 import math as _math
+from collections import namedtuple as _namedtuple
 from collections.abc import Sequence as _Sequence
 from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
@@ -174,18 +175,12 @@ def eye(
     return (arange(n_rows, device=device)[:, None] + k == columns).astype(dtype or float32)
 
 
-def _columns_less_rows(x: _Array) -> _Array:
-    if x.ndim < 2:
-        raise ValueError(f"tril and triu: an array of shape {x.shape}; want two axes")
-    return arange(x.shape[-1], device=x.device) - arange(x.shape[-2], device=x.device)[:, None]
-
-
 def tril(x: _Array, /, *, k: int = 0) -> _Array:
-    return _cast(_heddle.where(_columns_less_rows(x) <= k, x, 0), x.dtype)
+    return _heddle.tril(x, k)
 
 
 def triu(x: _Array, /, *, k: int = 0) -> _Array:
-    return _cast(_heddle.where(_columns_less_rows(x) >= k, x, 0), x.dtype)
+    return _heddle.triu(x, k)
 
 
 def empty_like(x: _Array, /, *, dtype: _Any = None, device: _Any = None) -> _Array:
@@ -207,10 +202,11 @@ def zeros_like(x: _Array, /, *, dtype: _Any = None, device: _Any = None) -> _Arr
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: _Any = None, device: _Any = None, endpoint: _Any = True
 ) -> _Array:
-    steps = num - 1 if endpoint else num
-    count = _heddle.arange(0, num, dtype=float64, device=_on(device))
-    values = count * ((stop - start) / steps if steps > 0 else 0.0) + start
-    return _cast(values, dtype or float32)
+    return _heddle.linspace(start, stop, num, endpoint, dtype=dtype or float32, device=_on(device))
+
+
+def meshgrid(*arrays: _Array, indexing: _Any = "xy") -> tuple[_Array, ...]:
+    return _heddle.meshgrid(arrays, indexing)
 
 
 def from_dlpack(x: object, /, *, device: _Any = None, copy: _Any = None) -> _Array:
@@ -269,8 +265,54 @@ def take(x: _Array, indices: _Array, /, *, axis: int | None = None) -> _Array:
     return _heddle.take(x, indices, axis=axis or 0)
 
 
+def take_along_axis(x: _Array, indices: _Array, /, *, axis: int = -1) -> _Array:
+    return _heddle.take_along_axis(x, indices, axis)
+
+
 def where(condition: _Array, x1: _Any, x2: _Any, /) -> _Array:
     return _heddle.where(condition, x1, x2)
+
+
+def nonzero(x: _Array, /) -> tuple[_Array, ...]:
+    return _heddle.nonzero(x)
+
+
+def searchsorted(x1: _Array, x2: _Array, /, *, side: str = "left", sorter: _Array | None = None) -> _Array:
+    rising = x1 if sorter is None else _heddle.take(x1, sorter)
+    return _heddle.searchsorted(rising, x2, side == "right")
+
+
+def sort(x: _Array, /, *, axis: int = -1, descending: _Any = False, stable: _Any = True) -> _Array:
+    """Always stable."""
+    return _heddle.sort(x, axis, descending)
+
+
+def argsort(x: _Array, /, *, axis: int = -1, descending: _Any = False, stable: _Any = True) -> _Array:
+    """Always stable."""
+    return _heddle.argsort(x, axis, descending)
+
+
+_UniqueAll = _namedtuple("_UniqueAll", ["values", "indices", "inverse_indices", "counts"])
+_UniqueCounts = _namedtuple("_UniqueCounts", ["values", "counts"])
+_UniqueInverse = _namedtuple("_UniqueInverse", ["values", "inverse_indices"])
+
+
+def unique_all(x: _Array, /) -> _Any:
+    return _UniqueAll(*_heddle.unique_all(x, equal_nan=False))
+
+
+def unique_counts(x: _Array, /) -> _Any:
+    values, _, _, counts = _heddle.unique_all(x, equal_nan=False)
+    return _UniqueCounts(values, counts)
+
+
+def unique_inverse(x: _Array, /) -> _Any:
+    values, _, inverse, _ = _heddle.unique_all(x, equal_nan=False)
+    return _UniqueInverse(values, inverse)
+
+
+def unique_values(x: _Array, /) -> _Array:
+    return _heddle.unique(x, equal_nan=False)
 
 
 def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
@@ -286,16 +328,23 @@ def permute_dims(x: _Array, /, axes: tuple[int, ...]) -> _Array:
 
 
 def moveaxis(x: _Array, source: _Any, destination: _Any, /) -> _Array:
-    sources, targets = ([a % x.ndim for a in ((v,) if isinstance(v, int) else v)] for v in (source, destination))
-    axes = [axis for axis in range(x.ndim) if axis not in sources]
-    for target, axis in sorted(zip(targets, sources, strict=True)):
-        axes.insert(target, axis)
-    return _heddle.transpose(x, tuple(axes))
+    return _heddle.moveaxis(x, source, destination)
 
 
 def flip(x: _Array, /, *, axis: _Any = None) -> _Array:
-    axes = range(x.ndim) if axis is None else [a % x.ndim for a in ((axis,) if isinstance(axis, int) else axis)]
-    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
+    return _heddle.flip(x, axis)
+
+
+def roll(x: _Array, /, shift: _Any, *, axis: _Any = None) -> _Array:
+    return _heddle.roll(x, shift, axis)
+
+
+def repeat(x: _Array, repeats: _Any, /, *, axis: int | None = None) -> _Array:
+    return _heddle.repeat(x, repeats, axis)
+
+
+def tile(x: _Array, repetitions: tuple[int, ...], /) -> _Array:
+    return _heddle.tile(x, repetitions)
 
 
 def broadcast_to(x: _Array, /, shape: tuple[int, ...]) -> _Array:
@@ -303,8 +352,7 @@ def broadcast_to(x: _Array, /, shape: tuple[int, ...]) -> _Array:
 
 
 def broadcast_arrays(*arrays: _Array) -> list[_Array]:
-    shape = _numpy.broadcast_shapes(*(x.shape for x in arrays))
-    return [_heddle.broadcast_to(x, shape) for x in arrays]
+    return list(_heddle.broadcast_arrays(arrays))
 
 
 def concat(arrays: _Sequence[_Array], /, *, axis: int | None = 0) -> _Array:
@@ -320,7 +368,7 @@ def stack(arrays: _Sequence[_Array], /, *, axis: int = 0) -> _Array:
 
 
 def unstack(x: _Array, /, *, axis: int = 0) -> tuple[_Array, ...]:
-    return tuple(moveaxis(x, axis, 0))
+    return _heddle.unstack(x, axis)
 
 
 def expand_dims(x: _Array, /, *, axis: int = 0) -> _Array:
@@ -338,7 +386,7 @@ def reshape(x: _Array, /, shape: tuple[int, ...], *, copy: _Any = None) -> _Arra
 
 
 def _position(function: _Any, x: _Array, axis: int | None, keepdims: _Any) -> _Array:
-    result: _Array = function(x if axis is not None else _heddle.reshape(x, (-1,)), axis=-1 if axis is None else axis)
+    result: _Array = function(x, axis)
     if not keepdims:
         return result
     return _heddle.reshape(result, (1,) * x.ndim) if axis is None else _heddle.expand_dims(result, axis)
@@ -432,7 +480,7 @@ class _Info:
     """What __array_namespace_info__ returns."""
 
     def capabilities(self) -> dict[str, _Any]:
-        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 8}
+        return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> _Any:
         return _heddle.cpu()

@@ -313,16 +313,16 @@ void bind_shapes(ArrayClass& type) {
           nb::sig("def transpose(self, *axes: int | Sequence[int]) -> NDArray"))
       .def(
           "argmax",
-          [](const NDArray& self, int axis) {
+          [](const NDArray& self, std::optional<int> axis) {
             return computed([&](Where where) { return argmax(self, axis, where); });
           },
-          "axis"_a = -1, nb::sig("def argmax(self, axis: int = -1) -> NDArray"))
+          "axis"_a = nb::none(), nb::sig("def argmax(self, axis: int | None = None) -> NDArray"))
       .def(
           "argmin",
-          [](const NDArray& self, int axis) {
+          [](const NDArray& self, std::optional<int> axis) {
             return computed([&](Where where) { return argmin(self, axis, where); });
           },
-          "axis"_a = -1, nb::sig("def argmin(self, axis: int = -1) -> NDArray"));
+          "axis"_a = nb::none(), nb::sig("def argmin(self, axis: int | None = None) -> NDArray"));
 }
 
 void bind_row_sparse(nb::module_& m) {

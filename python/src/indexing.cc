@@ -1,8 +1,10 @@
 // x[key] and x[key] = value.
+#include <algorithm>
 #include <vector>
 
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
+#include <heddle/scatter.h>
 #include <heddle/shape_ops.h>
 
 #include "array_parts.h"
@@ -105,9 +107,7 @@ class Selector {
     }
     NDArray indices = to_array({"NDArray.__getitem__", "an index"}, part, std::nullopt, where_);
     if (indices.dtype() == DType::boolean) {
-      raise(PyExc_TypeError,
-            "a mask selects a number of elements that is known only later; use where(), or assign "
-            "through it: x[mask] = value");
+      raise(PyExc_TypeError, "a mask is the whole index: x[mask], x[mask] = value");
     }
     if (is_floating(indices.dtype())) raise(PyExc_IndexError, "an array of floats is no index");
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64) {
@@ -188,11 +188,55 @@ void assign_masked(const NDArray& target, const NDArray& mask, PyObject* value, 
   target.assign(heddle::where(mask.detach(), *operand, old, where), where);
 }
 
+// The elements where the mask is true. It may leave out x's last axes, which are then selected as a whole.
+NDArray masked(const NDArray& x, const NDArray& mask, Where where) {
+  const Shape& shape = x.shape();
+  const bool fits =
+      mask.ndim() <= x.ndim() && std::equal(mask.shape().begin(), mask.shape().end(), shape.begin());
+  if (!fits || mask.ndim() == 0) {
+    raise(PyExc_IndexError,
+          "a mask of shape " + mask.shape().to_string() + " for an array of shape " + shape.to_string());
+  }
+  const ReleaseGil released;
+  if (mask.ndim() == x.ndim()) return masked_select(x, mask, where);
+  Shape rows{mask.size()};
+  for (int d = mask.ndim(); d < x.ndim(); ++d) rows.push_back(shape[d]);
+  return take(reshape(x, rows, where), nonzero(reshape(mask, {-1}, where), where)[0], 0, where);
+}
+
+// A number as an array of no axes, of the target's dtype.
+NDArray filled(const NDArray& target, Scalar value, Where where) {
+  const EngineScope scope(target.engine());
+  const NDArray one({}, target.dtype(), target.device());
+  value.is_integral() ? one.fill(value.as<std::int64_t>(), where) : one.fill(value.real(), where);
+  return one;
+}
+
+// Copies values to the entries of a view that an array of indices names.
+void assign_entries(const Selection& to, PyObject* value, Where where) {
+  const std::optional<Operand> operand = to_operand(kValue, value, where);
+  const bool number = operand && !operand->is_array;
+  NDArray values;
+  if (!number) values = operand ? operand->array : to_array(kValue, value, std::nullopt, where);
+  const ReleaseGil released;
+  const NDArray target = to.view.detach();
+  if (number) values = filled(target, operand->scalar, where);
+  Shape shape, rows = target.shape();
+  for (int d = 0; d < to.axis; ++d) shape.push_back(rows[d]);
+  for (const std::int64_t size : to.indices.shape()) shape.push_back(size);
+  for (int d = to.axis + 1; d < rows.size(); ++d) shape.push_back(rows[d]);
+  rows[to.axis] = to.indices.size();
+  values = reshape(broadcast_to(values, shape, where), rows, where);
+  to.view.assign(index_copy(target, reshape(to.indices, {-1}, where), values, to.axis, where), where);
+}
+
 }  // namespace
 
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
+    if (const NDArray mask = mask_in(key, where); mask.defined())
+      return wrap(masked(*array_in(self), mask, where)).release().ptr();
     Selection selection = Selector(*array_in(self), where).select(key);
     if (selection.indices.defined()) {
       const ReleaseGil released;
@@ -210,10 +254,10 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (const NDArray mask = mask_in(key, where); mask.defined())
       return assign_masked(x, mask, value, where), 0;
     const Selection selection = Selector(x, where).select(key);
-    if (selection.indices.defined()) {
-      raise(PyExc_TypeError, "entries at an array of indices cannot be assigned; there is no such operator");
-    }
-    assign(selection.view, value, where);
+    if (selection.indices.defined())
+      assign_entries(selection, value, where);
+    else
+      assign(selection.view, value, where);
     return 0;
   });
 }

@@ -139,6 +139,11 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
 nb::object result_of(OperatorValues& results) {
   if (results.empty()) return nb::none();
   if (auto* array = std::get_if<NDArray>(&results[0])) return wrap(std::move(*array));
+  if (auto* arrays = std::get_if<std::vector<NDArray>>(&results[0])) {
+    nb::list list;
+    for (NDArray& one : *arrays) list.append(wrap(std::move(one)));
+    return nb::tuple(list);
+  }
   return nb::cast(std::move(std::get<RowSparse>(results[0])));
 }
 

@@ -141,6 +141,31 @@ static void rows_are_results_too(heddle_engine* engine) {
   OK(heddle_array_destroy(values));
 }
 
+static void lists_are_results_too(heddle_engine* engine) {
+  heddle_array* a = new_array(engine, kValues, kTwoByTwo, 2);
+  const heddle_value halves[] = {of_array(a), {.kind = HEDDLE_VALUE_INTEGER, .as.integer = 2}};
+  heddle_operator_info info = {.struct_size = sizeof info};
+  OK(heddle_operator_describe(op_named("split"), &info, NULL));
+  CHECK(info.result_count == 1 && info.results[0] == HEDDLE_VALUE_ARRAYS);
+  heddle_value parts = {0};
+  heddle_array* none = NULL;
+  OK(heddle_operator_call(op_named("split"), halves, 2, NULL, 0, NULL, &parts, 1, NULL));
+  CHECK(parts.kind == HEDDLE_VALUE_ARRAYS && parts.count == 2);
+  holds(parts.as.arrays[0], kValues, 2);
+  holds(parts.as.arrays[1], kValues + 2, 2);
+  heddle_array* joined = NULL;
+  OK(heddle_operator_apply(op_named("concat"), &parts, 1, NULL, 0, NULL, &joined, NULL));
+  holds(joined, kValues, 4);
+  IS(heddle_operator_apply(op_named("split"), halves, 2, NULL, 0, NULL, &none, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  CHECK(!none);
+  for (uint32_t i = 0; i < parts.count; ++i) OK(heddle_array_destroy(parts.as.arrays[i]));
+  OK(heddle_array_list_destroy(parts.as.arrays));
+  OK(heddle_array_list_destroy(NULL));
+  OK(heddle_array_destroy(joined));
+  OK(heddle_array_destroy(a));
+}
+
 static void bad_calls_are_refused(heddle_engine* engine) {
   heddle_array *a = new_array(engine, kValues, kTwoByTwo, 2), *result = NULL;
   const heddle_operator* softmax = op_named("softmax");
@@ -176,6 +201,7 @@ void test_operators(void) {
   new_arrays_belong_to_the_engine(engine);
   generators_repeat(engine);
   rows_are_results_too(engine);
+  lists_are_results_too(engine);
   bad_calls_are_refused(engine);
   OK(heddle_engine_destroy(engine, NULL));
 }

@@ -324,6 +324,9 @@ void Caller::call_operator() {
       keep(results[i].as.array);
     } else if (results[i].kind == HEDDLE_VALUE_ROW_SPARSE) {
       pool.put(rows_kind, results[i].as.row_sparse);
+    } else if (results[i].kind == HEDDLE_VALUE_ARRAYS) {
+      for (std::uint32_t k = 0; k < results[i].count; ++k) keep(results[i].as.arrays[k]);
+      heddle_array_list_destroy(results[i].as.arrays);
     }
   }
 }

@@ -154,6 +154,59 @@ TEST_CASE("each operator names the line of its call") {
   check_site("call_operator", [&] { call_operator(*find_operator("add_"), values); });
 }
 
+TEST_CASE("operators that rearrange name the line of their call") {
+  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}),
+                index = zeros({2}, DType::i64);
+  check_site("linspace", [&] { linspace(0, 1); });
+  check_site("logspace", [&] { logspace(0, 1); });
+  check_site("full_like", [&] { full_like(x, 1); });
+  check_site("ones_like", [&] { ones_like(x); });
+  check_site("roll", [&] { roll(x, {1}); });
+  check_site("tile", [&] { tile(odd, {2}); });
+  check_site("repeat", [&] { repeat(odd, 2); });
+  check_site("tril", [&] { tril(x); });
+  check_site("triu", [&] { triu(x); });
+  check_site("diag", [&] { diag(index); });
+  check_site("matrix_trace", [&] { matrix_trace(x); });
+  check_site("pad", [&] { pad(x, {1}, {1}); });
+}
+
+TEST_CASE("operators that sort, search and scatter name the line of their call") {
+  const NDArray x = full({4, 4}, 0.5), odd = ones({4, 8}).slice(1, {.step = 2}),
+                places = zeros({4, 2}, DType::i64);
+  const NDArray index = zeros({2}, DType::i64), mask = full({4, 4}, true, DType::boolean),
+                some = ones({2, 4});
+  check_site("sort", [&] { sort(odd, 0); });
+  check_site("argsort", [&] { argsort(odd); });
+  check_site("topk", [&] { topk(odd, 2, 0); });
+  check_site("kthvalue", [&] { kthvalue(odd, 2); });
+  check_site("median", [&] { median(odd); });
+  check_site("quantile", [&] { quantile(odd, 0.5); });
+  check_site("searchsorted", [&] { searchsorted(odd[0], odd); });
+  check_site("isin", [&] { isin(odd, x); });
+  check_site("histogram", [&] { histogram(places); });
+  check_site("unique", [&] { unique(odd); });
+  check_site("unique_all", [&] { unique_all(odd); });
+  check_site("bincount", [&] { bincount(index, index); });
+  check_site("cummax", [&] { cummax(odd); });
+  check_site("cummin", [&] { cummin(odd); });
+  check_site("take_along_axis", [&] { take_along_axis(x, places); });
+  check_site("gather", [&] { gather(x, places); });
+  check_site("scatter", [&] { scatter(x, places, 1); });
+  check_site("scatter_add", [&] { scatter_add(x, places, 1); });
+  check_site("scatter_min", [&] { scatter_min(x, places, 1); });
+  check_site("scatter_max", [&] { scatter_max(x, places, 1); });
+  check_site("index_add", [&] { index_add(x, index, some); });
+  check_site("index_copy", [&] { index_copy(x, index, some); });
+  check_site("index_put", [&] { index_put(x, {index}, 1); });
+  check_site("put", [&] { put(x, places, 1); });
+  check_site("masked_select", [&] { masked_select(odd, mask); });
+  check_site("masked_fill", [&] { masked_fill(odd, mask, 1); });
+  check_site("masked_scatter", [&] { masked_scatter(odd, mask, ones({16})); });
+  check_site("nonzero", [&] { nonzero(odd); });
+  check_site("argwhere", [&] { argwhere(odd); });
+}
+
 TEST_CASE("functions on row-sparse arrays name the line of their call") {
   const NDArray odd = ones({4, 8}).slice(1, {.step = 2}), index = zeros({2}, DType::i64);
   const NDArray halves = ones({4, 4}, DType::f16), dense = ones({4, 4});

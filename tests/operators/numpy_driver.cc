@@ -57,6 +57,12 @@ NDArray load_input(const std::string& word) {
   return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
 }
 
+// An int if it is written as one.
+OperatorValue number_in(const std::string& text) {
+  const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
+  return whole ? OperatorValue(std::int64_t{std::stoll(text)}) : OperatorValue(std::stod(text));
+}
+
 // The value of an argument by keyword. An empty list stands for None.
 OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, const std::string& key) {
   for (const ArgumentInfo& argument : op.arguments) {
@@ -70,6 +76,12 @@ OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, con
         return attributes.flag(key);
       case ArgumentKind::integer:
         return attributes.integer(key);
+      case ArgumentKind::text:
+      case ArgumentKind::dtype:
+        return attributes.text(key);
+      case ArgumentKind::number:
+      case ArgumentKind::array_or_number:
+        return number_in(attributes.text(key));
       default:
         return attributes.real(key);
     }
@@ -77,16 +89,23 @@ OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, con
   throw Error(op.name + ": no argument " + key);
 }
 
-// An operator that needs no entry in a table: its arguments are the inputs, and attributes by keyword.
+// An operator that needs no entry in a table: its arguments are the inputs, and attributes by keyword. Of a list of
+// arrays the attribute "result" says which.
 NDArray by_name(const std::string& name, const Inputs& inputs,
-                const std::map<std::string, std::string>& attributes) {
+                std::map<std::string, std::string> attributes) {
   const OperatorInfo* op = find_operator(name);
   if (!op) throw Error("no operator " + name);
   std::vector<OperatorValue> values(inputs.begin(), inputs.end());
+  if (!op->arguments.empty() && op->arguments.front().kind == ArgumentKind::arrays)
+    values.assign(1, OperatorValue(inputs));
+  const Attributes given(attributes);
+  const std::size_t which = given.has("result") ? static_cast<std::size_t>(given.integer("result")) : 0;
+  attributes.erase("result");
   std::vector<NamedValue> named;
-  for (const auto& [key, text] : attributes)
-    named.push_back({key, value_of(*op, Attributes(attributes), key)});
-  return std::get<NDArray>(call_operator(*op, values, named)[0]);
+  for (const auto& [key, text] : attributes) named.push_back({key, value_of(*op, given, key)});
+  OperatorValue result = call_operator(*op, values, named).at(0);
+  if (const auto* list = std::get_if<std::vector<NDArray>>(&result)) return list->at(which);
+  return std::get<NDArray>(result);
 }
 
 void run_case(const std::string& line) {

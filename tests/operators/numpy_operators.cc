@@ -31,6 +31,9 @@ Operator reduction(Reduction f) {
 }
 
 int axis_of(const Attributes& a) { return static_cast<int>(a.integer("axis")); }
+std::optional<int> optional_axis(const Attributes& a) {
+  return a.has("axis") ? std::optional(axis_of(a)) : std::nullopt;
+}
 
 NDArray sliced(const Inputs& in, const Attributes& a) {
   Slice range;
@@ -73,8 +76,8 @@ const std::map<std::string, Operator>& operator_table() {
   static const std::map<std::string, Operator> table{
       {"abs", unary(abs)},
       {"add", binary(add)},
-      {"argmax", [](const Inputs& in, const Attributes& a) { return argmax(in[0], axis_of(a)); }},
-      {"argmin", [](const Inputs& in, const Attributes& a) { return argmin(in[0], axis_of(a)); }},
+      {"argmax", [](const Inputs& in, const Attributes& a) { return argmax(in[0], optional_axis(a)); }},
+      {"argmin", [](const Inputs& in, const Attributes& a) { return argmin(in[0], optional_axis(a)); }},
       {"broadcast_to",
        [](const Inputs& in, const Attributes& a) { return broadcast_to(in[0], a.dims("shape")); }},
       {"cast",

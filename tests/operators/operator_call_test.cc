@@ -222,7 +222,8 @@ NDArray gradient_of(std::size_t i, const Sample& sample,
   values[i] = value;
   restart_generators();
   const OperatorValue result = call(values);
-  const auto* y = std::get_if<NDArray>(&result);
+  const auto* list = std::get_if<std::vector<NDArray>>(&result);
+  const auto* y = list ? &list->front() : std::get_if<NDArray>(&result);
   const bool recorded = y && is_floating(y->dtype()) && requires_grad(*y);
   CHECK(recorded == (is_floating(leaf.dtype()) && info_of(sample).arguments[i].differentiable));
   if (!recorded) return {};

@@ -9,23 +9,13 @@
 #include <heddle/ops.h>
 
 #include "math_functions.h"
+#include "sample_values.h"
 
 namespace heddle::testing {
 namespace {
 
-using In = const OperatorValues&;
-
-const NDArray& at(In values, std::size_t i) { return std::get<NDArray>(values.at(i)); }
 const RowSparse& rows_at(In values, std::size_t i) { return std::get<RowSparse>(values.at(i)); }
 
-// 1, 2, 3, 1, 2, 3, 1 ... of this shape.
-NDArray small(const Shape& shape, DType dtype = DType::f32) {
-  std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 3 + 1);
-  return array(values, shape).astype(dtype);
-}
-
-NDArray numbers(std::initializer_list<std::int64_t> values) { return array<std::int64_t>(values); }
 NDArray ones_of_bool(const Shape& shape) { return ones(shape, DType::boolean); }
 Generator& a_generator() {
   static Generator generator(3);
@@ -378,6 +368,9 @@ std::vector<Sample> operator_samples() {
   add_elementwise(all);
   add_reductions(all);
   add_shape_ops(all);
+  add_rearrange(all);
+  add_scatter(all);
+  add_sorting(all);
   add_network(all);
   add_row_sparse(all);
   add_in_place(all);
@@ -392,6 +385,11 @@ void restart_generators() {
 void check_same(const OperatorValue& a, const OperatorValue& b) {
   REQUIRE(a.index() == b.index());
   if (const auto* array = std::get_if<NDArray>(&a)) check_same_array(*array, std::get<NDArray>(b));
+  if (const auto* list = std::get_if<std::vector<NDArray>>(&a)) {
+    const auto& other = std::get<std::vector<NDArray>>(b);
+    REQUIRE(list->size() == other.size());
+    for (std::size_t i = 0; i < list->size(); ++i) check_same_array((*list)[i], other[i]);
+  }
   if (const auto* rows = std::get_if<RowSparse>(&a)) {
     const RowSparse left = rows->trimmed(), right = std::get<RowSparse>(b).trimmed();
     CHECK(left.shape() == right.shape());

@@ -153,6 +153,55 @@ TEST_CASE("operators that rearrange refuse undefined arrays") {
   });
 }
 
+TEST_CASE("operators that sort, search and scatter refuse undefined arrays") {
+  const NDArray places = zeros({2, 2}, DType::i64), yes = ones({2, 2}, DType::boolean);
+  check_refused({
+      {"split", [] { split(kNone, 2); }},
+      {"unstack", [] { unstack(kNone); }},
+      {"moveaxis", [] { moveaxis(kNone, {0}, {1}); }},
+      {"flip", [] { flip(kNone); }},
+      {"roll", [] { roll(kNone, {1}); }},
+      {"tile", [] { tile(kNone, {2}); }},
+      {"repeat", [] { repeat(kNone, 2); }},
+      {"pad", [] { pad(kNone, {1}, {1}); }},
+      {"tril", [] { tril(kNone); }},
+      {"diag", [] { diag(kNone); }},
+      {"diagonal", [] { diagonal(kNone); }},
+      {"matrix_trace", [] { matrix_trace(kNone); }},
+      {"broadcast_arrays",
+       [] {
+         broadcast_arrays({some(), kNone});
+       }},
+      {"meshgrid", [] { meshgrid({kNone}); }},
+      {"ones_like", [] { ones_like(kNone); }},
+      {"sort", [] { sort(kNone); }},
+      {"argsort", [] { argsort(kNone, {}); }},
+      {"topk", [] { topk(kNone, 1); }},
+      {"kthvalue", [] { kthvalue(kNone, 1); }},
+      {"median", [] { median(kNone); }},
+      {"quantile", [] { quantile(some(), kNone); }},
+      {"searchsorted", [] { searchsorted(ones({2}), kNone); }},
+      {"isin", [] { isin(some(), kNone); }},
+      {"histogram", [] { histogram(kNone); }},
+      {"unique", [] { unique(kNone); }},
+      {"unique_all", [] { unique_all(kNone); }},
+      {"bincount", [] { bincount(kNone); }},
+      {"cummax", [] { cummax(kNone); }},
+      {"gather", [=] { gather(kNone, places); }},
+      {"take_along_axis", [] { take_along_axis(some(), kNone); }},
+      {"scatter", [=] { scatter(some(), places, kNone); }},
+      {"scatter_add", [] { scatter_add(some(), kNone, 1); }},
+      {"index_add", [] { index_add(some(), zeros({2}, DType::i64), kNone); }},
+      {"index_put", [] { index_put(some(), {kNone}, 1); }},
+      {"put", [=] { put(some(), places, kNone); }},
+      {"masked_select", [] { masked_select(some(), kNone); }},
+      {"masked_fill", [=] { masked_fill(kNone, yes, 1); }},
+      {"masked_scatter", [=] { masked_scatter(some(), yes, kNone); }},
+      {"nonzero", [] { nonzero(kNone); }},
+      {"argwhere", [] { argwhere(kNone); }},
+  });
+}
+
 TEST_CASE("functions on row-sparse arrays refuse undefined ones") {
   const NDArray rows = zeros({1}, DType::i64), count = ones({1}, DType::i64);
   const RowSparse none, x = retain(some(), rows);

@@ -78,6 +78,16 @@ def test_row_sparse_arrays():
     assert heddle.to_dense(rows).tolist() == [[2], [0], [1], [0]]
 
 
+def test_lists_of_arrays():
+    x = heddle.arange(6).reshape((3, 2))
+    parts = heddle.split(x, [1])
+    assert isinstance(parts, tuple) and [part.tolist() for part in parts] == [[[0, 1]], [[2, 3], [4, 5]]]
+    assert [part.shape for part in heddle.split(x, 3)] == [(1, 2)] * 3
+    assert heddle.unstack(heddle.zeros((0, 2))) == ()
+    columns, rows = heddle.meshgrid([heddle.arange(2), heddle.arange(3)])
+    assert columns.shape == rows.shape == (3, 2) and rows[:, 0].tolist() == [0, 1, 2]
+
+
 def test_ops_name_the_python_line(tmp_path):
     path = tmp_path / "trace.json"
     with heddle.trace(path):

@@ -68,6 +68,7 @@ Most of them are C++ functions of the same name and the same arguments. The othe
 | `sum_row_sparse`, `add_rows_`                                   | `sum`, `add_rows`                                            |
 | the options of `linear`, `conv2d`, `embedding` and pooling      | a struct of options                                          |
 | `start`, `stop` and `step` of `slice`                           | a `Slice`                                                    |
+| `indexing` of `meshgrid`, `mode` of `pad`                       | a bool, a `PadMode`                                          |
 
 A program that learns the name when it runs, such as a binding to another language, calls an operator with values;
 [arrays](arrays.md#operators-by-name) shows how.
@@ -78,6 +79,7 @@ A program that learns the name when it runs, such as a binding to another langua
 - The common dtype is the one that arrays and numbers are promoted to. Where arrays are promoted, the dtypes of arguments are those
   that it may be.
 - An argument that is marked "gradient" gets one if its dtype is floating.
+- A list of arrays is one result: a tuple in Python, a `std::vector` or a `std::array` in C++.
 - An operator whose name ends with `_` changes its first argument in place and has no result.
 - A dtype may be given by its name. A generator, a `Generator*`, has to outlive the call.
 - Arguments that do not fit throw `InvalidArgument` at the call.
@@ -92,7 +94,9 @@ std::string details_of(const ArgumentInfo& argument) {
 
 std::string text_of_result(const OperatorInfo& op) {
   if (op.results.empty()) return "Changes " + op.arguments.front().name + "; no result.";
-  return std::string("Result: ") + name_of(op.results.front()) + "; its dtype: " + op.result_dtype + ".";
+  const ArgumentKind kind = op.results.front();
+  const char* whose = kind == ArgumentKind::arrays ? "; their dtype: " : "; its dtype: ";
+  return std::string("Result: ") + name_of(kind) + whose + op.result_dtype + ".";
 }
 
 void write_markdown(const OperatorInfo& op) {

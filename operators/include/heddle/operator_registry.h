@@ -40,7 +40,7 @@ struct OperatorInfo {
   std::string family;         // the heading that it stands under in docs/operators.md
   std::string documentation;  // plain text on one line
   std::vector<ArgumentInfo> arguments{};
-  std::vector<ArgumentKind> results{};  // array, row_sparse, or no result
+  std::vector<ArgumentKind> results{};  // array, row_sparse, arrays (one value that is a list), or no result
   std::string result_dtype{};           // in words; empty without a result
   bool differentiable = false;          // in some argument
   bool in_place = false;                // writes its first argument and has no result; the name ends with _

@@ -5,6 +5,8 @@
 // ones with f64 inside, so that they do not depend on the number of workers.
 #pragma once
 
+#include <optional>
+
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -20,9 +22,9 @@ NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where wher
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// The first index of the largest (smallest) element along `axis`, which is removed; i64. A NaN counts as the largest
-// (smallest).
-NDArray argmax(const NDArray& x, int axis = -1, Where where = Where::current());
-NDArray argmin(const NDArray& x, int axis = -1, Where where = Where::current());
+// The first index of the largest (smallest) element along `axis`, which is removed; none: in the flattened array; i64. A NaN
+// counts as the largest (smallest).
+NDArray argmax(const NDArray& x, std::optional<int> axis = {}, Where where = Where::current());
+NDArray argmin(const NDArray& x, std::optional<int> axis = {}, Where where = Where::current());
 
 }  // namespace heddle

@@ -10,7 +10,9 @@ void register_cpu_kernels(KernelTable& table) {
   register_compare(table);
   register_conv(table);
   register_dropout(table);
+  register_gather_scatter(table);
   register_indexing(table);
+  register_masked(table);
   register_matmul(table);
   register_optimizer(table);
   register_pooling(table);
@@ -18,8 +20,10 @@ void register_cpu_kernels(KernelTable& table) {
   register_rounding(table);
   register_row_sparse(table);
   register_scan(table);
+  register_search(table);
   register_select(table);
   register_softmax(table);
+  register_sort(table);
   register_unary(table);
   register_unary_math(table);
 }

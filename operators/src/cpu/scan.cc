@@ -1,38 +1,17 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
-#include "cpu/chunks.h"
+#include "cpu/lines.h"
 #include "cpu/register.h"
+#include "cpu/scratch.h"
 #include "kernels/scan_kernels.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
-
-constexpr std::int64_t kTile = 256;  // neighbouring lines that are scanned together
-
-// Lines of `length` elements that lie `inner` apart, in blocks of `inner` neighbouring lines.
-struct Lines {
-  Lines(const Shape& shape, int axis) : length(shape[axis]) {
-    for (int d = 0; d < shape.size(); ++d) (d < axis ? outer : d > axis ? inner : ignored) *= shape[d];
-  }
-  // body(offset of the first line, number of neighbouring lines)
-  template <class Body> void run(const Body& body) const {
-    const std::int64_t across = (inner + kTile - 1) / kTile;
-    const std::int64_t grain =
-        std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, length * std::min(inner, kTile)));
-    parallel_chunks(outer * across, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t tile = begin; tile < end; ++tile) {
-        const std::int64_t column = tile % across * kTile;
-        body(tile / across * length * inner + column, std::min(kTile, inner - column));
-      }
-    });
-  }
-
-  std::int64_t length, outer = 1, inner = 1, ignored = 1;
-};
 
 // f64 for floats; unsigned for integers, which wrap around.
 template <class T> using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
@@ -85,31 +64,52 @@ template <class F> void scan_kernel(const NDArray& x, const NDArray& y, int axis
   scan.template operator()<float>();
 }
 
-// One line: element i gets the sum over j >= i of g[j] times the product of all x up to j but x[i]. Before the first 0 that
-// is the rest of the sum of g * y over x[i]; of the first 0 itself the product leaves it out; behind it all is 0.
+// A product that neither overflows nor underflows: value times 2^exponent.
+struct Scaled {
+  double value = 0;
+  std::int64_t exponent = 0;
+
+  void multiply(double factor) {
+    value *= factor;
+    const double magnitude = std::abs(value);
+    if (magnitude == 0) exponent = 0;
+    if (magnitude == 0 || (magnitude > 0x1p-400 && magnitude < 0x1p400)) return;
+    int shift = 0;
+    value = std::frexp(value, &shift);
+    exponent += std::isfinite(magnitude) ? shift : 0;
+  }
+  void add(double term) {
+    if (exponent == 0) {
+      value += term;
+    } else if (std::abs(exponent) < 600) {
+      value += std::ldexp(term, static_cast<int>(-exponent));
+    } else if (exponent < 0 && term != 0) {
+      *this = {term, 0};  // next to which the value is nothing
+    }
+  }
+  double times(const Scaled& other) const {
+    if (value == 0 || other.value == 0) return 0;
+    constexpr std::int64_t kMost = 5000;
+    return std::ldexp(value * other.value,
+                      static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
+  }
+};
+
+// One line: element i gets the sum over j >= i of g[j] times the product of all x up to j but x[i]: the product of those
+// before i, times a sum that element i + 1 extends by x[i + 1]. Nothing is divided, so that zeros need no case of their own.
 template <class T>
-void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step) {
-  std::int64_t zero = 0;
-  double product = 1, rest = 0;
-  for (; zero < length && x[zero * step] != 0; ++zero) {
-    product *= static_cast<double>(x[zero * step]);
-    rest += static_cast<double>(g[zero * step]) * product;
+void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* sums) {
+  Scaled sum;
+  for (std::int64_t i = length - 1; i >= 0; --i) {
+    if (sum.value != 0) sum.multiply(static_cast<double>(x[(i + 1) * step]));
+    sum.add(static_cast<double>(g[i * step]));
+    sums[i] = sum;
   }
-  double before = 1;
-  for (std::int64_t i = 0; i < zero; ++i) {
-    const auto value = static_cast<double>(x[i * step]);
-    y[i * step] = static_cast<T>(rest / value);
-    before *= value;
-    rest -= static_cast<double>(g[i * step]) * before;
+  Scaled before{1, 0};
+  for (std::int64_t i = 0; i < length; ++i) {
+    y[i * step] = static_cast<T>(before.times(sums[i]));
+    before.multiply(static_cast<double>(x[i * step]));
   }
-  if (zero == length) return;
-  double total = 0;
-  for (std::int64_t j = zero; j < length; ++j) {
-    if (j > zero) product *= static_cast<double>(x[j * step]);
-    total += static_cast<double>(g[j * step]) * product;
-  }
-  y[zero * step] = static_cast<T>(total);
-  for (std::int64_t i = zero + 1; i < length; ++i) y[i * step] = 0;
 }
 
 void cumprod_gradient_kernel(const NDArray& gradient, const NDArray& x, const NDArray& y, int axis) {
@@ -120,12 +120,46 @@ void cumprod_gradient_kernel(const NDArray& gradient, const NDArray& x, const ND
     const T* from = x.data<const T>();
     T* to = y.data<T>();
     lines.run([&](std::int64_t at, std::int64_t width) {
+      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(Scaled));
       for (std::int64_t j = at; j < at + width; ++j)
-        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner);
+        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<Scaled>());
     });
   };
   if (x.dtype() == DType::f64) return compute.template operator()<double>();
   compute.template operator()<float>();
+}
+
+// As the comparison says, a later element that is as large replaces one, and a NaN everything.
+struct Above {
+  template <class T> bool operator()(T x, T best) const { return x >= best || x != x; }
+};
+struct Below {
+  template <class T> bool operator()(T x, T best) const { return x <= best || x != x; }
+};
+
+template <class F, class T>
+void extreme_line(const T* x, T* values, std::int64_t* indices, std::int64_t length, std::int64_t step) {
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (F{}(x[i * step], x[at * step])) at = i;
+    values[i * step] = x[at * step];
+    indices[i * step] = at;
+  }
+}
+
+template <class F>
+void extreme_kernel(const NDArray& x, const NDArray& values, const NDArray& indices, int axis) {
+  if (x.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  visit_number(x.dtype(), [&]<class T> {
+    const T* from = x.data<const T>();
+    T* to = values.data<T>();
+    auto* places = indices.data<std::int64_t>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      for (std::int64_t j = at; j < at + width; ++j)
+        extreme_line<F>(from + j, to + j, places + j, lines.length, lines.inner);
+    });
+  });
 }
 
 }  // namespace
@@ -134,6 +168,8 @@ void register_scan(KernelTable& table) {
   table.add<ScanKernel>("cumsum", DeviceKind::cpu, scan_kernel<Plus>);
   table.add<ScanKernel>("cumprod", DeviceKind::cpu, scan_kernel<Times>);
   table.add<CumprodGradientKernel>("cumprod_gradient", DeviceKind::cpu, cumprod_gradient_kernel);
+  table.add<ScanExtremeKernel>("cummax", DeviceKind::cpu, extreme_kernel<Above>);
+  table.add<ScanExtremeKernel>("cummin", DeviceKind::cpu, extreme_kernel<Below>);
 }
 
 }  // namespace heddle::cpu_kernels

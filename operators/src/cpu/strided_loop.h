@@ -32,10 +32,10 @@ template <std::size_t N> class StridedLoop {
   // The step of each array along the innermost axis.
   const Offsets& inner_steps() const { return steps_[dims_ - 1]; }
 
-  // Calls body(offsets, n): n elements from `offsets` on (of each array, in elements), inner_steps() apart.
-  template <class Body> void run(const Body& body) const {
-    if (transposed()) return run_tiles(body);
-    parallel_chunks(count_, kElementGrain,
+  // Calls body(offsets, n): n elements from `offsets` on (of each array), inner_steps() apart, in chunks of `grain`.
+  template <class Body> void run(const Body& body, std::int64_t grain = kElementGrain) const {
+    if (grain == kElementGrain && transposed()) return run_tiles(body);
+    parallel_chunks(count_, grain,
                     [&](std::int64_t begin, std::int64_t end) { run_range(begin, end, body); });
   }
 

@@ -96,12 +96,13 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   return y;
 }
 
-NDArray arg_extreme(const char* op, const NDArray& x, int given) {
+NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) {
   check_arrays(op, {&x});
   if (is_half(x.dtype())) return arg_extreme(op, wide(x.detach()), given);
-  const int axis = ndarray_detail::axis_of(op, given, x.shape());
+  if (!given) return arg_extreme(op, x.detach().contiguous().view_as({x.size()}), 0);
+  const int axis = ndarray_detail::axis_of(op, *given, x.shape());
   if (x.shape()[axis] == 0) {
-    throw InvalidArgument(std::string(op) + ": axis " + std::to_string(given) + " of shape " +
+    throw InvalidArgument(std::string(op) + ": axis " + std::to_string(*given) + " of shape " +
                           x.shape().to_string() + " is empty");
   }
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), {axis}), DType::i64);
@@ -150,11 +151,11 @@ NDArray min(const NDArray& x, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
   return extreme("min", x, axes, keepdims);
 }
-NDArray argmax(const NDArray& x, int axis, Where where) {
+NDArray argmax(const NDArray& x, std::optional<int> axis, Where where) {
   const CallSite site(where);
   return arg_extreme("argmax", x, axis);
 }
-NDArray argmin(const NDArray& x, int axis, Where where) {
+NDArray argmin(const NDArray& x, std::optional<int> axis, Where where) {
   const CallSite site(where);
   return arg_extreme("argmin", x, axis);
 }
@@ -176,7 +177,7 @@ NDArray sum_to_shape(const NDArray& gradient, const Shape& shape) {
 
 void operators_detail::register_reductions(OperatorTable& table) {
   table.family("Reductions");
-  const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false}, last = {"axis", -1};
+  const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false};
   const std::string along = " along `axis`, an axis or several; None: all.";
   table.add(
       "sum", static_cast<NDArray (*)(const NDArray&, Dims, bool, Where)>(sum),
@@ -187,8 +188,14 @@ void operators_detail::register_reductions(OperatorTable& table) {
   table.add("max", max, {"The largest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
   table.add("min", min,
             {"The smallest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
-  table.add("argmax", argmax, {"The index of the first largest element along `axis`.", {"x", last}, "i64"});
-  table.add("argmin", argmin, {"The index of the first smallest element along `axis`.", {"x", last}, "i64"});
+  table.add("argmax", argmax,
+            {"The index of the first largest element along `axis`; None: in the flattened array.",
+             {"x", axis},
+             "i64"});
+  table.add("argmin", argmin,
+            {"The index of the first smallest element along `axis`; None: in the flattened array.",
+             {"x", axis},
+             "i64"});
 }
 
 }  // namespace heddle

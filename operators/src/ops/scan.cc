@@ -7,6 +7,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/scan_kernels.h"
+#include "ops/axis_last.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -21,6 +22,18 @@ NDArray push_scan(const char* op, const NDArray& x, int axis) {
   const NDArray source = x.detach().contiguous(), y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<ScanKernel>(op, x);
   array_push(op, {source}, {y}, [=] { kernel(source, y, axis); });
+  return y;
+}
+
+NDArray scan_extreme(const char* op, const NDArray& x, int given) {
+  check_arrays(op, {&x});
+  if (is_half(x.dtype())) return cast(scan_extreme(op, wide(x), given), x.dtype());
+  const int axis = ndarray_detail::axis_of(op, given, x.shape());
+  const NDArray source = x.detach().contiguous(), indices = make_result(x, x.shape(), DType::i64);
+  NDArray y = make_result(x, x.shape(), x.dtype());
+  auto* kernel = kernel_for<ScanExtremeKernel>(op, x);
+  array_push(op, {source}, {y, indices}, [=, y = y.detach()] { kernel(source, y, indices, axis); });
+  record_gathered(op, y, x, indices, axis);
   return y;
 }
 
@@ -63,6 +76,16 @@ NDArray cumprod(const NDArray& x, int given, Where where) {
   return y;
 }
 
+NDArray cummax(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return scan_extreme("cummax", x, axis);
+}
+
+NDArray cummin(const NDArray& x, int axis, Where where) {
+  const CallSite site(where);
+  return scan_extreme("cummin", x, axis);
+}
+
 NDArray diff(const NDArray& x, std::int64_t n, int given, Where where) {
   const CallSite site(where);
   check_arrays("diff", {&x});
@@ -83,6 +106,12 @@ void operators_detail::register_scan(OperatorTable& table) {
   table.add("cumsum", cumsum, {"Sums along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
   table.add("cumprod", cumprod,
             {"Products along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
+  table.add(
+      "cummax", cummax,
+      {"The largest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
+  table.add(
+      "cummin", cummin,
+      {"The smallest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
   table.add("diff", diff,
             {"Differences of neighbours along `axis`, n times.",
              {{"x", DTypes::no_bool}, {"n", 1}, axis},

@@ -58,6 +58,10 @@ class CheckedCall {
 
   void give(NDArray result) const;
   void give(RowSparse result) const;
+  void give(std::vector<NDArray> result) const;
+  template <std::size_t n> void give(const std::array<NDArray, n>& result) const {
+    give(std::vector<NDArray>(result.begin(), result.end()));
+  }
 
  private:
   [[noreturn]] void refuse(std::size_t i, const std::string& wanted) const;

@@ -147,6 +147,7 @@ Pair CheckedCall::pair(std::size_t i) const {
 
 void CheckedCall::give(NDArray result) const { results_.emplace_back(std::move(result)); }
 void CheckedCall::give(RowSparse result) const { results_.emplace_back(std::move(result)); }
+void CheckedCall::give(std::vector<NDArray> result) const { results_.emplace_back(std::move(result)); }
 
 namespace {
 

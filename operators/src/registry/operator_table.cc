@@ -80,6 +80,7 @@ struct Registry {
 Registry::Registry() {
   OperatorTable table(operators);
   register_creation(table);
+  register_more_creation(table);
   register_random(table);
   register_elementwise(table);
   register_elementwise_math(table);
@@ -88,7 +89,15 @@ Registry::Registry() {
   register_statistics(table);
   register_scan(table);
   register_shape_ops(table);
+  register_split(table);
+  register_rearrange(table);
+  register_diagonal(table);
+  register_pad(table);
   register_indexing(table);
+  register_gather_scatter(table);
+  register_masked(table);
+  register_sorting(table);
+  register_searching(table);
   register_matmul(table);
   register_linear(table);
   register_conv(table);
@@ -125,6 +134,7 @@ void OperatorTable::insert(const char* name, const Entry& entry, std::span<const
   }
   if (result == Gives::array) info.results = {ArgumentKind::array};
   if (result == Gives::row_sparse) info.results = {ArgumentKind::row_sparse};
+  if (result == Gives::arrays) info.results = {ArgumentKind::arrays};
   info.result_dtype = entry.result;
   info.differentiable = entry.differentiable;
   info.in_place = result == Gives::nothing;

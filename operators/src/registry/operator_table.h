@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "registry/checked_call.h"
+#include "registry/families.h"
 #include "registry/parameter.h"
 
 namespace heddle::operators_detail {
@@ -83,7 +84,8 @@ class OperatorTable {
   void family(const char* heading) { family_ = heading; }
 
   // `function` takes the entry's arguments and then a Where; a Parameter has to exist for the type of each. One that returns
-  // nothing changes its first argument. Throws Error for a name, or a number of arguments, that does not fit.
+  // nothing changes its first argument; a std::vector or a std::array is a list of arrays. Throws Error for a name, or a number
+  // of arguments, that does not fit.
   template <class Result, class... A>
   void add(const char* name, Result (*function)(A...), const Entry& entry) {
     static constexpr ParameterType types[] = {Parameter<std::remove_cvref_t<A>>::type...};
@@ -92,11 +94,12 @@ class OperatorTable {
   }
 
  private:
-  enum class Gives : std::uint8_t { nothing, array, row_sparse };
+  enum class Gives : std::uint8_t { nothing, array, row_sparse, arrays };
   template <class Result>
   static constexpr Gives result_of = std::is_void_v<Result>              ? Gives::nothing
                                      : std::is_same_v<Result, RowSparse> ? Gives::row_sparse
-                                                                         : Gives::array;
+                                     : std::is_same_v<Result, NDArray>   ? Gives::array
+                                                                         : Gives::arrays;
 
   template <class Result, class... A> static void call_as(void (*untyped)(), const CheckedCall& call) {
     auto* function = reinterpret_cast<Result (*)(A...)>(untyped);
@@ -115,28 +118,5 @@ class OperatorTable {
   const char* family_ = "";
   std::vector<OperatorInfo>& operators_;
 };
-
-// Each registers the operators of one file. operator_table.cc calls them all, so that the linker keeps them in programs that
-// use the static library.
-void register_conv(OperatorTable& table);
-void register_creation(OperatorTable& table);
-void register_dropout(OperatorTable& table);
-void register_elementwise(OperatorTable& table);
-void register_elementwise_math(OperatorTable& table);
-void register_embedding(OperatorTable& table);
-void register_in_place(OperatorTable& table);
-void register_indexing(OperatorTable& table);
-void register_layer_init(OperatorTable& table);
-void register_linear(OperatorTable& table);
-void register_matmul(OperatorTable& table);
-void register_pooling(OperatorTable& table);
-void register_random(OperatorTable& table);
-void register_reductions(OperatorTable& table);
-void register_row_sparse(OperatorTable& table);
-void register_scan(OperatorTable& table);
-void register_selection(OperatorTable& table);
-void register_shape_ops(OperatorTable& table);
-void register_softmax(OperatorTable& table);
-void register_statistics(OperatorTable& table);
 
 }  // namespace heddle::operators_detail

@@ -83,7 +83,7 @@ typedef struct heddle_operator_info {
   const char* signature;      // "softmax(x, axis=-1)"
   const char* result_dtype;   // in words; "" without a result
   size_t argument_count;
-  const int32_t* results;  // HEDDLE_VALUE_ARRAY or HEDDLE_VALUE_ROW_SPARSE of each
+  const int32_t* results;  // HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE of each
   size_t result_count;
   int32_t differentiable;  // 1: in some argument
   int32_t in_place;        // 1: writes its first argument and has no result
@@ -116,11 +116,14 @@ HEDDLE_API heddle_status heddle_operator_argument(const heddle_operator* op, siz
 
 // Calls it: `values` are its first arguments in their order, `named` are others, the rest have their defaults. Records
 // gradients. `engine` is that of new arrays, for operators that take none; null: the default engine. `results` has room
-// for the operator's results, which the caller destroys; null is legal if it has none.
+// for the operator's results, which the caller destroys; null is legal if it has none. A
+// list of arrays is one result: the caller destroys its handles and then the list.
 HEDDLE_API heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value* values,
                                               size_t value_count, const heddle_named_value* named,
                                               size_t named_count, heddle_engine* engine,
                                               heddle_value* results, size_t room, heddle_error** error);
+// Frees the list of a result of kind HEDDLE_VALUE_ARRAYS, not the handles in it. Null is legal.
+HEDDLE_API heddle_status heddle_array_list_destroy(heddle_array* const* list);
 // The same of an operator whose only result is an array.
 HEDDLE_API heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_value* values,
                                                size_t value_count, const heddle_named_value* named,

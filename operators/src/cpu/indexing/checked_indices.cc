@@ -1,4 +1,4 @@
-#include "cpu/checked_indices.h"
+#include "cpu/indexing/checked_indices.h"
 
 #include <string>
 

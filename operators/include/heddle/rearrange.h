@@ -1,0 +1,70 @@
+// More operators that rearrange elements: parts, orders of axes and of elements, repetition. A result is a view where no
+// element moves ("views"). All record gradients. Bad axes, sizes and shapes throw InvalidArgument at the call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// Views: `sections` equal parts; or the parts between the indices, which may be negative and are cut as in a slice.
+std::vector<NDArray> split(const NDArray& x, std::int64_t sections, int axis = 0,
+                           Where where = Where::current());
+std::vector<NDArray> split(const NDArray& x, const std::vector<std::int64_t>& indices, int axis = 0,
+                           Where where = Where::current());
+// Views: parts of the same size, the last of which may be smaller, `chunks` of them or fewer.
+std::vector<NDArray> chunk(const NDArray& x, std::int64_t chunks, int axis = 0,
+                           Where where = Where::current());
+// Views: the entries along an axis, without it.
+std::vector<NDArray> unstack(const NDArray& x, int axis = 0, Where where = Where::current());
+
+// Views.
+NDArray swapaxes(const NDArray& x, int axis1, int axis2, Where where = Where::current());
+// Axis source[i] goes to place destination[i]; the others keep their order.
+NDArray moveaxis(const NDArray& x, Dims source, Dims destination, Where where = Where::current());
+NDArray flip(const NDArray& x, Dims axes = {}, Where where = Where::current());  // no axes: all
+// k quarter turns from the first of the two axes to the second.
+NDArray rot90(const NDArray& x, std::int64_t k = 1, Dims axes = {0, 1}, Where where = Where::current());
+// With axes of size 1 where there are too few: in front; of atleast_3d (n) is (1, n, 1) and (m, n) is (m, n, 1).
+NDArray atleast_1d(const NDArray& x, Where where = Where::current());
+NDArray atleast_2d(const NDArray& x, Where where = Where::current());
+NDArray atleast_3d(const NDArray& x, Where where = Where::current());
+// The arrays repeated to the shape that they broadcast to.
+std::vector<NDArray> broadcast_arrays(const std::vector<NDArray>& arrays, Where where = Where::current());
+// Of arrays with one axis: array i varies along axis i of a grid, or with `xy` the first two axes are exchanged.
+std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy = true,
+                              Where where = Where::current());
+// The elements x[..., i, ..., i + offset, ...] of two axes, along a new last axis in their place.
+NDArray diagonal(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
+                 Where where = Where::current());
+
+// Copies.
+// Element i goes to place i + shift, around the end; no axes: of the flattened array.
+NDArray roll(const NDArray& x, Dims shift, Dims axes = {}, Where where = Where::current());
+// reps[i] copies one after another along axis i; the shorter of the two lists is filled with 1 in front.
+NDArray tile(const NDArray& x, Dims reps, Where where = Where::current());
+// Each entry `repeats` times; or entry i repeats[i] times. Without an axis: of the flattened array.
+NDArray repeat(const NDArray& x, std::int64_t repeats, std::optional<int> axis = {},
+               Where where = Where::current());
+NDArray repeat(const NDArray& x, const std::vector<std::int64_t>& repeats, std::optional<int> axis = {},
+               Where where = Where::current());
+
+// Of the last two axes: 0 above, or below, the k-th diagonal.
+NDArray tril(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
+NDArray triu(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
+// A matrix with x, which has one axis, on its k-th diagonal and 0 elsewhere; of a matrix diagonal(x, k).
+NDArray diag(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
+// The sum of diagonal(); its dtype is that of sum().
+NDArray matrix_trace(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
+                     Where where = Where::current());
+
+// What stands around a padded array: one value, the entry at the edge, the array mirrored at its edge entry, or repeated.
+enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };
+// before[i] entries in front of axis i and after[i] behind it; one number is for all axes.
+NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode = PadMode::constant, double value = 0,
+            Where where = Where::current());
+
+}  // namespace heddle

@@ -1,0 +1,125 @@
+// Places in sorted arrays, distinct values, and counts of bins.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <heddle/error.h>
+
+#include "cpu/floating.h"
+#include "cpu/register.h"
+#include "cpu/scratch.h"
+#include "cpu/sorting/items.h"
+#include "cpu/strided_loop.h"
+#include "kernels/sorting_kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+void search_kernel(const NDArray& sorted, const NDArray& values, const NDArray& y, bool right) {
+  visit_dtype(sorted.dtype(), [&]<class T> {
+    const T* begin = sorted.data<const T>();
+    const T* end = begin + sorted.size();
+    const T* from = values.data<const T>();
+    auto* to = y.data<std::int64_t>();
+    const StridedLoop<2> loop(y.shape(), {values.strides(), y.strides()});
+    const auto [step, to_step] = loop.inner_steps();
+    loop.run([=, step = step, to_step = to_step](const auto& at, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const BitsOf<T> key = key_of(from[at[0] + i * step]);
+        const T* place = std::partition_point(
+            begin, end, [=](T value) { return right ? key_of(value) <= key : key_of(value) < key; });
+        to[at[1] + i * to_step] = place - begin;
+      }
+    });
+  });
+}
+
+void unique_kernel(const NDArray& x, const NDArray& values, const NDArray& indices, const NDArray& inverse,
+                   const NDArray& counts, const NDArray& number, bool equal_nan) {
+  const std::int64_t n = x.size();
+  auto* places = indices.data<std::int64_t>();
+  auto* groups = inverse.data<std::int64_t>();
+  auto* sizes = counts.data<std::int64_t>();
+  std::int64_t found = 0;
+  visit_dtype(x.dtype(), [&]<class T> {
+    const T* from = x.data<const T>();
+    T* to = values.data<T>();
+    const Scratch memory(static_cast<std::size_t>(2 * n) * sizeof(IndexedItem<T>));
+    auto* items = memory.as<IndexedItem<T>>();
+    const bool parallel = n >= kLongLine;
+    fill_indexed(from, n, false, items, parallel);
+    items = sort_indexed<T>(items, n, parallel);
+    const auto apart = [&](std::int64_t i) {
+      const std::uint64_t key = key_in(items[i]);
+      return key != key_in(items[i - 1]) || (kHasNaN<T> && !equal_nan && key == kNaNKey<T>);
+    };
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = index_in(items[i]);
+      if (i == 0 || apart(i)) {
+        to[found] = from[at];
+        places[found] = at;
+        sizes[found++] = 0;
+      }
+      ++sizes[found - 1];
+      groups[at] = found - 1;
+    }
+  });
+  *number.data<std::int64_t>() = found;
+}
+
+// Which bin x is in: the guess by division may be one off.
+template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_width) {
+  auto bin = static_cast<std::int64_t>((static_cast<double>(x) - static_cast<double>(edges[0])) * per_width);
+  bin = std::clamp<std::int64_t>(bin, 0, bins - 1);
+  while (bin > 0 && x < edges[bin]) --bin;
+  while (bin + 1 < bins && x >= edges[bin + 1]) ++bin;
+  return bin;
+}
+
+void histogram_kernel(const NDArray& x, const NDArray& edges, const NDArray& counts) {
+  constexpr std::int64_t kMostChunks = 64;
+  const std::int64_t n = x.size(), bins = counts.size();
+  const std::int64_t chunk = std::max({kElementGrain, bins, (n + kMostChunks - 1) / kMostChunks});
+  const std::int64_t chunks = (n + chunk - 1) / chunk;
+  auto* to = counts.data<std::int64_t>();
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(chunks * bins), 0);
+  visit_floating(x.dtype(), [&]<class T> {
+    const T* edge = edges.data<const T>();
+    const T* from = x.data<const T>();
+    const double per_width =
+        static_cast<double>(bins) / (static_cast<double>(edge[bins]) - static_cast<double>(edge[0]));
+    parallel_chunks(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        std::int64_t* part = parts.data() + c * bins;
+        for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i)
+          if (from[i] >= edge[0] && from[i] <= edge[bins]) ++part[bin_of(from[i], edge, bins, per_width)];
+      }
+    });
+  });
+  std::fill_n(to, bins, 0);
+  for (std::int64_t c = 0; c < chunks; ++c)
+    for (std::int64_t i = 0; i < bins; ++i) to[i] += parts[static_cast<std::size_t>(c * bins + i)];
+}
+
+void bincount_kernel(const NDArray& x, const NDArray& y) {
+  const auto* from = x.data<const std::int64_t>();
+  auto* to = y.data<std::int64_t>();
+  const std::int64_t bound = y.size();
+  std::fill_n(to, bound, 0);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    if (from[i] < 0 || from[i] >= bound) throw Error("bincount: x has changed since its range was looked at");
+    ++to[from[i]];
+  }
+}
+
+}  // namespace
+
+void register_search(KernelTable& table) {
+  table.add<SearchKernel>("searchsorted", DeviceKind::cpu, search_kernel);
+  table.add<UniqueKernel>("unique", DeviceKind::cpu, unique_kernel);
+  table.add<BincountKernel>("bincount", DeviceKind::cpu, bincount_kernel);
+  table.add<HistogramKernel>("histogram", DeviceKind::cpu, histogram_kernel);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,111 @@
+// Sorted lines, and the elements of some ranks.
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpu/register.h"
+#include "cpu/scratch.h"
+#include "cpu/sorting/items.h"
+#include "kernels/sorting_kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+template <class Item> std::size_t bytes_of(std::int64_t n) {
+  return static_cast<std::size_t>(n) * sizeof(Item);
+}
+
+// body(begin, end) over n elements.
+template <class F> void run(std::int64_t n, bool parallel, const F& body) {
+  if (parallel) return parallel_chunks(n, kElementGrain, body);
+  body(std::int64_t{0}, n);
+}
+
+template <class T> void sort_values(const T* x, T* y, std::int64_t n, bool descending, bool parallel) {
+  using Item = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  const Scratch memory(bytes_of<Item>(2 * n));
+  Item* items = memory.as<Item>();
+  run(n, parallel, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) items[i] = exact_key(x[i]);
+  });
+  const Item* sorted = sort_items(items, items + n, n, 0, 8 * static_cast<int>(sizeof(T)), parallel);
+  run(n, parallel, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      y[descending ? n - 1 - i : i] = value_of_key<T>(static_cast<BitsOf<T>>(sorted[i]));
+  });
+}
+
+// Writes the elements that the items stand for; `values` may be null.
+template <class T>
+void write_chosen(const IndexedItem<T>* items, std::int64_t n, const T* x, T* values, std::int64_t* indices,
+                  bool parallel) {
+  run(n, parallel, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      indices[i] = index_in(items[i]);
+      if (values) values[i] = x[indices[i]];
+    }
+  });
+}
+
+template <class T>
+void sort_indices(const T* x, T* values, std::int64_t* indices, std::int64_t n, bool descending,
+                  bool parallel) {
+  const Scratch memory(bytes_of<IndexedItem<T>>(2 * n));
+  auto* items = memory.as<IndexedItem<T>>();
+  fill_indexed(x, n, descending, items, parallel);
+  write_chosen(sort_indexed<T>(items, n, parallel), n, x, values, indices, parallel);
+}
+
+std::int64_t line_of(const NDArray& x) { return x.shape()[x.ndim() - 1]; }
+
+void sort_kernel(const NDArray& x, const NDArray& values, const NDArray& indices, bool descending) {
+  if (x.size() == 0) return;
+  const std::int64_t n = line_of(x);
+  visit_dtype(x.dtype(), [&]<class T> {
+    const T* from = x.data<const T>();
+    T* to = values.defined() ? values.data<T>() : nullptr;
+    std::int64_t* places = indices.defined() ? indices.data<std::int64_t>() : nullptr;
+    for_each_line(x.size() / n, n, [=](std::int64_t line, bool parallel) {
+      const std::int64_t at = line * n;
+      if (places)
+        sort_indices(from + at, to ? to + at : nullptr, places + at, n, descending, parallel);
+      else
+        sort_values(from + at, to + at, n, descending, parallel);
+    });
+  });
+}
+
+// Moves the items of ranks first to last - 1 to their places, in order.
+template <class Item> void select(Item* items, std::int64_t n, std::int64_t first, std::int64_t last) {
+  if (first > 0) std::nth_element(items, items + first, items + n);
+  if (last < n) std::nth_element(items + first, items + last, items + n);
+  std::sort(items + first, items + last);
+}
+
+void select_kernel(const NDArray& x, const NDArray& values, const NDArray& indices, std::int64_t first,
+                   bool descending) {
+  const std::int64_t n = line_of(x), count = line_of(values);
+  if (values.size() == 0) return;
+  visit_dtype(x.dtype(), [&]<class T> {
+    const T* from = x.data<const T>();
+    T* to = values.data<T>();
+    auto* places = indices.data<std::int64_t>();
+    for_each_line(x.size() / n, n, [=](std::int64_t line, bool parallel) {
+      const Scratch memory(bytes_of<IndexedItem<T>>(n));
+      auto* items = memory.as<IndexedItem<T>>();
+      fill_indexed(from + line * n, n, descending, items, parallel);
+      select(items, n, first, first + count);
+      write_chosen(items + first, count, from + line * n, to + line * count, places + line * count, false);
+    });
+  });
+}
+
+}  // namespace
+
+void register_sort(KernelTable& table) {
+  table.add<SortKernel>("sort", DeviceKind::cpu, sort_kernel);
+  table.add<SelectKernel>("select", DeviceKind::cpu, select_kernel);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,153 @@
+// Sorting and searching: gradients, order of equal elements, half types, workers, refusals.
+#include <algorithm>
+#include <cmath>
+#include <gradient_check.h>
+#include <limits>
+#include <message_of.h>
+#include <numeric>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ops.h>
+#include <heddle/random.h>
+
+#include "arguments.h"
+#include "schedulers.h"
+
+namespace heddle {
+
+using testing::check_gradients;
+
+namespace {
+
+using In = const std::vector<NDArray>&;
+
+// All distinct.
+NDArray shuffled(Shape shape, std::uint64_t seed = 5) {
+  return (Generator(seed).permutation(element_count(shape)).astype(DType::f64) * 0.5 - 3).view_as(shape);
+}
+
+std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call); }
+
+void check_alike(const NDArray& a, const NDArray& b) {
+  REQUIRE(a.shape() == b.shape());
+  CHECK(all(a == b || (isnan(a) && isnan(b))).item<bool>());
+}
+
+}  // namespace
+
+TEST_CASE("gradients reach the elements that sorting and searching chose") {
+  const NDArray x = shuffled({3, 4, 2});
+  for (const int axis : {0, 1, -1}) {
+    check_gradients([=](In in) { return square(sort(in[0], axis)); }, {x});
+    check_gradients([=](In in) { return sort(transpose(in[0]), axis, true); }, {x});
+    check_gradients([=](In in) { return topk(in[0], 2, axis)[0]; }, {x});
+    check_gradients([=](In in) { return kthvalue(in[0], 2, axis)[0]; }, {x});
+    check_gradients([=](In in) { return cummax(in[0], axis) * cummin(in[0], axis); }, {x});
+  }
+  check_gradients([](In in) { return sort(in[0], {}); }, {x});
+  check_gradients([](In in) { return median(in[0], {0, 2}); }, {x});
+  check_gradients([](In in) { return median(in[0]); }, {x});
+  check_gradients([](In in) { return quantile(in[0], 0.3, {1}, true); }, {x});
+  check_gradients([](In in) { return quantile(in[0], in[1], {1}); }, {x, array({0.3, 0.9})});
+  check_gradients([](In in) { return bincount(in[1], in[0], 6); },
+                  {shuffled({4}), array<std::int64_t>({1, 0, 1, 3})});
+}
+
+TEST_CASE("equal elements stay in their order, in lines of every length and in both directions") {
+  for (const std::int64_t n : {5, 1000, 1025, 5000, 200'000}) {
+    if (test::kSanitized && n > 5000) continue;
+    CAPTURE(n);
+    const NDArray x = Generator(3).integers({n}, 0, 7);
+    for (const bool descending : {false, true}) {
+      const auto values = x.to_vector<std::int64_t>();
+      std::vector<std::int64_t> order(values.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        const auto left = values[static_cast<std::size_t>(a)], right = values[static_cast<std::size_t>(b)];
+        return descending ? left > right : left < right;
+      });
+      CHECK(argsort(x, 0, descending).to_vector<std::int64_t>() == order);
+      CHECK(argsort(x.astype(DType::f32), 0, descending).to_vector<std::int64_t>() == order);
+      CHECK(argsort(x.astype(DType::bf16), 0, descending).to_vector<std::int64_t>() == order);
+    }
+  }
+}
+
+TEST_CASE("zeros of both signs are equal, and NaN is above infinity") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  const NDArray x = array({0.0, nan, -0.0, infinity, -nan, -1.0, 0.0, -infinity});
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    const NDArray y = x.astype(dtype);
+    CHECK(argsort(y).to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0, 2, 6, 3, 1, 4});
+    CHECK(argsort(y, -1, true).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{1, 4, 3, 0, 2, 6, 5, 7});
+    check_alike(sort(y), take(y, argsort(y)));
+    check_alike(topk(y, 3)[0], take(y, array<std::int64_t>({1, 4, 3})));
+    CHECK(topk(y, 3, 0, false)[1].to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0});
+    CHECK(unique(y).size() == 5);
+    CHECK(unique(y, false).size() == 6);
+    CHECK(std::isnan(median(y).astype(DType::f64).item<double>()));
+    CHECK(searchsorted(sort(y), array({nan, 0.0}).astype(dtype)).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{6, 2});
+    check_alike(cummax(y).slice(0, {.begin = 1}), full({7}, nan, dtype));
+  }
+}
+
+TEST_CASE("what is sorted and counted does not depend on schedulers and workers") {
+  const std::int64_t n = test::kSanitized ? 140'000 : 300'000;
+  std::vector<std::int64_t> expected;
+  test::on_every_scheduler([&](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray x = (Generator(2).normal({n}) * 100).astype(DType::i32);
+    const auto [values, first, inverse, counts] = unique_all(x);
+    const auto [bins, edges] = histogram(x.astype(DType::f32), 17);
+    const NDArray all = concat({argsort(x), sort(x), values, first, inverse, counts, bins, nonzero(x)[0]});
+    if (expected.empty()) expected = all.to_vector<std::int64_t>();
+    CHECK(all.to_vector<std::int64_t>() == expected);
+  });
+}
+
+TEST_CASE("the gradient of cumprod keeps what the product of the elements before loses") {
+  NDArray x = array({1e-300, 1e-300, 1e300, 1e300, 0.0, 2.0});
+  set_requires_grad(x);
+  backward(cumprod(x).slice(0, {3, 4}), ones({1}, DType::f64));
+  const std::vector<double> expected{1e300, 1e300, 1e-300, 1e-300, 0.0, 0.0},
+      gradient = grad(x).to_vector<double>();
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::abs(gradient[i] - expected[i]) <= 1e-12 * std::abs(expected[i]));
+  NDArray small = full({40}, 1e-30, DType::f32);
+  set_requires_grad(small);
+  backward(sum(cumprod(small)));
+  CHECK(grad(small).slice(0, {0, 1}).item<float>() == doctest::Approx(1));
+  CHECK(grad(small).slice(0, {1, 2}).item<float>() == doctest::Approx(1e-30));
+}
+
+TEST_CASE("refusals of sorting and searching say what came") {
+  const NDArray x = zeros({4, 3});
+  CHECK(refusal([&] { sort(x, 2); }).starts_with("sort: axis 2"));
+  CHECK(refusal([&] { topk(x, 4); }) == "topk: k is 4 for axis -1 of shape (4, 3)");
+  CHECK(refusal([&] { kthvalue(x, 0); }) ==
+        "kthvalue: k is 0 for axis -1 of shape (4, 3); wanted 1 to its size");
+  CHECK(refusal([&] { quantile(x, 2); }).starts_with("quantile: q is 2"));
+  CHECK(refusal([&] { median(zeros({0})); }) == "median: nothing to choose from in shape (0,)");
+  CHECK(refusal([&] { searchsorted(x, x); }) ==
+        "searchsorted: the sorted array has shape (4, 3); wanted one axis");
+  CHECK(refusal([&] { histogram(x, 0); }) == "histogram: bins is 0; wanted 1 or more");
+  CHECK(refusal([&] { histogram(x, 2, 1, 0); }).starts_with("histogram: low is 1"));
+  CHECK(refusal([&] { bincount(x); }) == "bincount: dtype f32; wanted integers");
+  CHECK(refusal([&] {
+          bincount(array<std::int64_t>({1, -1}));
+        }) == "bincount: an element is -1; wanted 0 or more");
+  CHECK(refusal([&] { argmax(zeros({0})); }) == "argmax: axis 0 of shape (0,) is empty");
+  test::on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray endless = array({1.0f, std::numeric_limits<float>::infinity()});
+    CHECK(test::message_of([&] { histogram(endless)[0].wait(); }).find("are not finite") !=
+          std::string::npos);
+  });
+}
+
+}  // namespace heddle
