@@ -21,7 +21,11 @@ namespace {
 nb::object class_named(const char* name) { return nb::module_::import_("heddle._errors").attr(name); }
 
 nb::object made(const char* name, const std::string& text) {
-  return class_named(name)(nb::str(text.c_str(), text.size()));
+  // A message may quote bytes of a file that are no UTF-8.
+  PyObject* decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (!decoded) raise_set();
+  return class_named(name)(nb::steal(decoded));
 }
 
 nb::object aggregate(const AggregateError& error) {

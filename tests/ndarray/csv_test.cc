@@ -80,4 +80,16 @@ TEST_CASE("what is written is read again, to the last bit") {
   save_csv(file.path, array({1.23456, 2.0}), {.precision = 3});
   CHECK(read_file(file.path) == "1.23\n2\n");
   CHECK_THROWS_AS(save_csv(file.path, zeros({1, 1, 1})), InvalidArgument);
+  save_csv(file.path, array({1e300, -5e-324}), {.precision = 100});
+  CHECK(load_csv(file.path).to_vector<double>() == Doubles{1e300, -5e-324});
+  for (const int precision : {-1, 101})
+    CHECK_THROWS_AS(save_csv(file.path, ones({1}), {.precision = precision}), InvalidArgument);
+  for (const char delimiter : {'.', 'e', '-', '7', '\n'}) {
+    CHECK_THROWS_AS(save_csv(file.path, ones({1}), {.delimiter = delimiter}), InvalidArgument);
+    CHECK_THROWS_AS(load_csv(file.path, {.delimiter = delimiter}), InvalidArgument);
+  }
+  write_file(file.path,
+             "\xef\xbb\xbf"
+             "1,2\n");
+  CHECK(load_csv(file.path).to_vector<double>() == Doubles{1, 2});
 }

@@ -151,6 +151,8 @@ TEST_CASE("what cannot be saved in an npz file leaves the old one") {
           save_npz(file.path, {{"b", zeros({2}, DType::bf16)}});
         }) == "save_npz: 'b': npz files have no bf16; save_safetensors() keeps it, or cast to f32");
   CHECK_THROWS_AS(save_npz(file.path, {}), Error);
+  CHECK_THROWS_AS(save_npz(file.path, {{std::string("a\0b", 3), ones({2})}}), InvalidArgument);
+  CHECK_THROWS_AS(save_npz(file.path, {{std::string(65532, 'x'), ones({2})}}), InvalidArgument);
   NDArray bad = ones({2});
   array_push("fails", {}, {bad}, [] { throw std::runtime_error("no value"); });
   CHECK_THROWS(save_npz(file.path, {{"x", ones({3})}, {"bad", bad}}));

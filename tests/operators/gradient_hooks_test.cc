@@ -1,4 +1,5 @@
 // Hooks on gradients, and FindNaN.
+#include <cmath>
 #include <string>
 #include <vector>
 

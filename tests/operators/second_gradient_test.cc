@@ -1,6 +1,7 @@
 // Gradients of gradients: create_graph and grad().
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -58,7 +59,8 @@ TEST_CASE("backward with create_graph gives a leaf a gradient that can be comput
     backward(sum(x));
     CHECK(grad(x).to_vector<double>() == Doubles{3, 5, 7});
     CHECK(handed_out.to_vector<double>() == Doubles{2, 4, 6});
-    CHECK_FALSE(requires_grad(grad(x)));
+    CHECK(requires_grad(grad(x)));  // and what was on the tape stays there
+    CHECK(grad({sum(grad(x))}, {x})[0].to_vector<double>() == Doubles{2, 2, 2});
   }
 }
 
@@ -131,6 +133,70 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   CHECK_FALSE(grad(x).defined());
   CHECK(value(grad({y}, {x})[0]) == 108);  // the tape is freed here
   CHECK_THROWS_WITH_AS(grad({y}, {x}), doctest::Contains("was freed by an earlier backward()"), Error);
+}
+
+TEST_CASE("gradients of both kinds meet in a leaf, in every order and kind of pass") {
+  using Floats = std::vector<float>;
+  const NDArray rows = array<std::int64_t>({1, 1});
+  const auto table = [] {
+    NDArray t = ones({3, 1});
+    set_requires_grad(t);
+    return t;
+  };
+  const auto sparse = [&](const NDArray& t) { backward(sum(embedding(t, rows, {.sparse_grad = true}))); };
+  const auto recorded = [](const NDArray& t) { backward(sum(t * t), {.create_graph = true}); };
+  const NDArray first = table(), second = table();
+  sparse(first);
+  recorded(first);
+  recorded(second);
+  const NDArray handed_out = grad(second);
+  sparse(second);
+  for (const NDArray& t : {first, second}) {
+    CHECK(grad(t).to_vector<float>() == Floats{2, 4, 2});
+    CHECK_FALSE(row_sparse_grad(t).defined());
+    CHECK(grad({sum(grad(t))}, {t}, {.keep_tape = true})[0].to_vector<float>() == Floats{2, 2, 2});
+  }
+  CHECK(handed_out.to_vector<float>() == Floats{2, 2, 2});
+  const NDArray other = table(), seed = ones({3, 1});
+  backward(first + other, {.seed = seed, .create_graph = true});
+  sparse(first);
+  CHECK(seed.to_vector<float>() == Floats(3, 1));
+  CHECK(grad(other).to_vector<float>() == Floats(3, 1));
+  backward(sum(first.slice(0, {.end = 1})));
+  CHECK(grad(first).to_vector<float>() == Floats{4, 7, 3});
+}
+
+TEST_CASE("several threads add to one leaf") {
+  const NDArray x = leaf({1, 2});
+  constexpr int kThreads = 4, kPasses = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kPasses; ++i) backward(sum(x * 3), {.create_graph = (t + i) % 2 == 0});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(grad(x).to_vector<double>() == Doubles(2, 3.0 * kThreads * kPasses));
+}
+
+TEST_CASE("grad() looks at no operator that it does not need, and frees nothing when it refuses") {
+  const NDArray x = leaf({1, 2}), w = random_leaf({1, 1, 2, 2}, 2), image = random_leaf({1, 1, 4, 4}, 3);
+  const NDArray y = sum(conv2d(image, w)) * sum(x * x);
+  CHECK_THROWS_AS(grad({y}, {w}, {.create_graph = true}), Error);
+  const NDArray loss = sum(conv2d(image, w)) + sum(x * x);
+  CHECK(grad({loss}, {x}, {.create_graph = true})[0].to_vector<double>() == Doubles{2, 4});
+  const NDArray unused = leaf({1});
+  CHECK_THROWS_AS(grad({loss}, {x, unused}), InvalidArgument);
+  CHECK(grad({loss}, {x})[0].to_vector<double>() == Doubles{2, 4});
+}
+
+TEST_CASE("what grad() returns is memory of its own") {
+  const NDArray x = leaf({1, 2}), y = leaf({3, 4}), seed = array<double>({1, 1});
+  std::vector<NDArray> gradients = grad({x + y}, {x, y}, {.seeds = {seed}});
+  gradients[0] *= 5;
+  CHECK(gradients[1].to_vector<double>() == Doubles{1, 1});
+  CHECK(seed.to_vector<double>() == Doubles{1, 1});
+  CHECK(gradients[0].to_vector<double>() == Doubles{5, 5});
 }
 
 TEST_CASE("an operator without a second gradient is named, and nothing has changed") {

@@ -1,5 +1,6 @@
 """Autograd, layers, optimizers, trainer, stores, communicators, files."""
 
+import os
 import threading
 
 import numpy as np
@@ -243,6 +244,12 @@ def test_other_files(tmp_path):
         heddle.load_csv(path, delimiter=",,")
     with pytest.raises(heddle.Error, match="npz file .* Not a zip archive"):
         heddle.load_npz(path)
+    path.write_bytes(b"1,2\n3,\xff\n")
+    with pytest.raises(heddle.Error, match=r"line 2: column 1 is '\\xff', no f64"):
+        heddle.load_csv(path)
+    odd = os.path.join(str(tmp_path).encode(), b"\xff.npy")
+    heddle.save_npy(odd, x)
+    assert heddle.load_npy(os.fsdecode(odd)).tolist() == x.tolist()
 
 
 def test_shared_arrays_and_the_flight_recorder():

@@ -24,7 +24,8 @@ NDArray load_csv(const std::string& path, const CsvOptions& options = {}, Device
 struct CsvWriteOptions {
   char delimiter = ',';
   std::string header = {};  // the first line
-  int precision = 0;  // significant digits of floating dtypes; 0: as many as give the same number when read
+  int precision =
+      0;  // significant digits of floating dtypes, up to 100; 0: as many as give the same number when read
 };
 
 // Blocks. An array of one axis, a row a value, or of two. Writes a temporary file beside `path` and renames it.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -125,8 +126,18 @@ struct Table {
   }
 };
 
+constexpr int kMaxPrecision = 100;
+
+void check_delimiter(const char* function, char delimiter) {
+  const bool of_numbers =
+      std::isalnum(static_cast<unsigned char>(delimiter)) || std::strchr("+-.\n\r", delimiter);
+  if (!of_numbers) return;
+  throw InvalidArgument(std::string(function) + ": the delimiter is '" + delimiter +
+                        "'; wanted a character that no number has");
+}
+
 template <class T> void append(std::string& text, T value, int precision) {
-  char digits[64];
+  char digits[kMaxPrecision + 30];
   const auto result = [&] {
     if constexpr (std::is_floating_point_v<T>) {
       if (precision > 0)
@@ -155,6 +166,7 @@ NDArray load_csv(const std::string& path, const CsvOptions& options, Device devi
   if (options.skip_lines < 0)
     throw InvalidArgument("load_csv: skip_lines is " + std::to_string(options.skip_lines) +
                           "; wanted 0 or more");
+  check_delimiter("load_csv", options.delimiter);
   std::ifstream in(path);
   if (!in) throw Error("file '" + path + "' cannot be opened: " + std::strerror(errno));
   Table table{path, options, {}, {}, 0, -1};
@@ -163,6 +175,7 @@ NDArray load_csv(const std::string& path, const CsvOptions& options, Device devi
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     if (number <= options.skip_lines) continue;
     std::string_view text = line;
+    if (number == 1 && text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
     if (options.comment) text = text.substr(0, text.find(options.comment));
     if (trimmed(text).empty()) continue;
     split(text, options.delimiter, fields);
@@ -185,6 +198,11 @@ void save_csv(const std::string& path, const NDArray& array, const CsvWriteOptio
     throw InvalidArgument("save_csv: an array of shape " + array.shape().to_string() +
                           "; wanted one axis or two");
   }
+  if (options.precision < 0 || options.precision > kMaxPrecision) {
+    throw InvalidArgument("save_csv: precision is " + std::to_string(options.precision) + "; wanted 0 to " +
+                          std::to_string(kMaxPrecision));
+  }
+  check_delimiter("save_csv", options.delimiter);
   const NDArray values = array.detach();
   std::string text;
   if (values.dtype() == DType::f64)

@@ -17,6 +17,7 @@ using namespace ndarray_detail;
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
+constexpr std::size_t kMaxName = 65535 - kSuffix.size();  // of a zip archive
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw Error("npz file '" + path + "': " + problem);
@@ -167,6 +168,9 @@ Arrays checked(const std::string& path, const std::map<std::string, NDArray>& ar
     if (!array.defined()) refuse_undefined(of.c_str());
     if (array.dtype() == DType::bf16)
       throw InvalidArgument(of + ": npz files have no bf16; save_safetensors() keeps it, or cast to f32");
+    if (name.find('\0') != std::string::npos || name.size() > kMaxName)
+      throw InvalidArgument("save_npz: a name of " + std::to_string(name.size()) + " bytes; wanted at most " +
+                            std::to_string(kMaxName) + " without a zero byte");
     list.emplace_back(name, array.detach().contiguous());
   }
   return list;

@@ -56,9 +56,10 @@ struct GradOptions {
   bool allow_unused = false;
 };
 
-// d(outputs)/d(inputs), summed over the outputs: an array for each input, of its shape and dtype. Inputs are leaves or were
-// computed. What leaves hold, and memory lent to them, is left as it is. Throws InvalidArgument for an input that no
-// output was computed from; with allow_unused its gradient is undefined.
+// d(outputs)/d(inputs), summed over the outputs: an array for each input, of its shape and dtype, contiguous; without
+// create_graph of memory of its own. Inputs are leaves or were computed. What leaves hold, and memory lent to them, is left as
+// it is. Throws InvalidArgument, before anything is computed, for an input that no output was computed from; with allow_unused
+// its gradient is undefined.
 std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
                           const GradOptions& options = {}, Where where = Where::current());
 

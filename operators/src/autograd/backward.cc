@@ -1,6 +1,7 @@
 // The backward pass.
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,11 +44,14 @@ using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
 // An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to
 // that.
 NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
-  AutogradMeta* leaf = lends && input.meta && input.meta->leaf ? input.meta.get() : nullptr;
-  const bool lent = leaf && leaf->lent_memory.defined() && !leaf->grad.defined() &&
-                    leaf->lent_memory.device() == like.device() &&
-                    &leaf->lent_memory.engine() == &like.engine();
-  return lent ? std::exchange(leaf->lent_memory, NDArray()) : make_result(like, input.shape, input.dtype);
+  if (lends && input.meta && input.meta->leaf) {
+    AutogradMeta& leaf = *input.meta;
+    const std::lock_guard lock(leaf.mutex);
+    if (leaf.lent_memory.defined() && !leaf.grad.defined() && leaf.lent_memory.device() == like.device() &&
+        &leaf.lent_memory.engine() == &like.engine())
+      return std::exchange(leaf.lent_memory, NDArray());
+  }
+  return make_result(like, input.shape, input.dtype);
 }
 
 void check_ready(const Node& node, bool recorded) {
@@ -73,29 +77,48 @@ bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage
   return false;
 }
 
+// Adds to the gradient that a leaf holds, dense, under its mutex: in place where nothing else refers to the memory, else as an
+// operator, so that a gradient on a tape stays there and nobody's memory changes. `add` adds in place to what it is given.
+template <class Add> void add_in_leaf(AutogradMeta& leaf, Add add) {
+  if (leaf.grad_owned) return add(leaf.grad);
+  const GradMode on(true);
+  NDArray more = zeros(leaf.grad.shape(), leaf.grad.dtype(), leaf.grad.device());
+  add(more);
+  leaf.grad = leaf.grad + more;
+  leaf.grad_owned = !on_tape(leaf.grad);
+}
+
 // The gradient of a leaf was row-sparse and is dense from now on.
 void add_sparse_part(AutogradMeta& leaf) {
   const RowSparse part = std::exchange(leaf.row_sparse_grad, RowSparse());
-  if (part.defined()) add_rows(leaf.grad, part);
+  if (part.defined()) add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, part); });
 }
 
-// A leaf keeps its gradient and adds later ones in place: so memory that something else refers to (`shared`) is copied, and
-// a gradient on a tape, which may be saved there, is left as it is.
+// Memory that something else refers to (`shared`) is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
-  if (leaf.grad.defined() && on_tape(leaf.grad)) {
-    leaf.grad = leaf.grad.detach() + gradient;
-  } else if (leaf.grad.defined()) {
-    leaf.grad += gradient;
-  } else if (shared || !gradient.is_contiguous() || !gradient.covers_storage()) {
-    leaf.grad = gradient.detach().copy();
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.grad.defined()) {
+    add_in_leaf(leaf, [&](NDArray& to) { to += gradient; });
   } else {
-    leaf.grad = gradient.detach();
+    const bool own = !shared && gradient.is_contiguous() && gradient.covers_storage();
+    leaf.grad = own ? gradient.detach() : gradient.detach().copy();
+    leaf.grad_owned = true;
   }
   add_sparse_part(leaf);
 }
 
+// The gradient stays on the tape.
+void give_recorded(AutogradMeta& leaf, const NDArray& gradient) {
+  const std::lock_guard lock(leaf.mutex);
+  const NDArray whole = gradient.is_contiguous() ? gradient : gradient.contiguous();
+  leaf.grad = leaf.grad.defined() ? leaf.grad + whole : whole;
+  leaf.grad_owned = false;
+  add_sparse_part(leaf);
+}
+
 void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
-  if (leaf.grad.defined()) return add_rows(leaf.grad, gradient);
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.grad.defined()) return add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, gradient); });
   const RowSparse earlier = leaf.row_sparse_grad;
   leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
 }
@@ -174,26 +197,28 @@ class Pass {
   explicit Pass(PassOptions options)
       : options_(options), mode_{options.recorded, !options.captures}, grad_mode_(options.recorded) {}
 
-  // All of these come before run(). Throw if the tape below `root` cannot be run, and change nothing then.
   void start_at(const NDArray& root, const NDArray& seed, bool shared);
-  void ask_for(const NDArray& input);  // with `captures`: the only arrays whose gradients are computed
+  // With `captures`, after start_at(): gradients of these arrays alone are computed. False if no root was computed from it.
+  bool ask_for(const NDArray& input);
 
-  void run();
+  void run();  // throws if the tape cannot be run, and has changed nothing then
 
-  // With `captures`, after run(): undefined if nothing was added.
+  // With `captures`, after run(): memory that nothing else refers to, unless it is on the tape.
   NDArray gradient_of(const NDArray& input) const;
   // After run(): adds what was captured to what the leaves hold.
   void give_to_leaves();
 
  private:
-  void find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed);
+  void find_nodes(const std::shared_ptr<Node>& root);
   void skip_unwanted();
+  void take_back_loans();
   void run_node(const PendingNode& pending);
   void run_rows(const Node& node, const NDArray& grad_output);
   void run_part(const Node& node, const NDArray& grad_output);
   NDArray recorded_part(const Node& node, const NDArray& grad_output);
   std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output);
   NDArray whole_gradient(const Input& input, const NDArray& like);
+  NDArray whole_in_leaf(const Input& input, const NDArray& like);
   void add(Sum& sum, const NDArray& gradient);
   void add_to_input(const Input& input, const NDArray& gradient, bool shared);
   bool captures(const AutogradMeta& leaf) const { return options_.captures || !leaf.hooks.empty(); }
@@ -203,69 +228,87 @@ class Pass {
   const GradMode grad_mode_;
   PendingNodes nodes_;
   std::unordered_map<std::shared_ptr<AutogradMeta>, Sum> leaves_;  // captured
-  std::unordered_map<std::shared_ptr<Node>, NDArray> inner_;       // captured, of arrays that are no leaves
+  std::unordered_map<std::shared_ptr<Node>, Sum> inner_;           // captured, of arrays that are no leaves
+  std::vector<std::shared_ptr<Storage>> seeds_;
   std::unordered_set<const AutogradMeta*> wanted_leaves_;
   bool asked_ = false;
 };
 
-// All nodes that root was computed from. They are checked here, before the first gradient is pushed. Lent memory that the
-// backward pass reads is not used for its gradients.
-void Pass::find_nodes(const std::shared_ptr<Node>& root, const NDArray& seed) {
-  std::vector<AutogradMeta*> lent;
+// All nodes that root was computed from.
+void Pass::find_nodes(const std::shared_ptr<Node>& root) {
   std::vector<std::shared_ptr<Node>> stack{root};
   while (!stack.empty()) {
     const std::shared_ptr<Node> node = std::move(stack.back());
     stack.pop_back();
     if (!nodes_.try_emplace(node->sequence, PendingNode{node, {}}).second) continue;
-    check_ready(*node, options_.recorded);
-    for (const Input& input : node->inputs) {
+    for (const Input& input : node->inputs)
       if (input.meta && input.meta->producer) stack.push_back(input.meta->producer);
-      if (mode_.lends_memory && input.meta && input.meta->lent_memory.defined())
-        lent.push_back(input.meta.get());
-    }
   }
-  for (AutogradMeta* leaf : lent) {
-    const std::shared_ptr<Storage>& storage = leaf->lent_memory.storage();
-    if (storage == seed.storage() || is_saved(nodes_, storage)) leaf->lent_memory = NDArray();
+}
+
+// Lent memory that the backward pass reads is not used for its gradients.
+void Pass::take_back_loans() {
+  if (!mode_.lends_memory) return;
+  for (const auto& [sequence, pending] : nodes_) {
+    for (const Input& input : pending.node->inputs) {
+      if (!input.meta || !input.meta->leaf) continue;
+      const std::lock_guard lock(input.meta->mutex);
+      if (!input.meta->lent_memory.defined()) continue;
+      const std::shared_ptr<Storage>& storage = input.meta->lent_memory.storage();
+      const bool is_seed = std::find(seeds_.begin(), seeds_.end(), storage) != seeds_.end();
+      if (is_seed || is_saved(nodes_, storage)) input.meta->lent_memory = NDArray();
+    }
   }
 }
 
 void Pass::start_at(const NDArray& root, const NDArray& seed, bool shared) {
   const std::shared_ptr<AutogradMeta> meta = meta_of(root);
   if (!meta->producer) return add_to_input({meta, root.shape(), root.dtype()}, seed, shared);
-  find_nodes(meta->producer, seed);
+  find_nodes(meta->producer);
+  seeds_.push_back(seed.storage());
   add(nodes_.at(meta->producer->sequence).sum, seed);
 }
 
-void Pass::ask_for(const NDArray& input) {
+bool Pass::ask_for(const NDArray& input) {
   asked_ = true;
   const std::shared_ptr<AutogradMeta> meta = meta_of(input);
-  if (meta->producer)
-    inner_.emplace(meta->producer, NDArray());
-  else
-    wanted_leaves_.insert(meta.get());
+  if (meta->producer) {
+    inner_.emplace(meta->producer, Sum());
+    return nodes_.count(meta->producer->sequence) > 0;
+  }
+  wanted_leaves_.insert(meta.get());
+  const auto uses = [&](const Input& one) { return one.meta == meta; };
+  // What a freed node came from is not known any more: run() refuses it.
+  return leaves_.count(meta) > 0 || std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+           const Node& node = *entry.second.node;
+           return node.freed || std::any_of(node.inputs.begin(), node.inputs.end(), uses);
+         });
 }
 
 // Nodes that lead to no array that was asked for do not run.
 void Pass::skip_unwanted() {
   for (auto next = nodes_.rbegin(); next != nodes_.rend(); ++next) {
     const std::vector<Input>& inputs = next->second.node->inputs;
-    next->second.wanted = std::any_of(inputs.begin(), inputs.end(), [&](const Input& input) {
-      if (!input.meta) return false;
-      const std::shared_ptr<Node>& producer = input.meta->producer;
-      if (!producer) return wanted_leaves_.count(input.meta.get()) > 0;
-      return inner_.count(producer) > 0 || nodes_.at(producer->sequence).wanted;
-    });
+    next->second.wanted =
+        next->second.node->freed || std::any_of(inputs.begin(), inputs.end(), [&](const Input& input) {
+          if (!input.meta) return false;
+          const std::shared_ptr<Node>& producer = input.meta->producer;
+          if (!producer) return wanted_leaves_.count(input.meta.get()) > 0;
+          return inner_.count(producer) > 0 || nodes_.at(producer->sequence).wanted;
+        });
   }
 }
 
 void Pass::run() {
   if (asked_) skip_unwanted();
+  for (const auto& [sequence, pending] : nodes_)
+    if (pending.wanted) check_ready(*pending.node, options_.recorded);
+  take_back_loans();
   while (!nodes_.empty()) {
     PendingNode next = std::move(nodes_.begin()->second);
     if (next.sum.gradient.defined() && !next.node->hooks.empty())
       next.sum.gradient = hooked(next.node->name, next.node->hooks, next.sum.gradient);
-    if (const auto inner = inner_.find(next.node); inner != inner_.end()) inner->second = next.sum.gradient;
+    if (const auto inner = inner_.find(next.node); inner != inner_.end()) inner->second = next.sum;
     if (next.sum.gradient.defined() && next.wanted) run_node(next);
     if (!options_.keep_tape) free_node(*next.node);
     nodes_.erase(nodes_.begin());
@@ -275,9 +318,15 @@ void Pass::run() {
 
 NDArray Pass::gradient_of(const NDArray& input) const {
   const std::shared_ptr<AutogradMeta> meta = meta_of(input);
-  if (meta->producer) return inner_.at(meta->producer);
-  const auto leaf = leaves_.find(meta);
-  return leaf == leaves_.end() ? NDArray() : leaf->second.gradient;
+  Sum sum;
+  if (meta->producer) {
+    sum = inner_.at(meta->producer);
+  } else if (const auto leaf = leaves_.find(meta); leaf != leaves_.end()) {
+    sum = leaf->second;
+  }
+  if (!sum.gradient.defined()) return {};
+  if (options_.recorded) return sum.gradient.is_contiguous() ? sum.gradient : sum.gradient.contiguous();
+  return sum.owned && sum.gradient.is_contiguous() ? sum.gradient.detach() : sum.gradient.detach().copy();
 }
 
 void Pass::give_to_leaves() {
@@ -286,8 +335,7 @@ void Pass::give_to_leaves() {
       accumulate_in_leaf(*leaf, sum.gradient, !sum.owned);
       continue;
     }
-    leaf->grad = leaf->grad.defined() ? leaf->grad + sum.gradient : sum.gradient;
-    add_sparse_part(*leaf);
+    give_recorded(*leaf, sum.gradient);
   }
 }
 
@@ -339,37 +387,50 @@ void Pass::run_rows(const Node& node, const NDArray& grad_output) {
   accumulate_rows_in_leaf(*input.meta, gradient);
 }
 
-// The array to which a part of the gradient of `input` is added. There is one for all parts of a backward pass, and for
+// The array to which a part of the gradient of `input` is added; undefined for a leaf whose gradient cannot be changed. There is one for all parts of a backward pass, and for
 // a leaf one for all passes.
 NDArray Pass::whole_gradient(const Input& input, const NDArray& like) {
-  const bool held_by_leaf = !input.meta->producer && !captures(*input.meta);
-  Sum held{held_by_leaf ? input.meta->grad : NDArray(), true};
-  Sum& sum = held_by_leaf           ? held
-             : input.meta->producer ? nodes_.at(input.meta->producer->sequence).sum
-                                    : leaves_[input.meta];
-  const bool first = !sum.gradient.defined();
-  if (first) {
-    sum.gradient = gradient_for(input, like, mode_.lends_memory);
+  if (!input.meta->producer && !captures(*input.meta)) return whole_in_leaf(input, like);
+  Sum& sum = input.meta->producer ? nodes_.at(input.meta->producer->sequence).sum : leaves_[input.meta];
+  if (!sum.gradient.defined()) {
+    sum.gradient = make_result(like, input.shape, input.dtype);
     sum.gradient.fill(0);
-  } else if (!sum.owned || on_tape(sum.gradient)) {
+  } else if (!sum.owned) {
     sum.gradient = sum.gradient.detach().copy();
   }
   sum.owned = true;
-  if (held_by_leaf) {
-    input.meta->grad = sum.gradient;
-    if (first) add_sparse_part(*input.meta);
-  }
   return sum.gradient;
+}
+
+// The gradient that a leaf holds; undefined if it cannot be changed in place.
+NDArray Pass::whole_in_leaf(const Input& input, const NDArray& like) {
+  AutogradMeta& leaf = *input.meta;
+  NDArray fresh = gradient_for(input, like, mode_.lends_memory);
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.grad.defined()) return leaf.grad_owned ? leaf.grad : NDArray();
+  fresh.fill(0);
+  leaf.grad = fresh;
+  leaf.grad_owned = true;
+  add_sparse_part(leaf);
+  return fresh;
 }
 
 void Pass::run_part(const Node& node, const NDArray& grad_output) {
   const Input& input = node.inputs.front();
   if (!input.meta || !input.meta->needs_gradient() || input.meta->drops_gradient) return;
   if (options_.recorded) return add_to_input(input, recorded_part(node, grad_output), false);
-  const NDArray whole = whole_gradient(input, grad_output);
-  const CallSite site = CallSite::on_behalf_of(node.where);
-  node.add(grad_output, whole);
-  check_nan(node, 0, whole);
+  NDArray whole = whole_gradient(input, grad_output);
+  const bool apart = !whole.defined();
+  if (apart) {
+    whole = make_result(grad_output, input.shape, input.dtype);
+    whole.fill(0);
+  }
+  {
+    const CallSite site = CallSite::on_behalf_of(node.where);
+    node.add(grad_output, whole);
+    check_nan(node, 0, whole);
+  }
+  if (apart) accumulate_in_leaf(*input.meta, whole, false);
 }
 
 // The part alone, as an operator of grad_output, whose gradient is the node's operator itself.
@@ -478,16 +539,20 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
                                  options.create_graph));
   }
   Pass pass({options.keep_tape || options.create_graph, options.create_graph, true});
-  for (const NDArray& input : inputs) pass.ask_for(input);
   for (std::size_t i = 0; i < outputs.size(); ++i) pass.start_at(outputs[i], seeds[i], true);
+  std::vector<bool> used;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    used.push_back(pass.ask_for(inputs[i]));
+    if (!used[i] && !options.allow_unused) {
+      throw InvalidArgument("grad: no output was computed from input " + std::to_string(i) +
+                            "; allow_unused gives an undefined array for it");
+    }
+  }
   pass.run();
   std::vector<NDArray> gradients;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     gradients.push_back(pass.gradient_of(inputs[i]));
-    if (!gradients.back().defined() && !options.allow_unused) {
-      throw InvalidArgument("grad: no output was computed from input " + std::to_string(i) +
-                            "; allow_unused gives an undefined array for it");
-    }
+    if (!gradients[i].defined() && used[i]) gradients[i] = zeros_like(inputs[i].detach());
   }
   return gradients;
 }

@@ -1,4 +1,5 @@
 // What users set and ask of arrays: whether they need a gradient, the gradient, and memory for it.
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -35,21 +36,28 @@ bool requires_grad(const NDArray& array) {
 NDArray grad(const NDArray& array) {
   check_defined("grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
-  return meta ? meta->grad : NDArray();
+  if (!meta) return {};
+  const std::lock_guard lock(meta->mutex);
+  return meta->grad;
 }
 
 RowSparse row_sparse_grad(const NDArray& array) {
   check_defined("row_sparse_grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
-  return meta ? meta->row_sparse_grad : RowSparse();
+  if (!meta) return {};
+  const std::lock_guard lock(meta->mutex);
+  return meta->row_sparse_grad;
 }
 
 void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta) return;
-  meta->grad = NDArray();
-  meta->row_sparse_grad = RowSparse();
+  NDArray dense;  // a tape that only they hold is destroyed outside the lock
+  RowSparse sparse;
+  const std::lock_guard lock(meta->mutex);
+  std::swap(dense, meta->grad);
+  std::swap(sparse, meta->row_sparse_grad);
 }
 
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
@@ -69,6 +77,7 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory) {
                             leaf.device().to_string());
     }
   }
+  const std::lock_guard lock(meta->mutex);
   meta->lent_memory = memory.defined() ? memory.detach() : NDArray();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <heddle/autograd.h>
@@ -26,8 +27,11 @@ struct AutogradMeta final : GradMeta {
   bool drops_gradient = false;      // a leaf whose gradient nobody asks for
   std::vector<GradientHook> hooks;  // of a leaf
   bool view_of_leaf = false;
+  std::mutex mutex;  // guards the gradient of a leaf, to which several threads may add: the four that follow
   NDArray grad;
-  RowSparse row_sparse_grad;  // at most one of the two is defined
+  bool grad_owned =
+      true;  // nothing else refers to its memory, and it is not on the tape: more can be added in place
+  RowSparse row_sparse_grad;  // at most one of the two gradients is defined
   NDArray lent_memory;        // for the next gradient, see lend_gradient_memory()
   std::shared_ptr<Node> producer;
 
