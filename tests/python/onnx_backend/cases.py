@@ -13,6 +13,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from .backend import HeddleBackend
+from .definitions import full_name
 from .table import Missing
 
 ROUNDING = "the rounding of NumPy's f16"
@@ -89,7 +90,7 @@ def wider(value: np.ndarray) -> np.ndarray:
 
 
 def run_case(operator: str, case: TestCase) -> Result:
-    result = Result(case.name, operator, frozenset(node.op_type for node in case.model.graph.node))
+    result = Result(case.name, operator, frozenset(map(full_name, case.model.graph.node)))
     try:
         model = HeddleBackend.prepare(case.model)
         for inputs, outputs in case.data_sets:
