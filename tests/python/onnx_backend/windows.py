@@ -7,6 +7,7 @@ import math
 import heddle
 from heddle import NDArray
 
+from .random_numbers import generator
 from .reductions import highest
 from .shapes import numbers, surround
 from .table import Missing, operator
@@ -216,8 +217,9 @@ def local_response_normalization(x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
 
 
 @operator("Dropout", since=7)
-def dropout(x, ratio_input=None, training=None, *, ratio=0.5, seed=0):
+def dropout(x, ratio_input=None, training=None, *, ratio=0.5, seed=None):
     ratio = ratio if ratio_input is None else ratio_input.item()
-    if training is not None and training.item() and ratio:
-        raise Missing("Dropout in training: its mask, and random numbers that can be compared")
-    return [x, heddle.ones(x.shape, "bool")]
+    if training is None or not training.item() or not ratio:
+        return [x, heddle.ones(x.shape, "bool")]
+    kept = heddle.uniform(x.shape, generator=generator(seed)) >= ratio
+    return [heddle.where(kept, x / (1 - ratio) if ratio < 1 else x, 0), kept]
