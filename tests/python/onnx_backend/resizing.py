@@ -21,7 +21,8 @@ def cubic(distance: NDArray, a: float) -> NDArray:
     return heddle.where(d <= 1, inner, heddle.where(d < 2, outer, 0))
 
 
-KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}  # and their reach
+# The kernels, and at which distance they end. GridSample's modes have had two names each.
+KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}
 
 NEAREST = {
     "round_prefer_floor": lambda x: heddle.ceil(x - 0.5),
@@ -93,10 +94,10 @@ def resize(
     nearest_mode="round_prefer_floor",
 ):
     dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
-    scales = ints(scales) if scales is not None and scales.size else None
+    scales = scales.tolist() if scales is not None and scales.size else None
     counts, scales = sizes_and_scales(x, axes, scales, ints(sizes), keep_aspect_ratio_policy)
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
-    regions = ints(roi) if crops else [0.0] * len(axes) + [1.0] * len(axes)
+    regions = roi.tolist() if crops else [0.0] * len(axes) + [1.0] * len(axes)
     for k, (axis, count, scale) in enumerate(zip(axes, counts, scales, strict=True)):
         n = x.shape[axis]
         if n == count and scale == 1 and not crops:

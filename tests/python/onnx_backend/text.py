@@ -7,7 +7,7 @@ from .table import Missing, operator
 
 
 def occurrences(x: NDArray, grams: NDArray, skips: range) -> NDArray:
-    """How often each of grams (count, n) comes in the rows of x, next to each other or with so many elements between."""
+    """How often each of grams (count, n) comes in each row of x, with so many elements left out between its own."""
     n, length = grams.shape[1], x.shape[1]
     total = heddle.zeros([x.shape[0], grams.shape[0]], "i64")
     for step in (skip + 1 for skip in skips):
