@@ -149,7 +149,7 @@ def written():
     known = [re.match(r"(?:def )?(\w+)", line)[1] for line in slots]
     text = put_into_class(text, "NDArray", slots, [*known, "__delitem__"])
     text = put_into_class(text, "Var", VAR_SLOTS)
-    text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait"])
+    text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait", "_push_for_submit"])
     operators = [operator(*entry[:4]) for entry in _heddle._operator_table()]
     lines = [PROLOGUE.replace("import os\n", "import os\nfrom concurrent.futures import Future\n"), text.strip("\n"), "", *operators]
     text = "\n".join(lines)

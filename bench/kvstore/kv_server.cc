@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 
 #include <heddle/server.h>
+#include <heddle/store_scheduler.h>
 
 namespace heddle::bench {
 namespace {
@@ -81,11 +82,26 @@ int serve_until_input_ends(const std::string& address,
 }
 
 int run_server(const ServerSetup& setup) {
+  const bool scheduled = !setup.scheduler.empty();
   Server server({.listen = setup.host + ":0",
                  .transport = setup.transport == "zmq" ? "zmq" : "net",
-                 .keys = setup.keys});
+                 .keys = setup.keys,
+                 .number = scheduled ? -1 : 0,
+                 .servers = scheduled ? 0 : 1,
+                 .scheduler = setup.scheduler,
+                 .replicas = scheduled ? setup.copies : 0});
   return serve_until_input_ends(
       server.address(), [&](const std::atomic<bool>&) { server.run(); }, [&] { server.stop(); });
+}
+
+int run_scheduler(const ServerSetup& setup) {
+  StoreScheduler scheduler({.listen = setup.host + ":0",
+                            .transport = setup.transport == "zmq" ? "zmq" : "net",
+                            .keys = setup.keys,
+                            .servers = kClusterServers,
+                            .workers = kClusterWorkers});
+  return serve_until_input_ends(
+      scheduler.address(), [&](const std::atomic<bool>&) { scheduler.run(); }, [&] { scheduler.stop(); });
 }
 
 int run_redis_server() {

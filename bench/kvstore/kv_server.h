@@ -9,14 +9,19 @@
 namespace heddle::bench {
 
 struct ServerSetup {
-  std::string role;  // "server": Heddle's; "echo": the bare transport; "tcp_echo": a socket; "redis_server"
+  std::string
+      role;  // "server": Heddle's; "echo": the bare transport; "tcp_echo": a socket; "redis_server"; "scheduler"
   std::string transport;  // "shm", "unix", "tls", "zmq"
   std::string host = "127.0.0.1";
-  std::string keys{};  // directory of the keys of "tls"
+  std::string keys{};       // directory of the keys of "tls"
+  std::string scheduler{};  // of a "server": HOST:PORT; empty: none
+  int copies = 1;           // with it
 };
+constexpr int kClusterServers = 2, kClusterWorkers = 2;
 
 // What the process does; they return its exit status and throw.
 int run_server(const ServerSetup& setup);
+int run_scheduler(const ServerSetup& setup);  // of a cluster
 int run_echo(const ServerSetup& setup);
 int run_tcp_echo();
 int run_redis_server();

@@ -22,6 +22,12 @@ using kv_detail::Kind;
 using kv_detail::Reply;
 
 kv_detail::ClientOptions client_options(const UserOptions& options) {
+  if (options.layer == "cluster")
+    return {.scheduler = options.address,
+            .consistency = "async",
+            .rank = -1,
+            .workers = 0,
+            .transport = transport_options(options.transport, options.keys)};
   return {.servers = {options.address},
           .job = options.layer,
           .consistency = "async",
@@ -37,12 +43,17 @@ class EngineUser final : public StoreUser {
     values_.clear();
     results_.clear();
     keys_.clear();
-    for (std::size_t i = 0; i < keys; ++i) {
-      values_.emplace_back(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
+    const auto workers = static_cast<std::size_t>(store_.workers()),
+               rank = static_cast<std::size_t>(store_.rank());
+    for (std::size_t i = 0; i < keys * workers; ++i) {
+      const KVStore::Key key = next_++;
+      NDArray value(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
+      value.fill(0);
+      store_.init(key, value);
+      if (i % workers != rank) continue;  // another worker's
+      keys_.push_back(key);
+      values_.push_back(std::move(value));
       results_.emplace_back(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
-      values_.back().fill(0);
-      keys_.push_back(next_++);
-      store_.init(keys_.back(), values_.back());
     }
     current_engine().wait_all();
   }

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <ifaddrs.h>
 #include <map>
 #include <optional>
@@ -18,6 +19,7 @@
 
 #include <heddle/comm_keys.h>
 
+#include "kvstore/kv_server.h"
 #include "kvstore/kv_user.h"
 #include "support/support.h"
 
@@ -79,6 +81,21 @@ bool is_wanted(const KvSetting& setting, const Kind& kind) {
   });
 }
 
+std::string command_of(const std::string& what, std::size_t keys, std::size_t bytes, long rounds) {
+  std::ostringstream command;
+  command << what << ' ' << keys << ' ' << bytes << ' ' << rounds;
+  return command.str();
+}
+
+KvSample sample_in(const std::string& answer, const std::string& who) {
+  std::istringstream words(answer);
+  std::string status;
+  KvSample sample;
+  if (!(words >> status >> sample.seconds >> sample.wrong) || status != "ok")
+    throw std::runtime_error(who + ": " + answer);
+  return sample;
+}
+
 // Empty: this machine can have it.
 std::string missing_for(const Kind& kind) {
   if (std::string(kind.transport) == "tls" && outer_address().empty())
@@ -102,9 +119,12 @@ KeyDirectory::~KeyDirectory() {
 }
 
 ServerProcess::ServerProcess(const std::string& role, const std::string& transport, const std::string& keys,
-                             bool pin) {
+                             bool pin, const std::vector<std::string>& more) {
   const std::string host = transport == "tls" ? outer_address() : "127.0.0.1";
-  process_ = start({"--role", role, "--transport", transport, "--address", host, "--keys", keys}, pin, 0);
+  std::vector<std::string> words_of{"--role",    role, "--transport", transport,
+                                    "--address", host, "--keys",      keys};
+  words_of.insert(words_of.end(), more.begin(), more.end());
+  process_ = start(words_of, pin, 0);
   std::istringstream words(process_->ask("address"));
   if (!(words >> pid_ >> address_)) throw std::runtime_error("the " + role + " has not started");
 }
@@ -134,21 +154,51 @@ KvSubject::KvSubject(std::string layer, std::string transport, std::shared_ptr<c
           1)) {}
 
 KvSample KvSubject::run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds) {
-  std::ostringstream command;
-  command << what << ' ' << keys << ' ' << bytes << ' ' << rounds;
   const double before = server_->cpu();
-  const std::string answer = process_->ask(command.str());
+  KvSample sample = sample_in(process_->ask(command_of(what, keys, bytes, rounds)), name());
   const double used = server_->cpu() - before;
-  std::istringstream words(answer);
-  std::string status;
-  KvSample sample;
-  if (!(words >> status >> sample.seconds >> sample.wrong) || status != "ok")
-    throw std::runtime_error(name() + ": " + answer);
   const double count = static_cast<double>(std::max(rounds, 1l));
   sample.seconds /= count;
   sample.server_cpu = used / count;
   return sample;
 }
+
+KvCluster::KvCluster(const std::string& transport, int copies, const KeyDirectory& keys, bool pin)
+    : scheduler_(std::make_unique<ServerProcess>("scheduler", transport, keys.path(), pin)) {
+  const std::vector<std::string> more{"--scheduler", scheduler_->address(), "--copies",
+                                      std::to_string(copies)};
+  for (int i = 0; i < kClusterServers; ++i)
+    servers_.push_back(std::make_unique<ServerProcess>("server", transport, keys.path(), pin, more));
+  for (int i = 0; i < kClusterWorkers; ++i)
+    workers_.push_back(start({"--role", "cluster", "--transport", transport, "--address",
+                              scheduler_->address(), "--keys", keys.path()},
+                             pin, 1));
+}
+
+KvSample KvCluster::run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds) {
+  const auto cpu = [this] {
+    double all = 0;
+    for (const auto& one : servers_) all += one->cpu();
+    return all;
+  };
+  const double before = cpu();
+  std::vector<std::future<std::string>> answers;
+  for (const auto& worker : workers_)
+    answers.push_back(
+        std::async(std::launch::async, [&] { return worker->ask(command_of(what, keys, bytes, rounds)); }));
+  KvSample all;
+  for (auto& answer : answers) {
+    const KvSample one = sample_in(answer.get(), "a worker of a cluster");
+    all.seconds = std::max(all.seconds, one.seconds);
+    all.wrong += one.wrong;
+  }
+  const double count = static_cast<double>(std::max(rounds, 1l));
+  all.server_cpu = (cpu() - before) / count;
+  all.seconds /= count;
+  return all;
+}
+
+bool has_transport(const std::string& transport) { return transport != "tls" || !outer_address().empty(); }
 
 std::unique_ptr<KvSubject> start_subject(const std::string& layer, const std::string& transport,
                                          const KeyDirectory& keys, bool pin) {

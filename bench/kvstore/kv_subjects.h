@@ -30,7 +30,9 @@ class KeyDirectory {
 // A process that serves; its time and its memory are read from outside.
 class ServerProcess {
  public:
-  ServerProcess(const std::string& role, const std::string& transport, const std::string& keys, bool pin);
+  // `more`: options of this program.
+  ServerProcess(const std::string& role, const std::string& transport, const std::string& keys, bool pin,
+                const std::vector<std::string>& more = {});
   const std::string& address() const { return address_; }
   double cpu() const;  // seconds of cores that it has used, in the kernel too
   double rss() const;  // bytes
@@ -63,6 +65,20 @@ class KvSubject {
   std::shared_ptr<const ServerProcess> server_;
   std::unique_ptr<PeerProcess> process_;  // ends before its server
 };
+
+// Two servers, a scheduler and two workers, all at work at one time.
+class KvCluster {
+ public:
+  KvCluster(const std::string& transport, int copies, const KeyDirectory& keys, bool pin);
+  // Of each worker: so many keys of its own. server_cpu: of both servers. Throws std::runtime_error.
+  KvSample run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds);
+
+ private:
+  std::unique_ptr<ServerProcess> scheduler_;
+  std::vector<std::unique_ptr<ServerProcess>> servers_;
+  std::vector<std::unique_ptr<PeerProcess>> workers_;  // end first
+};
+bool has_transport(const std::string& transport);  // this machine
 
 // The subject of this name, with a server of its own.
 std::unique_ptr<KvSubject> start_subject(const std::string& layer, const std::string& transport,

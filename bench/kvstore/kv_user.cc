@@ -13,7 +13,7 @@ namespace heddle::bench {
 namespace {
 
 std::unique_ptr<StoreUser> make_user(const UserOptions& options) {
-  if (options.layer == "store") return make_store_user(options, false);
+  if (options.layer == "store" || options.layer == "cluster") return make_store_user(options, false);
   if (options.layer == "lists") return make_store_user(options, true);
   if (options.layer == "calls") return make_calls_user(options, false);
   if (options.layer == "together") return make_calls_user(options, true);

@@ -11,9 +11,10 @@ namespace heddle::bench {
 
 // Where a user connects to, and how.
 struct UserOptions {
-  std::string layer;      // "store", "lists", "calls", "together", "bare", "tcp", "redis"
+  // "store", "lists", "calls", "together", "bare", "tcp", "redis"; "cluster": as store, a worker of several
+  std::string layer;
   std::string transport;  // "shm", "unix", "tls", "zmq"; "" of tcp and redis
-  std::string address;    // HOST:PORT
+  std::string address;    // HOST:PORT; of "cluster" the scheduler's
   std::string keys;       // directory of the keys of "tls"
 };
 
@@ -21,7 +22,7 @@ struct UserOptions {
 class StoreUser {
  public:
   virtual ~StoreUser() = default;
-  // New keys, with values that the store has; those made before are forgotten here.
+  // New keys, with values that the store has; those made before are forgotten here. Each worker of a cluster has its own.
   virtual void make(std::size_t keys, std::size_t bytes) = 0;
   // What is pushed, and where what is pulled comes to. Not while a call below is under way.
   virtual std::span<std::byte> value(std::size_t key) = 0;

@@ -24,7 +24,8 @@ struct Arguments {
   KvSetting setting;
   Options options;
   bool full = false;
-  std::string role, transport, address, keys;  // of the processes that this program starts
+  std::string role, transport, address, keys, scheduler;  // of the processes that this program starts
+  int copies = 1;
 };
 
 constexpr const char* kExplanation = R"(
@@ -37,6 +38,8 @@ One server and one user of it, each a process; a round is measured many times in
   memory_per_key     bytes that the server grows by for each key of 4 bytes, of 100,000 keys (--full: a million)
   pull_rows_1pct     us to pull 10,000 random rows of 1,000,000 of 64 f32 (--quick: of 100,000), beside pull_whole, all
   server_cpu_1MiB    seconds of a core that the server uses for a GB pushed and pulled; server_cpu_10MiB without --quick
+  cluster_4x1MiB     GB/s, pushed and pulled by two workers together, 4 keys each, on two servers with a scheduler, and what
+                     the servers use for that. Layers: 1_copy, and 2_copies, where each server has the other's part, too
 
 Layers: store, what an application does, through the engine; lists, the same with all keys to push, and 16 keys to push and
 pull, in a call; calls, the client below it; together, the same without waiting for the answer to a push before its key is
@@ -114,12 +117,6 @@ class Series {
   long rounds_ = 1, wrong_ = 0;
 };
 
-const char* encryption_of(const KvSubject& subject) { return subject.transport() == "tls" ? "TLS" : "-"; }
-
-std::string transport_of(const KvSubject& subject) {
-  return subject.transport().empty() ? "loopback" : subject.transport();
-}
-
 // The result of the subject with this name among `results`.
 const Result* find(const std::vector<Result>& results, const std::string& subject) {
   const auto found =
@@ -141,12 +138,18 @@ void print_header(const Arguments& arguments) {
               "pinned", "encrypted", "median", "min", "max", "unit", "/bare", "/redis");
 }
 
+void print_line(const std::string& name, const Result& result, const std::string& layer,
+                const std::string& transport, bool pin, const std::string& to_bare = {},
+                const std::string& to_redis = {}) {
+  std::printf("%-16s %-9s %-9s %-6s %-9s %11.4g  [%10.4g .. %-10.4g] %-6s %7s %7s\n", name.c_str(),
+              layer.c_str(), transport.empty() ? "loopback" : transport.c_str(), pin ? "yes" : "no",
+              transport == "tls" ? "TLS" : "-", result.median, result.min, result.max, result.unit.c_str(),
+              to_bare.c_str(), to_redis.c_str());
+}
+
 void print_row(const std::string& name, const Result& result, const KvSubject& subject, bool pin,
                const std::string& to_bare, const std::string& to_redis) {
-  std::printf("%-16s %-9s %-9s %-6s %-9s %11.4g  [%10.4g .. %-10.4g] %-6s %7s %7s\n", name.c_str(),
-              subject.layer().c_str(), transport_of(subject).c_str(), pin ? "yes" : "no",
-              encryption_of(subject), result.median, result.min, result.max, result.unit.c_str(),
-              to_bare.c_str(), to_redis.c_str());
+  print_line(name, result, subject.layer(), subject.transport(), pin, to_bare, to_redis);
 }
 
 std::string case_name(const Arguments& arguments, const std::string& name) {
@@ -235,26 +238,68 @@ long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
   return wrong;
 }
 
+// What two workers and two servers do together, with and without copies.
+long run_cluster(const Arguments& arguments, const KeyDirectory& keys) {
+  constexpr std::size_t kKeys = 4;
+  constexpr double kBytes = 2.0 * kClusterWorkers * kKeys * kMiB;
+  const auto& wanted = arguments.setting.subjects;
+  long wrong = 0;
+  for (const char* transport : {"shm", "unix", "tls", "zmq"}) {
+    if (!has_transport(transport)) continue;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), transport) == wanted.end()) continue;
+    for (const int copies : {1, 2}) {
+      KvCluster cluster(transport, copies, keys, arguments.setting.pin);
+      const double first = cluster.run("push_pull", kKeys, kMiB, 3).seconds;
+      const long rounds = std::max(3l, static_cast<long>((arguments.options.quick ? 0.01 : 0.3) / first));
+      double cpu = 0;
+      const std::string layer = copies == 1 ? "1_copy" : "2_copies";
+      Case measured{"kvstore", case_name(arguments, "cluster_4x1MiB"), "GB/s", 1, {}};
+      measured.subjects.push_back({layer + "_" + transport, [&] {
+                                     const KvSample sample = cluster.run("push_pull", kKeys, kMiB, rounds);
+                                     wrong += sample.wrong;
+                                     cpu = sample.server_cpu;
+                                     return kBytes / 1e9 / sample.seconds;
+                                   }});
+      const std::vector<Result> results = measure(measured, arguments.options);
+      print_line("cluster_4x1MiB", results[0], layer, transport, arguments.setting.pin);
+      std::printf("# %s %s: %.3f s of the servers' cores a GB, in the last run\n", layer.c_str(), transport,
+                  cpu / (kBytes / 1e9));
+      append_json(results, arguments.options);
+    }
+  }
+  return wrong;
+}
+
 int run_bench(const Arguments& arguments) {
   const KeyDirectory keys;
-  const auto subjects = start_kv_subjects(arguments.setting, keys);
-  if (subjects.empty()) throw std::runtime_error("there is nothing to measure");
+  const bool clustered = is_asked_for(arguments, "cluster_4x1MiB");
+  const auto all = cases();
+  const bool alone = is_asked_for(arguments, "memory_per_key") ||
+                     std::any_of(all.begin(), all.end(),
+                                 [&](const KvCase& one) { return is_asked_for(arguments, one.name); });
+  const auto subjects =
+      alone ? start_kv_subjects(arguments.setting, keys) : std::vector<std::unique_ptr<KvSubject>>();
+  if (subjects.empty() && !clustered && !is_asked_for(arguments, "pull_rows_1pct"))
+    throw std::runtime_error("there is nothing to measure");
   print_header(arguments);
   long wrong = 0;
-  for (const KvCase& one : cases()) {
+  for (const KvCase& one : all) {
     const bool is_long = arguments.options.quick && one.name == "server_cpu_10MiB";
     if (!is_long && is_asked_for(arguments, one.name)) wrong += run_case(arguments, one, subjects);
   }
   if (is_asked_for(arguments, "pull_rows_1pct")) wrong += run_rows(arguments, keys);
+  if (clustered) wrong += run_cluster(arguments, keys);
   if (is_asked_for(arguments, "memory_per_key")) run_memory(arguments, keys, subjects);
   if (wrong > 0) std::fprintf(stderr, "kvstore_bench: %ld values were wrong\n", wrong);
   return wrong > 0 ? 1 : 0;
 }
 
 int run(const Arguments& arguments) {
-  const ServerSetup server{arguments.role, arguments.transport, arguments.address, arguments.keys};
+  const ServerSetup server{arguments.role, arguments.transport, arguments.address,
+                           arguments.keys, arguments.scheduler, arguments.copies};
   if (arguments.role.empty()) return run_bench(arguments);
   if (arguments.role == "server") return run_server(server);
+  if (arguments.role == "scheduler") return run_scheduler(server);
   if (arguments.role == "echo") return run_echo(server);
   if (arguments.role == "tcp_echo") return run_tcp_echo();
   if (arguments.role == "redis_server") return run_redis_server();
@@ -275,6 +320,8 @@ void add_kv_options(heddle::command_line::Command& app, Arguments& arguments) {
   app.add_option("--transport", arguments.transport).hidden();
   app.add_option("--address", arguments.address).hidden();
   app.add_option("--keys", arguments.keys).hidden();
+  app.add_option("--scheduler", arguments.scheduler).hidden();
+  app.add_option("--copies", arguments.copies).hidden();
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
     """Traces all engines of the process in the block, into a file for Perfetto and `heddle trace`."""
 
     def __init__(self, path: str | _os.PathLike[str]) -> None:
+        if not isinstance(path, (str, _os.PathLike)):
+            raise TypeError(f"trace: path is a {type(path).__name__}; want a str or a Path")
         self.path = path
         self.summary = TraceSummary("", 0, 0, 0, "")
 
@@ -65,6 +67,8 @@ def backward(
     create_graph: bool = False,
 ) -> None:
     """Adds the gradient of root to that of every leaf that it was computed from; see NDArray.backward."""
+    if not isinstance(root, _heddle.NDArray):
+        raise TypeError(f"backward: root is a {type(root).__name__}; want an NDArray")
     root.backward(seed, keep_tape, create_graph)
 
 
@@ -83,6 +87,8 @@ def grad(
     """
     lists = []
     for name, arrays in (("outputs", outputs), ("inputs", inputs), ("seeds", () if seeds is None else seeds)):
+        if not isinstance(arrays, (_heddle.NDArray, list, tuple)):
+            raise TypeError(f"grad: {name} is a {type(arrays).__name__}; want an array or a list of arrays")
         items = [arrays] if isinstance(arrays, _heddle.NDArray) else list(arrays)
         for item in items:
             if not isinstance(item, _heddle.NDArray):

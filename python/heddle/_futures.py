@@ -9,6 +9,14 @@ from typing import Any
 from heddle._errors import Cancelled
 
 
+def _add_notes(to: BaseException | None, error: BaseException) -> None:
+    """What the wait knows beside the error: the op that failed, and its line."""
+    known = getattr(to, "__notes__", ())
+    for note in getattr(error, "__notes__", ()):
+        if to is not None and note not in known:
+            to.add_note(note)
+
+
 class OpFuture(concurrent.futures.Future[Any]):
     """The future of an op. Who asks for its result waits for the op, as for a var: the thread may run it itself."""
 
@@ -18,13 +26,14 @@ class OpFuture(concurrent.futures.Future[Any]):
         self._var = engine.new_var()
 
     def _wait(self, timeout: float | None) -> None:
-        if self.done():
+        if self.done() and (self.cancelled() or super().exception(0) is None):
             return
         try:
             self._engine.wait(self._var, timeout)
-        except Exception:  # what the future has as well
+        except Exception as error:  # what the future has as well
             if not self.done():
                 raise
+            _add_notes(super().exception(0), error)
 
     def result(self, timeout: float | None = None) -> Any:
         """As that of any future; Ctrl-C ends it."""
@@ -74,10 +83,12 @@ def submit(
 
     read and mutate are as those of push. A future that is cancelled before its op has started cancels the op.
     """
+    if not callable(fn):
+        raise TypeError(f"submit: fn is a {type(fn).__name__}; want what is callable")
     future = OpFuture(engine)
     mutated = tuple(mutate) if isinstance(mutate, (list, tuple)) else () if mutate is None else (mutate,)
     keep = bool(mutated)
-    engine.push(
+    engine._push_for_submit(
         functools.partial(_run, future, keep, fn, args, kwargs),
         read=read,
         mutate=(*mutated, future._var),
@@ -87,6 +98,9 @@ def submit(
         skipped=functools.partial(_skip, future),
     )
     return future
+
+
+_TURN = 0.001  # seconds that a loop gives to ops that have no threads of their own, before it goes on
 
 
 def _resolve(future: asyncio.Future[Any], error: BaseException | None) -> None:
@@ -103,8 +117,9 @@ def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], error: B
 
 def _await(engine_of: Callable[[Any], Any], self: Any) -> Generator[Any, None, Any]:
     """An op that reads the var wakes the event loop."""
-    if engine_of(self).scheduler == "fuzz":  # whose ops run in waits alone
-        self.wait()
+    if engine_of(self).scheduler != "threaded":  # whose ops run in waits and pushes alone
+        while not self.wait(_TURN):
+            yield  # what the ops wait for may be the loop's to do
         return self
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()

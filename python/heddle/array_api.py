@@ -6,6 +6,8 @@ Signatures are the standard's. Functions of heddle that are not here, and option
 Where the shape of a result depends on values (nonzero, unique) the call waits for them.
 """
 
+import functools as _functools
+import inspect as _inspect
 import math as _math
 from collections import namedtuple as _namedtuple
 from collections.abc import Sequence as _Sequence
@@ -218,7 +220,7 @@ def astype(x: _Array, dtype: _Any, /, *, copy: _Any = True, device: _Any = None)
 
 
 def _dtype_of(x: _Any) -> _Any:
-    return x.dtype if isinstance(x, _Array) else x
+    return x.dtype if isinstance(x, _Array) else _heddle.empty(0, dtype=x).dtype
 
 
 def result_type(*arrays_and_dtypes: _Any) -> _Any:
@@ -501,3 +503,29 @@ class _Info:
 
 def __array_namespace_info__() -> _Info:  # noqa: N807 (the standard's name)
     return _Info()
+
+
+def _with_type_errors(function: _Any) -> _Any:
+    """The function, which says of what is no array that it is none."""
+    signature = _inspect.signature(function)
+
+    @_functools.wraps(function)
+    def call(*arguments: _Any, **options: _Any) -> _Any:
+        try:
+            return function(*arguments, **options)
+        except AttributeError:
+            for name, value in signature.bind(*arguments, **options).arguments.items():
+                parameter = signature.parameters[name]
+                values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+                for one in values if parameter.annotation is _Array else ():
+                    if not isinstance(one, _Array):
+                        kind = type(one).__name__
+                        raise TypeError(f"{function.__name__}: {name} is a {kind}; want an NDArray") from None
+            raise
+
+    return call
+
+
+for _name, _function in list(globals().items()):
+    if _inspect.isfunction(_function) and not _name.startswith("_"):
+        globals()[_name] = _with_type_errors(_function)

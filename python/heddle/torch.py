@@ -59,15 +59,23 @@ def _check_alike(communicator: _heddle.Communicator, what: str, lines: Sequence[
         )
 
 
+def _reduced_in_place(communicator: _heddle.Communicator, size: int, dtype: str) -> _heddle.NDArray:
+    """Memory that the other ranks of the host reach; without room for that, any: it is copied for each reduction then."""
+    try:
+        return communicator.shared_array(size, dtype)
+    except _heddle.OutOfMemory:
+        return _heddle.empty(size, dtype)
+
+
 class _Bucket:
     """Gradients that are reduced together: one array, of which each parameter's gradient is a view."""
 
-    def __init__(self, parameters: Sequence[_torch.Tensor]) -> None:
+    def __init__(self, parameters: Sequence[_torch.Tensor], communicator: _heddle.Communicator) -> None:
         self.parameters = parameters
         total = sum(p.numel() for p in parameters)
         # Behind the gradients stands for each parameter 1 if this rank has a gradient of it, else 0. Reduced like them,
         # it is 0 if no rank has.
-        self.array = _heddle.zeros(total + len(parameters), dtype=_DTYPES[parameters[0].dtype])
+        self.array = _reduced_in_place(communicator, total + len(parameters), _DTYPES[parameters[0].dtype])
         memory = _from_dlpack(self.array)
         self.present = memory[total:]
         self.views = []
@@ -97,7 +105,9 @@ class _Bucket:
                 p.grad = view
 
 
-def _in_buckets(parameters: Sequence[_torch.Tensor], limit: int) -> list[_Bucket]:
+def _in_buckets(
+    parameters: Sequence[_torch.Tensor], limit: int, communicator: _heddle.Communicator
+) -> list[_Bucket]:
     """The parameters from the last to the first, as their gradients are computed; each bucket has one dtype."""
     full: list[list[_torch.Tensor]] = []
     open_: dict[_torch.dtype, list[_torch.Tensor]] = {}
@@ -106,7 +116,7 @@ def _in_buckets(parameters: Sequence[_torch.Tensor], limit: int) -> list[_Bucket
         bucket.append(p)
         if sum(q.numel() * q.element_size() for q in bucket) >= limit:
             full.append(open_.pop(p.dtype))
-    return [_Bucket(bucket) for bucket in [*full, *open_.values()]]
+    return [_Bucket(bucket, communicator) for bucket in [*full, *open_.values()]]
 
 
 class _Gradients:
@@ -124,7 +134,7 @@ class _Gradients:
         bucket_bytes: int,
     ) -> None:
         self.communicator, self.op, self.passes = communicator, op, passes
-        self.buckets = _in_buckets(parameters, bucket_bytes)
+        self.buckets = _in_buckets(parameters, bucket_bytes, communicator)
         self._bucket_of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
         self._begin()
         self._hooks = [_call_after_gradient(p, _weakref.ref(self)) for p in self._bucket_of]

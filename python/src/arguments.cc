@@ -2,9 +2,6 @@
 
 #include <string>
 
-#include "array.h"
-#include "errors.h"
-
 namespace heddle::python {
 namespace {
 
@@ -17,6 +14,13 @@ std::size_t find(const char* const* names, std::size_t size, PyObject* keyword) 
     if (PyUnicode_CompareWithASCIIString(keyword, names[i]) == 0) return i;
   }
   return size;
+}
+
+// An int as a message shows it; huge ones by their size, as CPython refuses to write them out.
+std::string shown(nb::handle integer) {
+  const auto bits = nb::cast<std::size_t>(integer.attr("bit_length")());
+  if (bits > 1000) return "an int of " + std::to_string(bits) + " bits";
+  return nb::str(integer).c_str();
 }
 
 }  // namespace
@@ -45,28 +49,34 @@ void take_arguments(const char* function, PyObject* const* args, Py_ssize_t coun
   }
 }
 
-double real_argument(const char* function, const char* name, nb::handle object) {
+double real_argument(ArgumentOf of, nb::handle object) {
   PyObject* real = PyUnicode_Check(object.ptr()) ? nullptr : PyNumber_Float(object.ptr());
   if (!real) {
     PyErr_Clear();
-    raise(PyExc_TypeError,
-          std::string(function) + ": " + name + " is a " + kind_of(object) + "; want a number");
+    if (PyLong_Check(object.ptr())) refuse_value(of, "an int beyond all floats", "a smaller one");
+    refuse_type(of, object, "a number");
   }
   const nb::object owned = nb::steal(real);
   return PyFloat_AsDouble(real);
 }
 
-std::int64_t int_argument(const char* function, const char* name, nb::handle object, std::int64_t least) {
-  const std::string what = std::string(function) + ": " + name + " is ";
-  if (!PyIndex_Check(object.ptr())) raise(PyExc_TypeError, what + "a " + kind_of(object) + "; want an int");
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
-  if (!index.is_valid()) raise_set();
+std::int64_t int_argument(ArgumentOf of, nb::handle object, std::int64_t least) {
+  if (!PyIndex_Check(object.ptr())) refuse_type(of, object, "an int");
+  PyObject* index = PyNumber_Index(object.ptr());
+  if (!index) {
+    PyErr_Clear();
+    refuse_type(of, object, "an int");
+  }
+  const nb::object owned = nb::steal(index);
   int overflow = 0;
-  const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const long long value = PyLong_AsLongLongAndOverflow(index, &overflow);
   if (overflow == 0 && value == -1 && PyErr_Occurred()) raise_set();
   if (overflow != 0 || value < least) {
-    throw InvalidArgument(what + nb::str(index).c_str() + "; want " +
-                          (overflow > 0 ? "less" : std::to_string(least) + " or more"));
+    const bool least_of_all = least == std::numeric_limits<std::int64_t>::min();
+    refuse_value(of, shown(index),
+                 overflow > 0   ? "less than 2**63"
+                 : least_of_all ? "-2**63 or more"
+                                : std::to_string(least) + " or more");
   }
   return value;
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "interpreter.h"
+#include "errors.h"
 
 namespace heddle::python {
 
@@ -16,12 +16,12 @@ void take_arguments(const char* function, PyObject* const* args, Py_ssize_t coun
                     const char* const* names, std::size_t size, std::size_t positional, std::size_t required,
                     PyObject** values);
 
-// An int, of at least `least`; throws TypeError and ValueError that name function and argument.
-std::int64_t int_argument(const char* function, const char* name, nb::handle object,
+// An int, of at least `least`; throws TypeError and InvalidArgument.
+std::int64_t int_argument(ArgumentOf of, nb::handle object,
                           std::int64_t least = std::numeric_limits<std::int64_t>::min());
 
 // A number as a float; throws TypeError for what is none, texts too.
-double real_argument(const char* function, const char* name, nb::handle object);
+double real_argument(ArgumentOf of, nb::handle object);
 
 template <std::size_t N> struct Arguments {
   std::array<const char*, N> names;

@@ -53,12 +53,16 @@ std::string text_of(nb::handle self) {
   return x.to_string();
 }
 
+std::optional<DType> dtype_or_none(ArgumentOf of, nb::handle dtype) {
+  return dtype.is_none() ? std::nullopt : std::optional(to_dtype(of, dtype));
+}
+
 nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
   const Where where = python_place();
   const CallSite site(where);
-  const std::optional<DType> wanted = dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype));
-  NDArray result = to_array(object, wanted, where);
-  const Device on = device.is_none() ? result.device() : to_device(device);
+  const std::optional<DType> wanted = dtype_or_none({"array", "dtype"}, dtype);
+  NDArray result = to_array({"array", "object"}, object, wanted, where);
+  const Device on = device.is_none() ? result.device() : to_device({"array", "device"}, device);
   const bool shared = array_in(object) && array_in(object)->storage() == result.storage();
   {
     const ReleaseGil released;
@@ -72,24 +76,25 @@ nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
 }
 
 nb::object as_array(nb::handle object, nb::handle dtype) {
-  return wrap(
-      to_array(object, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype)), python_place()));
+  const std::optional<DType> wanted = dtype_or_none({"asarray", "dtype"}, dtype);
+  return wrap(to_array({"asarray", "object"}, object, wanted, python_place()));
 }
 
 nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
-  const Dims dims = to_dims(shape);
-  const DType type = dtype.is_none() ? DType::f32 : to_dtype(dtype);
-  return wrap(NDArray(dims, type, device.is_none() ? cpu() : to_device(device)));
+  const Dims dims = to_dims({"empty", "shape"}, shape);
+  const DType type = dtype_or_none({"empty", "dtype"}, dtype).value_or(DType::f32);
+  return wrap(NDArray(dims, type, device.is_none() ? cpu() : to_device({"empty", "device"}, device)));
 }
 
 // What __reduce__ wrote.
 nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, const std::string& device,
                    bool needs_grad) {
-  NDArray array(to_dims(shape), to_dtype(nb::str(dtype.c_str())));
+  NDArray array(to_dims({"_rebuild", "shape"}, shape),
+                to_dtype({"_rebuild", "dtype"}, nb::str(dtype.c_str())));
   const auto size = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
   if (bytes.size() != size) raise(PyExc_ValueError, "a pickled array with a wrong number of bytes");
   std::memcpy(array.data<std::byte>(), bytes.c_str(), size);
-  const Device on = to_device(nb::str(device.c_str()));
+  const Device on = to_device({"_rebuild", "device"}, nb::str(device.c_str()));
   if (on != cpu()) {
     const ReleaseGil released;
     array = array.copy_to(on);
@@ -99,17 +104,35 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
 }
 
 // reshape(2, 3) and reshape((2, 3)).
-Dims dims_of(const nb::args& args) {
-  if (args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr())) return to_dims(args[0]);
-  return to_dims(nb::borrow(args));
+Dims dims_of(ArgumentOf of, const nb::args& args) {
+  if (args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr())) return to_dims(of, args[0]);
+  return to_dims(of, nb::borrow(args));
 }
 
-Dims axes_of(nb::handle axis) { return axis.is_none() ? Dims() : to_dims(axis); }
-
 using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
-template <Reduction function> nb::object reduced(const NDArray& self, nb::handle axis, bool keepdims) {
-  const Dims axes = axes_of(axis);
-  return computed([&](Where where) { return function(self, axes, keepdims, where); });
+template <Reduction function> void def_reduction(ArrayClass& type, const char* name, const char* signature) {
+  type.def(
+      name,
+      [name](const NDArray& self, nb::handle axis, bool keepdims) {
+        const Dims axes = axis.is_none() ? Dims() : to_dims({name, "axis"}, axis);
+        return computed([&](Where where) { return function(self, axes, keepdims, where); });
+      },
+      "axis"_a = nb::none(), "keepdims"_a = false, nb::sig(signature));
+}
+
+void bind_reductions(ArrayClass& type) {
+  def_reduction<&sum>(
+      type, "sum",
+      "def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
+  def_reduction<&mean>(
+      type, "mean",
+      "def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
+  def_reduction<&heddle::max>(
+      type, "max",
+      "def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
+  def_reduction<&heddle::min>(
+      type, "min",
+      "def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
 }
 
 void bind_properties(ArrayClass& type) {
@@ -154,6 +177,7 @@ void bind_properties(ArrayClass& type) {
       .def_prop_rw(
           "requires_grad", [](const NDArray& self) { return requires_grad(self); },
           [](NDArray& self, bool on) { set_requires_grad(self, on); },
+          nb::for_setter(nb::sig("def requires_grad(self, value: bool, /) -> None")),
           "Whether backward() accumulates a gradient here or passes one on.")
       .def_prop_ro(
           "grad",
@@ -192,7 +216,8 @@ void bind_values(ArrayClass& type) {
           "backward",
           [](const NDArray& self, nb::handle seed, bool keep_tape, bool create_graph) {
             const Where where = python_place();
-            const NDArray from = seed.is_none() ? NDArray() : to_array(seed, self.dtype(), where);
+            const NDArray from =
+                seed.is_none() ? NDArray() : to_array({"backward", "seed"}, seed, self.dtype(), where);
             const ReleaseGil released;
             backward(self, {.seed = from, .keep_tape = keep_tape, .create_graph = create_graph}, where);
           },
@@ -203,6 +228,11 @@ void bind_values(ArrayClass& type) {
           "create_graph "
           "gradients can be computed with and have gradients; clear_grad() ends their hold on what they came "
           "from.");
+}
+
+nb::object moved(const NDArray& self, Device device) {
+  if (device == self.device()) return wrap(self);
+  return computed([&](Where where) { return self.copy_to(device, where); });
 }
 
 void bind_copies(ArrayClass& type) {
@@ -231,24 +261,23 @@ void bind_copies(ArrayClass& type) {
       .def(
           "astype",
           [](const NDArray& self, nb::handle dtype) {
-            const DType wanted = to_dtype(dtype);
+            const DType wanted = to_dtype({"astype", "dtype"}, dtype);
             return computed([&](Where where) { return self.astype(wanted, where); });
           },
           "dtype"_a, nb::sig("def astype(self, dtype: DTypeLike) -> NDArray"), "A copy of another dtype.")
       .def(
           "to",
           [](const NDArray& self, nb::handle device) {
-            const Device wanted = to_device(device);
-            if (wanted == self.device()) return wrap(self);
-            return computed([&](Where where) { return self.copy_to(wanted, where); });
+            return moved(self, to_device({"to", "device"}, device));
           },
           "device"_a, nb::sig("def to(self, device: DeviceLike) -> NDArray"),
           "This array, or a copy on another device.")
       .def(
           "to_device",
-          [](nb::handle self, nb::handle device, nb::handle stream) {
-            if (!stream.is_none()) raise(PyExc_ValueError, "to_device: the engine has streams of its own");
-            return self.attr("to")(device);
+          [](const NDArray& self, nb::handle device, nb::handle stream) {
+            if (!stream.is_none())
+              raise(PyExc_ValueError, "to_device: stream is not None; the engine has streams of its own");
+            return moved(self, to_device({"to_device", "device"}, device));
           },
           "device"_a, nb::kw_only(), "stream"_a = nb::none(),
           nb::sig("def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray"),
@@ -256,7 +285,7 @@ void bind_copies(ArrayClass& type) {
       .def(
           "fill",
           [](const NDArray& self, nb::handle value) {
-            const Scalar scalar = to_scalar(value);
+            const Scalar scalar = to_scalar({"fill", "value"}, value);
             const Where where = python_place();
             const ReleaseGil released;
             scalar.is_integral() ? self.fill(scalar.as<std::int64_t>(), where)
@@ -269,31 +298,19 @@ void bind_shapes(ArrayClass& type) {
   type.def(
           "reshape",
           [](const NDArray& self, const nb::args& shape) {
-            const Dims dims = dims_of(shape);
+            const Dims dims = dims_of({"reshape", "shape"}, shape);
             return computed([&](Where where) { return reshape(self, dims, where); });
           },
           nb::sig("def reshape(self, *shape: int | Sequence[int]) -> NDArray"))
       .def(
           "transpose",
           [](const NDArray& self, const nb::args& axes) {
-            const Dims dims = axes.size() ? dims_of(axes) : Dims();
+            const Dims dims = axes.size() ? dims_of({"transpose", "axes"}, axes) : Dims();
             return computed([&](Where where) {
               return axes.size() ? transpose(self, dims, where) : transpose(self, where);
             });
           },
           nb::sig("def transpose(self, *axes: int | Sequence[int]) -> NDArray"))
-      .def("sum", &reduced<&sum>, "axis"_a = nb::none(), "keepdims"_a = false,
-           nb::sig(
-               "def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray"))
-      .def("mean", &reduced<&mean>, "axis"_a = nb::none(), "keepdims"_a = false,
-           nb::sig(
-               "def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray"))
-      .def("max", &reduced<&heddle::max>, "axis"_a = nb::none(), "keepdims"_a = false,
-           nb::sig(
-               "def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray"))
-      .def("min", &reduced<&heddle::min>, "axis"_a = nb::none(), "keepdims"_a = false,
-           nb::sig(
-               "def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray"))
       .def(
           "argmax",
           [](const NDArray& self, std::optional<int> axis) {
@@ -344,7 +361,7 @@ NDArray* array_in(nb::handle object) {
 
 void bind_arrays(nb::module_& m) {
   ArrayClass type(
-      m, "NDArray", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(number_slots()),
+      m, "NDArray", nb::is_final(), nb::is_weak_referenceable(), nb::pooled(), nb::type_slots(number_slots()),
       "An n-dimensional array whose values the engine computes. Every call returns at once; wait(), item(), "
       "numpy() and printing block until the values are there.");
   array_type = reinterpret_cast<PyTypeObject*>(nb::object(type).inc_ref().ptr());
@@ -353,6 +370,7 @@ void bind_arrays(nb::module_& m) {
   bind_values(type);
   bind_copies(type);
   bind_shapes(type);
+  bind_reductions(type);
   bind_memory(type);
   bind_from_dlpack(m);
   type.attr("__array_ufunc__") = nb::none();  // NumPy's operators leave the work to ours

@@ -8,7 +8,7 @@
 #include <heddle/ndarray.h>
 #include <heddle/row_sparse.h>
 
-#include "interpreter.h"
+#include "errors.h"
 
 namespace heddle::python {
 
@@ -21,20 +21,20 @@ nb::object wrap(NDArray array);        // a new object
 NDArray* array_in(nb::handle object);  // null if it is no heddle.NDArray
 std::string kind_of(nb::handle object);
 
-// All throw TypeError for an object of another kind, and ValueError for a value that there is not.
-DType to_dtype(nb::handle object);  // a dtype, its name, a dtype of NumPy, or float, int, bool
+// All throw TypeError for an object of another kind, and InvalidArgument for a value that there is not.
+DType to_dtype(ArgumentOf of, nb::handle object);  // a dtype, its name, a dtype of NumPy, or float, int, bool
+Device to_device(ArgumentOf of, nb::handle object);  // a device, or its name: "cpu", "cpu(1)", "gpu(0)"
+Dims to_dims(ArgumentOf of, nb::handle object);      // an int, or a tuple or list of ints
+Scalar to_scalar(ArgumentOf of, nb::handle object);  // a number, also NumPy's; no text
 nb::object from_dtype(DType dtype);
-Device to_device(nb::handle object);  // a device, or its name: "cpu", "cpu(1)", "gpu(0)"
-Dims to_dims(nb::handle object);      // an int, or a tuple or list of ints
 nb::object from_dims(const Dims& dims);
 
 // A number, an array, or what NumPy makes an array of. Empty if it is none of these.
-std::optional<Operand> to_operand(nb::handle object, Where where);
-Scalar to_scalar(nb::handle object);  // throws TypeError
+std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where);
 
 // Of a heddle.NDArray the same array, if it has the dtype; else a new one of what NumPy makes of the object. Python's own
 // floats become f32, unless a dtype says otherwise.
-NDArray to_array(nb::handle object, std::optional<DType> dtype, Where where);
+NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where);
 
 // Blocks until the array can be read here, or also written: at once inside an op that has declared its var.
 void make_readable(const NDArray& array);

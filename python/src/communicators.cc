@@ -13,7 +13,6 @@
 
 #include "array.h"
 #include "engines.h"
-#include "errors.h"
 #include "holders.h"
 #include "interruptibly.h"
 #include "module.h"
@@ -24,11 +23,11 @@ namespace {
 
 using namespace nb::literals;
 
-ReduceOp reduce_op(const std::string& name) {
+ReduceOp reduce_op(const char* function, const std::string& name) {
   for (ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
     if (name == name_of(op)) return op;
   }
-  throw InvalidArgument("op is '" + name + "'; want sum, prod, min, max or avg");
+  refuse_value({function, "op"}, "'" + name + "'", "sum, prod, min, max or avg");
 }
 
 // Calls function(where) without the GIL.
@@ -72,7 +71,7 @@ void bind_collectives(nb::class_<Communicator>& type) {
   type.def(
           "all_reduce",
           [](Communicator& self, const NDArray& array, const NDArray* out, const std::string& op) {
-            const ReduceOp how = reduce_op(op);
+            const ReduceOp how = reduce_op("all_reduce", op);
             away([&](Where where) {
               out ? self.all_reduce(array, *out, how, where) : self.all_reduce(array, how, where);
             });
@@ -82,7 +81,7 @@ void bind_collectives(nb::class_<Communicator>& type) {
       .def(
           "reduce_scatter",
           [](Communicator& self, const NDArray& in, const NDArray& out, const std::string& op) {
-            const ReduceOp how = reduce_op(op);
+            const ReduceOp how = reduce_op("reduce_scatter", op);
             away([&](Where where) { self.reduce_scatter(in, out, how, where); });
           },
           "array"_a, "out"_a, "op"_a = "sum", "Sets rank r's out to part r of the reduction.")
@@ -104,7 +103,7 @@ void bind_messages(nb::class_<Communicator>& type) {
       .def(
           "reduce",
           [](Communicator& self, const NDArray& array, int root, const std::string& op) {
-            const ReduceOp how = reduce_op(op);
+            const ReduceOp how = reduce_op("reduce", op);
             away([&](Where where) { self.reduce(array, root, how, where); });
           },
           "array"_a, "root"_a, "op"_a = "sum", "In place, on root only.")
@@ -205,8 +204,8 @@ void bind_communicators(nb::module_& m) {
       .def(
           "shared_array",
           [](Communicator& self, nb::handle shape, nb::handle dtype) {
-            const Dims dims = to_dims(shape);
-            const DType of = dtype.is_none() ? DType::f32 : to_dtype(dtype);
+            const Dims dims = to_dims({"shared_array", "shape"}, shape);
+            const DType of = dtype.is_none() ? DType::f32 : to_dtype({"shared_array", "dtype"}, dtype);
             return wrap(away([&](Where) { return self.shared_array(dims, of); }));
           },
           "shape"_a, "dtype"_a = nb::none(),

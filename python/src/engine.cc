@@ -21,7 +21,6 @@
 #include "arguments.h"
 #include "array.h"
 #include "engines.h"
-#include "errors.h"
 #include "graphs.h"
 #include "holders.h"
 #include "interruptibly.h"
@@ -65,7 +64,7 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
     } else if (*scheduler == "fuzz") {
       options.scheduler = Scheduler::fuzz;
     } else {
-      throw InvalidArgument("Engine: scheduler is '" + *scheduler + "'; want threaded, naive or fuzz");
+      refuse_value({"Engine", "scheduler"}, "'" + *scheduler + "'", "threaded, naive or fuzz");
     }
   }
   if (workers) options.workers = *workers;
@@ -106,9 +105,9 @@ PyObject* wait(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const auto [object, timeout] = kWait.take("wait", args, count, keywords);
     const std::shared_ptr<Engine> engine = nb::inst_ptr<PythonEngine>(self)->engine;
-    const Var& var = var_of(*engine, object);
     std::optional<double> seconds;
-    if (timeout && timeout != Py_None) seconds = real_argument("wait", "timeout", timeout);
+    if (timeout && timeout != Py_None) seconds = real_argument({"wait", "timeout"}, timeout);
+    const Var& var = var_of("wait", *engine, object);
     return PyBool_FromLong(wait_for(*engine, var, seconds));
   });
 }
@@ -187,6 +186,7 @@ PyMethodDef engine_methods[] = {
      "Queues fn(completion) as an op that ends when completion.done() or completion.fail(exception) is "
      "called, on "
      "any thread. It keeps no worker meanwhile. Otherwise as push."},
+    {"_push_for_submit", as_function(push_for_submit), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"wait", as_function(wait), METH_FASTCALL | METH_KEYWORDS,
      "wait($self, var, timeout=None)\n--\n\n"
      "Blocks until every op pushed so far that mutates the var or array is done; raises the error that "
@@ -215,11 +215,13 @@ void bind_vars(nb::module_& m) {
 }
 
 nb::object error_of(const PythonEngine& self, nb::handle object) {
-  const ErrorReport report = self.engine->error_of(var_of(*self.engine, object));
-  return report.exception ? to_python(report.exception) : nb::none();
+  const ErrorReport report = self.engine->error_of(var_of("error_of", *self.engine, object));
+  return report.exception ? to_python(report) : nb::none();
 }
 
 PythonGraph capture(const PythonEngine& self, nb::object fn) {
+  if (!PyCallable_Check(fn.ptr())) refuse_type({"capture", "fn"}, fn, "what is callable");
+  const CallsPython calling;
   const char* name = name_of_function(fn);
   return {self.engine->capture([&] { fn(); }, name, python_place()), self.engine};
 }
@@ -251,7 +253,7 @@ void bind_ops(EngineClass& type) {
           "clear_error",
           [](const PythonEngine& self, nb::handle object) {
             const Where where = python_place();
-            const Var var = var_of(*self.engine, object);
+            const Var var = var_of("clear_error", *self.engine, object);
             const ReleaseGil released;
             self.engine->clear_error(var, where);
           },
@@ -330,34 +332,44 @@ void default_engine_is_used() { default_is_used = true; }
 
 std::shared_ptr<Engine> entered_engine() { return entered.list.empty() ? nullptr : entered.list.back(); }
 
-Clock::time_point after(double seconds) {
+Clock::time_point after(ArgumentOf of, double seconds) {
   constexpr double kLongest = 1e9;
-  if (std::isnan(seconds)) throw InvalidArgument("a timeout of nan; want seconds");
+  if (std::isnan(seconds)) refuse_value(of, "nan", "seconds");
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
 }
 
+namespace {
+
+bool waited(Engine& engine, const Var& var, Clock::time_point end) {
+  try {
+    const ReleaseGil released;
+    if (end != Clock::time_point::max()) return engine.wait_until(var, end);
+    engine.wait(var);
+    return true;
+  } catch (const Error&) {
+    rethrow_with_op(engine, var);
+  } catch (const std::exception&) {  // of the standard library's, in an op
+    rethrow_with_op(engine, var);
+  }
+}
+
+}  // namespace
+
 bool wait_for(Engine& engine, const Var& var, std::optional<double> seconds) {
-  const Clock::time_point end = seconds ? after(*seconds) : Clock::time_point::max();
+  const Clock::time_point end = seconds ? after({"wait", "timeout"}, *seconds) : Clock::time_point::max();
   if (is_idle(var)) return true;
   const Var held = var;
   const bool main = is_main_thread();
   while (true) {
     const Clock::time_point slice = main ? std::min(end, Clock::now() + kSlice) : end;
-    {
-      const ReleaseGil released;
-      if (slice == Clock::time_point::max()) {
-        engine.wait(held);
-        return true;
-      }
-      if (engine.wait_until(held, slice)) return true;
-    }
+    if (waited(engine, held, slice)) return true;
     if (main) check_signals();
     if (slice == end) return false;
   }
 }
 
-const Var& var_of(const Engine& engine, nb::handle object) {
+const Var& var_of(const char* function, const Engine& engine, nb::handle object) {
   const Engine* owner = nullptr;
   const Var* var = nullptr;
   if (nb::isinstance<PythonVar>(object)) {
@@ -367,9 +379,10 @@ const Var& var_of(const Engine& engine, nb::handle object) {
     owner = &array->engine();
     var = &array->var();
   }
-  if (var && owner != &engine) throw InvalidArgument("a Var or an array of another engine");
-  if (var) return *var;
-  raise(PyExc_TypeError, std::string("got a ") + kind_of(object) + "; want a Var or an array");
+  const ArgumentOf of{function, "var"};
+  if (!var) refuse_type(of, object, "a Var or an array");
+  if (owner != &engine) refuse_value(of, "of another engine", "a Var or an array of this one");
+  return *var;
 }
 
 void bind_engine(nb::module_& m) {

@@ -8,7 +8,7 @@
 
 #include <heddle/engine.h>
 
-#include "interpreter.h"
+#include "errors.h"
 
 namespace heddle::python {
 
@@ -39,12 +39,13 @@ class PushScope {
 
 void engine_was_made();  // an engine that is gone may have had its address
 
-// Engine.push and Engine.push_async.
+// Engine.push and Engine.push_async, and the push that Engine.submit makes.
 PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
+PyObject* push_for_submit(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
 PyObject* push_async(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords);
 const char* name_of_function(nb::handle fn);  // for ops
 
-std::chrono::steady_clock::time_point after(double seconds);  // throws InvalidArgument for NaN
+std::chrono::steady_clock::time_point after(ArgumentOf of, double seconds);  // throws InvalidArgument for NaN
 
 // The engine of the innermost `with engine:` of this thread; null outside.
 std::shared_ptr<Engine> entered_engine();
@@ -53,11 +54,11 @@ std::shared_ptr<Engine> borrowed(Engine& engine);  // that something else keeps
 void default_engine_is_used();                     // so that the end of the process waits for it
 
 // As Engine::wait, with the GIL, which is released meanwhile. On the main thread Ctrl-C ends it: throws python_error then.
-// With seconds: false if the var was not done by then.
+// With seconds: false if the var was not done by then. Errors name the op that failed and its line.
 bool wait_for(Engine& engine, const Var& var, std::optional<double> seconds = {});
 
 // The var of a Var or an array of this engine; throws TypeError for anything else, InvalidArgument for another engine's.
-const Var& var_of(const Engine& engine, nb::handle object);
+const Var& var_of(const char* function, const Engine& engine, nb::handle object);
 
 void bind_engine(nb::module_& m);
 void bind_groups(nb::module_& m);

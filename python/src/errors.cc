@@ -12,6 +12,8 @@
 #include <heddle/comm_error.h>
 #include <heddle/store_error.h>
 
+#include "array.h"
+
 namespace heddle::python {
 namespace {
 
@@ -24,10 +26,7 @@ nb::object made(const char* name, const std::string& text) {
 
 nb::object aggregate(const AggregateError& error) {
   nb::list list;
-  for (const ErrorReport& report : error.reports()) {
-    nb::object one = to_python(report.exception);
-    list.append(one);
-  }
+  for (const ErrorReport& report : error.reports()) list.append(to_python(report));
   std::string text = std::to_string(error.reports().size() + error.more()) + " ops failed";
   return class_named("AggregateError").attr("_of")(text.c_str(), list);
 }
@@ -90,7 +89,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   } catch (const std::bad_alloc& memory) {
     return nb::borrow(PyExc_MemoryError)(memory.what());
   } catch (const std::bad_cast&) {
-    return nb::borrow(PyExc_TypeError)("an argument of another type than is wanted");
+    return nb::borrow(PyExc_TypeError)("a Python function has returned what is not wanted of it");
   } catch (const std::exception& other) {
     return made("Error", other.what());
   } catch (...) {
@@ -118,6 +117,23 @@ void add_note(nb::handle exception, const std::string& note) {
   Py_XDECREF(done);
 }
 
+std::string note_of(const std::string& op, Where where) {
+  std::string note = "in op '" + op + "'";
+  if (where.line())
+    note += std::string(", pushed at ") + where.file_name() + ":" + std::to_string(where.line());
+  return note;
+}
+
+bool is_python_failure(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PythonFailure&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 PythonFailure PythonFailure::take_set(const char* op, Where where) {
@@ -132,10 +148,7 @@ PythonFailure PythonFailure::take_set(const char* op, Where where) {
     held->traceback = Reference(trace);
   }
   held->exception = Reference(exception);
-  std::string note = std::string("in op '") + op + "'";
-  if (where.line())
-    note += std::string(", pushed at ") + where.file_name() + ":" + std::to_string(where.line());
-  add_note(exception, note);
+  add_note(exception, note_of(op, where));
   return PythonFailure(text_of(exception), std::move(held));
 }
 
@@ -170,6 +183,21 @@ nb::object to_python(const std::exception_ptr& error) {
   return nb::steal(value);
 }
 
+nb::object to_python(const ErrorReport& report) {
+  nb::object exception = to_python(report.exception);
+  if (!is_python_failure(report.exception)) add_note(exception, note_of(report.op, report.where));
+  return exception;
+}
+
+void rethrow_with_op(const Engine& engine, const Var& var) {
+  const std::exception_ptr error = std::current_exception();
+  const ErrorReport report = engine.error_of(var);
+  if (report.exception != error) std::rethrow_exception(error);
+  const nb::object exception = to_python(report);
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  raise_set();
+}
+
 void set_current_error() noexcept {
   try {
     const nb::object exception = from_cpp(std::current_exception());
@@ -186,6 +214,15 @@ void raise(PyObject* type, const std::string& text) {
   raise_set();
 }
 
+void refuse_type(ArgumentOf of, nb::handle given, const std::string& wanted) {
+  raise(PyExc_TypeError,
+        std::string(of.function) + ": " + of.argument + " is a " + kind_of(given) + "; want " + wanted);
+}
+
+void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted) {
+  throw InvalidArgument(std::string(of.function) + ": " + of.argument + " is " + given + "; want " + wanted);
+}
+
 void bind_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
@@ -193,6 +230,8 @@ void bind_errors(nb::module_&) {
     } catch (const Error&) {
       set_current_error();
     } catch (const OutOfMemory&) {
+      set_current_error();
+    } catch (const std::bad_cast&) {
       set_current_error();
     }
   });

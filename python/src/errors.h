@@ -6,6 +6,7 @@
 #include <string>
 
 #include <heddle/call_site.h>
+#include <heddle/engine.h>
 #include <heddle/error.h>
 
 #include "interpreter.h"
@@ -32,6 +33,10 @@ class PythonFailure : public Error {
 
 // The exception object that stands for a C++ error; with the GIL.
 nb::object to_python(const std::exception_ptr& error);
+// The same with a note that names the op and the line that pushed it, which those of Python functions have anyway.
+nb::object to_python(const ErrorReport& report);
+// For the handler of what a wait has thrown: throws it again, with such a note if it is the error that poisons the var.
+[[noreturn]] void rethrow_with_op(const Engine& engine, const Var& var);
 
 // Whether to_python or set_current_error has given the error to Python; of C++'s errors the latest 256 are known. With the GIL.
 bool was_raised(const std::exception_ptr& error);
@@ -50,6 +55,17 @@ template <class Result, class Call> Result guarded(Result failed, Call&& call) n
 }
 
 [[noreturn]] void raise(PyObject* type, const std::string& text);  // a Python exception of that type
+
+// Which argument of which function an error speaks of.
+struct ArgumentOf {
+  const char* function;
+  const char* argument;
+};
+
+// TypeError "astype: dtype is a list; want ...".
+[[noreturn]] void refuse_type(ArgumentOf of, nb::handle given, const std::string& wanted);
+// InvalidArgument "astype: dtype is 'f31'; want ...".
+[[noreturn]] void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted);
 
 void bind_errors(nb::module_& m);
 

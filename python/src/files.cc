@@ -16,9 +16,9 @@
 #include <heddle/npz.h>
 #include <heddle/safetensors.h>
 
+#include "arguments.h"
 #include "array.h"
 #include "engines.h"
-#include "errors.h"
 #include "interruptibly.h"
 #include "module.h"
 #include "objects.h"
@@ -31,68 +31,77 @@ using namespace nb::literals;
 using Texts = std::map<std::string, std::string>;
 using Arrays = std::map<std::string, NDArray>;
 
-std::string path_of(nb::handle path) {
-  const nb::object text = nb::module_::import_("os").attr("fspath")(path);
+std::string path_of(const char* function, nb::handle path) {
+  const nb::object text = nb::steal(PyOS_FSPath(path.ptr()));
+  if (!text.is_valid()) PyErr_Clear();
+  if (!text.is_valid() || !PyUnicode_Check(text.ptr()))
+    refuse_type({function, "path"}, path, "a str or a Path");
   return nb::cast<std::string>(text);
 }
 
 void save(nb::handle path, const Arrays& arrays, const Texts& metadata, bool checksums) {
-  interruptibly([file = path_of(path), arrays, metadata, checksums, where = python_place()] {
-    save_safetensors(file, {arrays, metadata}, {.checksums = checksums}, where);
-  });
+  interruptibly(
+      [file = path_of("save_safetensors", path), arrays, metadata, checksums, where = python_place()] {
+        save_safetensors(file, {arrays, metadata}, {.checksums = checksums}, where);
+      });
 }
 
-Device device_of(nb::handle device) { return device.is_none() ? cpu() : to_device(device); }
+Device device_of(const char* function, nb::handle device) {
+  return device.is_none() ? cpu() : to_device({function, "device"}, device);
+}
 
 Arrays load(nb::handle path, nb::handle device) {
   default_engine_is_used();
-  return interruptibly([file = path_of(path), on = device_of(device), where = python_place()] {
-    return load_safetensors(file, on, where).arrays;
-  });
+  return interruptibly([file = path_of("load_safetensors", path), on = device_of("load_safetensors", device),
+                        where = python_place()] { return load_safetensors(file, on, where).arrays; });
 }
 
 void save_array(nb::handle path, nb::handle object) {
   const Where where = python_place();
-  interruptibly([file = path_of(path), array = to_array(object, std::nullopt, where), where] {
-    save_npy(file, array, where);
-  });
+  interruptibly([file = path_of("save_npy", path),
+                 array = to_array({"save_npy", "array"}, object, std::nullopt, where),
+                 where] { save_npy(file, array, where); });
 }
 
 nb::object load_array(nb::handle path, nb::handle device) {
   default_engine_is_used();
-  return wrap(interruptibly([file = path_of(path), on = device_of(device), where = python_place()] {
-    return load_npy(file, on, where);
-  }));
+  return wrap(interruptibly([file = path_of("load_npy", path), on = device_of("load_npy", device),
+                             where = python_place()] { return load_npy(file, on, where); }));
+}
+
+// A key of a dict.
+std::string text_in(ArgumentOf of, nb::handle name) {
+  if (!PyUnicode_Check(name.ptr())) refuse_type(of, name, "a str as the name");
+  return nb::cast<std::string>(name);
 }
 
 nb::object map_array(nb::handle path) {
   default_engine_is_used();
-  return wrap(interruptibly([file = path_of(path), where = python_place()] { return map_npy(file, where); }));
+  return wrap(interruptibly(
+      [file = path_of("map_npy", path), where = python_place()] { return map_npy(file, where); }));
 }
 
 Arrays map_arrays(nb::handle path) {
   default_engine_is_used();
-  return interruptibly(
-      [file = path_of(path), where = python_place()] { return map_safetensors(file, where).arrays; });
+  return interruptibly([file = path_of("map_safetensors", path), where = python_place()] {
+    return map_safetensors(file, where).arrays;
+  });
 }
 
 void save_arrays_npz(nb::handle path, const Arrays& arrays, bool compressed) {
-  interruptibly([file = path_of(path), arrays, compressed, where = python_place()] {
+  interruptibly([file = path_of("save_npz", path), arrays, compressed, where = python_place()] {
     save_npz(file, arrays, {.compressed = compressed}, where);
   });
 }
 
 Arrays load_arrays_npz(nb::handle path, nb::handle device) {
   default_engine_is_used();
-  return interruptibly([file = path_of(path), on = device_of(device), where = python_place()] {
-    return load_npz(file, on, where);
-  });
+  return interruptibly([file = path_of("load_npz", path), on = device_of("load_npz", device),
+                        where = python_place()] { return load_npz(file, on, where); });
 }
 
-char one_character(const std::string& text, const char* name) {
-  if (text.size() != 1)
-    throw InvalidArgument(std::string("load_csv: ") + name + " is '" + text +
-                          "'; wanted one character of ASCII");
+char one_character(ArgumentOf of, const std::string& text) {
+  if (text.size() != 1) refuse_value(of, "'" + text + "'", "one character of ASCII");
   return text[0];
 }
 
@@ -100,21 +109,20 @@ nb::object load_table(nb::handle path, const std::string& delimiter, int skip_li
                       const std::string& comment, nb::handle dtype, const std::vector<int>& columns,
                       nb::handle device) {
   default_engine_is_used();
-  const CsvOptions options{one_character(delimiter, "delimiter"), skip_lines,
-                           comment.empty() ? '\0' : one_character(comment, "comment"),
-                           dtype.is_none() ? DType::f64 : to_dtype(dtype), columns};
-  return wrap(interruptibly([file = path_of(path), options, on = device_of(device), where = python_place()] {
-    return load_csv(file, options, on, where);
-  }));
+  const CsvOptions options{one_character({"load_csv", "delimiter"}, delimiter), skip_lines,
+                           comment.empty() ? '\0' : one_character({"load_csv", "comment"}, comment),
+                           dtype.is_none() ? DType::f64 : to_dtype({"load_csv", "dtype"}, dtype), columns};
+  return wrap(interruptibly([file = path_of("load_csv", path), options, on = device_of("load_csv", device),
+                             where = python_place()] { return load_csv(file, options, on, where); }));
 }
 
 void save_table(nb::handle path, nb::handle object, const std::string& delimiter, const std::string& header,
                 int precision) {
   const Where where = python_place();
-  const CsvWriteOptions options{one_character(delimiter, "delimiter"), header, precision};
-  interruptibly([file = path_of(path), array = to_array(object, std::nullopt, where), options, where] {
-    save_csv(file, array, options, where);
-  });
+  const CsvWriteOptions options{one_character({"save_csv", "delimiter"}, delimiter), header, precision};
+  interruptibly([file = path_of("save_csv", path),
+                 array = to_array({"save_csv", "array"}, object, std::nullopt, where), options,
+                 where] { save_csv(file, array, options, where); });
 }
 
 // A checkpoint with all that it points to, and the locks of these in one order.
@@ -124,8 +132,8 @@ struct OwnedCheckpoint {
   std::vector<std::shared_ptr<Generator>> generators;
   std::set<std::shared_ptr<ObjectMutex>> mutexes;
 
-  OwnedCheckpoint(const std::vector<Parameter>& parameters, const PythonTrainer* its_trainer,
-                  nb::dict its_generators, nb::dict counters)
+  OwnedCheckpoint(const char* function, const std::vector<Parameter>& parameters,
+                  const PythonTrainer* its_trainer, nb::dict its_generators, nb::dict counters)
       : checkpoint{.parameters = parameters} {
     if (its_trainer) {
       trainer = its_trainer->object();
@@ -133,13 +141,18 @@ struct OwnedCheckpoint {
       mutexes.insert(its_trainer->mutex());
     }
     for (auto [name, object] : its_generators) {
-      const auto& generator = nb::cast<const PythonGenerator&>(object);
+      const ArgumentOf of{function, "generators"};
+      if (!nb::isinstance<PythonGenerator>(object))
+        refuse_type(of, its_generators, "names and Generators; there is a " + kind_of(object) + " in it");
+      const PythonGenerator& generator = *nb::inst_ptr<PythonGenerator>(object);
       generators.push_back(generator.object());
-      checkpoint.generators[nb::cast<std::string>(name)] = generator.object().get();
+      checkpoint.generators[text_in(of, name)] = generator.object().get();
       mutexes.insert(generator.mutex());
     }
-    for (auto [name, value] : counters)
-      checkpoint.counters[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(value);
+    for (auto [name, value] : counters) {
+      const ArgumentOf of{function, "counters"};
+      checkpoint.counters[text_in(of, name)] = int_argument(of, value);
+    }
   }
   std::vector<std::unique_lock<ObjectMutex>> lock() const {
     std::vector<std::unique_lock<ObjectMutex>> locks;
@@ -150,10 +163,11 @@ struct OwnedCheckpoint {
 
 void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters, const PythonTrainer* trainer,
                       nb::dict generators, nb::dict counters, const Arrays& arrays, const Texts& notes) {
-  auto owned = std::make_shared<OwnedCheckpoint>(parameters, trainer, generators, counters);
+  auto owned =
+      std::make_shared<OwnedCheckpoint>("save_checkpoint", parameters, trainer, generators, counters);
   owned->checkpoint.arrays = arrays;
   owned->checkpoint.notes = notes;
-  interruptibly([file = path_of(path), owned, where = python_place()] {
+  interruptibly([file = path_of("save_checkpoint", path), owned, where = python_place()] {
     const auto locks = owned->lock();
     save_checkpoint(file, owned->checkpoint, where);
   });
@@ -162,8 +176,9 @@ void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
 // Fills the parameters, the trainer, the generators and the dict of counters in place; returns arrays and notes.
 nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
                           const PythonTrainer* trainer, nb::dict generators, nb::dict counters) {
-  auto owned = std::make_shared<OwnedCheckpoint>(parameters, trainer, generators, counters);
-  interruptibly([file = path_of(path), owned, where = python_place()] {
+  auto owned =
+      std::make_shared<OwnedCheckpoint>("load_checkpoint", parameters, trainer, generators, counters);
+  interruptibly([file = path_of("load_checkpoint", path), owned, where = python_place()] {
     const auto locks = owned->lock();
     load_checkpoint(file, owned->checkpoint, where);
   });
@@ -172,8 +187,9 @@ nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& paramet
 }
 
 void write_residuals(nb::handle path, const PythonTrainer& trainer) {
-  trainer.call_interruptibly(
-      [file = path_of(path), where = python_place()](Trainer& of) { save_residuals(file, of, where); });
+  trainer.call_interruptibly([file = path_of("save_residuals", path), where = python_place()](Trainer& of) {
+    save_residuals(file, of, where);
+  });
 }
 
 }  // namespace
@@ -191,7 +207,8 @@ void bind_files(nb::module_& m) {
   m.def(
       "load_safetensors_metadata",
       [](nb::handle path) {
-        return interruptibly([file = path_of(path)] { return load_safetensors_metadata(file); });
+        return interruptibly(
+            [file = path_of("load_safetensors_metadata", path)] { return load_safetensors_metadata(file); });
       },
       "path"_a, nb::sig("def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},

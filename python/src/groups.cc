@@ -28,7 +28,7 @@ void bind_groups(nb::module_& m) {
           "__init__",
           [](Group* self, std::optional<double> timeout) {
             new (self) Group;
-            if (timeout) self->set_deadline(after(*timeout));
+            if (timeout) self->set_deadline(after({"Group", "timeout"}, *timeout));
           },
           "timeout"_a = nb::none())
       .def("cancel", &Group::cancel, nb::call_guard<ReleaseGil>(),
@@ -36,7 +36,8 @@ void bind_groups(nb::module_& m) {
       .def(
           "set_timeout",
           [](Group& self, std::optional<double> seconds) {
-            self.set_deadline(seconds ? after(*seconds) : std::chrono::steady_clock::time_point::max());
+            self.set_deadline(seconds ? after({"set_timeout", "seconds"}, *seconds)
+                                      : std::chrono::steady_clock::time_point::max());
           },
           "seconds"_a.none(),
           "The group counts as cancelled so many seconds from now on; None removes the deadline.")
@@ -62,7 +63,11 @@ void bind_graphs(nb::module_& m) {
           "launch",
           [](const PythonGraph& self, nb::args bindings) {
             std::vector<Binding> list;
-            for (nb::handle binding : bindings) list.push_back(nb::cast<Binding&>(binding));
+            for (nb::handle binding : bindings) {
+              if (!nb::isinstance<Binding>(binding))
+                refuse_type({"launch", "a binding"}, binding, "what Slot.bind has returned");
+              list.push_back(*nb::inst_ptr<Binding>(binding));
+            }
             const ReleaseGil released;
             self.graph.launch_with(list);
           },

@@ -105,7 +105,7 @@ class Selector {
             "an array is indexed by ints, slices, '...', None and arrays of integers, not by a " +
                 kind_of(part));
     }
-    NDArray indices = to_array(part, std::nullopt, where_);
+    NDArray indices = to_array({"NDArray.__getitem__", "an index"}, part, std::nullopt, where_);
     if (indices.dtype() == DType::boolean) {
       raise(PyExc_TypeError, "a mask is the whole index: x[mask], x[mask] = value");
     }
@@ -149,9 +149,11 @@ bool same_elements(const NDArray& a, const NDArray& b) {
 NDArray mask_in(PyObject* key, Where where) {
   if (const NDArray* array = array_in(key)) return array->dtype() == DType::boolean ? *array : NDArray();
   if (!PyList_Check(key) && !nb::hasattr(key, "__array_interface__")) return {};
-  NDArray made = to_array(key, std::nullopt, where);
+  NDArray made = to_array({"NDArray.__setitem__", "the index"}, key, std::nullopt, where);
   return made.dtype() == DType::boolean ? made : NDArray();
 }
+
+constexpr ArgumentOf kValue{"NDArray.__setitem__", "the value"};
 
 void assign(const NDArray& target, PyObject* value, Where where) {
   if (const NDArray* array = array_in(value)) {
@@ -159,14 +161,14 @@ void assign(const NDArray& target, PyObject* value, Where where) {
     const ReleaseGil released;
     return target.assign(*array, where);
   }
-  const std::optional<Operand> operand = to_operand(value, where);
+  const std::optional<Operand> operand = to_operand(kValue, value, where);
   if (operand && !operand->is_array) {
     const Scalar scalar = operand->scalar;
     const ReleaseGil released;
     return scalar.is_integral() ? target.fill(scalar.as<std::int64_t>(), where)
                                 : target.fill(scalar.real(), where);
   }
-  const NDArray array = to_array(value, std::nullopt, where);
+  const NDArray array = to_array(kValue, value, std::nullopt, where);
   const ReleaseGil released;
   target.assign(array, where);
 }
@@ -176,7 +178,7 @@ void assign_masked(const NDArray& target, const NDArray& mask, PyObject* value, 
     raise(PyExc_IndexError, "a mask of shape " + mask.shape().to_string() + " for an array of shape " +
                                 target.shape().to_string());
   }
-  const std::optional<Operand> operand = to_operand(value, where);
+  const std::optional<Operand> operand = to_operand(kValue, value, where);
   if (!operand || (operand->is_array && operand->array.ndim() > 0)) {
     raise(PyExc_TypeError, "x[mask] = value: value is a number; for an array use where()");
   }
@@ -212,10 +214,10 @@ NDArray filled(const NDArray& target, Scalar value, Where where) {
 
 // Copies values to the entries of a view that an array of indices names.
 void assign_entries(const Selection& to, PyObject* value, Where where) {
-  const std::optional<Operand> operand = to_operand(value, where);
+  const std::optional<Operand> operand = to_operand(kValue, value, where);
   const bool number = operand && !operand->is_array;
   NDArray values;
-  if (!number) values = operand ? operand->array : to_array(value, std::nullopt, where);
+  if (!number) values = operand ? operand->array : to_array(kValue, value, std::nullopt, where);
   const ReleaseGil released;
   const NDArray target = to.view.detach();
   if (number) values = filled(target, operand->scalar, where);

@@ -4,6 +4,9 @@
 #include <chrono>
 #include <pthread.h>
 #include <thread>
+#include <unistd.h>
+
+#include <heddle/error.h>
 
 namespace heddle::python {
 namespace {
@@ -44,7 +47,46 @@ struct ThreadOfOurs {
   }
 };
 
+// CPython ends a thread that waits for the GIL by pthread_exit, which unwinds the stack: this is destroyed first, before any
+// frame that may not be left like that.
+struct StayIfUnwound {
+  bool back = false;
+  ~StayIfUnwound() {
+    while (!back) pause();
+  }
+};
+
+// Whether the end of the process does not wait for the calling thread, which has the GIL.
+bool is_daemon() {
+  StayIfUnwound stay;
+  PyObject* threading = PyImport_ImportModule("threading");
+  PyObject* thread = threading ? PyObject_CallMethod(threading, "current_thread", nullptr) : nullptr;
+  PyObject* daemon = thread ? PyObject_GetAttrString(thread, "daemon") : nullptr;
+  const bool result = daemon == Py_True;
+  if (!daemon) PyErr_Clear();
+  Py_XDECREF(daemon);
+  Py_XDECREF(thread);
+  Py_XDECREF(threading);
+  stay.back = true;
+  return result;
+}
+
+// For a thread that has the GIL. Once the interpreter ends, daemon threads go no further: they would see errors of ops that
+// were dropped.
+void stay_if_over() {
+  if (!gate.closed.load(std::memory_order_relaxed) || depth > 0 || is_main_thread() || !is_daemon()) return;
+  PyEval_SaveThread();
+  const StayIfUnwound for_ever;
+}
+
 }  // namespace
+
+void take_gil_back(PyThreadState* state) {
+  StayIfUnwound stay;
+  PyEval_RestoreThread(state);
+  stay.back = true;
+  stay_if_over();
+}
 
 HoldGil::HoldGil() : held_(depth > 0 || gate.enter()) {
   if (!held_) return;
@@ -58,6 +100,12 @@ HoldGil::~HoldGil() {
   if (!held_) return;
   PyGILState_Release(state_);
   if (--depth == 0) gate.leave();
+}
+
+CallsPython::CallsPython(bool has_gil) {
+  if (gil_ || is_main_thread()) return;
+  if (has_gil) stay_if_over();
+  throw Error("the interpreter ends");
 }
 
 void close_interpreter() { gate.closed.store(true, std::memory_order_seq_cst); }

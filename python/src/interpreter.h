@@ -28,7 +28,31 @@ class HoldGil {
   PyGILState_STATE state_{};
 };
 
-using ReleaseGil = nb::gil_scoped_release;
+// Takes the GIL for a thread that had released it with PyEval_SaveThread. Once the interpreter ends, threads other than the one
+// that ends it stay here for ever. CPython before 3.14 ends them instead, which in the middle of C++ code aborts the process.
+void take_gil_back(PyThreadState* state);
+
+// The calling thread, which has the GIL, has it not while a ReleaseGil lives.
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { take_gil_back(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// While C++ code calls Python code, in which the thread may lose the GIL: the interpreter does not end meanwhile. Throws Error
+// once it has begun to end, except on the main thread; a daemon thread that has the GIL stays there for ever.
+class CallsPython {
+ public:
+  explicit CallsPython(bool has_gil = true);
+
+ private:
+  HoldGil gil_;
+};
 
 // From now on HoldGil lets nobody begin.
 void close_interpreter();

@@ -7,6 +7,7 @@
 
 namespace heddle::python {
 
-Key to_key(nb::handle object);  // throws TypeError for anything else
+Key to_key(const char* function,
+           nb::handle object);  // of the argument `key`; throws TypeError for anything else
 
 }  // namespace heddle::python

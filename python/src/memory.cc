@@ -1,4 +1,6 @@
 // The memory of arrays: from and to NumPy, the buffer protocol, DLPack.
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -12,9 +14,9 @@
 #include <heddle/dlpack.h>
 #include <heddle/var_use.h>
 
+#include "arguments.h"
 #include "array_parts.h"
 #include "engines.h"
-#include "errors.h"
 #include "place.h"
 
 namespace heddle::python {
@@ -126,14 +128,14 @@ struct HeldBuffer {
 };
 
 // An array of NumPy with native byte order, row-major.
-NDArray copy_of_numpy(nb::handle given, std::optional<DType> dtype, Device device) {
+NDArray copy_of_numpy(ArgumentOf of, nb::handle given, std::optional<DType> dtype) {
+  const CallsPython calling;
   nb::object source = numpy("asarray")(given, "order"_a = "C");
   const std::string name = nb::cast<nb::str>(source.attr("dtype").attr("name")).c_str();
   if (name == "object" || name == "str" || name.starts_with("str")) {
-    raise(PyExc_TypeError,
-          "an array of numbers is wanted; NumPy makes one of dtype " + name + " of a " + kind_of(given));
+    refuse_type(of, given, "an array of numbers; NumPy makes one of dtype " + name + " of it");
   }
-  const DType own = to_dtype(source.attr("dtype"));
+  const DType own = to_dtype(of, source.attr("dtype"));
   if (own == DType::bf16) {
     source = source.attr("view")("uint16");
   } else if (!nb::cast<bool>(source.attr("dtype").attr("isnative"))) {
@@ -148,9 +150,9 @@ NDArray copy_of_numpy(nb::handle given, std::optional<DType> dtype, Device devic
     result = NDArray(shape, own);
     std::memcpy(result.data<std::byte>(), buffer.buf, static_cast<std::size_t>(buffer.len));
   }
+  if (!dtype || *dtype == own) return result;
   const ReleaseGil released;
-  if (dtype && *dtype != own) result = result.astype(*dtype);
-  return device == cpu() ? result : result.copy_to(device);
+  return result.astype(*dtype);
 }
 
 // Whether NumPy gives numbers of Python's own a dtype: floats become f32 then.
@@ -170,11 +172,18 @@ template <class Tensor> void destroy_capsule(PyObject* capsule) {
   if (tensor && tensor->deleter) tensor->deleter(tensor);
 }
 
+std::array<std::int64_t, 2> pair_of(ArgumentOf of, nb::handle object) {
+  if (!PyTuple_Check(object.ptr()) || PyTuple_Size(object.ptr()) != 2)
+    refuse_type(of, object, "a tuple of two ints");
+  return {int_argument(of, PyTuple_GetItem(object.ptr(), 0)),
+          int_argument(of, PyTuple_GetItem(object.ptr(), 1))};
+}
+
 void check_dlpack_device(const NDArray& array, nb::handle wanted) {
   if (wanted.is_none()) return;
   const heddle_dl_device own = dlpack_device(array);
-  const auto pair = nb::cast<nb::tuple>(wanted);
-  if (nb::cast<int>(pair[0]) != own.type || nb::cast<int>(pair[1]) != own.index) {
+  const std::array<std::int64_t, 2> pair = pair_of({"__dlpack__", "dl_device"}, wanted);
+  if (pair[0] != own.type || pair[1] != own.index) {
     raise(PyExc_BufferError, "__dlpack__: the array is on another device; copy it there first: x.to(...)");
   }
 }
@@ -202,9 +211,12 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   if (!stream.is_none() && self.device().kind != DeviceKind::cuda) {
     raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
   }
-  const bool copied = !copy.is_none() && nb::cast<bool>(copy);
+  if (!copy.is_none() && !PyBool_Check(copy.ptr()))
+    refuse_type({"__dlpack__", "copy"}, copy, "a bool or None");
+  const bool copied = copy.ptr() == Py_True;
   check_dlpack_device(self, dl_device);
-  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::cast<nb::tuple>(max_version)[0]) >= 1;
+  const bool versioned =
+      !max_version.is_none() && pair_of({"__dlpack__", "max_version"}, max_version)[0] >= 1;
   const bool read_only = is_read_only(self) && !copied;
   if (read_only && !versioned) {
     raise(PyExc_BufferError,
@@ -268,6 +280,7 @@ NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
 
 // Asks the producer with the keywords that it knows, from those of DLPack 1 on. A copy is the producer's if it can make one.
 nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied) {
+  const CallsPython calling;
   const nb::object lend = source.attr("__dlpack__");
   const nb::tuple version = nb::make_tuple(1, 1);
   const auto refused = [](const nb::python_error& error) { return error.matches(PyExc_TypeError); };
@@ -310,9 +323,10 @@ NDArray from_capsule(nb::handle capsule, bool must_copy, bool may_copy, Where wh
 nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle device) {
   const Where where = python_place();
   if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
-    raise(PyExc_TypeError, "from_dlpack: copy is a " + kind_of(copy) + "; want a bool or None");
+    refuse_type({"from_dlpack", "copy"}, copy, "a bool or None");
   }
-  const Wanted wanted{copy, device.is_none() ? std::nullopt : std::optional(to_device(device))};
+  const Wanted wanted{
+      copy, device.is_none() ? std::nullopt : std::optional(to_device({"from_dlpack", "device"}, device))};
   NDArray result;
   bool copied = false;
   if (const NDArray* own = array_in(source)) {
@@ -321,7 +335,7 @@ nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle dev
     result = from_capsule(source, wanted.must_copy(), wanted.may_copy(), where);
   } else {
     if (!nb::hasattr(source, "__dlpack__"))
-      raise(PyExc_TypeError, "from_dlpack: a " + kind_of(source) + " has no __dlpack__");
+      refuse_type({"from_dlpack", "x"}, source, "an object with __dlpack__, or a capsule");
     const nb::object capsule = ask_for_capsule(source, wanted, copied);
     result = from_capsule(capsule, wanted.must_copy() && !copied, wanted.may_copy(), where);
   }
@@ -380,6 +394,7 @@ int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
 void release_buffer(PyObject*, Py_buffer* buffer) { delete static_cast<Export*>(buffer->internal); }
 
 nb::object to_numpy(nb::handle array, bool copy) {
+  const CallsPython calling;
   const DType dtype = array_in(array)->dtype();
   raw_halves = true;
   nb::object view;
@@ -396,7 +411,7 @@ nb::object to_numpy(nb::handle array, bool copy) {
   return copy ? result.attr("copy")() : result;
 }
 
-NDArray to_array(nb::handle object, std::optional<DType> dtype, Where where) {
+NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where) {
   const CallSite site(where);
   if (const NDArray* array = array_in(object)) {
     if (!dtype || array->dtype() == *dtype) return *array;
@@ -404,11 +419,12 @@ NDArray to_array(nb::handle object, std::optional<DType> dtype, Where where) {
     return array->astype(*dtype, where);
   }
   if (!dtype && is_plain(object)) {
+    const CallsPython calling;
     const nb::object source = numpy("asarray")(object);
-    const bool floats = to_dtype(source.attr("dtype")) == DType::f64;
-    return copy_of_numpy(source, floats ? std::optional(DType::f32) : std::nullopt, cpu());
+    const bool floats = to_dtype(of, source.attr("dtype")) == DType::f64;
+    return copy_of_numpy(of, source, floats ? std::optional(DType::f32) : std::nullopt);
   }
-  return copy_of_numpy(object, dtype, cpu());
+  return copy_of_numpy(of, object, dtype);
 }
 
 void bind_memory(ArrayClass& type) {
@@ -424,7 +440,8 @@ void bind_memory(ArrayClass& type) {
             const nb::object array = to_numpy(self, false);
             if (copy.is_none() && dtype.is_none()) return array;
             if (copy.is_none()) return nb::object(numpy("asarray")(array, "dtype"_a = dtype));
-            if (nb::cast<bool>(copy)) return nb::object(numpy("array")(array, "dtype"_a = dtype));
+            if (!PyBool_Check(copy.ptr())) refuse_type({"__array__", "copy"}, copy, "a bool or None");
+            if (copy.ptr() == Py_True) return nb::object(numpy("array")(array, "dtype"_a = dtype));
             const nb::object cast = numpy("asarray")(array, "dtype"_a = dtype);
             if (!cast.is(array)) raise(PyExc_ValueError, "__array__: another dtype needs a copy");
             return cast;

@@ -5,6 +5,7 @@
 #include <heddle/trace.h>
 
 #include "array.h"
+#include "calls.h"
 #include "engines.h"
 #include "errors.h"
 
@@ -50,4 +51,5 @@ NB_MODULE(_heddle, m) {
   bind_trainers(m);
   bind_files(m);
   bind_trace(m);
+  explain_wrong_calls(m);
 }

@@ -4,9 +4,9 @@
 #include <heddle/matmul.h>
 #include <heddle/shape_ops.h>
 
+#include "arguments.h"
 #include "array_parts.h"
 #include "engines.h"
-#include "errors.h"
 #include "place.h"
 
 namespace heddle::python {
@@ -15,25 +15,29 @@ namespace {
 using Binary = NDArray (*)(const Operand&, const Operand&, Where);
 
 // A Python int; a bool has been seen before.
-Scalar integer(PyObject* object) {
+Scalar integer(ArgumentOf of, PyObject* object) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow > 0) {
     const unsigned long long large = PyLong_AsUnsignedLongLong(object);
-    if (PyErr_Occurred()) raise_set();
-    return large;
+    if (!PyErr_Occurred()) return large;
+    PyErr_Clear();
+    refuse_value(of, "an int above 2**64 - 1", "less, or a float");
   }
-  if (overflow < 0) raise(PyExc_OverflowError, "an int below -2**63");
+  if (overflow < 0) refuse_value(of, "an int below -2**63", "more, or a float");
   if (value == -1 && PyErr_Occurred()) raise_set();
   return static_cast<std::int64_t>(value);
 }
 
-std::optional<Scalar> number(PyObject* object) {
+std::optional<Scalar> number(ArgumentOf of, PyObject* object) {
   if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
   if (PyBool_Check(object)) return object == Py_True;
-  if (PyLong_Check(object)) return integer(object);
+  if (PyLong_Check(object)) return integer(of, object);
   return std::nullopt;
 }
+
+// What the operators of the class say of a bad operand.
+constexpr ArgumentOf kOperand{"operator of NDArray", "an operand"};
 
 nb::object compute(Binary function, const Operand& a, const Operand& b, Where where) {
   NDArray result;
@@ -47,7 +51,7 @@ nb::object compute(Binary function, const Operand& a, const Operand& b, Where wh
 template <Binary function> PyObject* binary(PyObject* a, PyObject* b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
-    const std::optional<Operand> x = to_operand(a, where), y = to_operand(b, where);
+    const std::optional<Operand> x = to_operand(kOperand, a, where), y = to_operand(kOperand, b, where);
     if (!x || !y) return nb::borrow(Py_NotImplemented).release().ptr();
     return compute(function, *x, *y, where).release().ptr();
   });
@@ -86,7 +90,7 @@ using InPlace = NDArray& (*)(NDArray&, const Operand&);
 template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
-    const std::optional<Operand> value = to_operand(other, where);
+    const std::optional<Operand> value = to_operand(kOperand, other, where);
     if (!value) return nb::borrow(Py_NotImplemented).release().ptr();
     NDArray& x = *array_in(self);
     {
@@ -176,26 +180,26 @@ template <class Function> void* slot(Function function) { return reinterpret_cas
 
 }  // namespace
 
-std::optional<Operand> to_operand(nb::handle object, Where where) {
+std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where) {
   if (const NDArray* array = array_in(object)) return Operand(*array, where);
-  if (const std::optional<Scalar> value = number(object.ptr())) return Operand(*value, where);
+  if (const std::optional<Scalar> value = number(of, object.ptr())) return Operand(*value, where);
   // NumPy's arrays and scalars. Lists are not operands: [1] + x would surprise.
   if (!nb::hasattr(object, "__array_interface__")) return std::nullopt;
-  return Operand(to_array(object, std::nullopt, where), where);
+  return Operand(to_array(of, object, std::nullopt, where), where);
 }
 
-Scalar to_scalar(nb::handle object) {
-  if (const std::optional<Scalar> value = number(object.ptr())) return *value;
+Scalar to_scalar(ArgumentOf of, nb::handle object) {
+  if (const std::optional<Scalar> value = number(of, object.ptr())) return *value;
   if (PyIndex_Check(object.ptr())) {
     const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
     if (!index.is_valid()) raise_set();
-    return integer(index.ptr());
+    return integer(of, index.ptr());
   }
   const bool text = PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr());
   PyObject* real = text ? nullptr : PyNumber_Float(object.ptr());
   if (!real) {
     PyErr_Clear();
-    raise(PyExc_TypeError, "a number is wanted; got a " + kind_of(object));
+    refuse_type(of, object, "a number");
   }
   const nb::object owned = nb::steal(real);
   return PyFloat_AsDouble(real);

@@ -15,6 +15,6 @@ using PythonOptimizer = Locked<Optimizer>;
 using PythonStore = Locked<KVStore>;
 using PythonTrainer = Locked<Trainer>;  // has the lock of the store that it was given
 
-OptimizerParams params_of(const nb::kwargs& kwargs);
+OptimizerParams params_of(const char* function, const nb::kwargs& kwargs);
 
 }  // namespace heddle::python

@@ -8,7 +8,6 @@
 
 #include "arguments.h"
 #include "array.h"
-#include "errors.h"
 #include "objects.h"
 #include "place.h"
 
@@ -40,19 +39,21 @@ std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(
             (value ? "'" + text_of(object) + "'" : "a " + kind_of(object)) + "; wanted: " + wanted);
 }
 
-template <class T> T number_as(const Scalar& scalar) { return scalar.as<T>(); }
-
 OperatorValue number_value(const Scalar& scalar) {
   if (scalar.is_boolean()) return scalar.as<bool>();
   if (scalar.is_integral()) return scalar.as<std::int64_t>();
   return scalar.real();
 }
 
+ArgumentOf name_of(const OperatorInfo& info, const ArgumentInfo& argument) {
+  return {info.name.c_str(), argument.name.c_str()};
+}
+
 std::vector<NDArray> arrays_in(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
                                Where where) {
   if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
   std::vector<NDArray> arrays;
-  for (nb::handle one : object) arrays.push_back(to_array(one, std::nullopt, where));
+  for (nb::handle one : object) arrays.push_back(to_array(name_of(info, argument), one, std::nullopt, where));
   return arrays;
 }
 
@@ -66,7 +67,7 @@ OperatorValue array_value(const OperatorInfo& info, const ArgumentInfo& argument
                           Where where) {
   if (const NDArray* array = array_in(object)) return *array;
   if (!becomes_array(object)) refuse(info, argument, object);
-  return to_array(object, std::nullopt, where);
+  return to_array(name_of(info, argument), object, std::nullopt, where);
 }
 
 std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object) {
@@ -82,13 +83,14 @@ std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& arg
 // generator: set for an argument that is one, which the call has to lock.
 OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object, Where where,
                       const PythonGenerator*& generator) {
+  const ArgumentOf of = name_of(info, argument);
   switch (argument.kind) {
     case ArgumentKind::array:
       return array_value(info, argument, object, where);
     case ArgumentKind::array_or_number: {
       if (const NDArray* array = array_in(object)) return *array;
-      if (PyList_Check(object.ptr())) return to_array(object, std::nullopt, where);
-      std::optional<Operand> operand = to_operand(object, where);
+      if (PyList_Check(object.ptr())) return to_array(of, object, std::nullopt, where);
+      std::optional<Operand> operand = to_operand(of, object, where);
       if (!operand) refuse(info, argument, object);
       if (operand->is_array) return operand->array;
       return number_value(operand->scalar);
@@ -104,13 +106,13 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
     case ArgumentKind::row_sparse_list:
       return rows_in(info, argument, object);
     case ArgumentKind::number:
-      return number_value(to_scalar(object));
+      return number_value(to_scalar(of, object));
     case ArgumentKind::real:
       if (PyBool_Check(object.ptr())) refuse(info, argument, object);
-      return to_scalar(object).real();
+      return to_scalar(of, object).real();
     case ArgumentKind::integer:
       if (!is_integer(object)) refuse(info, argument, object);
-      return to_scalar(object).as<std::int64_t>();
+      return int_argument(of, object);
     case ArgumentKind::boolean:
       if (!PyBool_Check(object.ptr())) refuse(info, argument, object);
       return object.ptr() == Py_True;
@@ -122,11 +124,11 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
       if (argument.choices.empty()) return text_of(object);
       refuse(info, argument, object);
     case ArgumentKind::integers:
-      return to_dims(object);
+      return to_dims(of, object);
     case ArgumentKind::dtype:
-      return to_dtype(object);
+      return to_dtype(of, object);
     case ArgumentKind::device:
-      return to_device(object);
+      return to_device(of, object);
     case ArgumentKind::generator:
       if (!nb::isinstance<PythonGenerator>(object)) refuse(info, argument, object);
       generator = nb::inst_ptr<PythonGenerator>(object);
@@ -262,6 +264,7 @@ void bind_operators(nb::module_& m) {
           [](PythonGenerator& self, std::uint64_t position) {
             self.call([&](Generator& generator) { generator.set_position(position); });
           },
+          nb::for_setter(nb::sig("def position(self, value: int, /) -> None")),
           "Save it and the seed to resume.");
   m.def("manual_seed", &manual_seed, "seed"_a, "Reseeds this thread's generator.");
   nb::list names;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <dlfcn.h>
 #include <map>
 #include <set>
 #include <string>
@@ -24,17 +25,34 @@ struct Site {
 };
 static_assert(sizeof(std::source_location) == sizeof(void*));
 
-// A code object and a line that were looked up: most calls come from the same lines again. The GIL guards all of this file.
+// A call that was looked up: most come from the same places again. The GIL guards all of this file.
 struct Seen {
   PyObject* code = nullptr;  // owned, so that no other code object gets the address
-  int line = 0;
+  int position = 0;
   const Site* site = nullptr;  // null: code of this package
 };
 constexpr std::size_t kSeen = 1024;
 std::array<Seen, kSeen> seen;
 
+// Texts and places stay for ever, as ops, errors and traces point to them. So there are only so many.
+constexpr std::size_t kMostSites = 1 << 18;
+constexpr std::size_t kMostBytes = 16 << 20;
+
+// Where a frame is in its code: the instruction, which the frame knows, as the line has to be computed from it. Without the
+// function, which the stable ABI lacks, the line.
+int position_in(PyFrameObject* frame) {
+  using Position = int (*)(PyFrameObject*);
+  static const auto instruction = reinterpret_cast<Position>(dlsym(RTLD_DEFAULT, "PyFrame_GetLasti"));
+  return instruction ? instruction(frame) : PyFrame_GetLineNumber(frame);
+}
+
 const Site* make_site(const char* file, const char* function, int line) {
   static auto& sites = *new std::map<std::tuple<const char*, const char*, int>, Site>;
+  static constexpr Site kUnknown{"", "", 0, 0};
+  if (sites.size() == kMostSites) {
+    const auto at = sites.find({file, function, line});
+    return at == sites.end() ? &kUnknown : &at->second;
+  }
   const auto [at, added] = sites.try_emplace({file, function, line});
   if (added) at->second = {file, function, static_cast<std::uint32_t>(line), 0};
   return &at->second;
@@ -55,14 +73,14 @@ const Site* site_of(nb::handle code, int line) {
 const Site* look_up(PyFrameObject* frame) {
   auto* code = reinterpret_cast<PyObject*>(PyFrame_GetCode(frame));
   const nb::object owned = nb::steal(code);
-  const int line = PyFrame_GetLineNumber(frame);
+  const int position = position_in(frame);
   const std::size_t hash =
-      (reinterpret_cast<std::uintptr_t>(code) >> 4) + static_cast<std::size_t>(line) * 31;
+      (reinterpret_cast<std::uintptr_t>(code) >> 4) + static_cast<std::size_t>(position) * 31;
   Seen& entry = seen[hash % kSeen];
-  if (entry.code == code && entry.line == line) return entry.site;
-  const Site* site = site_of(code, line);
+  if (entry.code == code && entry.position == position) return entry.site;
+  const Site* site = site_of(code, PyFrame_GetLineNumber(frame));
   PyObject* old = entry.code;
-  entry = {owned.inc_ref().ptr(), line, site};
+  entry = {owned.inc_ref().ptr(), position, site};
   Py_XDECREF(old);
   return site;
 }
@@ -86,8 +104,13 @@ Where python_place() {
 
 const char* interned(std::string_view text) {
   static auto& texts = *new std::set<std::string, std::less<>>;
+  static std::size_t bytes = 0;
   auto at = texts.find(text);
-  if (at == texts.end()) at = texts.emplace(text).first;
+  if (at == texts.end()) {
+    if (bytes > kMostBytes) return "op";
+    at = texts.emplace(text).first;
+    bytes += text.size() + sizeof(std::string) + 4 * sizeof(void*);  // with the set's node
+  }
   return at->c_str();
 }
 

@@ -15,7 +15,8 @@ namespace nb = nanobind;
 // What it points to lives as long as the process; equal lines are one.
 Where python_place();
 
-// A text that lives as long as the process, the same pointer for equal texts: the names of ops. With the GIL.
+// A text that lives as long as the process, the same pointer for equal texts: the names of ops. With the GIL. Once there are
+// 16 MiB of texts, new ones become "op".
 const char* interned(std::string_view text);
 const char* interned(nb::handle text);  // a str; throws TypeError
 

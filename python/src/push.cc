@@ -13,7 +13,6 @@
 #include "arguments.h"
 #include "array.h"
 #include "engines.h"
-#include "errors.h"
 #include "place.h"
 #include "python_op.h"
 
@@ -26,11 +25,17 @@ using namespace nb::literals;
 const Engine* known_engine = nullptr;
 bool known_may_block = false;
 
+constexpr const char* kVars = "a Var, an array, or a list of these";
+
 // A list may change while the GIL is released: what is in it is held by a tuple.
-nb::object as_tuple(nb::handle items) {
+nb::object as_tuple(ArgumentOf of, nb::handle items) {
   if (PyTuple_Check(items.ptr())) return nb::borrow(items);
   PyObject* tuple = PySequence_Tuple(items.ptr());
-  if (!tuple) raise_set();
+  if (!tuple) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) raise_set();
+    PyErr_Clear();
+    refuse_type(of, items, kVars);
+  }
   return nb::steal(tuple);
 }
 
@@ -40,8 +45,9 @@ bool is_var(nb::handle object) {
 
 // What a push is told: arrays that it mutates count as array_access counts them.
 struct PushList {
-  Access access;
-  nb::object keep[2];
+  const char* call;
+  Access access{};
+  nb::object keep[2]{};
 
   void add(nb::handle object, bool mutates) {
     if (nb::isinstance<PythonVar>(object)) return add(nb::inst_ptr<PythonVar>(object)->var, mutates);
@@ -53,14 +59,15 @@ struct PushList {
       }
       return add(array.var(), mutates);
     }
-    raise(PyExc_TypeError, std::string("push: ") + (mutates ? "mutate" : "read") + " has a " +
-                               kind_of(object) + "; want Vars and arrays");
+    raise(PyExc_TypeError, std::string(call) + ": " + argument(mutates) + " has a " + kind_of(object) +
+                               "; want Vars and arrays");
   }
+  static const char* argument(bool mutates) { return mutates ? "mutate" : "read"; }
   void add(const Var& var, bool mutates) { (mutates ? access.mutate : access.read).add(var); }
   void add_all(PyObject* items, bool mutates) {
     if (!items || items == Py_None) return;
     if (is_var(items)) return add(items, mutates);
-    nb::object tuple = as_tuple(items);
+    nb::object tuple = as_tuple({call, argument(mutates)}, items);
     const Py_ssize_t size = PyTuple_Size(tuple.ptr());
     for (Py_ssize_t i = 0; i < size; ++i) add(PyTuple_GetItem(tuple.ptr(), i), mutates);
     keep[mutates] = std::move(tuple);
@@ -81,26 +88,26 @@ struct PushCall {
   Where where = python_place();
 
   PushCall(const char* call, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords)
-      : engine(nb::inst_ptr<PythonEngine>(self)->engine) {
+      : list{call}, engine(nb::inst_ptr<PythonEngine>(self)->engine) {
     const auto given = kPush.take(call, args, count, keywords);
     const auto [function, read, mutate, name, priority, group, skip, bytes] = given;
-    if (!PyCallable_Check(function)) raise(PyExc_TypeError, std::string(call) + ": fn is not callable");
+    if (!PyCallable_Check(function)) refuse_type({call, "fn"}, function, "what is callable");
     fn = function;
     skipped = is_given(skip) ? skip : nullptr;
+    if (skipped && !PyCallable_Check(skipped)) refuse_type({call, "skipped"}, skipped, "what is callable");
     list.add_all(read, false);
     list.add_all(mutate, true);
     Access& access = list.access;
+    if (is_given(name) && !PyUnicode_Check(name)) refuse_type({call, "name"}, name, "a str");
     access.name = is_given(name) ? interned(nb::handle(name)) : name_of_function(fn);
     if (is_given(priority)) {
-      const std::int64_t wanted = int_argument(call, "priority", priority);
+      const std::int64_t wanted = int_argument({call, "priority"}, priority);
       access.priority =
           static_cast<int>(std::clamp<std::int64_t>(wanted, INT_MIN, INT_MAX));  // it is checked there
     }
-    if (is_given(bytes)) access.bytes = static_cast<std::size_t>(int_argument(call, "bytes", bytes, 0));
+    if (is_given(bytes)) access.bytes = static_cast<std::size_t>(int_argument({call, "bytes"}, bytes, 0));
     if (!is_given(group)) return;
-    if (!nb::isinstance<Group>(group)) {
-      raise(PyExc_TypeError, std::string(call) + ": group is a " + kind_of(group) + "; want a Group");
-    }
+    if (!nb::isinstance<Group>(group)) refuse_type({call, "group"}, group, "a Group");
     access.group = *nb::inst_ptr<Group>(group);
   }
 };
@@ -131,7 +138,7 @@ PushScope::PushScope(const Engine& engine) {
 }
 
 PushScope::~PushScope() {
-  if (released_) PyEval_RestoreThread(released_);
+  if (released_) take_gil_back(released_);
 }
 
 const char* name_of_function(nb::handle fn) {
@@ -141,14 +148,27 @@ const char* name_of_function(nb::handle fn) {
 
 void engine_was_made() { known_engine = nullptr; }
 
-PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+namespace {
+
+PyObject* push_as(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t count,
+                  PyObject* keywords) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const PushCall call("push", self, args, count, keywords);
+    const PushCall call(name, self, args, count, keywords);
     with_skip(call, PythonOp(nb::borrow(call.fn), call.where, !is_capturing()), [&](auto&& op) {
       call.engine->push(std::forward<decltype(op)>(op), call.list.access, call.where);
     });
     Py_RETURN_NONE;
   });
+}
+
+}  // namespace
+
+PyObject* push(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return push_as("push", self, args, count, keywords);
+}
+
+PyObject* push_for_submit(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return push_as("submit", self, args, count, keywords);
 }
 
 PyObject* push_async(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {

@@ -66,7 +66,7 @@ void PythonCompletion::done() {
 
 void PythonCompletion::fail(nb::handle exception) {
   if (!PyExceptionInstance_Check(exception.ptr())) {
-    raise(PyExc_TypeError, "fail: got a " + kind_of(exception) + "; want an exception");
+    refuse_type({"fail", "exception"}, exception, "an exception");
   }
   if (!completion_) return;
   PyErr_SetObject(exception.type().ptr(), exception.ptr());

@@ -13,8 +13,8 @@
 
 #include <heddle/communicator.h>
 
+#include "arguments.h"
 #include "array.h"
-#include "errors.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"
@@ -28,16 +28,24 @@ using Arrays = std::vector<NDArray>;
 using Keys = std::vector<Key>;
 using State = std::map<std::string, NDArray>;
 
-Arrays arrays_of(nb::handle object) {
-  if (const NDArray* array = array_in(object)) return {*array};
-  return nb::cast<Arrays>(object);
-}
-
 bool is_list(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
 
-Keys keys_of(nb::handle list) {
+Arrays arrays_of(ArgumentOf of, nb::handle object) {
+  if (const NDArray* array = array_in(object)) return {*array};
+  if (!is_list(object)) refuse_type(of, object, "an array or a list of arrays");
+  Arrays arrays;
+  for (nb::handle one : object) {
+    const NDArray* array = array_in(one);
+    if (!array)
+      refuse_type(of, object, "an array or a list of arrays; there is a " + kind_of(one) + " in it");
+    arrays.push_back(*array);
+  }
+  return arrays;
+}
+
+Keys keys_of(const char* function, nb::handle list) {
   Keys keys;
-  for (nb::handle key : list) keys.push_back(to_key(key));
+  for (nb::handle key : list) keys.push_back(to_key(function, key));
   return keys;
 }
 
@@ -46,31 +54,31 @@ void push(const PythonStore& self, nb::handle key, nb::handle value, std::option
   const Where where = python_place();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   if (is_list(key)) {
-    const Keys keys = keys_of(key);
-    const Arrays values = arrays_of(value);
+    const Keys keys = keys_of("push", key);
+    const Arrays values = arrays_of({"push", "value"}, value);
     return self.call([&](KVStore& store) {
       store.push(std::span<const Key>(keys), std::span<const NDArray>(values), options, where);
     });
   }
-  const Key of = to_key(key);
+  const Key of = to_key("push", key);
   if (nb::isinstance<RowSparse>(value)) {
     const RowSparse rows = *nb::inst_ptr<RowSparse>(value);
     return self.call([&](KVStore& store) { store.push(of, rows, options, where); });
   }
-  const Arrays values = arrays_of(value);
+  const Arrays values = arrays_of({"push", "value"}, value);
   self.call([&](KVStore& store) { store.push(of, std::span<const NDArray>(values), options, where); });
 }
 
 void pull(const PythonStore& self, nb::handle key, nb::handle out) {
   const Where where = python_place();
-  const Arrays arrays = arrays_of(out);
+  const Arrays arrays = arrays_of({"pull", "out"}, out);
   if (is_list(key)) {
-    const Keys keys = keys_of(key);
+    const Keys keys = keys_of("pull", key);
     return self.call([&](KVStore& store) {
       store.pull(std::span<const Key>(keys), std::span<const NDArray>(arrays), where);
     });
   }
-  const Key of = to_key(key);
+  const Key of = to_key("pull", key);
   self.call([&](KVStore& store) { store.pull(of, std::span<const NDArray>(arrays), where); });
 }
 
@@ -78,28 +86,34 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
                std::optional<double> lr, double grad_scale) {
   const Where where = python_place();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
-  const Arrays given = arrays_of(value), arrays = arrays_of(out);
+  const Arrays given = arrays_of({"push_pull", "value"}, value),
+               arrays = arrays_of({"push_pull", "out"}, out);
   const std::span<const NDArray> values(given), outs(arrays);
   if (is_list(key)) {
-    const Keys keys = keys_of(key);
+    const Keys keys = keys_of("push_pull", key);
     return self.call(
         [&](KVStore& store) { store.push_pull(std::span<const Key>(keys), values, outs, options, where); });
   }
-  const Key of = to_key(key);
+  const Key of = to_key("push_pull", key);
   self.call([&](KVStore& store) { store.push_pull(of, values, outs, options, where); });
 }
 
-// One value of a key.
-template <void (KVStore::*call)(Key, const NDArray&, Where)>
-void put(const PythonStore& self, nb::handle key, const NDArray& value) {
+// Sets one value of a key.
+using Put = void (KVStore::*)(Key, const NDArray&, Where);
+void put(const char* function, Put call, const PythonStore& self, nb::handle key, const NDArray& value) {
   const Where where = python_place();
-  const Key of = to_key(key);
+  const Key of = to_key(function, key);
   self.call([&](KVStore& store) { (store.*call)(of, value, where); });
 }
 
 void bind_values(nb::class_<PythonStore>& type) {
-  type.def("init", &put<&KVStore::init>, "key"_a, "value"_a,
-           nb::sig("def init(self, key: int | str, value: NDArray) -> None"), "Stores a copy.")
+  type.def(
+          "init",
+          [](const PythonStore& self, nb::handle key, const NDArray& value) {
+            put("init", &KVStore::init, self, key, value);
+          },
+          "key"_a, "value"_a, nb::sig("def init(self, key: int | str, value: NDArray) -> None"),
+          "Stores a copy.")
       .def("push", &push, "key"_a, "value"_a, "lr"_a = nb::none(), "grad_scale"_a = 1.0,
            nb::sig(
                "def push(self, key: Keys, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = "
@@ -117,12 +131,16 @@ void bind_values(nb::class_<PythonStore>& type) {
           "pull_rows",
           [](const PythonStore& self, nb::handle key, const NDArray& rows) {
             const Where where = python_place();
-            const Key of = to_key(key);
+            const Key of = to_key("pull_rows", key);
             return self.call([&](KVStore& store) { return store.pull_rows(of, rows, where); });
           },
           "key"_a, "rows"_a, nb::sig("def pull_rows(self, key: int | str, rows: NDArray) -> RowSparse"))
-      .def("assign", &put<&KVStore::assign>, "key"_a, "value"_a,
-           nb::sig("def assign(self, key: int | str, value: NDArray) -> None"));
+      .def(
+          "assign",
+          [](const PythonStore& self, nb::handle key, const NDArray& value) {
+            put("assign", &KVStore::assign, self, key, value);
+          },
+          "key"_a, "value"_a, nb::sig("def assign(self, key: int | str, value: NDArray) -> None"));
 }
 
 // Calls function(store, where), which may block for long and owns what it uses.
@@ -136,7 +154,7 @@ void bind_state(nb::class_<PythonStore>& type) {
   type.def(
           "set_optimizer",
           [](const PythonStore& self, const std::string& name, const nb::kwargs& kwargs) {
-            for_long(self, [name, params = params_of(kwargs)](KVStore& store, Where where) {
+            for_long(self, [name, params = params_of("set_optimizer", kwargs)](KVStore& store, Where where) {
               store.set_optimizer(name, params, where);
             });
           },
@@ -193,10 +211,11 @@ void create(PythonStore* self, const std::string& kind, std::shared_ptr<Communic
 
 }  // namespace
 
-Key to_key(nb::handle object) {
+Key to_key(const char* function, nb::handle object) {
+  const ArgumentOf of{function, "key"};
   if (PyUnicode_Check(object.ptr())) return Key(nb::cast<std::string>(object));
-  if (PyIndex_Check(object.ptr()) && !PyBool_Check(object.ptr())) return Key(nb::cast<std::int64_t>(object));
-  raise(PyExc_TypeError, "a key is an int or a str; got a " + kind_of(object));
+  if (!PyIndex_Check(object.ptr()) || PyBool_Check(object.ptr())) refuse_type(of, object, "an int or a str");
+  return Key(int_argument(of, object));
 }
 
 void bind_stores(nb::module_& m) {

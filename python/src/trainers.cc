@@ -14,7 +14,6 @@
 
 #include "arguments.h"
 #include "array.h"
-#include "errors.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"
@@ -29,13 +28,13 @@ using State = std::map<std::string, NDArray>;
 void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, nb::handle grad,
             std::optional<double> lr, double grad_scale) {
   const Where where = python_place();
-  const Key of = to_key(key);
+  const Key of = to_key("update", key);
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   if (nb::isinstance<RowSparse>(grad)) {
     const RowSparse rows = *nb::inst_ptr<RowSparse>(grad);
     return self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, rows, options, where); });
   }
-  const NDArray whole = to_array(grad, std::nullopt, where);
+  const NDArray whole = to_array({"update", "grad"}, grad, std::nullopt, where);
   self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, whole, options, where); });
 }
 
@@ -65,7 +64,8 @@ void bind_optimizer(nb::module_& m) {
   type.def(
           "__init__",
           [](PythonOptimizer* self, const std::string& name, const nb::kwargs& params) {
-            new (self) PythonOptimizer(std::shared_ptr<Optimizer>(create_optimizer(name, params_of(params))));
+            new (self) PythonOptimizer(
+                std::shared_ptr<Optimizer>(create_optimizer(name, params_of("Optimizer", params))));
           },
           "name"_a, "params"_a, nb::sig("def __init__(self, name: str, **params: float) -> None"),
           "By name: sgd, adam or adamw; params that differ from the defaults.")
@@ -80,11 +80,13 @@ void bind_optimizer(nb::module_& m) {
 
 Schedule schedule_of(nb::handle callable) {
   if (callable.is_none()) return {};
+  if (!PyCallable_Check(callable.ptr()))
+    refuse_type({"Trainer", "schedule"}, callable, "a function of the step");
   auto held = std::make_shared<Reference>(nb::borrow(callable));
   return [held](std::int64_t step) {
     const HoldGil gil;
     if (!gil) throw Error("the interpreter has ended");
-    return nb::cast<double>(nb::borrow(held->get())(step));
+    return real_argument({"Trainer", "what the schedule has returned"}, nb::borrow(held->get())(step));
   };
 }
 
@@ -127,11 +129,11 @@ void bind_trainer(nb::module_& m) {
 
 }  // namespace
 
-OptimizerParams params_of(const nb::kwargs& kwargs) {
+OptimizerParams params_of(const char* function, const nb::kwargs& kwargs) {
   OptimizerParams params;
   for (auto [name, value] : kwargs) {
     const auto key = nb::cast<std::string>(name);
-    params[key] = real_argument("optimizer", key.c_str(), value);
+    params[key] = real_argument({function, key.c_str()}, value);
   }
   return params;
 }

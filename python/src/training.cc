@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <nanobind/stl/optional.h>
@@ -16,7 +17,6 @@
 #include <heddle/sequential.h>
 
 #include "array.h"
-#include "errors.h"
 #include "module.h"
 #include "objects.h"
 #include "place.h"
@@ -29,19 +29,36 @@ using namespace nb::literals;
 // A layer whose class is written in Python: forward(x), and parameters() if it has any.
 struct PythonLayer : Layer {
   NB_TRAMPOLINE(Layer, 3);
-  std::vector<Parameter> parameters() const override { NB_OVERRIDE(parameters); }
-  void train(bool on) override { NB_OVERRIDE(train, on); }
+  std::vector<Parameter> parameters() const override {
+    const CallsPython calling(false);
+    try {
+      NB_OVERRIDE(parameters);
+    } catch (const std::bad_cast&) {
+      throw InvalidArgument(to_string() + ": parameters() has not returned a list of Parameters");
+    }
+  }
+  void train(bool on) override {
+    const CallsPython calling(false);
+    NB_OVERRIDE(train, on);
+  }
   std::string to_string() const override {
     const HoldGil gil;
     const nb::object self = nb::find(static_cast<const Layer*>(this));
     return (self.is_valid() ? kind_of(self) : "Layer") + "()";
   }
-  NDArray forward(const NDArray& x) override { NB_OVERRIDE_PURE(forward, x); }
+  NDArray forward(const NDArray& x) override {
+    const CallsPython calling(false);
+    try {
+      NB_OVERRIDE_PURE(forward, x);
+    } catch (const std::bad_cast&) {
+      throw InvalidArgument(to_string() + ": forward() has not returned an NDArray");
+    }
+  }
 };
 
 nb::object forward(Layer& self, nb::handle x) {
   const Where where = python_place();
-  const NDArray input = to_array(x, std::nullopt, where);
+  const NDArray input = to_array({"Layer", "x"}, x, std::nullopt, where);
   NDArray result;
   {
     const ReleaseGil released;
@@ -50,13 +67,15 @@ nb::object forward(Layer& self, nb::handle x) {
   return wrap(std::move(result));
 }
 
-Init init_of(const std::string& name) {
+Init init_of(const char* layer, const std::string& name) {
   if (name == "he") return Init::he;
   if (name == "xavier") return Init::xavier;
-  throw InvalidArgument("init is '" + name + "'; want he or xavier");
+  refuse_value({layer, "init"}, "'" + name + "'", "he or xavier");
 }
 
-Device device_of(nb::handle device) { return device.is_none() ? Device() : to_device(device); }
+Device device_of(const char* layer, nb::handle device) {
+  return device.is_none() ? Device() : to_device({layer, "device"}, device);
+}
 
 // Calls make(generator) without the GIL: with the one that is given, under its lock, or with this thread's.
 template <class Make> void with_generator(const PythonGenerator* generator, Make&& make) {
@@ -71,8 +90,10 @@ void bind_dense_layers(nb::module_& m) {
           "__init__",
           [](Dense* self, std::int64_t in, std::int64_t out, bool bias, bool relu, const std::string& init,
              nb::handle device, const PythonGenerator* generator) {
-            const DenseOptions options{
-                .bias = bias, .relu = relu, .init = init_of(init), .device = device_of(device)};
+            const DenseOptions options{.bias = bias,
+                                       .relu = relu,
+                                       .init = init_of("Dense", init),
+                                       .device = device_of("Dense", device)};
             const Where where = python_place();
             with_generator(generator,
                            [&](Generator& drawn) { new (self) Dense(in, out, options, drawn, where); });
@@ -93,8 +114,8 @@ void bind_dense_layers(nb::module_& m) {
                                              .padding = padding,
                                              .bias = bias,
                                              .relu = relu,
-                                             .init = init_of(init),
-                                             .device = device_of(device)};
+                                             .init = init_of("Conv2d", init),
+                                             .device = device_of("Conv2d", device)};
             const Where where = python_place();
             with_generator(generator, [&](Generator& drawn) {
               new (self) Conv2d(in, out, kernel, options, drawn, where);
@@ -117,7 +138,7 @@ void bind_embedding(nb::module_& m) {
           [](Embedding* self, std::int64_t rows, std::int64_t features, double stddev, bool sparse_grad,
              nb::handle device, const PythonGenerator* generator) {
             const EmbeddingLayerOptions options{
-                .stddev = stddev, .sparse_grad = sparse_grad, .device = device_of(device)};
+                .stddev = stddev, .sparse_grad = sparse_grad, .device = device_of("Embedding", device)};
             const Where where = python_place();
             with_generator(generator, [&](Generator& drawn) {
               new (self) Embedding(rows, features, options, drawn, where);
@@ -148,7 +169,11 @@ void bind_other_layers(nb::module_& m) {
           "__init__",
           [](Sequential* self, const nb::args& layers) {
             auto made = std::make_unique<Sequential>();
-            for (nb::handle layer : layers) made->add(nb::cast<std::shared_ptr<Layer>>(layer));
+            for (nb::handle layer : layers) {
+              if (!nb::isinstance<Layer>(layer))
+                refuse_type({"Sequential", "one of layers"}, layer, "a Layer");
+              made->add(nb::cast<std::shared_ptr<Layer>>(layer));
+            }
             new (self) Sequential(*made);
           },
           nb::sig("def __init__(self, *layers: Layer) -> None"))
@@ -158,11 +183,16 @@ void bind_other_layers(nb::module_& m) {
       .def("__len__", &Sequential::size)
       .def(
           "__getitem__",
-          [](const Sequential& self, std::size_t index) -> Layer& {
-            if (index >= self.size()) throw nb::index_error("no such layer");
-            return self[index];
+          [](const Sequential& self, std::int64_t index) -> Layer& {
+            const auto size = static_cast<std::int64_t>(self.size());
+            if (index < -size || index >= size) {
+              const std::string what = "Sequential: index is " + std::to_string(index) + "; there are " +
+                                       std::to_string(size) + " layers";
+              throw nb::index_error(what.c_str());
+            }
+            return self[static_cast<std::size_t>(index < 0 ? index + size : index)];
           },
-          nb::rv_policy::reference_internal);
+          "index"_a, nb::rv_policy::reference_internal);
 }
 
 void bind_layers(nb::module_& m) {

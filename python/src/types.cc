@@ -7,8 +7,8 @@
 
 #include <heddle/dtype.h>
 
+#include "arguments.h"
 #include "array.h"
-#include "errors.h"
 
 namespace heddle::python {
 namespace {
@@ -37,16 +37,16 @@ const char* numpy_name(DType dtype) {
 
 std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(); }
 
-DType dtype_named(const std::string& name) {
+DType dtype_named(ArgumentOf of, const std::string& name) {
   const auto at = dtype_names().find(name);
   if (at == dtype_names().end()) {
-    throw InvalidArgument("there is no dtype '" + name +
-                          "'; want f32, f64, f16, bf16, i8, u8, i32, i64 or bool");
+    refuse_value(of, "'" + name + "', and there is no dtype of that name",
+                 "f32, f64, f16, bf16, i8, u8, i32, i64 or bool");
   }
   return at->second;
 }
 
-Device device_named(const std::string& name) {
+Device device_named(ArgumentOf of, const std::string& name) {
   std::size_t end = 0;
   while (end < name.size() && (std::isalpha(static_cast<unsigned char>(name[end])) || name[end] == '_'))
     ++end;
@@ -64,57 +64,51 @@ Device device_named(const std::string& name) {
   if (number && kind == "cpu") return cpu(index);
   if (number && (kind == "gpu" || kind == "cuda")) return gpu(index);
   if (name == "cpu_pinned") return cpu_pinned();
-  throw InvalidArgument("there is no device '" + name + "'; want cpu, cpu(1), gpu(0), cpu_pinned");
-}
-
-std::int64_t to_integer(nb::handle object) {
-  PyObject* index = PyNumber_Index(object.ptr());
-  if (!index) raise_set();
-  const nb::object owned = nb::steal(index);
-  const long long value = PyLong_AsLongLong(index);
-  if (value == -1 && PyErr_Occurred()) raise_set();
-  return value;
+  refuse_value(of, "'" + name + "', and there is no device of that name", "cpu, cpu(1), gpu(0), cpu_pinned");
 }
 
 }  // namespace
 
 std::string kind_of(nb::handle object) { return text_of(object.type().attr("__name__")); }
 
-DType to_dtype(nb::handle object) {
+DType to_dtype(ArgumentOf of, nb::handle object) {
   if (nb::isinstance<PythonDType>(object)) return nb::inst_ptr<PythonDType>(object)->value;
-  if (PyUnicode_Check(object.ptr())) return dtype_named(text_of(object));
+  if (PyUnicode_Check(object.ptr())) return dtype_named(of, text_of(object));
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f32;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
   // dtypes of NumPy and classes of its scalars
   const nb::object numpy_dtype = nb::module_::import_("numpy").attr("dtype");
   if (PyType_Check(object.ptr()) || nb::isinstance(object, numpy_dtype)) {
-    return dtype_named(text_of(numpy_dtype(object).attr("name")));
+    return dtype_named(of, text_of(numpy_dtype(object).attr("name")));
   }
-  raise(PyExc_TypeError, "a dtype is wanted, such as heddle.f32 or 'f32'; got a " + kind_of(object));
+  refuse_type(of, object, "a dtype, such as heddle.f32 or 'f32'");
 }
 
 nb::object from_dtype(DType dtype) { return nb::borrow(dtype_objects[static_cast<int>(dtype)]); }
 
-Device to_device(nb::handle object) {
+Device to_device(ArgumentOf of, nb::handle object) {
   if (nb::isinstance<Device>(object)) return *nb::inst_ptr<Device>(object);
-  if (PyUnicode_Check(object.ptr())) return device_named(text_of(object));
-  raise(PyExc_TypeError, "a device is wanted, such as heddle.cpu() or 'cpu'; got a " + kind_of(object));
+  if (PyUnicode_Check(object.ptr())) return device_named(of, text_of(object));
+  refuse_type(of, object, "a device, such as heddle.cpu() or 'cpu'");
 }
 
-Dims to_dims(nb::handle object) {
+Dims to_dims(ArgumentOf of, nb::handle object) {
   Dims dims;
   if (PyIndex_Check(object.ptr())) {
-    dims.push_back(to_integer(object));
+    dims.push_back(int_argument(of, object));
     return dims;
   }
   const bool list = PyTuple_Check(object.ptr()) || PyList_Check(object.ptr());
-  if (!list) raise(PyExc_TypeError, "an int or a tuple of ints is wanted; got a " + kind_of(object));
+  if (!list) refuse_type(of, object, "an int or a tuple of ints");
   const Py_ssize_t size = PySequence_Size(object.ptr());
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PySequence_GetItem(object.ptr(), i);
     if (!item) raise_set();
-    dims.push_back(to_integer(nb::steal(item)));
+    const nb::object owned = nb::steal(item);
+    if (!PyIndex_Check(item))
+      refuse_type(of, object, "an int or a tuple of ints; there is a " + kind_of(item) + " in it");
+    dims.push_back(int_argument(of, owned));
   }
   return dims;
 }
@@ -186,7 +180,10 @@ void bind_devices(nb::module_& m) {
           },
           nb::sig("def __reduce__(self) -> tuple[object, ...]"))
       .def(
-          "__init__", [](Device* self, const std::string& name) { new (self) Device(device_named(name)); },
+          "__init__",
+          [](Device* self, const std::string& name) {
+            new (self) Device(device_named({"Device", "name"}, name));
+          },
           "name"_a);
   m.def("cpu", &cpu, "index"_a = 0, "A device on the machine's memory.");
   m.def("gpu", &gpu, "index"_a = 0, "A GPU.");

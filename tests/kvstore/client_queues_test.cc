@@ -7,9 +7,17 @@
 #include <doctest/doctest.h>
 
 #include "client/call_ring.h"
+#include "client/client_options.h"
 #include "transport/send_queue.h"
 
 using namespace heddle::kv_detail;
+
+TEST_CASE("client: a connection is given up soon after the scheduler would know that a backup is gone") {
+  using namespace std::chrono_literals;
+  CHECK(ClientOptions{}.most_silent() == 4s);
+  CHECK(ClientOptions{.timeout = 40'000ms}.most_silent() == 4s);
+  CHECK(ClientOptions{.timeout = 400ms}.most_silent() == 200ms);
+}
 
 TEST_CASE("call ring: finds, takes and visits what is there, in any order") {
   std::mt19937_64 random(1);

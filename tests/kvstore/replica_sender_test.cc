@@ -1,6 +1,9 @@
 // A primary's end of the connection to its backup, which may be half-open: it stays, and nothing comes.
 #include "server/replica_sender.h"
 
+#include <algorithm>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,12 +18,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr Peer kWorker = 77;
+
 class Backup : public Transport, public ShardOwner {
  public:
   std::string listen(const std::string& address) override { return address; }
   Peer connect(const std::string&) override { return 0; }
-  void send(Peer, Message message) override {
-    sent.push_back(decode_replica_message(message.head).kind);
+  void send(Peer peer, Message message) override {
+    if (peer == kWorker) return;
+    const ReplicaMessage decoded = decode_replica_message(message.head);
+    sent.push_back(decoded.kind);
+    if (decoded.kind == ReplicaKind::state_end) state_of = decoded.number;
     waiting += waits ? message.head.size() : 0;
   }
   std::size_t queued(Peer) const override { return waiting; }
@@ -42,24 +50,57 @@ class Backup : public Transport, public ShardOwner {
 
   std::vector<ReplicaKind> sent;
   std::vector<std::string> events;
-  std::size_t waiting = 0;  // bytes
-  bool waits = false;       // nothing goes out
+  std::uint64_t state_of = ~0ull;  // the record that the state has
+  std::size_t waiting = 0;         // bytes
+  bool waits = false;              // nothing goes out
   Peer connections = 0;
   int closed = 0;
 
+  ServerOptions options_{};
+
  private:
-  const ServerOptions options_{};
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
+constexpr std::size_t kBytes = 1000;  // of a value
+
 struct Primary {
-  Primary() {
+  explicit Primary(std::uint32_t keys = 0, std::uint64_t memory_limit = 0)
+      : core({.memory_limit = memory_limit}, 1, backup.memory_used()) {
+    backup.options_.keys_at_once = 1;
+    core.connected(kWorker, "");
+    const Hello hello{.job = "job", .consistency = "async", .incarnation = 5};
+    if (keys > 0) core.received(kWorker, encode(hello), 0, now);
+    for (std::uint32_t key = 0; key < keys; ++key)
+      send({.kind = Kind::init, .has_value = true, .text = "key" + std::to_string(key)});
+    core.take_outbox();
     sender.set_backup(1, {.exists = true, .address = "a:1"}, now);
     sender.connected(now);
     answer(ReplicaKind::welcome);
-    answer(ReplicaKind::applied);
+    if (keys == 0) answer(ReplicaKind::applied);
   }
-  void answer(ReplicaKind kind) { sender.received({.kind = kind, .epoch = 1}, now); }
+  void answer(ReplicaKind kind, std::uint64_t number = 0) {
+    sender.received({.kind = kind, .epoch = 1, .number = number}, now);
+  }
+  // A request with a value, from the worker.
+  void send(Request request) {
+    request.number = ++requests;
+    request.bytes = kBytes;
+    const std::vector<std::byte> head = encode(request);
+    const std::span<std::byte> memory = core.memory_for(kWorker, head, kBytes);
+    if (!memory.empty()) std::memset(memory.data(), 1, kBytes);
+    core.received(kWorker, head, kBytes, now);
+  }
+  // Pushes, and says how that is answered.
+  Kind push(std::uint32_t key) {
+    send({.kind = Kind::push, .key = key, .clock = ++clocks[key]});
+    Outbox outbox = core.take_outbox();
+    const Kind kind = outbox.replies.at(0).reply.kind;
+    if (kind == Kind::failed) --clocks[key];
+    sender.take(outbox, now);
+    return kind;
+  }
+  std::uint64_t used() const { return *backup.memory_used(); }
   void pass(Clock::duration time) {
     for (const auto end = now + time; now < end;) sender.tick(now += 25ms);
   }
@@ -67,8 +108,10 @@ struct Primary {
   Engine engine{{.scheduler = Scheduler::naive}};
   EngineScope scope{engine};
   Backup backup;
-  ServerCore core{{}, 1};
+  ServerCore core;
   Clock::time_point now{1h};
+  std::uint64_t requests = 0;
+  std::map<std::uint32_t, std::uint64_t> clocks{};
   ReplicaSender sender{backup, core, 0, 7};
 };
 
@@ -108,4 +151,66 @@ TEST_CASE("replica sender: a backup that gets a large state is waited for, and s
   CHECK(primary.backup.closed == 0);
   primary.pass(2s);
   CHECK(primary.backup.closed == 1);
+}
+
+TEST_CASE(
+    "replica sender: a state of many keys goes in pieces, and records of what changes meanwhile behind it") {
+  Primary primary(4);
+  const auto count = [&](ReplicaKind kind) {
+    return std::count(primary.backup.sent.begin(), primary.backup.sent.end(), kind);
+  };
+  CHECK(primary.sender.has_more());
+  CHECK(count(ReplicaKind::state_begin) == 1);
+  const auto first = count(ReplicaKind::state);
+  CHECK(primary.push(3) == Kind::done);
+  CHECK(primary.push(0) == Kind::done);
+  CHECK_THROWS_AS(primary.answer(ReplicaKind::applied), MalformedMessage);
+  int pieces = 0;
+  for (; primary.sender.has_more(); ++pieces) {
+    CHECK(count(ReplicaKind::state_end) == 0);
+    CHECK(count(ReplicaKind::record) == 0);
+    primary.sender.go_on(primary.now);
+  }
+  CHECK(pieces >= 3);
+  CHECK(count(ReplicaKind::state) > first);
+  const std::vector<ReplicaKind>& sent = primary.backup.sent;
+  const auto end = std::find(sent.begin(), sent.end(), ReplicaKind::state_end);
+  CHECK(std::vector<ReplicaKind>(end, sent.end()) ==
+        std::vector{ReplicaKind::state_end, ReplicaKind::record, ReplicaKind::record});
+  CHECK(primary.backup.state_of == 0);
+  primary.answer(ReplicaKind::applied, 0);
+  CHECK_FALSE(primary.sender.is_synced());
+  primary.answer(ReplicaKind::applied, 2);
+  CHECK(primary.sender.is_synced());
+}
+
+TEST_CASE("replica sender: a slow backup gets no more of a state than it takes") {
+  Primary primary(4);
+  primary.backup.waiting = 1 << 30;
+  const std::size_t before = primary.backup.sent.size();
+  for (int i = 0; i < 10; ++i) primary.sender.go_on(primary.now);
+  CHECK(primary.backup.sent.size() == before);
+  primary.backup.waiting = 0;
+  while (primary.sender.has_more()) primary.sender.go_on(primary.now);
+  CHECK(primary.backup.sent.back() == ReplicaKind::state_end);
+}
+
+TEST_CASE("replica sender: what the backup has not confirmed counts for the memory limit") {
+  Primary primary(1, 12 * kBytes);
+  while (primary.sender.has_more()) primary.sender.go_on(primary.now);
+  primary.answer(ReplicaKind::applied);
+  REQUIRE(primary.sender.is_synced());
+  const std::uint64_t before = primary.used();
+  CHECK(primary.push(0) == Kind::done);
+  CHECK(primary.used() > before + kBytes);
+  std::uint64_t pushes = 1;
+  for (; pushes < 20 && primary.push(0) == Kind::done; ++pushes) continue;
+  CHECK(pushes > 5);
+  CHECK(pushes < 12);  // the limit
+  primary.answer(ReplicaKind::applied, pushes);
+  CHECK(primary.sender.log_bytes() == 0);
+  CHECK(primary.used() == before);
+  CHECK(primary.push(0) == Kind::done);
+  primary.sender.set_backup(2, {}, primary.now);  // there is none any longer
+  CHECK(primary.used() == before);
 }

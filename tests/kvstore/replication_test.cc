@@ -1,6 +1,7 @@
 // A scheduler, servers with backups and workers on a simulated network: processes die, are silent, are cut off and come back
 // at any moment. Every acknowledged push counts once, and no two primaries of a shard answer at one time.
 #include <chrono>
+#include <set>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -136,4 +137,38 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   CHECK(shard().primary == other);
   CHECK(cluster.server(1).node().stats(cluster.now()).keys == 1);
   CHECK_FALSE(cluster.worker(0).has_lost());
+}
+
+TEST_CASE(
+    "replication: a server is ready when it serves its own part and all copies that it knows of are "
+    "complete") {
+  sim::Plan plan{.servers = 2, .workers = 1, .replicas = 2, .rounds = 300, .consistency = "async"};
+  plan.keys = {{.shard = 0}, {.shard = 1}, {.shard = 0}, {.shard = 1}};
+  plan.groups = {{0}, {1}, {2}, {3}};
+  plan.most_pause = std::chrono::milliseconds(50);
+  plan.keys_at_once = 1;
+  sim::Cluster cluster(plan, 1);
+  const auto why = [&](std::size_t slot) {
+    return cluster.server(slot).node().reason_not_ready(cluster.now());
+  };
+  CHECK(why(0) == "this server is not the primary of shard 0");
+  cluster.pass(std::chrono::seconds(1));
+  CHECK(why(0) == "");
+  CHECK(why(1) == "");
+  cluster.kill_server(1, std::chrono::milliseconds(500));
+  cluster.pass(std::chrono::milliseconds(400));
+  CHECK(why(0) == "shard 0 has no backup");
+  cluster.pass(std::chrono::milliseconds(110));  // it is here again
+  std::set<std::string> before, after;
+  while (!why(1).empty()) {
+    before.insert(why(0));
+    after.insert(why(1));
+    cluster.step();
+  }
+  CHECK(before.contains("shard 0 has no backup"));
+  CHECK(before.contains("the copy of shard 0 is not complete"));
+  CHECK(after.contains("this server is not the primary of shard 1"));
+  CHECK(cluster.decided().views.shards[1].primary == cluster.server(1).node().incarnation());
+  CHECK(cluster.server(0).node().shard(0).is_synced());
+  cluster.run();
 }

@@ -6,11 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include <heddle/comm_keys.h>
-
 #include "core_host.h"
 #include "dist_job.h"
-#include "files.h"
+#include "key_directory.h"
 #include "membership/scheduler_core.h"
 #include "message_of.h"
 #include "server/server_node.h"
@@ -26,19 +24,6 @@ using namespace std::chrono_literals;
 namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// A directory with a key of its own, and others on its list.
-struct KeyDirectory {
-  TemporaryDirectory directory;
-  CommKey key = make_comm_key(directory.path, false);
-  // `roles`: of the other key here.
-  void allow(const KeyDirectory& other, const std::string& roles) const {
-    std::string line = other.key.line;
-    const std::size_t begin = line.find("roles:"), end = line.find(' ', begin);
-    line.replace(begin, end - begin, roles);
-    write_file(key.allowed_file, key.line + "\n" + line + "\n");
-  }
-};
 
 // Keeps what is sent; the roles of all keys are those of the test.
 class Sent final : public Transport {

@@ -175,6 +175,22 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   CHECK(other.core.stats(other.now).waiting_bytes == 0);
 }
 
+TEST_CASE("server memory: the arrays that a set_state is decoded to count beside the bytes that have come") {
+  Host other;
+  Link link(other, hello_of(0, 1, "async"));
+  CHECK(is_done(link.ask(init_of("a"), kOnes)));
+  CHECK(is_done(link.ask({.kind = Kind::set_optimizer, .text = "adam lr=0.1"})));
+  CHECK(is_done(link.ask(push_of(0, 1), kOnes)));
+  const Bytes state = link.ask({.kind = Kind::get_state, .key = 0, .clock = 1}).second;
+  for (const std::uint64_t room : {state.size() - 1, state.size()}) {
+    CAPTURE(room);
+    One one("async", 2 * kBytes + state.size() + room);
+    const auto answer = one.link.ask({.kind = Kind::set_state, .key = 0}, state);
+    CHECK((room < state.size() ? is_refused(answer) : is_done(answer)));
+    CHECK(used(one.host.core) == 2 * kBytes + (room < state.size() ? 0 : kAdam));
+  }
+}
+
 TEST_CASE("server memory: lists of rows count while they come, and while the pull waits") {
   Host host;
   Link a(host, hello_of(0, 2, "ssp:0")), b(host, hello_of(1, 2, "ssp:0"));

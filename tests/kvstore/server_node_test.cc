@@ -52,3 +52,26 @@ TEST_CASE(
     CHECK(reply.text == "the scheduler has not said yet what this server keeps");
   }
 }
+
+TEST_CASE("server node: in the middle of long work workers hear now and then that it is there") {
+  using namespace std::chrono_literals;
+  Engine engine({.scheduler = Scheduler::naive});
+  const EngineScope scope(engine);
+  Clock::time_point now{1h};
+  Sent sent;
+  ServerNode node({}, 42, sent, now);
+  node.connected(1, "", now);
+  node.connected(2, "", now);  // says nothing
+  node.received(1, encode(hello_of(0, 1, "async")), {}, now);
+  node.tick(now);
+  sent.all.clear();
+  node.keep_alive(now += 100ms);
+  CHECK(sent.all.empty());
+  node.keep_alive(now += 500ms);
+  node.keep_alive(now += 100ms);
+  REQUIRE(sent.all.size() == 1);
+  CHECK(sent.all[0].first == 1);
+  const auto reply = std::get<Reply>(decode_from_server(sent.all[0].second, 0));
+  CHECK(reply.kind == Kind::done);
+  CHECK(reply.number == kPingNumber);
+}

@@ -272,6 +272,45 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
   CHECK(after.field("snapshot_loaded", "jobs") == "0");
 }
 
+TEST_CASE("snapshots: many keys are collected in pieces, and what changes meanwhile is not in the snapshot") {
+  const test::TemporaryDirectory folder;
+  ServerOptions options = options_of(folder);
+  options.keys_at_once = 1;
+  {
+    Served server(options);
+    Link link(server, alone());
+    for (std::uint32_t key = 0; key < 5; ++key) {
+      init(link, "key" + std::to_string(key));
+      push(link, 1, {5, 5}, key);
+    }
+    server.snapshots->tick(Clock::now() + 1h);
+    CHECK(server.snapshots->has_more());
+    for (std::uint32_t key = 0; key < 5; ++key) push(link, 2, {7, 7}, key);
+    while (server.snapshots->go_on()) std::this_thread::yield();
+    CHECK(server.snapshots->stats(Clock::now()).written == 1);
+    link.die();
+  }
+  {
+    Served server(options);
+    Link link(server, alone());
+    for (std::uint32_t key = 0; key < 5; ++key)
+      CHECK(values_in<float>(pull(link, 1, key).second) == Floats{5, 5});
+    push(link, 2, {7, 7}, 4);
+    server.snapshots->tick(Clock::now() + 1h);
+    server.snapshots->leave_core();  // as of a server that is the primary no longer: nothing of it is left
+    CHECK_FALSE(server.snapshots->go_on());
+    CHECK(files_in(folder).size() == 1);
+    server.snapshots->adopt();
+    server.snapshots->tick(Clock::now() + 2h);
+    server.snapshots->finish();  // all at once
+    CHECK(files_in(folder).size() == 2);
+    link.die();
+  }
+  Served server(options);
+  Link link(server, alone());
+  CHECK(values_in<float>(pull(link, 2, 4).second) == Floats{7, 7});
+}
+
 TEST_CASE("snapshots: a folder that is gone is an error in the log, and the server goes on") {
   const test::TemporaryDirectory folder;
   ServerOptions options = options_of(folder);

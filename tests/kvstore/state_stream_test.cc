@@ -57,10 +57,7 @@ class Program {
 
   // Every answer, in order.
   std::vector<std::string> run(int steps) {
-    for (int step = 0; step < steps; ++step) {
-      do_something();
-      settle();
-    }
+    go_on(steps);
     for (int i = 0; i < 2; ++i) {
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
         for (std::uint32_t key = 0; key < keys_.size(); ++key) get_all(rank, key);
@@ -69,6 +66,12 @@ class Program {
       all_links_cut();
     }
     return std::move(answers_);
+  }
+  void go_on(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      do_something();
+      settle();
+    }
   }
   Host host;
 
@@ -305,6 +308,65 @@ TEST_CASE("state stream: what is loaded is saved as it was") {
   const ServerStats stats = host.core.stats(host.now);
   CHECK(stats.jobs == 1);
   CHECK(stats.workers.size() == kWorkers);
+}
+
+namespace {
+
+void check_same(const std::vector<SavedMessage>& found, const std::vector<Packet>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(found[i].head == expected[i].head);
+    CHECK(std::ranges::equal(found[i].payload.bytes, expected[i].payload));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("state stream: a state that is collected while the core goes on is that of the beginning") {
+  for (std::uint64_t seed = 0; seed < (test::kSanitized ? 30 : 300); ++seed) {
+    CAPTURE(seed);
+    const char* const consistencies[] = {"sync", "async", "ssp:1"};
+    Program program(seed, consistencies[seed % 3], false);
+    program.go_on(static_cast<int>(seed % 40));
+    const std::vector<Packet> expected = saved_state(program.host.core);
+    StateSaver saver(program.host.core);
+    std::vector<SavedMessage> found;  // whose payloads stay as they are
+    const StateSink sink = [&found](std::vector<std::byte> head, Payload payload) {
+      found.push_back({std::move(head), std::move(payload)});
+    };
+    do {
+      program.go_on(static_cast<int>(1 + seed % 5));
+    } while (!saver.go_on(1, sink));
+    program.go_on(3);
+    check_same(found, expected);
+  }
+}
+
+TEST_CASE(
+    "state stream: a job that ends, and keys that are made, do not change a state that is being collected") {
+  Host host;
+  Link link(host, hello_of(0, 1, "async"));
+  for (const char* key : {"a", "b", "c"})
+    link.ask({.kind = Kind::init, .has_value = true, .text = key}, bytes_of(std::vector<float>{1, 2}));
+  const std::vector<Packet> expected = saved_state(host.core);
+  StateSaver saver(host.core);
+  std::vector<SavedMessage> found;
+  const StateSink sink = [&](std::vector<std::byte> head, Payload payload) {
+    found.push_back({std::move(head), std::move(payload)});
+  };
+  CHECK_FALSE(saver.go_on(1, sink));
+  Request bundle{.kind = Kind::push_many, .bytes = 24, .lr = kNoRate};
+  for (const std::uint32_t key : {0u, 1u, 2u}) bundle.entries.push_back({.key = key, .bytes = 8, .clock = 1});
+  CHECK(link.ask(bundle, bytes_of(std::vector<float>(6, 9))).first.kind == Kind::done);
+  link.ask({.kind = Kind::init, .has_value = true, .text = "d"}, bytes_of(std::vector<float>{1, 2}));
+  link.ask({.kind = Kind::leave});
+  host.tick(1s);
+  CHECK_FALSE(host.core.has_jobs());
+  Link another(host, hello_of(0, 1, "async"));
+  CHECK_FALSE(saver.go_on(1, sink));
+  CHECK(saver.go_on(5, sink));
+  check_same(found, expected);
 }
 
 TEST_CASE("state stream: without any one of its messages, or cut anywhere, a state is refused") {

@@ -1,5 +1,10 @@
 #include "kernels/kernel_table.h"
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <heddle/error.h>
@@ -17,6 +22,26 @@ TEST_CASE("a kernel is found by operator and device") {
   KernelTable table;
   table.add<Kernel>("double", DeviceKind::cpu, doubled);
   CHECK(table.find<Kernel>("double", DeviceKind::cpu)(4) == 8);
+}
+
+TEST_CASE("any number of addresses of names is known, on all threads") {
+  KernelTable table;
+  table.add<Kernel>("double", DeviceKind::cpu, doubled);
+  const std::vector<std::string> names(4000, "double");  // more than the table remembers
+  std::atomic<int> wrong{0};
+  const auto look = [&] {
+    for (int round = 0; round < 2; ++round) {
+      for (const std::string& name : names) {
+        if (table.find<Kernel>(name.c_str(), DeviceKind::cpu) != doubled) ++wrong;
+      }
+    }
+  };
+  std::thread other(look);
+  look();
+  other.join();
+  CHECK(wrong == 0);
+  CHECK_THROWS_AS(table.find<void(int)>(names[0].c_str(), DeviceKind::cpu), Error);
+  CHECK_THROWS_AS(table.find<Kernel>(names[0].c_str(), DeviceKind::cuda), Error);
 }
 
 TEST_CASE("a missing, doubled or mistyped kernel says so") {

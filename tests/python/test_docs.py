@@ -1,19 +1,22 @@
-"""The sessions of docs/python.md print what the page shows."""
+"""The sessions of docs/python.md and docs/embedding.md print what the pages show."""
 
 import doctest
 import pathlib
 import re
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "python.md"
 
 
-def test_the_page_shows_what_the_sessions_print(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page, least", {"python.md": 30, "embedding.md": 20}.items())
+def test_the_page_shows_what_the_sessions_print(tmp_path, monkeypatch, page, least):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     session = "\n".join(block for block in blocks if block.startswith(">>> "))
-    assert session.count(">>> ") > 30
-    test = doctest.DocTestParser().get_doctest(session, {}, "python.md", str(PAGE), 0)
+    assert session.count(">>> ") > least
+    test = doctest.DocTestParser().get_doctest(session, {}, page, page, 0)
     report = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     assert not report, "".join(report)

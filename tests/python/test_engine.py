@@ -1,5 +1,6 @@
 """Engines, vars, ops, errors, groups and graphs."""
 
+import asyncio
 import gc
 import signal
 import sys
@@ -97,6 +98,78 @@ def test_wait_all_raises_a_group_of_all_errors(engine):
         engine.wait_all()
     assert {type(error) for error in raised.value.exceptions} == {ZeroDivisionError, IndexError}
     engine.wait_all()
+
+
+def line():
+    """Of the caller."""
+    return sys._getframe(1).f_lineno
+
+
+def test_errors_of_operators_name_the_line_of_the_call(engine):
+    with engine:
+        x = heddle.ones((2, 2))
+        bad, at = heddle.take(x, heddle.array([7]), axis=0), line()
+        note = f"in op 'take', pushed at {__file__}:{at}"
+        waits = [
+            bad.wait,
+            lambda: bad.wait(1.0),
+            lambda: engine.wait(bad),
+            bad.tolist,
+            lambda: str(bad),
+            lambda: (bad + 1).wait(),
+            lambda: bad.sum().item(),
+            lambda: engine.submit(print, read=bad).result(),
+            lambda: asyncio.run(awaited(bad)),
+        ]
+        for wait in waits:
+            with pytest.raises(heddle.Error) as raised:
+                wait()
+            assert raised.value.__notes__ == [note]
+        assert engine.error_of(bad).__notes__ == [note]
+        with pytest.raises(heddle.AggregateError) as all_errors:
+            engine.wait_all()
+        assert all_errors.value.exceptions[0].__notes__[0] == note
+
+
+async def awaited(array):
+    await array
+
+
+def test_names_of_ops_take_a_bounded_amount_of_memory(run):
+    done = run(
+        "import heddle, resource\n"
+        "engine = heddle.Engine(workers=1)\n"
+        "v = engine.new_var()\n"
+        "def noted(name):\n"
+        "    engine.push(lambda: 1 / 0, mutate=v, name=name)\n"
+        "    try: engine.wait(v)\n"
+        "    except ZeroDivisionError as error: note = error.__notes__[0]\n"
+        "    engine.clear_error(v)\n"
+        "    return note.split(',')[0]\n"
+        "noted('first')\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "for i in range(30000): engine.push(int, name=f'{i:5000}')\n"
+        "engine.wait(v)\n"
+        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "print(noted('first'), '|', noted('later'), '|', grown < 100000)\n"
+    )
+    assert done.stdout == "in op 'first' | in op 'op' | True\n", done.stdout + done.stderr
+
+
+@pytest.mark.skipif(scheduler() == "naive", reason="push_async returns when the op has ended")
+def test_what_an_event_loop_completes_can_be_awaited_on_it(engine):
+    async def program():
+        var, ended = engine.new_var(), []
+        loop = asyncio.get_running_loop()
+
+        def fetch(completion):
+            loop.call_soon_threadsafe(loop.call_later, 0.001, lambda: (ended.append(1), completion.done()))
+
+        engine.push_async(fetch, mutate=var)
+        assert await var is var
+        return ended
+
+    assert asyncio.run(asyncio.wait_for(program(), 30)) == [1]
 
 
 def test_bad_arguments(engine):

@@ -156,6 +156,48 @@ def test_the_end_of_the_interpreter(run, stage):
     assert done.returncode == 0 and "Fatal" not in done.stderr and "terminate" not in done.stderr, done.stderr
 
 
+DAEMON = """
+import heddle, sys, threading, time
+import numpy as np
+sys.setswitchinterval(1e-5)
+engine, stop = heddle.Engine(workers=2), []
+def again(call):
+    while True: call()
+for call in ({calls}):
+    for _ in range(2): threading.Thread(target=again, args=[call], daemon=True).start()
+begin = time.monotonic()
+while time.monotonic() < begin + 0.05: heddle.ones(3).wait()
+"""
+
+
+# Where threads are when the interpreter ends is chance: several processes, each with several threads. With fuzz the wait for all
+# ops, which comes first, lasts as long as other threads push.
+@pytest.mark.skipif(scheduler() == "fuzz", reason="threads push without end")
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "lambda: (heddle.ones(3) + 1).wait(), lambda: heddle.ones(3).copy()",
+        "lambda: heddle.array([1.0]).tolist(), lambda: x[[0]].numpy(), lambda: repr(x)",
+        "lambda: engine.push(print, mutate=v), lambda: engine.wait_all(), lambda: engine.submit(int).result()",
+        "lambda: store.push(1, x), lambda: net(heddle.ones((1, 1))), lambda: optimizer.state()",
+    ],
+)
+def test_daemon_threads_that_compute_while_the_interpreter_ends(run, calls):
+    made = (
+        "x, v = heddle.ones(3), engine.new_var()\n"
+        "print = int\n"
+        "store, optimizer = heddle.KVStore(), heddle.Optimizer('adam')\n"
+        "store.init(1, x)\n"
+        "class Twice(heddle.Layer):\n"
+        "    def forward(self, x): return x * 2\n"
+        "net = heddle.Sequential(heddle.Dense(1, 1), Twice())\n"
+    )
+    text = DAEMON.replace("def again", made + "def again").format(calls=calls)
+    for _ in range(3):
+        done = run(text)
+        assert done.returncode == 0 and not done.stderr, f"{done.returncode} {done.stderr}"
+
+
 def test_free_threaded_builds_are_refused(run):
     done = run("import sys\nsys.abiflags = 't'\nimport heddle\n")
     assert done.returncode == 1 and "free-threaded" in done.stderr

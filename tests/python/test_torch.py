@@ -114,6 +114,22 @@ def test_gradients_are_reduced_while_autograd_runs(tmp_path):
     assert run_program(tmp_path, "overlap") == [[1.5, 1.5]] * SIZE
 
 
+def test_gradients_are_in_memory_that_ranks_share(tmp_path):
+    assert run_program(tmp_path, "mapped") == [["/memfd:heddle"] * 2] * SIZE
+
+
+def test_gradients_are_reduced_without_shared_memory_too(monkeypatch):
+    def none(*_):
+        raise heddle.OutOfMemory("no room")
+
+    monkeypatch.setattr(heddle.Communicator, "shared_array", none)
+    parameter = nn.Parameter(torch.ones(1))
+    optimizer = optimizer_of(parameter)
+    parameter.sum().backward()
+    optimizer.step()
+    assert parameter.item() == pytest.approx(0.9)
+
+
 def test_broadcast_of_all_kinds_of_tensors(tmp_path):
     results = run_program(tmp_path, "broadcasts")
     assert results[0] == results[1]

@@ -165,6 +165,24 @@ def overlap(ranks):
     return seen
 
 
+def mapped(ranks):
+    """The name of the memory that a large gradient and a small one are in, and what they become."""
+    large, small = nn.Parameter(torch.zeros(100_000)), nn.Parameter(torch.zeros(3))
+    plain = torch.optim.SGD([large, small], lr=1.0)
+    optimizer = heddle.torch.DistributedOptimizer(plain, ranks, bucket_bytes=1)
+    ((large.sum() + small.sum()) * (1 + ranks.rank)).backward()
+    optimizer.step()
+    names = []
+    for p in (large, small):
+        assert p.tolist() == [-1.5] * p.numel()
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                begin, end = (int(address, 16) for address in line.split()[0].split("-"))
+                if begin <= p.grad.data_ptr() < end:
+                    names.append(line.split()[-2] if line.endswith("(deleted)\n") else line.split()[-1])
+    return names
+
+
 def broadcasts(ranks):
     return [broadcast(ranks, root) for root in range(ranks.size)]
 

@@ -21,7 +21,8 @@ except ImportError:
     yaml = None
 
 PROGRAM = ROOT = ""
-PREFIX = "HEDDLE_SERVER_"
+PREFIXES = {"server": "HEDDLE_SERVER_", "scheduler": "HEDDLE_SCHEDULER_"}
+PREFIX = PREFIXES["server"]
 
 
 def text_of(*path):
@@ -33,10 +34,10 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def check_config(arguments, variables):
-    """What --check-config prints, with these variables and no others of the server."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return subprocess.run([PROGRAM, "server", "--check-config", *arguments], env={**environment, **variables},
+def check_config(arguments, variables, command="server"):
+    """What --check-config prints, with these variables and no others of the command."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIXES[command])}
+    return subprocess.run([PROGRAM, command, "--check-config", *arguments], env={**environment, **variables},
                           capture_output=True, text=True, check=False)
 
 
@@ -72,7 +73,10 @@ def bytes_of(quantity):
 class Kubernetes(unittest.TestCase):
     def setUp(self):
         self.text = text_of("tools", "deploy", "kubernetes.yaml")
-        self.objects = {one["kind"]: one for one in yaml.safe_load_all(self.text)}
+        everything = list(yaml.safe_load_all(self.text))
+        self.objects = {one["kind"]: one for one in everything if one["metadata"]["name"] == "heddle-server"}
+        self.scheduler = {one["kind"]: one for one in everything if one["metadata"]["name"] == "heddle-scheduler"}
+        self.assertEqual(len(everything), len(self.objects) + len(self.scheduler))
         self.set = self.objects["StatefulSet"]["spec"]
         self.pod = self.set["template"]["spec"]
         self.server = self.pod["containers"][0]
@@ -80,9 +84,48 @@ class Kubernetes(unittest.TestCase):
 
     def test_objects(self):
         self.assertEqual(set(self.objects), {"Service", "StatefulSet", "PodDisruptionBudget", "NetworkPolicy"})
-        for one in self.objects.values():
+        self.assertEqual(set(self.scheduler), {"Service", "StatefulSet", "NetworkPolicy"})
+        for one in [*self.objects.values(), *self.scheduler.values()]:
             self.assertIn("apiVersion", one)
-            self.assertEqual(one["metadata"]["name"], "heddle-server")
+
+    def test_scheduler(self):
+        spec = self.scheduler["StatefulSet"]["spec"]
+        self.assertEqual(spec["replicas"], 1)
+        pod = spec["template"]["spec"]
+        scheduler = pod["containers"][0]
+        variables = {one["name"]: one["value"] for one in scheduler["env"]}
+        with Keys() as keys:  # where the state is to be is a folder of the pod
+            state = os.path.join(keys, os.path.basename(variables["HEDDLE_SCHEDULER_STATE"]))
+            result = check_config([], {**variables, "HEDDLE_SCHEDULER_KEYS": keys, "HEDDLE_SCHEDULER_STATE": state}, "scheduler")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        found = table(result.stdout)
+        self.assertEqual(int(found["servers"][0]), self.set["replicas"])
+        # Servers find it by the name that its pod has in its Service, and its state outlives the pod.
+        name = self.scheduler["Service"]["metadata"]["name"]
+        self.assertEqual(spec["serviceName"], name)
+        ports = {one["name"]: one["containerPort"] for one in scheduler["ports"]}
+        self.assertEqual(self.variables["HEDDLE_SERVER_SCHEDULER"],
+                         f"{self.scheduler['StatefulSet']['metadata']['name']}-0.{name}:{ports['scheduler']}")
+        self.assertIn(self.variables["HEDDLE_SERVER_SCHEDULER"], self.text.split("apiVersion")[0])  # what workers are told
+        claims = {one["metadata"]["name"] for one in spec["volumeClaimTemplates"]}
+        mounts = {one["name"]: one["mountPath"] for one in scheduler["volumeMounts"]}
+        self.assertTrue(any(variables["HEDDLE_SCHEDULER_STATE"].startswith(mounts[one]) for one in claims))
+        self.assertEqual(spec["updateStrategy"]["type"], "OnDelete")
+        self.assertEqual(pod["initContainers"][0], self.pod["initContainers"][0])
+        self.assertEqual(pod["containers"][1], self.pod["containers"][1])
+
+    def test_who_reaches_whom(self):
+        for objects, main in ((self.objects, 9463), (self.scheduler, 9462)):
+            rule = objects["NetworkPolicy"]["spec"]["ingress"][0]
+            labels = [one["podSelector"]["matchLabels"] for one in rule["from"]]
+            self.assertEqual(labels, [{"heddle-worker": "yes"}, {"app": "heddle-server"}])
+            self.assertEqual(rule["ports"], [{"port": main}])
+
+    def test_servers_are_exchanged_when_copies_are_complete(self):
+        self.assertEqual(self.set["updateStrategy"]["type"], "RollingUpdate")
+        self.assertEqual(self.server["readinessProbe"]["httpGet"]["path"], "/readyz")
+        self.assertEqual(self.variables["HEDDLE_SERVER_REPLICAS"], "2")
+        self.assertEqual(self.set["podManagementPolicy"], "Parallel")  # the first one is ready when the other one is there
 
     def test_names_are_stable_and_pods_are_found(self):
         service = self.objects["Service"]["spec"]
@@ -118,7 +161,7 @@ class Kubernetes(unittest.TestCase):
 
     def test_probes(self):
         page = text_of("docs", "metrics.md")
-        for probe, path in (("readinessProbe", "/healthz"), ("livenessProbe", "/livez"), ("startupProbe", "/livez")):
+        for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/livez"), ("startupProbe", "/livez")):
             self.assertEqual(self.server[probe]["httpGet"], {"path": path, "port": "metrics"})
             self.assertIn(f"| `{path}`", page)
 
@@ -198,39 +241,45 @@ class Rules(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def test_settings(self):
-        file = os.path.join(ROOT, "tools", "deploy", "server.toml")
-        with Keys() as keys:
-            result = check_config(["--config", file, "--keys", keys], {})
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        origins = [origin for _, origin in table(result.stdout).values()]
-        self.assertGreater(sum(origin.startswith(file + ":") for origin in origins), 8)
+        for command in ("server", "scheduler"):
+            file = os.path.join(ROOT, "tools", "deploy", f"{command}.toml")
+            with Keys() as keys:
+                elsewhere = ["--state", os.path.join(keys, "state")] if command == "scheduler" else []
+                result = check_config(["--config", file, "--keys", keys, *elsewhere], {}, command)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            origins = [origin for _, origin in table(result.stdout).values()]
+            self.assertGreater(sum(origin.startswith(file + ":") for origin in origins), 8)
 
 
 class Systemd(unittest.TestCase):
     def setUp(self):
-        self.text = text_of("tools", "deploy", "heddle-server.service")
-        self.unit = configparser.RawConfigParser(strict=False, allow_no_value=True)
-        self.unit.optionxform = str
-        self.unit.read_string(self.text)
+        self.texts = {one: text_of("tools", "deploy", f"heddle-{one}.service") for one in ("server", "scheduler")}
 
-    def test_unit(self):
-        service = self.unit["Service"]
-        self.assertEqual(service["Type"], "notify")
-        self.assertEqual(service["RestartPreventExitStatus"], "2")
-        self.assertTrue(service["ExecStart"].startswith("/usr/bin/heddle server --config "))
-        for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
-            self.assertEqual(service[name], "yes")
+    def test_units(self):
+        for command, text in self.texts.items():
+            unit = configparser.RawConfigParser(strict=False, allow_no_value=True)
+            unit.optionxform = str
+            unit.read_string(text)
+            service = unit["Service"]
+            self.assertEqual(service["Type"], "notify")
+            self.assertEqual(service["RestartPreventExitStatus"], "2")
+            self.assertEqual(service["ExecStart"], f"/usr/bin/heddle {command} --config /etc/heddle/{command}.toml")
+            self.assertIn(f"tools/deploy/{command}.toml", text)
+            for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
+                self.assertEqual(service[name], "yes")
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
     def test_systemd_finds_nothing_wrong(self):
-        with tempfile.TemporaryDirectory() as folder:
-            unit = os.path.join(folder, "heddle-server.service")
-            with open(unit, "w", encoding="utf-8") as file:
-                file.write(self.text.replace("/usr/bin/heddle", PROGRAM))
-            result = subprocess.run(["systemd-analyze", "verify", "--man=no", "--generators=no", unit],
-                                    env={**os.environ, "SYSTEMD_LOG_COLOR": "0"}, capture_output=True, text=True, check=False)
-            complaints = [line for line in result.stderr.splitlines() if "heddle-server" in line]
-            self.assertEqual(complaints, [])
+        for command, text in self.texts.items():
+            with tempfile.TemporaryDirectory() as folder:
+                unit = os.path.join(folder, f"heddle-{command}.service")
+                with open(unit, "w", encoding="utf-8") as file:
+                    file.write(text.replace("/usr/bin/heddle", PROGRAM))
+                result = subprocess.run(["systemd-analyze", "verify", "--man=no", "--generators=no", unit],
+                                        env={**os.environ, "SYSTEMD_LOG_COLOR": "0"}, capture_output=True, text=True,
+                                        check=False)
+                complaints = [line for line in result.stderr.splitlines() if f"heddle-{command}" in line]
+                self.assertEqual(complaints, [])
 
 
 if __name__ == "__main__":

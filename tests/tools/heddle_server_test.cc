@@ -96,6 +96,7 @@ TEST_CASE("heddle server: serves, tells how it is, drains at SIGTERM and ends we
   const std::string metrics = started["metrics"];
   CHECK(started["number"] == "1");
   CHECK(http_get(metrics, "/healthz", kTimeout).text == "ok\n");
+  CHECK(http_get(metrics, "/readyz", kTimeout).text == "ok\n");
   CHECK(http_get(metrics, "/livez", kTimeout).status == 200);
   CHECK(holds(http_get(metrics, "/metrics", kTimeout).text, "heddle_server_memory_limit_bytes 1073741824\n"));
   const Outcome status = run_heddle("server status --interval 0s " + metrics);
@@ -111,6 +112,34 @@ TEST_CASE("heddle server: serves, tells how it is, drains at SIGTERM and ends we
   CHECK(signal["then"] == "drain");
   CHECK(server.event("ended")["how"] == "drained");
   CHECK(server.status() == 0);
+}
+
+TEST_CASE("heddle server: an administrator asks it how it is, and lets it drain") {
+  RunningServer server({"--number", "1", "--servers", "2"});
+  const std::string address = server.event("started")["address"];
+  const Outcome status = run_heddle("server status --interval 0s --at " + address);
+  CHECK(status.status == 0);
+  CHECK(status.out.starts_with(address + ": server 1 of 2, transport net"));
+  const Outcome drain = run_heddle("server drain --at " + address);
+  CHECK(drain.status == 0);
+  CHECK(drain.out == address + " drains\n");
+  CHECK(server.event("administrator")["wish"] == "drain");
+  CHECK(server.event("ended")["how"] == "drained");
+  CHECK(server.status() == 0);
+  const Outcome gone = run_heddle("server drain --at " + address);
+  CHECK(gone.status == 1);
+  CHECK(holds(gone.error, "the server at " + address + ": "));
+  CHECK(run_heddle("server drain").status == 2);
+}
+
+TEST_CASE("heddle server: a server that waits for its scheduler is well, but not ready") {
+  RunningServer server({"--scheduler", "127.0.0.1:1", "--number", "0", "--servers", "2"});
+  const std::string metrics = server.event("started")["metrics"];
+  CHECK(http_get(metrics, "/healthz", kTimeout).text == "ok\n");
+  CHECK(http_get(metrics, "/livez", kTimeout).status == 200);
+  const auto ready = http_get(metrics, "/readyz", kTimeout);
+  CHECK(ready.status == 503);
+  CHECK(ready.text == "this server is not the primary of shard 0\n");
 }
 
 TEST_CASE("heddle server: SIGINT drains too; SIGHUP does not end it") {

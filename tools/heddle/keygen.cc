@@ -43,7 +43,8 @@ constexpr const char* kDescription =
     "    heddle keygen                once, where all hosts share the home directory\n"
     "    heddle keygen --out keys     elsewhere; jobs find it by HEDDLE_COMM_KEYS=keys\n"
     "    heddle keygen --force        a new key in place of the old one\n"
-    "    heddle keygen --roles worker the key of a host that has no servers\n\n"
+    "    heddle keygen --roles worker the key of a host that has no servers\n"
+    "    heddle keygen --roles admin  the key of somebody who looks after servers\n\n"
     "It writes comm.key, the private key, comm.curve, the one for ZeroMQ, and adds their line to "
     "comm.allowed, the list of keys that may take "
     "part in\n"
@@ -55,10 +56,9 @@ constexpr const char* kDescription =
     "whoever has\n"
     "no key of the list is refused. A line's roles say what its key may do in key-value stores: roles:worker "
     "push and\n"
-    "pull, roles:server be a server or the scheduler, roles:worker,server both. Without them it is a "
-    "worker's. "
-    "heddle\n"
-    "doctor says what would be used.";
+    "pull, roles:server be a server or the scheduler, roles:admin ask how servers are and let them drain, "
+    "roles:worker,server\n"
+    "both of these. Without them it is a worker's. heddle doctor says what would be used.";
 
 }  // namespace
 

@@ -26,6 +26,7 @@ constexpr const char* kDescription =
     "    heddle server                            on this host, for workers of this host\n"
     "    heddle server --config server.toml --check-config\n"
     "    heddle server status                     who is connected, and who is behind\n"
+    "    heddle server drain --at server-1:9463   as SIGTERM, from anywhere, by a key with roles:admin\n"
     "    heddle server plan model.safetensors --servers 2\n"
     "    heddle server verify /var/lib/heddle     what is in its snapshots\n"
     "    heddle server restore /var/lib/heddle --servers 3 --out snapshots-of-3\n\n"
@@ -62,6 +63,7 @@ void add_server(Program& program, Action& action) {
   add_server_plan(command, action);
   add_server_verify(command, action);
   add_server_restore(command, action);
+  add_server_drain(command, action);
   command.commands_optional();
   command.on_parsed([server, &action] { action = [server] { return run(*server); }; });
 }

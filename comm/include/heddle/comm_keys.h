@@ -18,7 +18,7 @@ struct CommKey {
 std::string comm_keys_directory();
 
 // Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and adds the key's
-// line to comm.allowed. `roles`: "worker", "server" or both. Throws CommError if there is a key already and `replace` is
+// line to comm.allowed. `roles`: some of "worker", "server" and "admin". Throws CommError if there is a key already and `replace` is
 // false, for other roles, and for files that cannot be written.
 CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles = "worker,server");
 

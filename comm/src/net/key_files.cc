@@ -85,15 +85,17 @@ struct Allowed {
   std::map<std::string, KeyRoles> roles;
 };
 
+constexpr const char* kSomeRoles = "some of worker, server and admin, as in roles:worker,server";
+
 // "worker,server". nullopt: there is no such role.
 std::optional<KeyRoles> roles_from(const std::string& text) {
   KeyRoles roles;
   std::istringstream names(text);
   for (std::string name; std::getline(names, name, ',');) {
-    if (name != "worker" && name != "server") return std::nullopt;
-    (name == "worker" ? roles.worker : roles.server) = true;
+    if (name != "worker" && name != "server" && name != "admin") return std::nullopt;
+    (name == "worker" ? roles.worker : name == "server" ? roles.server : roles.admin) = true;
   }
-  return roles.worker || roles.server ? std::optional(roles) : std::nullopt;
+  return roles.worker || roles.server || roles.admin ? std::optional(roles) : std::nullopt;
 }
 
 Allowed allowed_in(const std::string& path, const std::string& text) {
@@ -116,9 +118,7 @@ Allowed allowed_in(const std::string& path, const std::string& text) {
     // A line that says nothing lets its key do what most keys are for.
     const auto roles =
         said.starts_with(kRoles) ? roles_from(said.substr(kRoles.size())) : KeyRoles{.worker = true};
-    if (!roles)
-      throw CommError(path + ":" + std::to_string(number) + ": '" + said +
-                      "'; want roles:worker, roles:server or roles:worker,server");
+    if (!roles) throw CommError(path + ":" + std::to_string(number) + ": '" + said + "'; want " + kSomeRoles);
     allowed.fingerprints.insert(word);
     allowed.roles[word] = *roles;
     if (!has_curve) continue;
@@ -238,8 +238,7 @@ std::string comm_keys_directory() {
 
 CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles) {
   using namespace comm_detail;
-  if (!roles_from(roles))
-    throw CommError("a key of the roles '" + roles + "'; want worker, server or worker,server");
+  if (!roles_from(roles)) throw CommError("a key of the roles '" + roles + "'; want " + kSomeRoles);
   const CommKey files{key_file_in(directory), allowed_file_in(directory), ""};
   make_directory(directory);
   std::error_code error;

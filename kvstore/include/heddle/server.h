@@ -23,6 +23,8 @@ struct ServerEvent {
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
+struct ServerStats;
+
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; HOST may be an interface; port 0: any
   // HOST:PORT where others reach this server, which the scheduler tells them; empty: where it listens.
@@ -51,10 +53,15 @@ struct ServerOptions {
   std::string snapshots{};
   std::chrono::milliseconds snapshot_interval{60'000};
   int snapshots_kept = 3;  // older ones are removed
+  // Keys whose state is collected, for a snapshot or for a new copy, between two messages of workers.
+  int keys_at_once = 128;
   // On loopback, too, connections are encrypted and keys count: for what reaches it through a tunnel. Workers have to do the same.
   bool encrypt_loopback = false;
   int protocol = 0;  // the newest version of the protocol that it speaks, in tests of upgrades; 0: all
   std::function<void(const ServerEvent&)> log{};  // called on the server's thread; empty: nothing is logged
+  // The text that an administrator who asks for the server's status gets (heddle/administration.h). Called on the server's
+  // thread; empty: none.
+  std::function<std::string(const ServerStats&)> status{};
 };
 
 struct WorkerStats {
@@ -121,6 +128,9 @@ class Server {
   void stop() noexcept;
   ServerStats stats() const;  // any thread; blocks until the server's thread has answered
   bool is_draining() const;   // the same, for probes
+  // The same. Empty: it takes workers, and with copies all those that it knows of are complete, so that the next server may be
+  // exchanged. Else why not.
+  std::string reason_not_ready() const;
 
  private:
   struct Impl;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -18,8 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 // Between two looks of the client's own thread while waiting threads do the work.
 constexpr std::chrono::microseconds kRest{300};
+constexpr int kFirst = std::numeric_limits<int>::max();  // a priority
 constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
-constexpr std::uint64_t kPingNumber = ~0ull;  // of a ping, whose answer nobody waits for
 
 bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
@@ -322,8 +323,11 @@ void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
 
 void Client::connect_where_needed(Clock::time_point now) {
   if (rendezvous_) follow_servers(now);
+  // Of a process that was stopped nobody has looked at what has come.
+  const bool was_away = now - std::exchange(looked_, now) > kPing;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
+    if (was_away) link.last_heard = now;
     if (link.state == State::greeted) ping(link, now);
     if (link.state == State::greeted || link.state == State::failed) continue;
     if (now - link.lost_since > options_.timeout) {
@@ -346,14 +350,15 @@ void Client::ping(Link& link, Clock::time_point now) {
     transport_->close(link.peer);
     lost(link, "it has not answered for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
-  } else if (now - link.last_heard > options_.timeout / 4 + interval) {
+  } else if (now - link.last_heard > options_.most_silent()) {
     // What is between may have forgotten the connection, which then stays open without an end.
     transport_->close(link.peer);
     lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
     link.last_ping = now;
-    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber})});
+    // Before the pieces of values that wait to be sent.
+    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber}), {}, kFirst});
   }
 }
 

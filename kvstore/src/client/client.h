@@ -115,7 +115,8 @@ class Client final : public ProgressSource, Receiver {
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
   std::vector<Answered> answered_;          // whose done() is called when the turn is given back
   std::vector<ServerCall> taken_;
-  std::string given_up_{};  // why; empty: not
+  std::string given_up_{};                   // why; empty: not
+  Clock::time_point looked_ = Clock::now();  // at the links
 
   std::atomic<bool> has_failed_{false};
   std::mutex mutex_;  // guards what follows; nothing else is locked under it, and nobody is called

@@ -1,6 +1,7 @@
 // What a worker's connections to its servers are told.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -26,6 +27,12 @@ struct ClientOptions {
   // A server that has been unreachable for so long is given up: all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
 
+  // A connection on which nothing has come for so long, though the server is asked every second, is made anew: it may be
+  // half-open. Longer than the scheduler takes to find that a backup is gone, for which answers wait.
+  std::chrono::milliseconds most_silent() const {
+    using std::chrono::milliseconds;
+    return std::min(milliseconds(4000), timeout / 4 + std::min(milliseconds(1000), timeout / 4));
+  }
   bool is_scheduled() const { return !scheduler.empty() || !etcd.urls.empty(); }
 };
 

@@ -58,7 +58,9 @@ bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<
                    rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
                    !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
                    !key.has_failed() && !key.is_incoming(rank) && memory_.has_room(key.bytes(), why);
-  if (!may || !key.replace(rank, value)) return false;
+  if (!may) return false;
+  about_to_change(key);
+  if (!key.replace(rank, value)) return false;
   ++changes_.count;
   count_push(rank, request);
   answer_waiting(key);

@@ -10,6 +10,8 @@
 
 namespace heddle::kv_detail {
 
+class StateSaver;
+
 struct Change {
   std::vector<std::byte> record;
   Payload payload{};
@@ -21,6 +23,7 @@ struct Changes {
       false;  // this is the state of a backup: it makes the changes that it is told of, and refuses none
   std::uint64_t count = 0;  // also of those that nobody wants
   std::vector<Change> all{};
+  mutable std::vector<StateSaver*> savers{};  // who has to know of a key before it changes
 
   void add(const Record& record, Payload payload = {}) {
     ++count;

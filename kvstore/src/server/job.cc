@@ -101,7 +101,10 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   worker.stats.connected = true;
   const bool rounds = terms_.consistency.mode == Consistency::Mode::sync;
   if (rounds ? another : away) {
-    for (const auto& key : keys_) rounds ? key->replaced(hello.rank) : key->rejoin(hello.rank, required_);
+    for (const auto& key : keys_) {
+      about_to_change(*key);
+      rounds ? key->replaced(hello.rank) : key->rejoin(hello.rank, required_);
+    }
   }
   forget_requests(hello.rank);
   worker.dropped = false;
@@ -197,6 +200,7 @@ void Job::go_on_with_keys() {
     pushing_[rank] = required_[rank] && !collective_.contains(rank);
   for (StoredKey* const key : std::exchange(listed_, {})) {
     key->listed = false;
+    about_to_change(*key);
     counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, pushing_));
     memory_.recount(*key);
     answer_waiting(*key);
@@ -336,6 +340,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     changed_value(rank, request, key);
     forget_incoming(key, rank);
+    about_to_change(key);
     key.set_value(key.take_incoming(rank));
     memory_.recount(key);
     answer_waiting(key);
@@ -378,6 +383,7 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   }
   count_push(rank, request);
   const std::weak_ptr<const void> former = former_value(key);
+  about_to_change(key);
   key.push(rank, std::move(push), terms_.consistency, rule_, pushing_);
   count_former(counters_.held, key, former);
   counters_.rounds += key.rounds() - rounds;

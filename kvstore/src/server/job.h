@@ -80,6 +80,7 @@ class Job {
   void changed(std::uint32_t rank, const Request& request, const Payload& whole = {});
   void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
   void fail_key(StoredKey& key, const std::string& why);
+  void about_to_change(const StoredKey& key);  // its value, state, clocks, pushes or failure: what is saved
   bool is_anybody_here() const;
   void after_change_of_workers();
   void go_on_with_keys();
@@ -119,8 +120,7 @@ class Job {
   bool has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes);
   void list(StoredKey& key);
   std::uint64_t state_needed(const Request& request, const StoredKey& key);
-  bool promise_state(Rank rank, const Request& request, StoredKey& key, std::uint64_t& rows,
-                     std::string& why);
+  bool promise_state(Rank rank, const Request&, StoredKey&, std::uint64_t& rows, std::string& why);
   void promise_waiting(StoredKey& key);
 
   const std::string name_, consistency_text_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "server/job.h"
+#include "server/state_saver.h"
 
 namespace heddle::kv_detail {
 
@@ -30,6 +31,10 @@ void Job::changed_value(std::uint32_t rank, const Request& request, const Stored
   if (!changes_.wanted) return changed(rank, request);
   const auto owner = std::make_shared<const NDArray>(key.incoming_memory(rank));
   changed(rank, request, {owner, {owner->data<const std::byte>(), key.incoming_bytes(rank)}});
+}
+
+void Job::about_to_change(const StoredKey& key) {
+  for (StateSaver* const one : changes_.savers) one->keep(*this, key);
 }
 
 void Job::apply(const Record& record, std::size_t payload, Clock::time_point now) {

@@ -62,6 +62,7 @@ std::string Job::perform_collective() {
   }
   state_sizes_.clear();
   for (const auto& key : keys_) {
+    about_to_change(*key);
     key->reset_optimizer();
     memory_.recount(*key);
   }

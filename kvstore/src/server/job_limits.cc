@@ -150,6 +150,7 @@ void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& ke
 void Job::fail_key(StoredKey& key, const std::string& why) {
   changes_.add(
       {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
+  about_to_change(key);
   key.set_failure(why);
   key.drop_pushes();
   memory_.recount(key);
@@ -200,6 +201,7 @@ bool Job::fail_refused(std::uint32_t rank, const Request& request, const StoredK
 void Job::clear_errors() {
   for (const auto& key : keys_) {
     if (!key->has_failed()) continue;
+    about_to_change(*key);
     key->clear_failure(terms_.consistency);
     memory_.recount(*key);
     answer_waiting(*key);

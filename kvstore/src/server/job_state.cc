@@ -27,12 +27,21 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   StoredKey& key = key_of(request);
   const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(worker.state, {}));
   std::string why;
+  // Beside the bytes that have come, and the state that the key has, there are the arrays that these are decoded to.
+  const auto has_room = [&](std::uint64_t slots) {
+    if (make_room(whole->size() + slots, why)) return true;
+    ++counters_.refused;
+    return false;
+  };
   try {
-    const StateArrays state = key.has_value() ? decode_state(*whole) : StateArrays();
     if (!key.has_value()) {
       why = "it has no value yet";
-    } else if (memory_.has_room(row_slot_bytes(state, *whole, request.row_bytes), why)) {
-      key.set_state(rule_, state, request.row_bytes);
+    } else if (has_room(0)) {
+      const StateArrays state = decode_state(*whole);
+      if (has_room(row_slot_bytes(state, *whole, request.row_bytes))) {
+        about_to_change(key);
+        key.set_state(rule_, state, request.row_bytes);
+      }
     }
   } catch (const InvalidArgument& error) {
     why = error.what();
@@ -42,7 +51,6 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   worker.state_set = request.number;
   key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
   memory_.recount(key);
-  if (changes_.wanted) counters_.held.add(whole, whole->size());
   changed(rank, request, {whole, *whole});
   done(rank, request);
 }

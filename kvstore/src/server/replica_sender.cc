@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/state_stream.h"
-
 namespace heddle::kv_detail {
 namespace {
 
@@ -13,6 +11,8 @@ constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
 constexpr std::chrono::milliseconds kMostSilent{2000};
 // Of records that a backup without the whole state has not confirmed: beyond that workers wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
+// Bytes for the backup that wait to be sent: beyond that it gets no more of a state.
+constexpr std::size_t kMostQueued = 16 << 20;
 
 std::uint64_t nanoseconds(Clock::time_point time) {
   return static_cast<std::uint64_t>(time.time_since_epoch().count());
@@ -26,11 +26,22 @@ Clock::time_point time_of(std::uint64_t nanoseconds) {
 
 void ReplicaSender::set_stage(Stage stage) {
   stage_ = stage;
+  saver_ = nullptr;
   core_.record_changes(stage != Stage::idle);
   if (stage != Stage::idle) return;
   entries_.clear();
-  entry_bytes_ = 0;
+  count(-static_cast<std::int64_t>(entry_bytes_));
   acknowledged_ = last_;
+}
+
+std::uint64_t ReplicaSender::bytes_of(const Entry& entry) {
+  return sizeof(Entry) + entry.change.record.size() + entry.change.payload.bytes.size();
+}
+
+// They count for the limit of the process until the backup has them.
+void ReplicaSender::count(std::int64_t bytes) {
+  entry_bytes_ += static_cast<std::uint64_t>(bytes);
+  *owner_.memory_used() += static_cast<std::uint64_t>(bytes);
 }
 
 void ReplicaSender::disconnect() {
@@ -67,6 +78,7 @@ void ReplicaSender::tick(Clock::time_point now) {
     queued_ = 0;
   }
   if (greeted_ && now >= next_beat_) beat(now);
+  if (saver_) go_on(now);
   release(now);
 }
 
@@ -109,6 +121,7 @@ void ReplicaSender::received(const ReplicaMessage& message, Clock::time_point no
       return welcomed(message, now);
     case ReplicaKind::refused:
       disconnect();
+      if (stage_ == Stage::sending) set_stage(Stage::idle);
       next_try_ = now + kRetry;
       return;
     case ReplicaKind::applied:
@@ -133,7 +146,7 @@ void ReplicaSender::welcomed(const ReplicaMessage& message, Clock::time_point no
     }
     return acknowledged(message.number, now);
   }
-  stage_ == Stage::synced ? report_lost() : send_state();
+  stage_ == Stage::synced ? report_lost() : send_state(now);
 }
 
 // The scheduler would make such a backup the primary: it has to know of it, and begins the copy anew in another epoch.
@@ -146,16 +159,30 @@ void ReplicaSender::report_lost() {
   throw MalformedMessage("the backup has lost the state that it had confirmed");
 }
 
-// Arrays are not copied where a change makes a new one; see save_state.
-void ReplicaSender::send_state() {
+// The state of this moment goes in pieces; records of what changes meanwhile go behind it.
+void ReplicaSender::send_state(Clock::time_point now) {
   set_stage(Stage::idle);
   set_stage(Stage::sending);
   send({.kind = ReplicaKind::state_begin});
+  begun_at_ = last_;
+  saver_ = std::make_unique<StateSaver>(core_, version_ < kProven ? kOldestStateVersion : kStateVersion);
+  go_on(now);
+}
+
+void ReplicaSender::go_on(Clock::time_point now) {
+  if (owner_.transport().queued(peer_) > kMostQueued) return;
   const auto sink = [this](const std::vector<std::byte>& head, Payload payload) {
     send({.kind = ReplicaKind::state, .inner = head}, std::move(payload));
   };
-  save_state(core_, sink, version_ < kProven ? kOldestStateVersion : kStateVersion);
-  send({.kind = ReplicaKind::state_end, .number = last_});
+  try {
+    if (!saver_->go_on(static_cast<std::size_t>(owner_.options().keys_at_once), sink)) return;
+  } catch (const std::bad_alloc&) {
+    owner_.close(peer_);
+    return disconnected("there is no memory for a copy of the optimizer's state of rows", now);
+  }
+  saver_ = nullptr;
+  send({.kind = ReplicaKind::state_end, .number = begun_at_});
+  for (const Entry& entry : entries_) send_entry(entry);
 }
 
 void ReplicaSender::send_entry(const Entry& entry) {
@@ -167,9 +194,10 @@ void ReplicaSender::acknowledged(std::uint64_t number, Clock::time_point now) {
   if (number > last_ || number < acknowledged_)
     throw MalformedMessage("the backup confirms record " + std::to_string(number) + " of " +
                            std::to_string(last_));
+  if (saver_) throw MalformedMessage("the backup confirms a state before it has come");
   acknowledged_ = number;
   while (!entries_.empty() && entries_.front().number <= number) {
-    entry_bytes_ -= entries_.front().change.payload.bytes.size();
+    count(-static_cast<std::int64_t>(bytes_of(entries_.front())));
     entries_.pop_front();
   }
   if (stage_ == Stage::sending) {
@@ -188,8 +216,8 @@ void ReplicaSender::acknowledged(std::uint64_t number, Clock::time_point now) {
 void ReplicaSender::take(Outbox& outbox, Clock::time_point now) {
   for (Change& change : outbox.changes) {
     entries_.push_back({++last_, std::move(change)});
-    entry_bytes_ += entries_.back().change.payload.bytes.size();
-    if (greeted_) send_entry(entries_.back());
+    count(static_cast<std::int64_t>(bytes_of(entries_.back())));
+    if (greeted_ && !saver_) send_entry(entries_.back());
   }
   for (auto& [peer, head] : outbox.greetings) held_.push_back({last_, peer, {std::move(head)}});
   for (Outgoing& one : outbox.replies) {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "server/server_core.h"
 #include "server/shard_owner.h"
+#include "server/state_saver.h"
 #include "wire/replication.h"
 
 namespace heddle::kv_detail {
@@ -17,7 +19,10 @@ class ReplicaSender {
   // `log`: a random number, of this primary's records.
   ReplicaSender(ShardOwner& owner, ServerCore& core, std::uint32_t shard, std::uint64_t log)
       : owner_(owner), core_(core), shard_(shard), log_(log) {}
-  ~ReplicaSender() { disconnect(); }
+  ~ReplicaSender() {
+    disconnect();
+    count(-static_cast<std::int64_t>(entry_bytes_));
+  }
   ReplicaSender(const ReplicaSender&) = delete;
   ReplicaSender& operator=(const ReplicaSender&) = delete;
 
@@ -38,6 +43,9 @@ class ReplicaSender {
   void disconnected(const std::string& why, Clock::time_point now);
   void received(const ReplicaMessage& message, Clock::time_point now);
 
+  // Goes on, for a moment, with a state that is being sent; has_more(): there is one.
+  void go_on(Clock::time_point now);
+  bool has_more() const { return saver_ != nullptr; }
   bool is_synced() const { return stage_ == Stage::synced; }
   std::uint64_t log_bytes() const { return entry_bytes_; }
 
@@ -54,10 +62,12 @@ class ReplicaSender {
     Peer peer;
     Message message;
   };
+  static std::uint64_t bytes_of(const Entry& entry);
+  void count(std::int64_t bytes);
   void disconnect();
   void send(const ReplicaMessage& message, Payload payload = {});
   void send_entry(const Entry& entry);
-  void send_state();
+  void send_state(Clock::time_point now);
   [[noreturn]] void report_lost();
   void look_for_silence(Clock::time_point now);
   void beat(Clock::time_point now);
@@ -82,7 +92,9 @@ class ReplicaSender {
   Clock::time_point next_try_{}, next_beat_{}, lease_end_{}, heard_{}, last_tick_{};
   std::size_t queued_ = 0;                               // bytes for the backup, at the last tick
   std::uint64_t last_ = 0, acknowledged_ = 0, cut_ = 0;  // numbers of records; cut_: see closing
-  std::deque<Entry> entries_{};                          // that the backup has not confirmed
+  std::unique_ptr<StateSaver> saver_{};  // of the state that is being sent; null: none, or all
+  std::uint64_t begun_at_ = 0;           // the record that was the last one then
+  std::deque<Entry> entries_{};          // that the backup has not confirmed
   std::uint64_t entry_bytes_ = 0;
   std::deque<Held> held_{};
 };

@@ -15,6 +15,7 @@
 #include "server/server_node.h"
 #include "transport/address.h"
 #include "transport/stranger_log.h"
+#include "transport/time_share.h"
 
 namespace heddle {
 namespace {
@@ -24,6 +25,10 @@ using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
 constexpr std::uint64_t kMessagesBetween = 16;  // two looks at the clock
+// While the state of many keys is collected: the part of the time that it may take, so much of it at once after a rest, and
+// how long a server with nothing else to do sleeps.
+constexpr int kPartsOfTime = 3;
+constexpr std::chrono::microseconds kCollectAtOnce{1000}, kShortSleep{200};
 // After which it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
@@ -58,6 +63,7 @@ ServerOptions checked(ServerOptions options) {
   if (options.max_connections < 1) refuse("max_connections is " + std::to_string(options.max_connections));
   if (options.worker_timeout.count() <= 0) refuse("worker_timeout is not positive");
   if (options.snapshot_interval.count() <= 0) refuse("snapshot_interval is not positive");
+  if (options.keys_at_once < 1) refuse("keys_at_once is " + std::to_string(options.keys_at_once));
   if (options.snapshots_kept < 1) refuse("snapshots_kept is " + std::to_string(options.snapshots_kept));
   return options;
 }
@@ -179,8 +185,27 @@ struct Server::Impl final : kv_detail::Receiver {
     if (!stats_wanted && !probed) return;
     if (stats_wanted) stats = current_stats();
     is_draining = node.is_draining();
+    not_ready = node.reason_not_ready(Clock::now());
     stats_wanted = probed = false;
     answered.notify_all();
+  }
+
+  void answer_administrators() {
+    for (const auto& [peer, what] : node.take_wishes()) {
+      const bool drains = what == kv_detail::AdminWish::What::drain;
+      if (drains) draining.store(true), drain();
+      node.tell_administrator(peer, drains || !options.status ? "" : options.status(current_stats()));
+    }
+  }
+
+  // With the lock of what a running server answers to probes.
+  std::unique_lock<std::mutex> probe() {
+    std::unique_lock lock(mutex);
+    if (!running) return lock;
+    probed = true;
+    transport->wake();
+    answered.wait(lock, [&] { return !probed || !running; });
+    return lock;
   }
 
   void set_running(bool now) {
@@ -194,10 +219,21 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
+  // A piece of the state, for a snapshot or a new backup. True: there is more.
+  bool collect() {
+    if (!node.has_more()) return false;
+    const auto begin = Clock::now();
+    if (!share_of_collecting.allows(begin)) return true;
+    node.go_on();
+    share_of_collecting.spend(begin, Clock::now());
+    return node.has_more();
+  }
+
   // In the middle of long work.
   void keep_alive() {
-    if (!member) return;
-    member->keep_alive(Clock::now());
+    const auto now = Clock::now();
+    if (member) member->keep_alive(now);
+    node.keep_alive(now);
     transport->flush();
   }
 
@@ -213,10 +249,12 @@ struct Server::Impl final : kv_detail::Receiver {
         next_tick = Clock::now() + tick;
       }
       log_events();
+      answer_administrators();
       answer_stats();
       if (node.is_drained()) break;
       if (member) tick_member();
-      transport->poll(tick);
+      const bool more = collect();
+      transport->poll(more ? std::min<std::chrono::microseconds>(tick, kShortSleep) : tick);
       if (lost) std::rethrow_exception(lost);
     }
     if (member) member->depart();
@@ -236,6 +274,7 @@ struct Server::Impl final : kv_detail::Receiver {
   std::unique_ptr<kv_detail::Member> member{};  // null: there is no scheduler
   Clock::time_point next_complaint = begun + kFirstComplaint;
   kv_detail::StrangerLog stranger_log;
+  kv_detail::TimeShare share_of_collecting{kPartsOfTime, kCollectAtOnce};
   const std::chrono::milliseconds tick = std::min(
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
   std::exception_ptr
@@ -245,6 +284,7 @@ struct Server::Impl final : kv_detail::Receiver {
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;
   bool running = false, stats_wanted = false, probed = false, is_draining = false;
+  std::string not_ready{};
   ServerStats stats;
 };
 
@@ -287,13 +327,13 @@ ServerStats Server::stats() const {
 }
 
 bool Server::is_draining() const {
-  Impl& mine = *impl_;
-  std::unique_lock lock(mine.mutex);
-  if (!mine.running) return mine.node.is_draining();
-  mine.probed = true;
-  mine.transport->wake();
-  mine.answered.wait(lock, [&] { return !mine.probed || !mine.running; });
-  return mine.is_draining;
+  const std::unique_lock lock = impl_->probe();
+  return impl_->running ? impl_->is_draining : impl_->node.is_draining();
+}
+
+std::string Server::reason_not_ready() const {
+  const std::unique_lock lock = impl_->probe();
+  return impl_->running ? impl_->not_ready : impl_->node.reason_not_ready(Clock::now());
 }
 
 }  // namespace heddle

@@ -118,7 +118,7 @@ Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::t
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return *found->second;
   ++jobs_begun_;
-  auto made = std::make_unique<Job>(hello, incarnation, limits_of(hello.job, options_), used_, counters_,
+  auto made = std::make_shared<Job>(hello, incarnation, limits_of(hello.job, options_), used_, counters_,
                                     outbox_.replies, changes_, now);
   log(ServerEvent::Level::info, "job_begun",
       {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});

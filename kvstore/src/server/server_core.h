@@ -22,7 +22,7 @@ struct Outbox {
   std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes, and refusals
   std::vector<Outgoing> replies;
   std::vector<Peer> closed;
-  std::vector<std::unique_ptr<Job>> ended;  // keep the memory that closed connections may still write to
+  std::vector<std::shared_ptr<Job>> ended;  // keep the memory that closed connections may still write to
   std::vector<ServerEvent> events;
 };
 
@@ -78,7 +78,7 @@ class ServerCore {
     bool refused = false;       // no hello is taken any more
     Clock::time_point since{};  // when tick() first saw it without a job
   };
-  using Jobs = std::map<std::string, std::unique_ptr<Job>>;
+  using Jobs = std::map<std::string, std::shared_ptr<Job>>;
   Session& session_of(Peer peer);  // throws MalformedMessage
   void greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now);
   std::string refusal(const Hello& hello) const;

@@ -7,6 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
+constexpr std::chrono::milliseconds kReassure{500};  // between two words to workers that wait for long
+
 // A worker of several parts of the keys is one worker.
 void merge_workers(std::vector<WorkerStats>& workers) {
   const auto who = [](const WorkerStats& one) { return std::tie(one.job, one.rank); };
@@ -53,6 +55,21 @@ void ServerNode::set_views(const Views& views, Clock::time_point now) {
   const std::size_t count = std::min(views.shards.size(), shards_.size());
   for (std::size_t number = 0; number < count; ++number)
     shards_[number]->set_view(views.shards[number], views, now);
+  copies_seen_ = copies_seen_ || std::any_of(views.shards.begin(), views.shards.end(),
+                                             [](const ShardView& one) { return one.backup != 0; });
+}
+
+std::string ServerNode::reason_not_ready(Clock::time_point now) const {
+  if (draining_) return "draining";
+  const auto number = static_cast<std::size_t>(options_.number);
+  if (number >= shards_.size()) return "the scheduler has not said yet what this server keeps";
+  if (const std::string why = shards_[number]->reason_not_to_serve(now); !why.empty()) return why;
+  // A server that does not say how many copies it wants finds out from the first backup that there is.
+  const bool copied = options_.replicas == 2 || (options_.replicas == 0 && copies_seen_);
+  for (const auto& shard : shards_) {
+    if (const std::string why = shard->reason_not_complete(copied); !why.empty()) return why;
+  }
+  return {};
 }
 
 Peer ServerNode::connect_to_backup(std::uint32_t shard, const std::string& address) {
@@ -125,6 +142,7 @@ void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<
 
 void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                          Clock::time_point now) {
+  if (is_admin_message(head)) return administrator_asks(peer, session, decode_admin_wish(head));
   if (is_replica_message(head)) {
     const ReplicaMessage message = decode_replica_message(head);
     if (message.kind != ReplicaKind::hello || message.shard >= shards_.size())
@@ -143,6 +161,37 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
   const auto* hello = std::get_if<Hello>(&message);
   if (!hello) throw MalformedMessage("a request before a hello");
   worker_greeted(peer, session, *hello, head, now);
+}
+
+// Its connection stays one that has said no hello: it is closed as such, unless the administrator closes it.
+void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminWish& wish) {
+  const bool drains = wish.what == AdminWish::What::drain;
+  const Versions theirs{wish.oldest, wish.newest}, mine = versions_up_to(options_.protocol);
+  std::string why;
+  if (common_version(theirs, mine) == 0)
+    why = no_common_version("the administrator", theirs, "this server", mine);
+  else if (!transport_.roles_of(session.key).admin)
+    why = "its key " + session.key + " lacks the role admin in comm.allowed";
+  else if (transport_.queued(peer) > 0)
+    why = "it has not read the answer before";
+  const std::string key = session.key.empty() ? "none: the same user" : session.key;
+  if (!why.empty()) {
+    transport_.send(peer, {encode(AdminAnswer{.outcome = AdminAnswer::Outcome::refused, .text = why})});
+    return log(ServerEvent::Level::warning, "administrator_refused",
+               {{"wish", drains ? "drain" : "status"}, {"key", key}, {"why", why}});
+  }
+  log(drains ? ServerEvent::Level::info : ServerEvent::Level::debug, "administrator",
+      {{"wish", drains ? "drain" : "status"}, {"key", key}});
+  wishes_.emplace_back(peer, wish.what);
+}
+
+void ServerNode::tell_administrator(Peer peer, std::string_view text) {
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMaxAdminText))) {
+    AdminAnswer part{.outcome = AdminAnswer::Outcome::part};
+    part.text = text.substr(0, kMaxAdminText);
+    transport_.send(peer, {encode(part)});
+  }
+  transport_.send(peer, {encode(AdminAnswer{})});
 }
 
 void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
@@ -181,9 +230,27 @@ void ServerNode::close_idle(Clock::time_point now) {
   for (const Peer peer : idle) close(peer);
 }
 
+void ServerNode::keep_alive(Clock::time_point now) {
+  if (now - answered_ < kReassure) return;
+  answered_ = now;
+  const std::vector<std::byte> answer = encode(Reply{.kind = Kind::done, .number = kPingNumber});
+  for (const auto& [peer, session] : sessions_) {
+    if (session.kind == Session::Kind::worker) transport_.send(peer, {answer});
+  }
+}
+
 void ServerNode::tick(Clock::time_point now) {
+  answered_ = now;
   close_idle(now);
   for (const auto& shard : shards_) shard->tick(now);
+}
+
+void ServerNode::go_on() {
+  for (const auto& shard : shards_) shard->go_on(Clock::now());
+}
+
+bool ServerNode::has_more() const {
+  return std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->has_more(); });
 }
 
 void ServerNode::paused(Clock::duration time) {

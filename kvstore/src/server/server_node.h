@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "server/shard.h"
 #include "server/shard_owner.h"
 #include "transport/transport.h"
+#include "wire/administration.h"
 
 namespace heddle::kv_detail {
 
@@ -35,8 +37,13 @@ class ServerNode final : public ShardOwner {
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
                 Clock::time_point now);
+  // In the middle of long work, in which nobody is answered: tells workers that the server is there.
+  void keep_alive(Clock::time_point now);
   // To be called every kBeat or so.
   void tick(Clock::time_point now);
+  // Goes on, for a moment, with state that is being collected; has_more(): there is some.
+  void go_on();
+  bool has_more() const;
   // The scheduler has said which server this is. The same in each later call.
   void set_number(int number, int servers);
   // What it tells servers only.
@@ -49,11 +56,17 @@ class ServerNode final : public ShardOwner {
   // The same of backups that have lost it.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_lost() { return std::exchange(lost_, {}); }
 
+  // What administrators have asked for since the last call, each of which the owner answers by tell_administrator().
+  std::vector<std::pair<Peer, AdminWish::What>> take_wishes() { return std::exchange(wishes_, {}); }
+  void tell_administrator(Peer peer, std::string_view text);
+
   void paused(Clock::duration time);
   void drain();
   // All state is on the disk, or events say why it is not. Blocks.
   void finish_snapshots();
   bool is_draining() const { return draining_; }
+  // Empty: it takes workers, and copies are complete: another server may be ended. Else why not.
+  std::string reason_not_ready(Clock::time_point now) const;
   bool is_drained() const;
   std::vector<Peer> peers() const;
   std::vector<ServerEvent> take_events() { return std::exchange(events_, {}); }
@@ -83,6 +96,7 @@ class ServerNode final : public ShardOwner {
   Shard* serving(const Session& session);
   void greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                Clock::time_point now);
+  void administrator_asks(Peer peer, const Session& session, const AdminWish& wish);
   void worker_greeted(Peer peer, Session& session, const Hello& hello, std::span<const std::byte> head,
                       Clock::time_point now);
 
@@ -91,10 +105,12 @@ class ServerNode final : public ShardOwner {
   Transport& transport_;
   std::uint64_t secret_ = 0;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
-  bool draining_ = false;
+  bool draining_ = false, copies_seen_ = false;
+  Clock::time_point answered_{};  // workers, or reassured: by the last tick or keep_alive() that did
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
+  std::vector<std::pair<Peer, AdminWish::What>> wishes_;
   std::vector<ServerEvent> events_;
 };
 

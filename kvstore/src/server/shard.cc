@@ -126,8 +126,11 @@ std::unique_ptr<ServerCore> Shard::stop_serving() {
   }
   core_->take_outbox();
   sender_ = nullptr;
-  if (snapshots_) end_retired();
-  if (snapshots_) retired_ = std::move(snapshots_);
+  if (snapshots_) {
+    end_retired();
+    snapshots_->leave_core();
+    retired_ = std::move(snapshots_);
+  }
   owner_.log(ServerEvent::Level::info, "primary_elsewhere",
              {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
   return std::move(core_);
@@ -138,6 +141,22 @@ std::string Shard::reason_not_to_serve(Clock::time_point now) const {
   if (now < serves_from_)
     return "this server has just become the primary of shard " + std::to_string(number_);
   return {};
+}
+
+std::string Shard::reason_not_complete(bool copied) const {
+  const std::string me = "shard " + std::to_string(number_);
+  if (copied && !backup_.exists) return me + " has no backup";
+  const bool copying = (core_ && backup_.exists && !is_synced()) || (receiver_ && !receiver_->is_complete());
+  return copying ? "the copy of " + me + " is not complete" : "";
+}
+
+bool Shard::has_more() const {
+  return (snapshots_ && snapshots_->has_more()) || (sender_ && sender_->has_more());
+}
+
+void Shard::go_on(Clock::time_point now) {
+  if (snapshots_ && snapshots_->has_more()) snapshots_->go_on();
+  if (sender_ && sender_->has_more()) sender_->go_on(now);
 }
 
 void Shard::tick(Clock::time_point now) {

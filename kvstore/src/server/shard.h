@@ -26,6 +26,9 @@ class Shard {
   // The newest view; `views` has it, and says where the servers are and what they speak.
   void set_view(const ShardView& view, const Views& views, Clock::time_point now);
   void tick(Clock::time_point now);
+  // Goes on, for a moment, with state that is being collected for a snapshot or a new backup; has_more(): there is some.
+  void go_on(Clock::time_point now);
+  bool has_more() const;
 
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
@@ -35,6 +38,9 @@ class Shard {
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
   // Empty: workers are served. Else why not, for those that ask.
   std::string reason_not_to_serve(Clock::time_point now) const;
+  // Empty: what this server has of the shard, as its primary or its backup, is complete. Else what is missing. With
+  // `copied` each shard is to have a backup, on whichever server.
+  std::string reason_not_complete(bool copied) const;
   ServerCore* core() { return core_.get(); }
   const ServerCore* core() const { return core_.get(); }
   void finish_snapshot();

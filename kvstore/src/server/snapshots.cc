@@ -105,8 +105,11 @@ bool Snapshots::is_due(Clock::time_point now) const {
 }
 
 bool Snapshots::go_on() {
-  if (writer_ && writer_->go_on()) end();
-  return writer_ != nullptr;
+  if (saver_) collect(static_cast<std::size_t>(options_.keys_at_once));
+  if (!writer_ || !writer_->go_on()) return writer_ != nullptr;
+  saver_ = nullptr;  // the writer has failed
+  end();
+  return false;
 }
 
 void Snapshots::tick(Clock::time_point now) {
@@ -114,31 +117,49 @@ void Snapshots::tick(Clock::time_point now) {
   next_ = now + options_.snapshot_interval;
   was_draining_ = core_.is_draining();
   if (!has_changed()) return void(all_saved_ = now);
-  const auto started = Clock::now();
   begin(now);
-  // Workers wait while the state of many keys is collected.
-  next_ = std::max(next_, now + kLeastPause * (Clock::now() - started));
+  collect(static_cast<std::size_t>(options_.keys_at_once));
 }
 
 void Snapshots::begin(Clock::time_point now) {
   begun_ = now;
+  collecting_ = {};
   changes_ = core_.changes();
   jobs_ended_ = core_.jobs_ended();
-  std::vector<SavedMessage> state;
-  try {
-    save_state(core_, [&state](std::vector<std::byte> head, Payload payload) {
-      state.push_back({std::move(head), std::move(payload)});
-    });
-  } catch (const std::bad_alloc&) {
-    return fail("there is no memory for a copy of the optimizer's state of rows");
-  }
   const SnapshotHeader header{.number = static_cast<std::uint32_t>(options_.number),
                               .servers = static_cast<std::uint32_t>(options_.servers),
                               .sequence = next_sequence_++,
                               .incarnation = incarnation_,
                               .time = std::chrono::system_clock::now()};
-  writer_ = std::make_unique<BackgroundWriter>(
-      options_.snapshots, header, static_cast<std::size_t>(options_.snapshots_kept), std::move(state));
+  saver_ = std::make_unique<StateSaver>(core_);
+  writer_ = std::make_unique<BackgroundWriter>(options_.snapshots, header,
+                                               static_cast<std::size_t>(options_.snapshots_kept));
+}
+
+void Snapshots::collect(std::size_t keys) {
+  const auto started = Clock::now();
+  BackgroundWriter::Part part;
+  bool all = false;
+  try {
+    all = saver_->go_on(keys, [&part](std::vector<std::byte> head, Payload payload) {
+      part.push_back({std::move(head), std::move(payload)});
+    });
+  } catch (const std::bad_alloc&) {
+    leave_core();
+    return fail("there is no memory for a copy of the optimizer's state of rows");
+  }
+  writer_->add(std::move(part));
+  collecting_ += Clock::now() - started;
+  if (!all) return;
+  saver_ = nullptr;
+  writer_->complete();
+  next_ = std::max(next_, begun_ + kLeastPause * collecting_);
+}
+
+void Snapshots::leave_core() {
+  if (!saver_) return;
+  saver_ = nullptr;
+  writer_ = nullptr;
 }
 
 // The server goes on without it; the next one is tried when it is due.
@@ -166,10 +187,14 @@ void Snapshots::end() {
 }
 
 void Snapshots::finish() {
-  if (writer_) end();
+  const auto write_all = [this] {
+    if (saver_) collect(~std::size_t{0});
+    if (writer_) end();
+  };
+  write_all();
   if (!has_changed()) return;
   begin(Clock::now());
-  if (writer_) end();
+  write_all();
 }
 
 SnapshotStats Snapshots::stats(Clock::time_point now) const {

@@ -12,6 +12,7 @@
 #include <heddle/server.h>
 
 #include "server/server_core.h"
+#include "server/state_saver.h"
 #include "snapshot/background_writer.h"
 #include "snapshot/snapshot_folder.h"
 
@@ -36,9 +37,12 @@ class Snapshots {
   void tick(Clock::time_point now);
   // The state as it is now is on the disk, or an event says why it is not. Blocks.
   void finish();
-  // Whether a snapshot is still being written; begins none.
+  // Goes on with the snapshot that was begun, for a moment. Whether there is one; begins none.
   bool go_on();
-  // Waits for that.
+  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }  // for go_on(), at once
+  // The core is not to be used any longer: gives up a snapshot of which not all is collected.
+  void leave_core();
+  // Waits for what is written then.
   void finish_writing() {
     if (writer_) end();
   }
@@ -49,6 +53,7 @@ class Snapshots {
   bool has_changed() const;
   bool is_due(Clock::time_point now) const;
   void begin(Clock::time_point now);
+  void collect(std::size_t keys);
   void end();
   void fail(const std::string& why);
 
@@ -58,7 +63,9 @@ class Snapshots {
   const Log log_;
   const SnapshotLock lock_;
   std::uint64_t next_sequence_ = 1;
-  std::unique_ptr<BackgroundWriter> writer_;  // null: nothing is being written
+  std::unique_ptr<BackgroundWriter> writer_{};  // null: nothing is being written
+  std::unique_ptr<StateSaver> saver_{};         // of what is written; null: all is collected
+  Clock::duration collecting_{};                // the time that this has taken
   Clock::time_point next_, begun_;
   // What the core had counted when the latest snapshot was begun, and when all of it was on the disk for the last time.
   std::uint64_t changes_ = 0, jobs_ended_ = 0;

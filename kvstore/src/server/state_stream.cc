@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "server/keep_alive.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
@@ -19,145 +18,10 @@ void check(bool good, const char* wrong) {
   if (!good) throw MalformedMessage(wrong);
 }
 
-Payload copy_of(std::span<const std::byte> bytes) {
-  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  return {copy, *copy};
-}
-
-// The array is not changed in place while its storage is held.
-Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
-  if (bytes == 0) return {};
-  return {array.storage(), {array.data<const std::byte>(), bytes}};
-}
-
 }  // namespace
 
-class StateSaver {
- public:
-  StateSaver(const StateSink& sink, std::uint16_t version) : sink_(sink), version_(version) {}
-  void save(const ServerCore& core);
-
- private:
-  void put(const StateRecord& record, Payload payload = {}) {
-    ++messages_;
-    sink_(encode(record, version_), std::move(payload));
-    keep_alive();
-  }
-  void put(const Job& job);
-  void put(const Job::Worker& worker);
-  void put(const Job& job, const StoredKey& key);
-  void put_array(StateArray array, const Payload& whole);
-
-  const StateSink& sink_;
-  const std::uint16_t version_;
-  std::uint64_t messages_ = 0;
-};
-
-void StateSaver::save(const ServerCore& core) {
-  const Counters& counted = core.counters_;
-  put(StateBegin{.version = version_,
-                 .number = static_cast<std::uint32_t>(core.options_.number),
-                 .servers = static_cast<std::uint32_t>(core.options_.servers),
-                 .incarnation = core.incarnation_,
-                 .jobs_begun = core.jobs_begun_,
-                 .pushes = counted.pushes,
-                 .pulls = counted.pulls,
-                 .duplicates = counted.duplicates,
-                 .refused = counted.refused,
-                 .rounds = counted.rounds,
-                 .worst_staleness = counted.worst_staleness});
-  for (const auto& [name, job] : core.jobs_) put(*job);
-  put(StateEnd{messages_});
-}
-
-void StateSaver::put(const Job& job) {
-  const UpdateRule& rule = job.rule_;
-  const bool adds = rule.kind == UpdateRule::Kind::add, replaces = rule.kind == UpdateRule::Kind::replace;
-  put(StateJob{.name = job.name_,
-               .consistency = job.consistency_text_,
-               .rule = replaces ? "" : update_rule_text(rule.name, adds ? OptimizerParams{} : rule.params),
-               .incarnation = job.incarnation_,
-               .workers = static_cast<std::uint32_t>(job.workers_.size()),
-               .servers = job.servers_,
-               .restored = job.restored_,
-               .generation = job.generation_});
-  for (const Job::Worker& worker : job.workers_) put(worker);
-  for (const auto& [rank, request] : job.collective_) put(StateCollective{rank, request});
-  for (const auto& key : job.keys_) put(job, *key);
-}
-
-void StateSaver::put(const Job::Worker& worker) {
-  put(StateWorker{.greeted = worker.greeted,
-                  .left = worker.left,
-                  .dropped = worker.dropped,
-                  .rejoined = worker.rejoined,
-                  .incarnation = worker.incarnation,
-                  .collective_done = worker.collective_done,
-                  .collective_failure = worker.collective_failure,
-                  .pushes = worker.stats.pushes,
-                  .pulls = worker.stats.pulls,
-                  .bytes_received = worker.stats.bytes_received,
-                  .bytes_sent = worker.stats.bytes_sent,
-                  .clock = worker.stats.clock,
-                  .state_set = worker.state_set});
-}
-
-void StateSaver::put(const Job& job, const StoredKey& key) {
-  std::vector<std::uint64_t> clocks, missed;
-  for (const StoredKey::OfWorker& worker : key.workers_) {
-    clocks.push_back(worker.clock);
-    missed.push_back(worker.missed);
-  }
-  put(StateKey{.name = key.name_,
-               .dtype = key.dtype(),
-               .number = job.numbers_.at(key.name_),
-               .bytes = key.bytes(),
-               .rounds = key.rounds_,
-               .whole_bytes = key.whole_.bytes,
-               .whole_rows = key.whole_.rows,
-               .failure = key.failure(),
-               .place = key.place_},
-      copy_of(encode_clocks(clocks, missed)));
-  if (key.has_value()) put_array({.dtype = key.dtype(), .bytes = key.bytes()}, key.value());
-  for (std::uint32_t rank = 0; rank < key.workers_.size(); ++rank) {
-    for (const Push& push : key.workers_[rank].pushes) {
-      const bool has_value = push.value.defined(), has_rows = push.rows.defined();
-      const std::uint64_t row_bytes =
-          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype()) : 0;
-      put_array({.role = StateArray::Role::push,
-                 .overwrite = push.overwrite,
-                 .has_value = has_value,
-                 .dtype = key.dtype(),
-                 .rank = rank,
-                 .bytes = push.bytes(),
-                 .row_bytes = row_bytes,
-                 .lr = push.lr,
-                 .scale = push.scale},
-                bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // the values lie behind the rows
-    }
-  }
-  for (const auto& [name, values] : key.shared_state()) {
-    put_array({.role = StateArray::Role::optimizer,
-               .dtype = values.dtype(),
-               .bytes = static_cast<std::uint64_t>(values.size()) * size_of(values.dtype()),
-               .name = name},
-              bytes_of(values, static_cast<std::uint64_t>(values.size()) * size_of(values.dtype())));
-  }
-}
-
-void StateSaver::put_array(StateArray array, const Payload& whole) {
-  std::span<const std::byte> left = whole.bytes;
-  const auto next = [&] {
-    const auto piece = left.first(std::min(left.size(), kPieceBytes));
-    left = left.subspan(piece.size());
-    return Payload{whole.owner, piece};
-  };
-  put(std::move(array), next());
-  while (!left.empty()) put(StatePiece{}, next());
-}
-
 void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version) {
-  StateSaver(sink, version).save(core);
+  StateSaver(core, version).go_on(~std::size_t{0}, sink);
 }
 
 StateLoader::StateLoader(ServerCore& empty, Clock::time_point now) : core_(empty), now_(now) {
@@ -207,7 +71,7 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   check(job.servers == begin_.servers, "a job of another number of servers");
   const Hello hello{
       .job = job.name, .consistency = job.consistency, .workers = job.workers, .servers = job.servers};
-  auto made = std::make_unique<Job>(hello, job.incarnation, limits_of(job.name, core_.options_), core_.used_,
+  auto made = std::make_shared<Job>(hello, job.incarnation, limits_of(job.name, core_.options_), core_.used_,
                                     core_.counters_, core_.outbox_.replies, core_.changes_, now_);
   made->rule_ = parse_update_rule(job.rule);
   made->restored_ = job.restored;

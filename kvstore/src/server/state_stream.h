@@ -1,7 +1,6 @@
 // The whole state of a server's core as messages: for a snapshot on disk, and for a new backup.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -9,16 +8,13 @@
 #include <vector>
 
 #include "server/server_core.h"
+#include "server/state_saver.h"
 #include "wire/state_records.h"
 
 namespace heddle::kv_detail {
 
-// head: says what it is, at most 64 KiB. payload: bytes of an array, at most kPieceBytes.
-using StateSink = std::function<void(std::vector<std::byte> head, Payload payload)>;
-
-// Calls the sink with the messages of the core's state of this moment, in order. Arrays are shared with the core, which
-// copies one before it changes it as long as a payload lives; of rows the optimizer's state is copied. What is not in the
-// state: connections, requests that wait for an answer and pieces of values, all of which workers send again.
+// All messages of a StateSaver at once. What is not in the state: connections, requests that wait for an answer and pieces of
+// values, all of which workers send again.
 void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
 
 // Makes a core that answers as the saved one would from then on. Nobody is connected to it, and it has heard of all

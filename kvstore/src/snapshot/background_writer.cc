@@ -7,10 +7,14 @@
 #include "snapshot/snapshot_folder.h"
 
 namespace heddle::kv_detail {
+namespace {
 
-BackgroundWriter::BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept,
-                                   std::vector<SavedMessage> state)
-    : folder_(std::move(folder)), header_(header), kept_(kept), state_(std::move(state)) {
+constexpr int kReleasedAtOnce = 4;  // parts
+
+}  // namespace
+
+BackgroundWriter::BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept)
+    : folder_(std::move(folder)), header_(header), kept_(kept) {
   result_.path = snapshot_path(folder_, header.number, header.servers, header.sequence);
   try {
     thread_ = std::thread([this] { run(); });
@@ -20,7 +24,31 @@ BackgroundWriter::BackgroundWriter(std::string folder, const SnapshotHeader& hea
   }
 }
 
-BackgroundWriter::~BackgroundWriter() { wait(); }
+BackgroundWriter::~BackgroundWriter() {
+  {
+    const std::lock_guard guard(mutex_);
+    given_up_ = !complete_;
+  }
+  changed_.notify_one();
+  wait();
+}
+
+void BackgroundWriter::add(Part part) {
+  if (over_.load()) return;
+  {
+    const std::lock_guard guard(mutex_);
+    to_write_.push_back(std::move(part));
+  }
+  changed_.notify_one();
+}
+
+void BackgroundWriter::complete() {
+  {
+    const std::lock_guard guard(mutex_);
+    complete_ = true;
+  }
+  changed_.notify_one();
+}
 
 void BackgroundWriter::run() noexcept {
   const auto begun = std::chrono::steady_clock::now();
@@ -33,11 +61,23 @@ void BackgroundWriter::run() noexcept {
   over_.store(true);
 }
 
+// False: there are no more parts.
+bool BackgroundWriter::next() {
+  std::unique_lock lock(mutex_);
+  // The owner of a value changes it in place once it is the only one: it must see that this thread has read it.
+  if (!writing_.empty()) written_.push_back(std::exchange(writing_, {}));
+  changed_.wait(lock, [this] { return !to_write_.empty() || complete_ || given_up_; });
+  if (given_up_) throw Error("it was given up before it was complete");
+  if (to_write_.empty()) return false;
+  writing_ = std::move(to_write_.front());
+  to_write_.pop_front();
+  return true;
+}
+
 void BackgroundWriter::write() {
   SnapshotWriter writer(result_.path, header_);
-  for (const SavedMessage& one : state_) {
-    writer.add(one.head, one.payload.bytes);
-    written_.fetch_add(1, std::memory_order_release);
+  while (next()) {
+    for (const SavedMessage& one : writing_) writer.add(one.head, one.payload.bytes);
   }
   result_.bytes = writer.commit();
   try {
@@ -46,16 +86,30 @@ void BackgroundWriter::write() {
   }
 }
 
-// The owner of a value changes it in place once it is the only one: it must see that the thread has read it.
+bool BackgroundWriter::has_written() {
+  const std::lock_guard guard(mutex_);
+  return !written_.empty();
+}
+
 bool BackgroundWriter::go_on() {
-  const std::size_t written = written_.load(std::memory_order_acquire);
-  for (; released_ < written; ++released_) state_[released_].payload = {};
-  return over_.load();
+  const bool over = over_.load();
+  for (int i = 0; i < kReleasedAtOnce; ++i) {
+    Part part;
+    {
+      const std::lock_guard guard(mutex_);
+      if (written_.empty()) return over;
+      part = std::move(written_.front());
+      written_.pop_front();
+    }
+  }
+  return false;
 }
 
 const WrittenSnapshot& BackgroundWriter::wait() {
   if (thread_.joinable()) thread_.join();
-  state_.clear();
+  to_write_.clear();
+  written_.clear();
+  writing_.clear();
   return result_;
 }
 

@@ -1,21 +1,19 @@
-// One snapshot that a thread of its own writes, while the server goes on.
+// One snapshot that a thread of its own writes, while the server goes on and collects the rest of it.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "snapshot/saved_message.h"
 #include "snapshot/snapshot_file.h"
-#include "transport/transport.h"
 
 namespace heddle::kv_detail {
-
-struct SavedMessage {
-  std::vector<std::byte> head;
-  Payload payload;
-};
 
 struct WrittenSnapshot {
   std::string path;
@@ -28,26 +26,35 @@ struct WrittenSnapshot {
 class BackgroundWriter {
  public:
   // Writes the state to the folder as the header says, then removes all but the newest `kept`.
-  BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept,
-                   std::vector<SavedMessage> state);
-  ~BackgroundWriter();  // waits
+  BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept);
+  ~BackgroundWriter();  // waits; a snapshot that is not complete is thrown away
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // Releases the payloads that have been written. True: all is over, and wait() does not wait.
+  using Part = std::vector<SavedMessage>;
+  void add(Part part);  // ignored once it has failed
+  void complete();      // there are no more parts
+
+  // Releases some of what has been written. True: all is over, and wait() does not wait.
   bool go_on();
+  bool has_written();  // there is something to release
+  // Once it is complete.
   const WrittenSnapshot& wait();
 
  private:
   void run() noexcept;
   void write();
+  bool next();
 
   const std::string folder_;
   const SnapshotHeader header_;
   const std::size_t kept_;
-  std::vector<SavedMessage> state_;
-  std::size_t released_ = 0;
-  std::atomic<std::size_t> written_{0};  // messages; the thread touches none of them again
+  std::mutex mutex_;  // guards what follows; nothing else is locked under it
+  std::condition_variable changed_;
+  std::deque<Part> to_write_{}, written_{};
+  bool complete_ = false, given_up_ = false;
+
+  Part writing_{};  // the thread's, while it runs
   std::atomic<bool> over_{false};
   WrittenSnapshot result_;
   std::thread thread_;  // last: it uses the members above

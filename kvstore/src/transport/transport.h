@@ -91,9 +91,9 @@ class Transport {
     return none;
   }
 
-  // False: flush() and spin() do nothing, and all is up to poll().
+  // False: spin() does nothing, and receiving is up to poll().
   virtual bool can_spin() const { return false; }
-  // Sends what can be sent at once; receives nothing and calls nobody.
+  // Sends what can be sent at once; receives nothing and calls nobody. May be called inside a call of the receiver.
   virtual void flush() {}
   // A poll() that does not sleep: looks for something to do until there was something, `over` is not 0, or the time of
   // TransportOptions::spin has passed. False: nothing has been moved.

@@ -66,6 +66,7 @@ class ZmqTransport final : public Transport {
   void close(Peer peer) override;
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override { wake_.signal(); }
+  void flush() override { flush_all(); }
   KeyRoles roles_of(const std::string& key) const override {
     return keys_ ? roles_in(keys_->roles, key) : comm_detail::kAllRoles;
   }

@@ -67,6 +67,9 @@ struct BundleEntry {
 };
 constexpr std::size_t kMostBundled = 2048;  // keys of one message, with kPieceBytes of values at most
 
+// Of a ping, whose answer nobody waits for. A server that is busy for long sends such answers without being asked.
+constexpr std::uint64_t kPingNumber = ~0ull;
+
 // A request of a worker. Which fields a kind uses is written beside them; the others are 0.
 struct Request {
   Kind kind = Kind::push;

@@ -135,15 +135,34 @@ TEST_CASE("a line says what its key may do; without a word it is a worker's") {
     write_file(keys.key.allowed_file, other.fingerprint() + " " + text + "\n");
     CHECK(roles(other.fingerprint()).server == server);
   }
-  for (const char* const bad : {"roles:", "roles:admin", "roles:worker,root", "roles:,"}) {
+  for (const char* const bad : {"roles:", "roles:adm", "roles:worker,root", "roles:,"}) {
     write_file(keys.key.allowed_file, "\n" + other.fingerprint() + " " + bad + "\n");
-    CHECK(holds(complaint(keys), keys.key.allowed_file + ":2: '" + bad + "'; want roles:worker"));
+    CHECK(holds(complaint(keys),
+                keys.key.allowed_file + ":2: '" + bad + "'; want some of worker, server and admin"));
   }
   const TemporaryDirectory directory;
-  CHECK_THROWS_AS(make_comm_key(directory.path, false, "admin"), CommError);
+  CHECK_THROWS_AS(make_comm_key(directory.path, false, "administrator"), CommError);
   const CommKey worker = make_comm_key(directory.path, false, "worker");
   CHECK(holds(worker.line, "  roles:worker  "));
   CHECK_FALSE(read_key_files(directory.path)->roles.at(worker.line.substr(0, 71)).server);
+}
+
+TEST_CASE("only a line that says so lets its key administrate") {
+  const Keys keys;
+  const auto can = [&] { return keys.files().roles.at(keys.fingerprint()).admin; };
+  CHECK_FALSE(can());  // the line that was made with the key
+  for (const char* const text : {"roles:admin", "roles:worker,admin", "roles:admin,server"}) {
+    write_file(keys.key.allowed_file, keys.fingerprint() + " " + text + "\n");
+    CHECK(can());
+  }
+  for (const char* const text : {"", "roles:worker,server", "admin"}) {
+    write_file(keys.key.allowed_file, keys.fingerprint() + " " + text + "\n");
+    CHECK_FALSE(can());
+  }
+  const comm_detail::KeyRoles admin{.admin = true};
+  CHECK(comm_detail::kAllRoles.includes(admin));
+  CHECK_FALSE(admin.includes(comm_detail::kAllRoles));
+  CHECK_FALSE(comm_detail::KeyRoles{.worker = true, .server = true}.includes(admin));
 }
 
 TEST_CASE("a key for ZeroMQ lies beside the other one, and its public half is in the same line") {

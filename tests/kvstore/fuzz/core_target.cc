@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <heddle/compression.h>
 #include <heddle/engine.h>
@@ -76,7 +78,9 @@ class Program {
           break;
         default:
           pass(std::chrono::seconds(source_.below(40)));
+          begin_saving();
       }
+      go_on_saving();
       look();
     }
     end();
@@ -165,8 +169,34 @@ class Program {
     deliver(peer, {bytes.begin(), bytes.end()}, Bytes(payload, std::byte{1}));
   }
 
+  // What is collected a key at a time is the state of the beginning, whatever happens meanwhile.
+  void begin_saving() {
+    if (saver_) return;
+    expected_.clear();
+    saved_.clear();
+    save_state(*core_, [this](Bytes head, const Payload& payload) {
+      expected_.emplace_back(std::move(head), Bytes(payload.bytes.begin(), payload.bytes.end()));
+    });
+    saver_ = std::make_unique<StateSaver>(*core_);
+  }
+
+  void go_on_saving() {
+    const auto keep = [this](Bytes head, Payload payload) {
+      saved_.push_back({std::move(head), std::move(payload)});
+    };
+    if (!saver_ || !saver_->go_on(1, keep)) return;
+    saver_ = nullptr;
+    want(saved_.size() == expected_.size(), "a state of another length");
+    for (std::size_t i = 0; i < saved_.size(); ++i) {
+      want(saved_[i].head == expected_[i].first, "a state of another moment");
+      want(std::ranges::equal(saved_[i].payload.bytes, expected_[i].second), "values of another moment");
+    }
+    saved_.clear();
+  }
+
   // Another core goes on with what this one saves.
   void restart() {
+    saver_ = nullptr;
     for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
     look();
     auto next = std::make_unique<ServerCore>(kOptions, 44);
@@ -253,6 +283,8 @@ class Program {
 
   // All are gone, for long: nothing is kept.
   void end() {
+    saver_ = nullptr;
+    saved_.clear();
     for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
     pass(std::chrono::seconds(1));
     pass(2 * kTimeout);
@@ -265,6 +297,9 @@ class Program {
   static inline const ServerOptions kOptions{.memory_limit = kLimit, .worker_timeout = kTimeout};
   Source source_;
   std::unique_ptr<ServerCore> core_, backup_;
+  std::unique_ptr<StateSaver> saver_{};  // goes before the core
+  std::vector<std::pair<Bytes, Bytes>> expected_{};
+  std::vector<SavedMessage> saved_{};
   Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
   std::set<Peer> peers_, known_;
   Peer last_peer_ = 0;

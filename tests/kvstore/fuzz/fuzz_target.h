@@ -63,8 +63,9 @@ template <class T> void append_value(Bytes& to, T value) {
 }
 
 // The targets, by file.
-extern const Target kFrames, kStreams, kHandshakes;                // transport_targets.cc
-extern const Target kFromWorker, kFromServer, kTexts, kState;      // wire_targets.cc
+extern const Target kFrames, kStreams, kHandshakes;             // transport_targets.cc
+extern const Target kFromWorker, kFromServer, kAdministration;  // wire_targets.cc, as the next
+extern const Target kTexts, kState;
 extern const Target kStateStream, kSnapshot, kReplica;             // state_targets.cc
 extern const Target kMembers, kScheduler, kSchedulerState, kJson;  // membership_targets.cc
 extern const Target kCore;                                         // core_target.cc

@@ -17,9 +17,9 @@
 namespace heddle::fuzz {
 
 std::span<const Target> targets() {
-  static const Target all[] = {kFrames,  kStreams,   kHandshakes,     kFromWorker, kFromServer,
-                               kTexts,   kState,     kStateStream,    kSnapshot,   kReplica,
-                               kMembers, kScheduler, kSchedulerState, kJson,       kCore};
+  static const Target all[] = {
+      kFrames,      kStreams,  kHandshakes, kFromWorker, kFromServer, kAdministration, kTexts, kState,
+      kStateStream, kSnapshot, kReplica,    kMembers,    kScheduler,  kSchedulerState, kJson,  kCore};
   return all;
 }
 

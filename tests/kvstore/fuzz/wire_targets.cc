@@ -1,9 +1,12 @@
 // Heads of messages, the state of optimizers, and texts that say what a store does.
+#include <algorithm>
+
 #include <heddle/engine.h>
 #include <heddle/error.h>
 
 #include "fuzz/fuzz_target.h"
 #include "transport/address.h"
+#include "wire/administration.h"
 #include "wire/job_terms.h"
 #include "wire/messages.h"
 #include "wire/state_blob.h"
@@ -74,6 +77,30 @@ std::vector<Bytes> from_server_seeds() {
           with_payload(0, encode(Reply{.kind = Kind::done, .key = 1, .number = 5})),
           with_payload(8, encode(Reply{.kind = Kind::value, .number = 5, .offset = 8, .bytes = 16})),
           with_payload(0, encode(failed))};
+}
+
+// --- between a server and who administrates it
+
+bool run_administration(Input input) {
+  const auto run = [&](auto&& decode_one) {
+    try {
+      const auto message = decode_one(input);
+      const Bytes again = encode(message);
+      want(encode(decode_one(Input(again))) == again, "a message that changes");
+      want(again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin()),
+           "a message that is not what came");
+      want(is_admin_message(input), "a message that is not recognised");
+      return true;
+    } catch (const MalformedMessage&) {
+      return false;
+    }
+  };
+  return run(decode_admin_wish) | run(decode_admin_answer);
+}
+
+std::vector<Bytes> administration_seeds() {
+  return {encode(AdminWish{}), encode(AdminWish{.newest = kProtocol + 1, .what = AdminWish::What::drain}),
+          encode(AdminAnswer{}), encode(AdminAnswer{.outcome = AdminAnswer::Outcome::part, .text = "text"})};
 }
 
 // --- texts: of a rule, a consistency and an address
@@ -159,6 +186,7 @@ std::vector<Bytes> state_seeds() {
 
 const Target kFromWorker{"from_worker", run_from_worker, from_worker_seeds, 1};
 const Target kFromServer{"from_server", run_from_server, from_server_seeds, 1};
+const Target kAdministration{"administration", run_administration, administration_seeds, 1};
 const Target kTexts{"text", run_text, text_seeds, 1};
 const Target kState{"state", run_state, state_seeds, 4};
 

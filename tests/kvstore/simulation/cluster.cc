@@ -67,6 +67,7 @@ void Cluster::start_server(std::size_t slot) {
   options.scheduler = kScheduler;
   options.worker_timeout = kLongest;
   options.protocol = some_protocol();
+  options.keys_at_once = plan_.keys_at_once;
   SimTransport& transport = network_.add(server.address);
   server.process =
       std::make_unique<ServerProcess>(network_, transport, options, 1 + below(1'000'000'000), checks_);

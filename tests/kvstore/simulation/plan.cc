@@ -43,6 +43,7 @@ Plan random_plan(std::uint64_t seed) {
   const auto below = [&](std::uint64_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   Plan plan;
   plan.one_fault_at_a_time = seed % 2 == 0;
+  plan.keys_at_once = seed % 3 == 0 ? 128 : 1;
   plan.servers = plan.one_fault_at_a_time ? 2 + below(2) : 1 + below(3);
   plan.replicas = plan.one_fault_at_a_time || below(4) > 0 ? 2 : 1;
   plan.workers = 1 + below(3);

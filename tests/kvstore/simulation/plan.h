@@ -28,7 +28,8 @@ struct Plan {
   bool one_fault_at_a_time = true;
   // Each process speaks the newest version of the protocol or the one before, and another one when it is started anew.
   bool mixed_versions = false;
-  bool trace = false;  // faults and what the scheduler does are printed
+  int keys_at_once = 128;  // as in ServerOptions
+  bool trace = false;      // faults and what the scheduler does are printed
 };
 
 Plan random_plan(std::uint64_t seed);

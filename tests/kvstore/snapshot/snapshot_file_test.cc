@@ -169,7 +169,9 @@ TEST_CASE("snapshot: a full disk leaves the snapshots that there are, and says s
   const test::TemporaryDirectory folder;
   const std::string path = folder.path.string();
   {
-    BackgroundWriter writer(path, {.sequence = 1}, 3, saved("small", 1));
+    BackgroundWriter writer(path, {.sequence = 1}, 3);
+    writer.add(saved("small", 1));
+    writer.complete();
     CHECK(writer.wait().error == "");
   }
   rlimit before{};
@@ -179,7 +181,9 @@ TEST_CASE("snapshot: a full disk leaves the snapshots that there are, and says s
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   std::string error;
   {
-    BackgroundWriter writer(path, {.sequence = 2}, 3, saved(std::string(2000, 'x'), 1000));
+    BackgroundWriter writer(path, {.sequence = 2}, 3);
+    writer.add(saved(std::string(2000, 'x'), 1000));
+    writer.complete();
     error = writer.wait().error;
   }
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -193,12 +197,29 @@ TEST_CASE("snapshot: values are released once they are written, on the thread th
   const test::TemporaryDirectory folder;
   auto state = saved("value", 100);
   const std::weak_ptr<const void> value = state[0].payload.owner;
-  BackgroundWriter writer(folder.path.string(), {.sequence = 1}, 1, std::move(state));
+  BackgroundWriter writer(folder.path.string(), {.sequence = 1}, 1);
+  writer.add(std::move(state));
+  writer.complete();
   while (!writer.go_on()) std::this_thread::yield();
   writer.go_on();
   CHECK(value.expired());
   CHECK(writer.wait().error == "");
   CHECK(read_snapshot(writer.wait().path).size() == 100);
+}
+
+TEST_CASE("snapshot: parts that come one after the other are one file, and one that is given up is none") {
+  const test::TemporaryDirectory folder;
+  {
+    BackgroundWriter writer(folder.path.string(), {.sequence = 1}, 1);
+    for (int i = 0; i < 10; ++i) writer.add(saved("value " + std::to_string(i), 3));
+    writer.complete();
+    CHECK(read_snapshot(writer.wait().path).size() == 30);
+  }
+  {
+    BackgroundWriter writer(folder.path.string(), {.sequence = 2}, 1);
+    writer.add(saved("value", 3));
+  }
+  CHECK(names_in(folder.path.string()).size() == 1);
 }
 
 // A process that is killed while it writes, again and again: the newest snapshot is always whole.

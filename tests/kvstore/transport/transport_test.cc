@@ -103,6 +103,18 @@ TEST_CASE("a message that is too long is refused at the call") {
   });
 }
 
+// As a server does in the middle of long work.
+TEST_CASE("flush() sends without a poll") {
+  on_every_transport([](const TransportOptions& options) {
+    Pair pair(options);
+    for (int i = 1; i <= 3; ++i) {
+      pair.server->send(pair.at_server, message_from("here", ""));
+      pair.server->flush();
+      pump({&pair.client}, [&] { return pair.client.recorder.received().size() == std::size_t(i); });
+    }
+  });
+}
+
 TEST_CASE("of messages that wait the largest priority goes first, and those of one in order") {
   on_every_transport([](const TransportOptions& options) {
     End server(options), client(options);

@@ -53,7 +53,8 @@ class AllPages {
   // On a thread of its own, for the same reason.
   Answer answered(const std::string& path) const {
     const auto page = pages_.find(path);
-    if (page == pages_.end()) return {404, "Not Found", kPlain, "there is /metrics, /healthz and /livez\n"};
+    if (page == pages_.end())
+      return {404, "Not Found", kPlain, "there is /metrics, /healthz, /readyz and /livez\n"};
     try {
       return std::async(std::launch::async, page->second).get();
     } catch (const std::exception& error) {
@@ -113,11 +114,19 @@ Pages::Pages(const std::string& address, PageHandlers handlers) {
     return ready() ? Answer{200, "OK", kPlain, "ok\n"}
                    : Answer{503, "Service Unavailable", kPlain, "draining\n"};
   };
+  const auto readyz = [why = handlers.not_ready] {
+    const std::string text = why();
+    return text.empty() ? Answer{200, "OK", kPlain, "ok\n"}
+                        : Answer{503, "Service Unavailable", kPlain, text + "\n"};
+  };
   const auto livez = [ready = handlers.ready] {
     ready();
     return Answer{200, "OK", kPlain, "ok\n"};
   };
-  impl_.reset(new Impl{AllPages({{"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}}), {}, {}});
+  std::map<std::string, std::function<Answer()>> pages{
+      {"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}, {"/readyz", healthz}};
+  if (handlers.not_ready) pages["/readyz"] = readyz;
+  impl_.reset(new Impl{AllPages(std::move(pages)), {}, {}});
   impl_->server = listen(address, impl_->pages);
   const std::vector<int> ports = impl_->server->getListeningPorts();
   impl_->address =

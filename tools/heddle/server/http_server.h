@@ -13,6 +13,8 @@ struct PageHandlers {
   // Whether the server takes workers: /healthz says 200 "ok", else 503 "draining". /livez says 200 in both cases, once
   // this function has returned: a server that drains is well, and nobody should start it again.
   std::function<bool()> ready;
+  // Why no other server is to be exchanged for a new one now: /readyz says 503 and this; empty: 200 "ok". Null: as /healthz.
+  std::function<std::string()> not_ready{};
 };
 
 class Pages {

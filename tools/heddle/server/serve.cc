@@ -19,22 +19,17 @@ namespace {
 
 using Level = ServerEvent::Level;
 
-ServerOptions options_with_log(const ServerSettings& settings, Log& log) {
-  ServerOptions options = settings.server;
-  options.log = [&log](const ServerEvent& event) { log.write(event); };
-  return options;
-}
-
 // -1: the scheduler will say which.
 std::string number_text(int number) { return number < 0 ? "any" : std::to_string(number); }
 
 class Service {
  public:
-  Service(const ServerSettings& settings, Log& log)
-      : settings_(settings), log_(log), server_(options_with_log(settings, log)) {
+  Service(const ServerSettings& settings, Log& log) : settings_(settings), log_(log), server_(options()) {
     if (!settings.metrics.empty())
-      pages_.emplace(settings.metrics, PageHandlers{.metrics = [this] { return metrics_text(snapshot()); },
-                                                    .ready = [this] { return ready(); }});
+      pages_.emplace(settings.metrics,
+                     PageHandlers{.metrics = [this] { return metrics_text(snapshot(server_.stats())); },
+                                  .ready = [this] { return ready(); },
+                                  .not_ready = [this] { return not_ready(); }});
   }
 
   int run() {
@@ -55,8 +50,14 @@ class Service {
   }
 
  private:
-  ServerSnapshot snapshot() const {
-    const ServerStats stats = server_.stats();
+  ServerOptions options() {
+    ServerOptions options = settings_.server;
+    options.log = [this](const ServerEvent& event) { log_.write(event); };
+    options.status = [this](const ServerStats& stats) { return metrics_text(snapshot(stats)); };
+    return options;
+  }
+
+  ServerSnapshot snapshot(const ServerStats& stats) const {
     return {.address = server_.address(),
             .transport = settings_.server.transport,
             .number = stats.number,
@@ -67,6 +68,7 @@ class Service {
 
   // Asks the server's thread: one that no longer answers lets the probe wait until its timeout.
   bool ready() const { return !server_.is_draining() && !draining_; }
+  std::string not_ready() const { return draining_ ? "draining" : server_.reason_not_ready(); }
 
   // On the thread of signals.
   void handle(int signal) {

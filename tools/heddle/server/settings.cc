@@ -223,7 +223,8 @@ constexpr Setting kSettings[] = {
      [](ServerSettings& all, Value value) { all.server.snapshot_interval = timeout_from(value); }},
     {"snapshots-kept", "N", "3", "older snapshots are removed",
      [](ServerSettings& all, Value value) { all.server.snapshots_kept = integer_from(value, 1, kMostKept); }},
-    {"metrics", "HOST:PORT", "127.0.0.1:9464", "where /metrics, /healthz and /livez are served; off: nowhere",
+    {"metrics", "HOST:PORT", "127.0.0.1:9464",
+     "where /metrics, /healthz, /readyz and /livez are served; off: nowhere",
      [](ServerSettings& all, Value value) { all.metrics = metrics_from(value); }},
     {"log-level", "LEVEL", "info", "debug, info, warning or error",
      [](ServerSettings& all, Value value) { all.log.level = level_from(value); }},
@@ -283,7 +284,8 @@ constexpr Setting kSchedulerSettings[] = {
      [](ServerSettings& all, Value value) {
        all.scheduler.max_connections = integer_from(value, 1, kMostConnections);
      }},
-    {"metrics", "HOST:PORT", "127.0.0.1:9465", "where /metrics, /healthz and /livez are served; off: nowhere",
+    {"metrics", "HOST:PORT", "127.0.0.1:9465",
+     "where /metrics, /healthz, /readyz and /livez are served; off: nowhere",
      [](ServerSettings& all, Value value) { all.metrics = metrics_from(value); }},
     {"log-level", "LEVEL", "info", "debug, info, warning or error",
      [](ServerSettings& all, Value value) { all.log.level = level_from(value); }},

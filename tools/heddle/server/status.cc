@@ -1,5 +1,4 @@
 // heddle server status: what a server's metrics say, for people.
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -7,29 +6,25 @@
 #include <string>
 #include <thread>
 
+#include "server/administration_options.h"
 #include "server/http_client.h"
 #include "server/metrics.h"
 #include "server/report.h"
 #include "server/subcommands.h"
-#include "simulate/units.h"
 
 namespace heddle::tool {
 namespace {
 
 struct Options {
-  std::string address = "127.0.0.1:9464", interval = "1s", timeout = "5s";
+  std::string address = "127.0.0.1:9464", interval = "1s";
   bool json = false;
+  AdministrationArguments administration;
 };
 
-std::chrono::milliseconds milliseconds_from(const std::string& text) {
-  constexpr double kMost = 3600;
-  const double seconds = seconds_from(text);
-  if (seconds > kMost) throw std::runtime_error("'" + text + "': want an hour at most");
-  return std::chrono::milliseconds(static_cast<long long>(seconds * 1000));
-}
-
 ServerSnapshot sample(const Options& options) {
-  const HttpAnswer answer = http_get(options.address, "/metrics", milliseconds_from(options.timeout));
+  const AdministrationArguments& administration = options.administration;
+  if (!administration.at.empty()) return snapshot_from(ask_server_status(administration.options()));
+  const HttpAnswer answer = http_get(options.address, "/metrics", milliseconds_from(administration.timeout));
   if (answer.status != 200)
     throw std::runtime_error(options.address + ": HTTP status " + std::to_string(answer.status));
   return snapshot_from(answer.text);
@@ -54,19 +49,12 @@ constexpr const char* kDescription =
     "Says who is connected to a server, how far each worker is, and what goes through.\n\n"
     "    heddle server status                            of this host\n"
     "    heddle server status server-1:9464              where that server's --metrics are\n"
+    "    heddle server status --at server-1:9463         where it serves workers, by a key with roles:admin "
+    "there\n"
     "    heddle server status --json --interval 0s       one sample, without rates\n\n"
-    "It reads /metrics twice, an interval apart. A worker whose clock is more than 2 behind the median of "
+    "It reads the metrics twice, an interval apart. A worker whose clock is more than 2 behind the median of "
     "its job\n"
     "is named as a straggler. Exit code 1: the server cannot be reached.";
-
-std::string problem_of(const std::string& text) {
-  try {
-    milliseconds_from(text);
-    return "";
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
 
 }  // namespace
 
@@ -78,12 +66,9 @@ void add_server_status(command_line::Command& server, Action& action) {
       .type_name("HOST:PORT");
   command.add_option("--interval", options->interval, "between the two samples; 0s: only one")
       .show_default()
-      .check(problem_of)
+      .check(problem_of_time)
       .type_name("TIME");
-  command.add_option("--timeout", options->timeout, "how long to wait for an answer")
-      .show_default()
-      .check(problem_of)
-      .type_name("TIME");
+  add_administration_options(command, options->administration);
   command.add_flag("--json", options->json, "print JSON; times are in seconds, sizes in bytes");
   command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -5,6 +5,7 @@
 
 namespace heddle::tool {
 
+void add_server_drain(command_line::Command& server, Action& action);
 void add_server_status(command_line::Command& server, Action& action);
 void add_server_plan(command_line::Command& server, Action& action);
 void add_server_verify(command_line::Command& server, Action& action);

@@ -1,0 +1,288 @@
+"""Wrong calls of everything public: the error names the function and the argument, in Python's words.
+
+The functions, methods and arguments are those of the type stub, so that new ones are tested as well.
+"""
+
+import ast
+import inspect
+import pathlib
+import re
+
+import pytest
+
+import heddle
+
+STUB = pathlib.Path(heddle.__file__).with_name("_heddle.pyi")
+ALLOWED = (TypeError, ValueError, IndexError, heddle.Error)
+BANNED = re.compile(r"incompatible function arguments|bad_cast|std::|heddle\._heddle|overload|nanobind|0x[0-9a-f]{6}")
+HUGE = 2**64
+
+
+class Wrong:
+    """No argument takes this."""
+
+
+def made_graph():
+    slots = []
+    engine = heddle.Engine(workers=1)
+    return engine.capture(lambda: slots.append(engine.slot())), slots[0]
+
+
+def made_completion():
+    completions = []
+    engine = heddle.Engine(workers=1)
+    var = engine.new_var()
+    engine.push_async(lambda completion: (completions.append(completion), completion.done()), mutate=var)
+    engine.wait(var)
+    return completions[0]
+
+
+def made_parameter():
+    leaf = heddle.ones(3)
+    leaf.requires_grad = True
+    return heddle.Parameter("x", leaf)
+
+
+INSTANCES = {
+    "Binding": lambda: made_graph()[1].bind(1),
+    "Communicator": lambda: heddle.Communicator.local(1)[0],
+    "Completion": made_completion,
+    "Conv2d": lambda: heddle.Conv2d(1, 1, 1),
+    "Dense": lambda: heddle.Dense(1, 1),
+    "Device": heddle.cpu,
+    "DType": lambda: heddle.f32,
+    "Engine": lambda: heddle.Engine(workers=1),
+    "Graph": lambda: made_graph()[0],
+    "KVStore": heddle.KVStore,
+    "Layer": heddle.Relu,
+    "NDArray": lambda: heddle.ones(3),
+    "Optimizer": lambda: heddle.Optimizer("sgd"),
+    "Parameter": made_parameter,
+    "RowSparse": lambda: heddle.row_sparse(heddle.array([1]), heddle.ones((1, 1)), (2, 1)),
+    "Slot": lambda: made_graph()[1],
+    "Trainer": lambda: heddle.Trainer([made_parameter()]),
+    "Var": lambda: heddle.Engine(workers=1).new_var(),
+}
+SAMPLES = {
+    "Any": lambda: 1,
+    "ArrayLike": lambda: heddle.ones(3),
+    "ArrayLike | RowSparse": lambda: heddle.ones(3),
+    "BaseException": ValueError,
+    "Callable[..., T]": lambda: print,
+    "Callable[P, T]": lambda: print,
+    "DTypeLike": lambda: "f32",
+    "DeviceLike": lambda: "cpu",
+    "Keys": lambda: 1,
+    "Mapping[str, NDArray]": dict,
+    "NDArray | RowSparse": lambda: heddle.ones(3),
+    "Operand | Sequence[Any]": lambda: 1.0,
+    "Sequence[ArrayLike]": lambda: [heddle.ones(3)],
+    "Sequence[Parameter]": lambda: [made_parameter()],
+    "Sequence[RowSparse]": lambda: [INSTANCES["RowSparse"]()],
+    "Var | NDArray": INSTANCES["Var"],
+    "bool": lambda: True,
+    "dict[str, NDArray]": dict,
+    "object | None": lambda: 1,
+    "float": lambda: 1.0,
+    "int": lambda: 1,
+    "str": lambda: "sgd",
+    "str | os.PathLike[str]": lambda: "no such folder/file",
+}
+
+
+def sample(annotation):
+    """A value that the argument takes, of which a list of alternatives has the first."""
+    if annotation.startswith("Literal["):
+        return ast.literal_eval(annotation[len("Literal[") : -1].split(",")[0])
+    for kind in (annotation, annotation.split(" | ")[0]):
+        name = kind.rpartition(".")[2]
+        if kind in SAMPLES or name in INSTANCES:
+            return (SAMPLES.get(kind) or INSTANCES[name])()
+    if annotation.startswith("Callable"):
+        return print
+    if "Mapping[str, " in annotation:
+        return {}
+    raise AssertionError(f"no sample for {annotation}")
+
+
+class Call:
+    """A public function or method, and its arguments as the stub has them."""
+
+    def __init__(self, name, function, owner=None):
+        decorators = {ast.unparse(d) for d in function.decorator_list}
+        self.owner, self.static = owner, "staticmethod" in decorators
+        self.name = owner if name == "__init__" else name
+        arguments = function.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        self.bound = owner and not self.static and name != "__init__"
+        if owner and not self.static:
+            positional = positional[1:]
+        required = len(positional) - len(arguments.defaults)
+        self.positional = positional
+        self.only_positional = {a.arg for a in arguments.posonlyargs}
+        self.required = [a for a in positional[:required]]
+        self.required += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
+        self.all = [*positional, *arguments.kwonlyargs]
+        self.varargs, self.kwargs = arguments.vararg, arguments.kwarg
+
+    def __str__(self):
+        return f"{self.owner}.{self.name}" if self.owner and self.owner != self.name else self.name
+
+    def target(self):
+        if not self.owner:
+            return getattr(heddle, self.name)
+        if self.owner == self.name:
+            return getattr(heddle, self.owner)
+        return getattr(getattr(heddle, self.owner) if self.static else INSTANCES_OF(self.owner), self.name)
+
+    def arguments(self, wrong=None, value=None):
+        """What is required, with a wrong value for one argument."""
+        args, kwargs = [], {}
+        for a in self.all:
+            given = a.arg == wrong
+            if not given and a not in self.required:
+                continue
+            one = value if given else sample(ast.unparse(a.annotation))
+            if a.arg in self.only_positional:
+                args.append(one)
+            else:
+                kwargs[a.arg] = one
+        return args, kwargs
+
+
+def INSTANCES_OF(name):  # noqa: N802 (beside the table)
+    return INSTANCES[name]() if name in INSTANCES else getattr(heddle, name)()
+
+
+def public_calls():
+    text = re.sub(r"def (\w+)\[[^]]*\]", r"def \1", STUB.read_text(encoding="utf-8"))  # no syntax of Python 3.11
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield Call(node.name, node)
+        if isinstance(node, ast.ClassDef) and hasattr(heddle, node.name):
+            for method in node.body:
+                if not isinstance(method, ast.FunctionDef) or any("setter" in ast.unparse(d) for d in method.decorator_list):
+                    continue
+                is_property = any(ast.unparse(d) == "property" for d in method.decorator_list)
+                if not is_property and (method.name == "__init__" or not method.name.startswith("_")):
+                    yield Call(method.name, method, node.name)
+
+
+CALLS = {str(call): call for call in public_calls()}
+
+
+def error_of(call, args, kwargs):
+    try:
+        result = call.target()(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 (looked at)
+        assert isinstance(error, ALLOWED), repr(error)
+        assert not BANNED.search(str(error)), str(error)
+        return str(error)
+    pytest.fail(f"{call} has taken {args} {kwargs} and returned {result!r}")
+
+
+def takes_anything(annotation):
+    return re.fullmatch(r"Any|object|object \| None|.*\bobject \| None", annotation) is not None
+
+
+def test_the_stub_has_been_found():
+    assert len(CALLS) > 250
+    assert {"sum", "NDArray.sum", "Engine.push", "Engine.submit", "Trainer", "save_npy"} <= CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_types(name):
+    call = CALLS[name]
+    for argument in call.all:
+        annotation = ast.unparse(argument.annotation)
+        if takes_anything(annotation):
+            continue
+        args, kwargs = call.arguments(argument.arg, Wrong())
+        text = error_of(call, args, kwargs)
+        assert call.name in text and argument.arg in text and "Wrong" in text, text
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_huge_ints(name):
+    call = CALLS[name]
+    for argument in call.all:
+        if not re.match(r"int\b", ast.unparse(argument.annotation)):
+            continue
+        for value in (HUGE, -HUGE):
+            args, kwargs = call.arguments(argument.arg, value)
+            text = error_of(call, args, kwargs)
+            assert call.name in text and argument.arg in text, text
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_numbers_of_arguments(name):
+    call = CALLS[name]
+    if not call.varargs:
+        assert call.name in error_of(call, [1] * (len(call.positional) + 1), {})
+    if not call.kwargs:
+        args, kwargs = call.arguments()
+        text = error_of(call, args, {**kwargs, "nonsense": 1})
+        assert call.name in text and "nonsense" in text, text
+    for argument in call.required:
+        args, kwargs = call.arguments()
+        if argument.arg not in kwargs:
+            continue
+        del kwargs[argument.arg]
+        text = error_of(call, args, kwargs)
+        assert call.name in text and argument.arg in text, text
+
+
+@pytest.mark.parametrize(
+    "name, call",
+    {
+        "sum": lambda: heddle.sum(heddle.ones(2), axis="a"),
+        "astype": lambda: heddle.ones(2).astype("nope"),
+        "cast": lambda: heddle.cast(heddle.ones(2), "nope") if hasattr(heddle, "cast") else heddle.ones(2).astype("cast"),
+        "empty": lambda: heddle.empty((2, Wrong())),
+        "reshape": lambda: heddle.ones(2).reshape("a"),
+        "transpose": lambda: heddle.ones(2).transpose(Wrong()),
+        "launch": lambda: made_graph()[0].launch(3),
+        "submit": lambda: heddle.default_engine().submit(3),
+        "Sequential": lambda: heddle.Sequential(3),
+        "Trainer": lambda: heddle.Trainer([made_parameter()], params={"lr": "fast"}),
+        "Optimizer": lambda: heddle.Optimizer("sgd", lr=Wrong()),
+        "set_optimizer": lambda: heddle.KVStore().set_optimizer("sgd", lr=Wrong()),
+        "trace": lambda: heddle.trace(3),
+        "backward": lambda: heddle.backward(3),
+        "root": lambda: heddle.backward([]),
+        "outputs": lambda: heddle.grad(3, heddle.ones(1)),
+        "inputs": lambda: heddle.grad(heddle.ones(1), [3]),
+        "seeds": lambda: heddle.grad(heddle.ones(1), [], seeds=3),
+        "allow_unused": lambda: heddle.grad([], [], allow_unused=Wrong()),
+        "requires_grad": lambda: setattr(heddle.ones(1), "requires_grad", "yes"),
+        "position": lambda: setattr(heddle.Generator(), "position", "first"),
+        "save_checkpoint": lambda: heddle.save_checkpoint("x", generators={"a": 3}),
+        "counters": lambda: heddle.save_checkpoint("x", counters={"a": "b"}),
+        "save_safetensors": lambda: heddle.save_safetensors("x", {"a": 3}),
+        "push": lambda: heddle.KVStore().push([1, 2], [heddle.ones(1), 3]),
+        "key": lambda: heddle.KVStore().init(2**70, heddle.ones(1)),
+        "operator": lambda: heddle.ones(1) + 2**70,
+        "the value": lambda: heddle.ones(1).__setitem__(0, HUGE),
+        "__setitem__": lambda: heddle.ones(1).__setitem__(0, Wrong()),
+        "index": lambda: heddle.ones(1)[Wrong()],
+        "forward": lambda: type("Bad", (heddle.Layer,), {"forward": lambda self, x: 3})()(heddle.ones(1)),
+        "schedule": lambda: heddle.Trainer([made_parameter()], schedule=3),
+        "Wrong": lambda: heddle.ones(1) + Wrong(),
+        "__dlpack__": lambda: heddle.ones(1).__dlpack__(max_version=3),
+    }.items(),
+)
+def test_more_wrong_calls(name, call):
+    with pytest.raises(ALLOWED) as raised:
+        call()
+    assert name in str(raised.value) and not BANNED.search(str(raised.value)), str(raised.value)
+
+
+def test_the_array_api_has_no_other_errors():
+    for name, function in vars(heddle.array_api).items():
+        if not inspect.isfunction(function) or name.startswith("_") or name == "isdtype":  # which says False
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+        with pytest.raises(ALLOWED) as raised:
+            function(*[Wrong()] * max(count, 1))
+        assert not BANNED.search(str(raised.value)), f"{name}: {raised.value}"
