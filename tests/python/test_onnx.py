@@ -135,9 +135,6 @@ def test_what_is_missing_is_said_before_anything_runs():
 
 
 def test_options_that_an_entry_refuses():
-    volume = parse("(float[1, 1, 3, 3, 3] x, float[1, 1, 1, 1, 1] w) => (float[1, 1, 3, 3, 3] y) { y = Conv(x, w) }")
-    with pytest.raises(Missing, match="Conv along 3 axes"):
-        HeddleBackend.run_model(volume, [np.zeros((1, 1, 3, 3, 3), np.float32), np.zeros((1,) * 5, np.float32)])
     node, x = "y = RNN<hidden_size = 1, {option}>(x, x, x)", np.ones((1, 1, 1), np.float32)
     for option, refused in ("clip = 2.0", "RNN with clip"), ('activations = ["Elu"]', "RNN with activation Elu"):
         with pytest.raises(Missing, match=refused):
@@ -165,6 +162,11 @@ OPTIONS = {
     "CumProd<exclusive = 1, reverse = 1>": [F([[1, 2, 3], [4, 5, 6]]), np.int64(-2)],
     "ConvTranspose<strides = [2, 1], pads = [1, 0, 0, 2], dilations = [1, 2]>": [
         *(np.cos(np.arange(np.prod(shape), dtype=F)).reshape(shape) for shape in ((2, 4, 3, 4), (4, 3, 2, 2), (3,)))
+    ],
+    "Conv<strides = [2, 1, 1], pads = [1, 0, 0, 0, 0, 2], dilations = [1, 1, 2], group = 2>": [
+        np.sin(np.arange(480, dtype=F)).reshape(2, 4, 3, 4, 5),
+        np.cos(np.arange(96, dtype=F)).reshape(6, 2, 2, 2, 2),
+        np.arange(6, dtype=F),
     ],
     "Resize<mode = 'cubic', antialias = 1, axes = [1]>": [np.sin(np.arange(28, dtype=F))[None], None, F([0.4])],
     "Resize<mode = 'linear', exclude_outside = 1>": [F([[1, 5, 2], [3, 3, 9]]), None, F([1.5, 0.7])],

@@ -10,7 +10,7 @@ from heddle import NDArray
 from .random_numbers import generator
 from .reductions import highest
 from .shapes import numbers, surround
-from .table import Missing, operator
+from .table import operator
 
 
 @dataclasses.dataclass
@@ -106,14 +106,24 @@ def images_and_windows(x, kernel, strides, pads, dilations, auto_pad, ceil_mode=
     return (heddle.expand_dims(x, 2) if fill else x), windows
 
 
+def conv_of_elements(elements: NDArray, w: NDArray, group: int) -> NDArray:
+    """Convolution as a product of matrices; elements as from Windows: (elements, N, C, ...)."""
+    batch, channels = elements.shape[1:3]
+    columns = heddle.moveaxis(elements.reshape([len(elements), batch, channels, -1]), 0, 2)
+    columns = columns.reshape([batch, group, w.size // w.shape[0], -1])
+    y = heddle.matmul(w.reshape([group, w.shape[0] // group, -1]), columns)
+    return y.reshape([batch, w.shape[0], *elements.shape[3:]])
+
+
 @operator("Conv")
 def conv(x, w, b=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None):
-    if w.ndim > 4:
-        raise Missing(f"Conv along {w.ndim - 2} axes")
     images, windows = images_and_windows(x, w.shape[2:], strides, pads, dilations, auto_pad)
     weight = heddle.expand_dims(w, 2) if w.ndim == 3 else w
     options = {"stride": windows.strides, "dilation": windows.dilations, "groups": group}
-    if windows.symmetric([math.inf, math.inf]):
+    if len(windows.kernel) > 2:
+        y = conv_of_elements(windows.elements(windows.padded(images, 0)), w, group)
+        y = y if b is None else y + b.reshape([-1] + [1] * (w.ndim - 2))
+    elif windows.symmetric([math.inf, math.inf]):
         y = heddle.conv2d(images, weight, b, padding=windows.padding(), **options)
     else:
         y = heddle.conv2d(windows.padded(images, 0), weight, b, **options)
