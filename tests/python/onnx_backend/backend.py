@@ -10,8 +10,24 @@ from onnx.backend.base import Backend, BackendRep
 
 import heddle
 
-from . import control, elementwise, reductions, shapes, windows  # noqa: F401 (they fill the table)
-from .definitions import OWN_DOMAIN, graphs_of, inlined, opset
+from . import (  # noqa: F401 (they fill the table)
+    control,
+    detection,
+    elementwise,
+    indexing,
+    quantization,
+    random_numbers,
+    recurrent,
+    reductions,
+    resizing,
+    sampling,
+    shapes,
+    text,
+    training,
+    transposed,
+    windows,
+)
+from .definitions import full_name, graphs_of, inlined, opset
 from .table import DTYPES, TABLE, Missing, dtype_name
 
 
@@ -32,11 +48,11 @@ def attribute_missing(attribute: AttributeProto) -> str | None:
     return None if not number or number in DTYPES else f"dtype {dtype_name(number)}"
 
 
-def node_missing(node: NodeProto, version: int) -> Iterator[str | None]:
-    name = node.op_type if node.domain in OWN_DOMAIN else f"{node.domain}.{node.op_type}"
+def node_missing(node: NodeProto, model: ModelProto) -> Iterator[str | None]:
+    name = full_name(node)
     if name not in TABLE:
         yield f"operator {name}"
-    elif version < TABLE[name].since:
+    elif opset(model, node.domain) < TABLE[name].since:
         yield f"operator {name} before opset {TABLE[name].since}"
     yield from map(attribute_missing, node.attribute)
 
@@ -51,7 +67,7 @@ def missing_of_inlined(model: ModelProto) -> list[str]:
     for graph in graphs_of(model.graph):
         found |= {type_missing(value.type) for value in (*graph.input, *graph.output, *graph.value_info)}
         found |= {f"dtype {dtype_name(t.data_type)}" for t in graph.initializer if t.data_type not in DTYPES}
-        found |= {what for node in graph.node for what in node_missing(node, opset(model))}
+        found |= {what for node in graph.node for what in node_missing(node, model)}
     return sorted(what for what in found if what)
 
 
@@ -59,6 +75,8 @@ def attribute_value(attribute: AttributeProto, outer: dict[str, heddle.NDArray])
     value = onnx.helper.get_attribute_value(attribute)
     if attribute.type == AttributeProto.GRAPH:  # it sees what is around it
         return lambda *inputs: run_graph(value, inputs, outer | initial(value))
+    if attribute.type == AttributeProto.STRINGS:
+        return [text.decode() for text in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -78,7 +96,7 @@ def run_graph(
     for node in graph.node:
         attributes = {attribute.name: attribute_value(attribute, values) for attribute in node.attribute}
         arrays = [values[name] if name else None for name in node.input]
-        results = TABLE[node.op_type](arrays, attributes, len(node.output))
+        results = TABLE[full_name(node)](arrays, attributes, len(node.output))
         values.update(zip(node.output, results, strict=True))
     return [values[output.name] for output in graph.output]
 

@@ -21,6 +21,11 @@ def opset(model: ModelProto, domain: str = "") -> int:
     return next((entry.version for entry in model.opset_import if entry.domain in same), 0)
 
 
+def full_name(node: NodeProto) -> str:
+    """The operator's name in the table: with its domain, unless that is ONNX's own."""
+    return node.op_type if node.domain in OWN_DOMAIN else f"{node.domain}.{node.op_type}"
+
+
 def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
     """The graph, and those in attributes of its nodes."""
     yield graph
@@ -68,7 +73,7 @@ def inlined(model: ModelProto) -> ModelProto:
     while True:
         types, functions = known_types(result), []
         for node in [node for graph in graphs_of(result.graph) for node in graph.node]:
-            if node.domain in OWN_DOMAIN and node.op_type in TABLE:
+            if full_name(node) in TABLE:
                 continue
             function = definition(node, opset(result, node.domain), types)
             if function is not None:

@@ -1,4 +1,4 @@
-"""Operators that compute each element by itself, and products of matrices."""
+"""Operators that compute each element by itself, and linear algebra."""
 
 import functools
 import math
@@ -6,7 +6,7 @@ import math
 import heddle
 from heddle import NDArray
 
-from .table import Missing, dtype_of, operator
+from .table import dtype_of, operator
 
 SAME = {
     "Abs": heddle.abs,
@@ -146,21 +146,16 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: N80
     return product if c is None else product + (c if beta == 1 else c * beta)
 
 
-@operator("MatMulInteger")
-def matmul_integer(a, b, a_zero=None, b_zero=None):
-    a, b = heddle.cast(a, "i32"), heddle.cast(b, "i32")
-    if a_zero is not None:
-        a = a - (heddle.expand_dims(a_zero, 1) if a_zero.ndim == 1 and a_zero.size > 1 else a_zero)  # one a row
-    return heddle.matmul(a, b if b_zero is None else b - b_zero)
+@operator("ai.onnx.ml.Binarizer")
+def binarizer(x, *, threshold=0.0):
+    return heddle.cast(x > threshold, x.dtype)
 
 
-@operator("DequantizeLinear")
-def dequantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype=0):
-    if block_size:
-        raise Missing("DequantizeLinear in blocks")
-    if scale.ndim == 1:  # one for each entry of the axis
-        shape = [-1 if d == axis % x.ndim else 1 for d in range(x.ndim)]
-        scale, zero = scale.reshape(shape), None if zero is None else zero.reshape(shape)
-    difference = heddle.cast(x, "i32") if zero is None else heddle.cast(x, "i32") - zero
-    result = heddle.cast(difference, scale.dtype) * scale
-    return heddle.cast(result, dtype_of(output_dtype)) if output_dtype else result
+@operator("Einsum", since=12)
+def einsum(*arrays, equation):
+    return heddle.einsum(equation, list(arrays))
+
+
+@operator("Det", since=11)
+def det(x):
+    return heddle.det(x)

@@ -5,6 +5,7 @@ import math
 import heddle
 from heddle import NDArray
 
+from .shapes import surround
 from .table import ints, operator
 
 
@@ -31,7 +32,13 @@ def extreme(function, of_nothing, x, axes, keepdims):
     return kept if keepdims else heddle.squeeze(kept, axes)
 
 
-REDUCTIONS = {"ReduceSum": heddle.sum, "ReduceMean": heddle.mean, "ReduceMax": highest, "ReduceMin": lowest}
+REDUCTIONS = {
+    "ReduceSum": heddle.sum,
+    "ReduceMean": heddle.mean,
+    "ReduceProd": heddle.prod,
+    "ReduceMax": highest,
+    "ReduceMin": lowest,
+}
 
 
 def enter_reduction(name, function):
@@ -57,6 +64,21 @@ def enter_argument(name, function):
 
 enter_argument("ArgMax", heddle.argmax)
 enter_argument("ArgMin", heddle.argmin)
+
+
+def enter_scan(name, function, identity):
+    @operator(name)
+    def scan(x, axis, *, exclusive=0, reverse=0):
+        axis = axis.item() % x.ndim
+        y = heddle.flip(x, axis) if reverse else x
+        if exclusive:
+            y = surround(heddle.slice(y, axis, stop=-1), axis, 1, 0, identity)
+        y = heddle.cast(function(y, axis), x.dtype)
+        return heddle.flip(y, axis) if reverse else y
+
+
+enter_scan("CumSum", heddle.cumsum, 0)
+enter_scan("CumProd", heddle.cumprod, 1)
 
 
 @operator("Softmax", since=13)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from .cases import ROUNDING, Result, all_results, count_missing, node_cases, results_of
+from .cases import RANDOM_NUMBERS, ROUNDING, Result, all_results, count_missing, node_cases, results_of
 from .table import TABLE
 
 PAGE = """\
@@ -21,12 +21,14 @@ shows how to use the backend.
 - The backend's table has {entries} of ONNX's operators: those of Heddle, and short compositions of them. Others are
   replaced by their definitions in ONNX's specification where it has one, as for `Attention`. Then what such a
   definition lacks is missing.
-- `If`, `Loop` and `Scan` are Python: Heddle needs no operators for control flow.
+- `If`, `Loop` and `Scan` are Python: Heddle needs no operators for control flow. So are the steps of `RNN`, `GRU` and
+  `LSTM`, and the choice of `NonMaxSuppression`.
 - The cases of a definition itself ("_expanded") are counted with the operator that is defined.
 - A case is left out only for what the code finds: an operator that is not in the table, a dtype that Heddle does not
   have, or an option that an entry of the table refuses. A case that needs none of these has to pass.
 - "{rounding}": a result in f16 and the values that ONNX wants are both within the tolerances of what the
   model gives in f64, but not of each other.
+- "{random_numbers}": with one seed Heddle draws other numbers than NumPy, which ONNX wants there.
 
 Contents: [What is missing](#what-is-missing) · [Operators](#operators)
 
@@ -68,6 +70,7 @@ def page() -> str:
     return PAGE.format(
         version=onnx.__version__,
         rounding=ROUNDING,
+        random_numbers=RANDOM_NUMBERS,
         cases=len(results),
         passed=passed,
         rest=len(results) - passed - wrong,

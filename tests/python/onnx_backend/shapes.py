@@ -68,9 +68,7 @@ def eye_like(x, *, dtype=None, k=0):
 
 @operator("Trilu", since=14)
 def trilu(x, k=None, *, upper=1):
-    k = 0 if k is None else k.item()
-    distance = above_diagonal(*x.shape[-2:])
-    return heddle.where(distance >= k if upper else distance <= k, x, heddle.zeros_like(x))
+    return (heddle.triu if upper else heddle.tril)(x, 0 if k is None else k.item())
 
 
 @operator("OneHot", since=9)
@@ -129,9 +127,7 @@ def concat(*arrays, axis):
 
 @operator("Tile", since=6)
 def tile(x, repeats):
-    for axis, n in enumerate(ints(repeats)):
-        x = heddle.concat([x] * n, axis) if n else heddle.slice(x, axis, 0, 0)
-    return x
+    return heddle.tile(x, ints(repeats))
 
 
 @operator("Split")
@@ -179,29 +175,16 @@ def pad(x, pads, value=None, axes=None, *, mode="constant"):
     return x
 
 
-@operator("Gather")
-def gather(x, indices, *, axis=0):
-    return heddle.take(x, indices, axis)
-
-
-def places(shape: tuple[int, ...], indices: list[NDArray]) -> NDArray:
-    """The places in row-major order of the elements whose index along axis i is indices[i]."""
-    place = heddle.zeros((), "i64")
-    for n, index in zip(shape, indices, strict=True):
-        place = place * n + heddle.where(index < 0, index + n, index)
-    return place
-
-
-@operator("GatherElements", since=11)
-def gather_elements(x, indices, *, axis=0):
-    index = [indices if d == axis % x.ndim else numbers(n, d, x.ndim) for d, n in enumerate(indices.shape)]
-    return heddle.take(x.reshape(-1), places(x.shape, index))
-
-
-@operator("GatherND", since=11)
-def gather_nd(x, indices, *, batch_dims=0):
-    last = indices.shape[-1]
-    batches = [numbers(n, d, indices.ndim - 1) for d, n in enumerate(indices.shape[:batch_dims])]
-    index = batches + [indices[..., i] for i in range(last)]
-    entries = x.reshape([math.prod(x.shape[: len(index)]), *x.shape[len(index) :]])
-    return heddle.take(entries, places(x.shape[: len(index)], index))
+@operator("MelWeightMatrix", since=17)
+def mel_weight_matrix(mels, dft_length, sample_rate, lower_edge, upper_edge, *, output_datatype=1):
+    """A triangle over the bins of a spectrum for each band; the bands have one width on mel's scale."""
+    count, length = mels.item(), dft_length.item()
+    low, high = (2595 * math.log10(1 + edge.item() / 700) for edge in (lower_edge, upper_edge))
+    mel = heddle.arange(count + 2, dtype="f64") * ((high - low) / (count + 2)) + low
+    hertz = 700 * heddle.expm1(mel * (math.log(10) / 2595))
+    edges = heddle.floor((length + 1) * hertz / sample_rate.item())
+    left, centre, right = edges[:-2], edges[1:-1], edges[2:]
+    bins = numbers(length // 2 + 1, 0, 2)
+    rising = heddle.where(heddle.equal(bins, centre), 1, (bins - left) / heddle.maximum(centre - left, 1))
+    falling = (right - bins) / heddle.maximum(right - centre, 1)
+    return heddle.cast(heddle.maximum(heddle.where(bins <= centre, rising, falling), 0), dtype_of(output_datatype))

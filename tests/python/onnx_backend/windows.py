@@ -1,14 +1,16 @@
 """Convolution, pooling and other layers."""
 
 import dataclasses
+import itertools
 import math
 
 import heddle
 from heddle import NDArray
 
+from .random_numbers import generator
 from .reductions import highest
-from .shapes import surround
-from .table import Missing, operator
+from .shapes import numbers, surround
+from .table import operator
 
 
 @dataclasses.dataclass
@@ -25,6 +27,33 @@ class Windows:
         """Whether heddle's argument `padding`, which is the same before and after an axis, says it all."""
         same = all(before == after <= limit for (before, after), limit in zip(self.pads, most, strict=True))
         return same and not any(self.overhang)
+
+    def plain(self) -> bool:
+        """Whether heddle's pooling has such windows."""
+        return len(self.kernel) == 2 and all(dilation == 1 for dilation in self.dilations)
+
+    def elements(self, x: NDArray) -> NDArray:
+        """The first element of every window, the second ones, ..., along a new first axis. x is padded."""
+        parts = []
+        for offsets in itertools.product(*map(range, self.kernel)):
+            part = x
+            for axis, (offset, k, stride, dilation) in enumerate(
+                zip(offsets, self.kernel, self.strides, self.dilations, strict=True), 2
+            ):
+                start, last = offset * dilation, x.shape[axis] - 1 - (k - 1 - offset) * dilation
+                part = heddle.slice(part, axis, start, last + 1, stride)
+            parts.append(part)
+        return heddle.stack(parts)
+
+    def largest(self, x: NDArray) -> NDArray:
+        if self.plain():
+            return heddle.max_pool2d(x, self.kernel, self.strides)
+        return heddle.max(self.elements(x), 0)
+
+    def mean(self, x: NDArray) -> NDArray:
+        if self.plain():
+            return heddle.avg_pool2d(x, self.kernel, self.strides)
+        return heddle.mean(self.elements(x), 0)
 
     def padding(self) -> list[int]:
         return [before for before, _ in self.pads]
@@ -56,11 +85,9 @@ def place_axis(size, span, stride, before, after, auto_pad, ceil_mode):
     return before, after, max(last + span - size - before - after, 0)
 
 
-def images_and_windows(name, x, kernel, strides, pads, dilations, auto_pad, ceil_mode=0):
-    """x with two axes of space, and its windows; an axis of size 1 is added to x if it has one only."""
+def images_and_windows(x, kernel, strides, pads, dilations, auto_pad, ceil_mode=0):
+    """x with two axes of space or more, and its windows; an axis of size 1 is added to x if it has one only."""
     axes = len(kernel)
-    if axes > 2:
-        raise Missing(f"{name} along {axes} axes")
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
     placed = [
         place_axis(
@@ -68,7 +95,7 @@ def images_and_windows(name, x, kernel, strides, pads, dilations, auto_pad, ceil
         )
         for i in range(axes)
     ]
-    fill = 2 - axes
+    fill = max(2 - axes, 0)
     windows = Windows(
         kernel=[1] * fill + list(kernel),
         strides=[1] * fill + list(strides),
@@ -79,12 +106,24 @@ def images_and_windows(name, x, kernel, strides, pads, dilations, auto_pad, ceil
     return (heddle.expand_dims(x, 2) if fill else x), windows
 
 
+def conv_of_elements(elements: NDArray, w: NDArray, group: int) -> NDArray:
+    """Convolution as a product of matrices; elements as from Windows: (elements, N, C, ...)."""
+    batch, channels = elements.shape[1:3]
+    columns = heddle.moveaxis(elements.reshape([len(elements), batch, channels, -1]), 0, 2)
+    columns = columns.reshape([batch, group, w.size // w.shape[0], -1])
+    y = heddle.matmul(w.reshape([group, w.shape[0] // group, -1]), columns)
+    return y.reshape([batch, w.shape[0], *elements.shape[3:]])
+
+
 @operator("Conv")
 def conv(x, w, b=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None):
-    images, windows = images_and_windows("Conv", x, w.shape[2:], strides, pads, dilations, auto_pad)
+    images, windows = images_and_windows(x, w.shape[2:], strides, pads, dilations, auto_pad)
     weight = heddle.expand_dims(w, 2) if w.ndim == 3 else w
     options = {"stride": windows.strides, "dilation": windows.dilations, "groups": group}
-    if windows.symmetric([math.inf, math.inf]):
+    if len(windows.kernel) > 2:
+        y = conv_of_elements(windows.elements(windows.padded(images, 0)), w, group)
+        y = y if b is None else y + b.reshape([-1] + [1] * (w.ndim - 2))
+    elif windows.symmetric([math.inf, math.inf]):
         y = heddle.conv2d(images, weight, b, padding=windows.padding(), **options)
     else:
         y = heddle.conv2d(windows.padded(images, 0), weight, b, **options)
@@ -113,12 +152,6 @@ def conv_integer(
     return heddle.cast(conv(x, w, **attributes), "i32")
 
 
-def pool_windows(name, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode):
-    if any(dilation != 1 for dilation in dilations or []):
-        raise Missing(f"{name} with dilations")
-    return images_and_windows(name, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-
-
 @operator("MaxPool")
 def max_pool(
     x,
@@ -132,15 +165,22 @@ def max_pool(
     strides=None,
     outputs,
 ):
-    if outputs > 1:
-        raise Missing("MaxPool with indices")
-    images, windows = pool_windows("MaxPool", x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    images, windows = images_and_windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     images = images if x.dtype.is_floating else heddle.cast(images, "f32")  # holds integers of 8 bits
-    if windows.symmetric([size // 2 for size in windows.kernel]):
+    padded = windows.overhung(windows.padded(images, -math.inf), -math.inf)
+    if outputs > 1:
+        order = [0, 1, *range(x.ndim - 1, 1, -1)] if storage_order else list(range(x.ndim))
+        index = numbers(x.size).reshape([x.shape[d] for d in order]).transpose(order).reshape(images.shape)
+        elements = windows.elements(padded)
+        chosen = heddle.expand_dims(heddle.argmax(elements, 0), 0)
+        index = windows.elements(windows.overhung(windows.padded(index, 0), 0))
+        results = [heddle.squeeze(heddle.take_along_axis(part, chosen, 0), 0) for part in (elements, index)]
+        y, index = (heddle.squeeze(part, 2) if x.ndim == 3 else part for part in results)
+        return [heddle.cast(y, x.dtype), index]
+    if windows.plain() and windows.symmetric([size // 2 for size in windows.kernel]):
         y = heddle.max_pool2d(images, windows.kernel, windows.strides, windows.padding())
     else:
-        images = windows.overhung(windows.padded(images, -math.inf), -math.inf)
-        y = heddle.max_pool2d(images, windows.kernel, windows.strides)
+        y = windows.largest(padded)
     return heddle.cast(heddle.squeeze(y, 2) if x.ndim == 3 else y, x.dtype)
 
 
@@ -148,24 +188,21 @@ def max_pool(
 def average_pool(
     x, *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, count_include_pad=0, dilations=None, pads=None, strides=None
 ):
-    images, windows = pool_windows("AveragePool", x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-    if windows.symmetric([size // 2 for size in windows.kernel]):
+    images, windows = images_and_windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    if windows.plain() and windows.symmetric([size // 2 for size in windows.kernel]):
         y = heddle.avg_pool2d(images, windows.kernel, windows.strides, windows.padding(), bool(count_include_pad))
     else:  # the mean of all elements, divided by the fraction of those that count
         counting = heddle.ones(images.shape, images.dtype)
         counting = windows.overhung(windows.padded(counting, 1 if count_include_pad else 0), 0)
-        images = windows.overhung(windows.padded(images, 0), 0)
-        mean, fraction = (heddle.avg_pool2d(part, windows.kernel, windows.strides) for part in (images, counting))
-        y = mean / fraction
+        y = windows.mean(windows.overhung(windows.padded(images, 0), 0)) / windows.mean(counting)
     return heddle.squeeze(y, 2) if x.ndim == 3 else y
 
 
 @operator("LpPool")
 def lp_pool(x, *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, dilations=None, p=2, pads=None, strides=None):
     powers = heddle.power(heddle.abs(x), float(p))
-    images, windows = pool_windows("LpPool", powers, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-    images = windows.overhung(windows.padded(images, 0), 0)
-    total = heddle.avg_pool2d(images, windows.kernel, windows.strides) * math.prod(windows.kernel)
+    images, windows = images_and_windows(powers, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    total = windows.mean(windows.overhung(windows.padded(images, 0), 0)) * math.prod(windows.kernel)
     y = heddle.power(total, 1 / p)
     return heddle.squeeze(y, 2) if x.ndim == 3 else y
 
@@ -190,8 +227,9 @@ def local_response_normalization(x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
 
 
 @operator("Dropout", since=7)
-def dropout(x, ratio_input=None, training=None, *, ratio=0.5, seed=0):
+def dropout(x, ratio_input=None, training=None, *, ratio=0.5, seed=None):
     ratio = ratio if ratio_input is None else ratio_input.item()
-    if training is not None and training.item() and ratio:
-        raise Missing("Dropout in training: its mask, and random numbers that can be compared")
-    return [x, heddle.ones(x.shape, "bool")]
+    if training is None or not training.item() or not ratio:
+        return [x, heddle.ones(x.shape, "bool")]
+    kept = heddle.uniform(x.shape, generator=generator(seed)) >= ratio
+    return [heddle.where(kept, x / (1 - ratio) if ratio < 1 else x, 0), kept]

@@ -1,0 +1,133 @@
+"""Operators that find, select, sort and replace elements by their indices."""
+
+import math
+
+import heddle
+from heddle import NDArray
+
+from .shapes import numbers, surround
+from .table import ints, operator
+
+
+@operator("Gather")
+def gather(x, indices, *, axis=0):
+    return heddle.take(x, indices, axis)
+
+
+@operator("GatherElements", since=11)
+def gather_elements(x, indices, *, axis=0):
+    return heddle.gather(x, indices, axis)
+
+
+def places(shape: tuple[int, ...], indices: list[NDArray]) -> NDArray:
+    """The places in row-major order of the elements whose index along axis i is indices[i]."""
+    place = heddle.zeros((), "i64")
+    for n, index in zip(shape, indices, strict=True):
+        place = place * n + heddle.where(index < 0, index + n, index)
+    return place
+
+
+@operator("GatherND", since=11)
+def gather_nd(x, indices, *, batch_dims=0):
+    last = indices.shape[-1]
+    batches = [numbers(n, d, indices.ndim - 1) for d, n in enumerate(indices.shape[:batch_dims])]
+    index = batches + [indices[..., i] for i in range(last)]
+    entries = x.reshape([math.prod(x.shape[: len(index)]), *x.shape[len(index) :]])
+    return heddle.take(entries, places(x.shape[: len(index)], index))
+
+
+def multiplied(x: NDArray, indices: NDArray, source: NDArray, axis: int) -> NDArray:
+    """heddle.scatter with products: Heddle has sums, minima and maxima."""
+    indices = heddle.where(indices < 0, indices + x.shape[axis], indices)
+    chosen = heddle.equal(heddle.expand_dims(indices, axis), numbers(x.shape[axis], axis, x.ndim + 1))
+    factors = heddle.prod(heddle.where(chosen, heddle.expand_dims(source, axis), 1), axis + 1)
+    for d, n in enumerate(x.shape):
+        factors = surround(factors, d, 0, n - factors.shape[d], 1)
+    return x * factors
+
+
+SCATTERS = {
+    "none": heddle.scatter,
+    "add": heddle.scatter_add,
+    "min": heddle.scatter_min,
+    "max": heddle.scatter_max,
+    "mul": multiplied,
+}
+
+
+@operator("ScatterElements", since=11)
+def scatter_elements(x, indices, updates, *, axis=0, reduction="none"):
+    return SCATTERS[reduction](x, indices, updates, axis % x.ndim)
+
+
+@operator("Scatter", since=9)
+def scatter(x, indices, updates, *, axis=0):
+    return heddle.scatter(x, indices, updates, axis)
+
+
+@operator("ScatterND", since=11)
+def scatter_nd(x, indices, updates, *, reduction="none"):
+    last = indices.shape[-1]
+    place = places(x.shape[:last], [indices[..., i] for i in range(last)]).reshape([-1, 1])
+    entries = x.reshape([math.prod(x.shape[:last]), math.prod(x.shape[last:])])
+    updates = updates.reshape([place.size, entries.shape[1]])
+    place = heddle.broadcast_to(place, updates.shape)
+    return SCATTERS[reduction](entries, place, updates, 0).reshape(x.shape)
+
+
+@operator("TensorScatter", since=24)
+def tensor_scatter(cache, update, write_indices=None, *, axis=-2, mode="linear"):
+    axis %= cache.ndim
+    place = numbers(update.shape[axis], axis, cache.ndim)
+    if write_indices is not None:
+        place = place + write_indices.reshape([-1] + [1] * (cache.ndim - 1))
+    place = heddle.remainder(place, cache.shape[axis]) if mode == "circular" else place
+    return heddle.scatter(cache, heddle.broadcast_to(place, update.shape), update, axis)
+
+
+@operator("Compress", since=9)
+def compress(x, condition, *, axis=None):
+    (chosen,) = heddle.nonzero(condition)
+    return heddle.take(x.reshape(-1) if axis is None else x, chosen, axis or 0)
+
+
+@operator("NonZero", since=9)
+def nonzero(x):
+    return heddle.stack(heddle.nonzero(x))
+
+
+@operator("TopK", since=10)
+def topk(x, k, *, axis=-1, largest=1, sorted=1):  # noqa: A002 (names of the specification)
+    return list(heddle.topk(x, k.item(), axis, bool(largest)))
+
+
+@operator("Unique", since=11)
+def unique(x, *, axis=None, sorted=1):  # noqa: A002 (names of the specification)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    rank = heddle.zeros(x.shape[axis], "i64")  # of each entry of the axis, in the order of its elements
+    for elements in heddle.unstack(heddle.moveaxis(x, axis, 0).reshape([x.shape[axis], -1]), 1):
+        distinct, _, which, _ = heddle.unique_all(elements)
+        rank = heddle.unique_all(rank * distinct.size + which)[2]
+    _, first, which, counts = heddle.unique_all(rank)
+    if not sorted:  # in the order of their first places
+        order = heddle.argsort(first)
+        first, counts = heddle.take(first, order), heddle.take(counts, order)
+        which = heddle.take(heddle.argsort(order), which)
+    return [heddle.take(x, first, axis), first, which, counts]
+
+
+def backward(x: NDArray, lengths: NDArray, time_axis: int, batch_axis: int) -> NDArray:
+    """x with the first lengths[i] entries of the time axis reversed, for entry i of the batch axis."""
+    shape = [-1 if d == batch_axis else 1 for d in range(x.ndim)]
+    time, lengths = numbers(x.shape[time_axis], time_axis, x.ndim), lengths.reshape(shape)
+    return heddle.take_along_axis(x, heddle.where(time < lengths, lengths - 1 - time, time), time_axis)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(x, lengths, *, batch_axis=1, time_axis=0):
+    return backward(x, lengths, time_axis, batch_axis)
+
+
+@operator("ai.onnx.ml.ArrayFeatureExtractor")
+def array_feature_extractor(x, indices):
+    return heddle.take(x, indices.reshape(-1), -1)

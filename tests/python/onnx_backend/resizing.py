@@ -1,0 +1,120 @@
+"""Resize and Upsample: along each axis by itself, as a product with a matrix of weights."""
+
+import math
+
+import heddle
+from heddle import NDArray
+
+from .shapes import numbers
+from .table import ints, operator
+
+
+def linear(distance: NDArray, a: float) -> NDArray:
+    return heddle.maximum(1 - heddle.abs(distance), 0)
+
+
+def cubic(distance: NDArray, a: float) -> NDArray:
+    """Keys' kernel, which is `a` times a cubic beyond distance 1 and ends at 2."""
+    d = heddle.abs(distance)
+    inner = ((a + 2) * d - (a + 3)) * d * d + 1
+    outer = (((d - 5) * d + 8) * d - 4) * a
+    return heddle.where(d <= 1, inner, heddle.where(d < 2, outer, 0))
+
+
+# The kernels, and at which distance they end. GridSample's modes have had two names each.
+KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}
+
+NEAREST = {
+    "round_prefer_floor": lambda x: heddle.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: heddle.floor(x + 0.5),
+    "floor": heddle.floor,
+    "ceil": heddle.ceil,
+}
+
+
+def coordinates(mode: str, n: int, count: int, scale: float, roi: tuple[float, float]) -> NDArray:
+    """Where the `count` elements of the result lie among n elements, in f64."""
+    i, length = heddle.arange(count, dtype="f64"), scale * n
+    if mode == "align_corners":
+        return i * (0 if length == 1 else (n - 1) / (length - 1))
+    if mode == "asymmetric":
+        return i / scale
+    if mode == "tf_crop_and_resize":
+        start, end = roi
+        if length == 1:
+            return i * 0 + (start + end) / 2 * (n - 1)
+        return i * ((end - start) * (n - 1) / (length - 1)) + start * (n - 1)
+    if mode == "pytorch_half_pixel" and length == 1:
+        return i * 0 - 0.5
+    x = (i + 0.5) / scale - 0.5
+    return x + n / 2 * (1 - count / length) if mode == "half_pixel_symmetric" else x
+
+
+def weights(x: NDArray, n: int, mode: str, a: float, shrunk: float, exclude_outside: int) -> NDArray:
+    """The weight of each of n elements at each coordinate: (coordinates, n). `shrunk` widens the kernel for values < 1.
+
+    What the kernel has outside goes to the elements at the ends, or is left out.
+    """
+    kernel, reach = KERNELS[mode]
+    beyond = 0 if exclude_outside else math.ceil(reach / shrunk) + 1
+    i = numbers(n + 2 * beyond) - beyond
+    weight = kernel((i - heddle.expand_dims(x, 1)) * shrunk, a)
+    if exclude_outside or shrunk < 1:
+        weight = weight / heddle.sum(weight, 1, True)
+    return heddle.index_add(heddle.zeros([x.size, n], "f64"), heddle.clip(i, 0, n - 1), weight, 1)
+
+
+def sizes_and_scales(x, axes, scales, sizes, policy):
+    """The result's size and the scale along each axis."""
+    shape = [x.shape[axis] for axis in axes]
+    if scales is not None:
+        return [math.floor(n * scale) for n, scale in zip(shape, scales, strict=True)], scales
+    scales = [size / n for size, n in zip(sizes, shape, strict=True)]
+    if policy == "stretch":
+        return sizes, scales
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return [math.floor(n * scale + 0.5) for n in shape], [scale] * len(axes)
+
+
+@operator("Resize", since=11)
+def resize(
+    x,
+    roi=None,
+    scales=None,
+    sizes=None,
+    *,
+    antialias=0,
+    axes=None,
+    coordinate_transformation_mode="half_pixel",
+    cubic_coeff_a=-0.75,
+    exclude_outside=0,
+    extrapolation_value=0.0,
+    keep_aspect_ratio_policy="stretch",
+    mode="nearest",
+    nearest_mode="round_prefer_floor",
+):
+    dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
+    scales = scales.tolist() if scales is not None and scales.size else None
+    counts, scales = sizes_and_scales(x, axes, scales, ints(sizes), keep_aspect_ratio_policy)
+    crops = coordinate_transformation_mode == "tf_crop_and_resize"
+    regions = roi.tolist() if crops else [0.0] * len(axes) + [1.0] * len(axes)
+    for k, (axis, count, scale) in enumerate(zip(axes, counts, scales, strict=True)):
+        n = x.shape[axis]
+        if n == count and scale == 1 and not crops:
+            continue
+        place = coordinates(coordinate_transformation_mode, n, count, scale, (regions[k], regions[k + len(axes)]))
+        if mode == "nearest":
+            x = heddle.take(x, heddle.cast(heddle.clip(NEAREST[nearest_mode](place), 0, n - 1), "i64"), axis)
+        else:
+            weight = weights(place, n, mode, cubic_coeff_a, min(scale, 1.0) if antialias else 1.0, exclude_outside)
+            x = heddle.moveaxis(heddle.matmul(heddle.moveaxis(x, axis, -1), weight.T), -1, axis)
+        if crops:
+            outside = heddle.logical_or(place < 0, place > n - 1)
+            outside = outside.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+            x = heddle.where(outside, extrapolation_value, x)
+    return heddle.cast(x, dtype)
+
+
+@operator("Upsample", since=9)
+def upsample(x, scales, *, mode="nearest"):
+    return resize(x, None, scales, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")

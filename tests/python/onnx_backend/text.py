@@ -1,0 +1,53 @@
+"""TfIdfVectorizer: how often n-grams come in texts of numbers."""
+
+import heddle
+from heddle import NDArray
+
+from .table import Missing, operator
+
+
+def occurrences(x: NDArray, grams: NDArray, skips: range) -> NDArray:
+    """How often each of grams (count, n) comes in each row of x, with so many elements left out between its own."""
+    n, length = grams.shape[1], x.shape[1]
+    total = heddle.zeros([x.shape[0], grams.shape[0]], "i64")
+    for step in (skip + 1 for skip in skips):
+        places = length - (n - 1) * step
+        if places <= 0:
+            break
+        windows = heddle.stack([heddle.slice(x, 1, i * step, i * step + places) for i in range(n)], -1)
+        same = heddle.all(heddle.equal(heddle.expand_dims(windows, 2), grams), -1)  # (rows, places, grams)
+        total = total + heddle.count_nonzero(same, 1)
+    return total
+
+
+@operator("TfIdfVectorizer", since=9)
+def tfidf_vectorizer(
+    x,
+    *,
+    max_gram_length,
+    max_skip_count,
+    min_gram_length,
+    mode,
+    ngram_counts,
+    ngram_indexes,
+    pool_int64s=None,
+    pool_strings=None,
+    weights=None,
+):
+    if pool_strings is not None:
+        raise Missing("dtype string")
+    rows, first = heddle.cast(x, "i64").reshape([-1, x.shape[-1]]), 0  # `first` gram of the pool of this length
+    columns = heddle.zeros([rows.shape[0], max(ngram_indexes) + 1], "f32")
+    scale = heddle.array(weights or [1.0] * len(ngram_indexes), dtype="f32")
+    for n, start in enumerate(ngram_counts, 1):
+        end = ngram_counts[n] if n < len(ngram_counts) else len(pool_int64s)
+        count = (end - start) // n
+        if min_gram_length <= n <= max_gram_length and count:
+            grams = heddle.array(pool_int64s[start:end], dtype="i64").reshape([count, n])
+            found = heddle.cast(occurrences(rows, grams, range(max_skip_count + 1 if n > 1 else 1)), "f32")
+            found = heddle.minimum(found, 1) if mode == "IDF" else found
+            found = found if mode == "TF" else found * scale[first : first + count]
+            index = heddle.array(ngram_indexes[first : first + count], dtype="i64")
+            columns = heddle.index_copy(columns, index, found, 1)
+        first += count
+    return columns.reshape([*x.shape[:-1], -1])

@@ -1,0 +1,55 @@
+"""ONNX's steps of optimizers. Each takes the rate, the count of steps, then weights, gradients and states in groups."""
+
+import heddle
+from heddle import NDArray
+
+from .table import operator
+
+DOMAIN = "ai.onnx.preview.training"
+
+
+def groups(arrays: tuple[NDArray, ...], count: int) -> list[tuple[NDArray, ...]]:
+    """What belongs together: weight, gradient and states of each tensor."""
+    n = len(arrays) // count
+    return list(zip(*(arrays[i * n : (i + 1) * n] for i in range(count)), strict=True))
+
+
+def flat(results: list[list[NDArray]]) -> list[NDArray]:
+    """All weights, then all of each state."""
+    return [array for group in zip(*results, strict=True) for array in group]
+
+
+@operator(f"{DOMAIN}.Momentum")
+def momentum(rate, steps, *arrays, alpha, beta, mode, norm_coefficient):
+    beta, results = beta if steps.item() > 0 else 1.0, []
+    for x, gradient, velocity in groups(arrays, 3):
+        gradient = norm_coefficient * x + gradient
+        velocity = alpha * velocity + beta * gradient
+        results.append([x - rate * (gradient + alpha * velocity if mode == "nesterov" else velocity), velocity])
+    return flat(results)
+
+
+@operator(f"{DOMAIN}.Adagrad")
+def adagrad(rate, steps, *arrays, decay_factor=0.0, epsilon=1e-6, norm_coefficient=0.0):
+    rate, results = rate / (1 + steps.item() * decay_factor), []
+    for x, gradient, squares in groups(arrays, 3):
+        gradient = norm_coefficient * x + gradient
+        squares = squares + heddle.square(gradient)
+        results.append([x - rate * gradient / (heddle.sqrt(squares) + epsilon), squares])
+    return flat(results)
+
+
+@operator(f"{DOMAIN}.Adam")
+def adam(
+    rate, steps, *arrays, alpha=0.9, beta=0.999, epsilon=1e-6, norm_coefficient=0.0, norm_coefficient_post=0.0
+):
+    steps, results = steps.item(), []
+    if steps > 0:
+        rate = rate * ((1 - beta**steps) ** 0.5 / (1 - alpha**steps))
+    for x, gradient, mean, squares in groups(arrays, 4):
+        gradient = norm_coefficient * x + gradient
+        mean = alpha * mean + (1 - alpha) * gradient
+        squares = beta * squares + (1 - beta) * heddle.square(gradient)
+        new = x - rate * mean / (heddle.sqrt(squares) + epsilon)
+        results.append([(1 - norm_coefficient_post) * new, mean, squares])
+    return flat(results)
