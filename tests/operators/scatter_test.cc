@@ -23,7 +23,8 @@ NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -2, 2, DType::f64);
 }
 
-const NDArray kPlaces = array<std::int64_t>({0, 2, 2, 1, 0, -1}, {3, 2});  // 2 and 0 come twice
+// 2 and 0 come twice.
+NDArray places() { return array<std::int64_t>({0, 2, 2, 1, 0, -1}, {3, 2}); }
 
 std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call); }
 
@@ -32,11 +33,11 @@ std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call
 TEST_CASE("gradients of gather") {
   const NDArray x = values({3, 4});
   for (const int axis : {0, 1}) {
-    check_gradients([=](In in) { return square(gather(in[0], in[1], axis)); }, {x, kPlaces});
-    check_gradients([=](In in) { return gather(transpose(in[0]), in[1], axis); }, {x, kPlaces});
+    check_gradients([=](In in) { return square(gather(in[0], in[1], axis)); }, {x, places()});
+    check_gradients([=](In in) { return gather(transpose(in[0]), in[1], axis); }, {x, places()});
   }
-  check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {x, kPlaces});
-  check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {values({1, 4}), kPlaces});
+  check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {x, places()});
+  check_gradients([](In in) { return take_along_axis(in[0], in[1], 1); }, {values({1, 4}), places()});
   check_gradients([](In in) { return take_along_axis(in[0], in[1], 0); },
                   {x, array<std::int64_t>({1, 1}, {2, 1})});
 }
@@ -46,10 +47,10 @@ TEST_CASE("gradients of scatter, where places come twice") {
   for (const auto f : {scatter, scatter_add, scatter_min, scatter_max}) {
     for (const int axis : {0, 1}) {
       const auto written = [=](In in) { return square(f(in[0], in[1], in[2], axis, Where::current())); };
-      check_gradients(written, {x, kPlaces, source});
-      check_gradients([=](In in) { return f(in[0], in[1], 0.25, axis, Where::current()); }, {x, kPlaces});
+      check_gradients(written, {x, places(), source});
+      check_gradients([=](In in) { return f(in[0], in[1], 0.25, axis, Where::current()); }, {x, places()});
       check_gradients([=](In in) { return f(in[1], in[2], in[0], axis, Where::current()); },
-                      {values({1}, 7), x.detach(), kPlaces});
+                      {values({1}, 7), x.detach(), places()});
     }
   }
   const NDArray rows = array<std::int32_t>({2, 0, 2, -3});
@@ -70,7 +71,7 @@ TEST_CASE("gradients of scatter, where places come twice") {
         {x, values({4})});
     check_gradients([=](In in) { return index_put(in[0], {rows}, in[1], accumulate); }, {x, values({4})});
   }
-  check_gradients([](In in) { return put(in[0], in[1], in[2]); }, {x, kPlaces, source});
+  check_gradients([](In in) { return put(in[0], in[1], in[2]); }, {x, places(), source});
 }
 
 TEST_CASE("gradients through masks") {
@@ -152,14 +153,14 @@ TEST_CASE("places out of range are errors of the op") {
 
 TEST_CASE("refusals of gather and scatter say what came") {
   const NDArray x = zeros({2, 3});
-  CHECK(refusal([&] { gather(x, kPlaces, 1); }) ==
+  CHECK(refusal([&] { gather(x, places(), 1); }) ==
         "gather: indices of shape (3, 2) are larger than shape (2, 3) off axis 1");
   CHECK(refusal([&] { gather(x, zeros({2}, DType::i64)); }) ==
         "gather: shapes (2, 3) and (2,) of indices have different numbers of axes");
   CHECK(refusal([&] { take_along_axis(x, zeros({3, 1}, DType::i64)); }).starts_with("take_along_axis: "));
   CHECK(refusal([&] { scatter(x, zeros({2, 3}, DType::f32), 1); }).starts_with("scatter: indices"));
   CHECK(refusal([&] { scatter(x, zeros({2, 3}, DType::i64), zeros({4})); }).starts_with("scatter: "));
-  CHECK(refusal([&] { index_add(x, kPlaces, x); }) ==
+  CHECK(refusal([&] { index_add(x, places(), x); }) ==
         "index_add: indices have shape (3, 2); wanted one axis");
   CHECK(refusal([&] { index_put(x, {}, 1); }) == "index_put: 0 arrays of indices for shape (2, 3)");
   CHECK(refusal([&] { masked_fill(x, zeros({4}, DType::boolean), 1); }).starts_with("masked_fill: "));

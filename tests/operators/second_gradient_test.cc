@@ -164,6 +164,7 @@ TEST_CASE("gradients of both kinds meet in a leaf, in every order and kind of pa
   CHECK(grad(other).to_vector<float>() == Floats(3, 1));
   backward(sum(first.slice(0, {.end = 1})));
   CHECK(grad(first).to_vector<float>() == Floats{4, 7, 3});
+  for (const NDArray& t : {first, second, other}) clear_grad(t);
 }
 
 TEST_CASE("several threads add to one leaf") {

@@ -47,6 +47,8 @@ class Entry final : public ByteSource {
     zip_stat_t status;
     if (zip_stat_index(archive, index, 0, &status) != 0) heddle::fail(path, zip_strerror(archive));
     name_ = status.name;
+    if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) && status.encryption_method != ZIP_EM_NONE)
+      fail("is encrypted");
     set_left(status.size);
     file_ = zip_fopen_index(archive, index, 0);
     if (!file_) fail(std::string("cannot be read: ") + zip_strerror(archive));
@@ -85,22 +87,21 @@ class Entry final : public ByteSource {
 
 using Arrays = std::vector<std::pair<std::string, NDArray>>;
 
-// A source that gives a header and an array's bytes, one after the other.
+// An entry that is written: a header and an array's bytes, one after the other.
 struct Parts {
-  std::string header;
-  NDArray array;
+  std::string name, header;
+  std::vector<std::byte> data;
   std::size_t at = 0;
 
-  std::size_t bytes() const { return header.size() + data_bytes(); }
-  std::size_t data_bytes() const { return static_cast<std::size_t>(array.size()) * size_of(array.dtype()); }
+  std::size_t bytes() const { return header.size() + data.size(); }
 
   std::size_t read(char* to, std::size_t wanted) {
     std::size_t done = 0;
     if (at < header.size()) done += header.copy(to, wanted, at);
     const std::size_t begin = at + done - header.size();
-    if (done < wanted && at + done >= header.size() && begin < data_bytes()) {
-      const std::size_t count = std::min(wanted - done, data_bytes() - begin);
-      std::memcpy(to + done, array.data<const std::byte>() + begin, count);
+    if (done < wanted && begin < data.size()) {
+      const std::size_t count = std::min(wanted - done, data.size() - begin);
+      std::memcpy(to + done, data.data() + begin, count);
       done += count;
     }
     at += done;
@@ -137,27 +138,35 @@ zip_int64_t read_parts(void* user, void* data, zip_uint64_t length, zip_source_c
   }
 }
 
-// Only inside an op that reads the arrays.
-void write_archive(const std::string& path, const Arrays& arrays, NpzOptions options) {
-  std::vector<std::unique_ptr<Parts>> parts;  // libzip reads them when the archive is closed
+void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions options) {
   Archive archive = open_archive(path, ZIP_CREATE | ZIP_TRUNCATE);
   const auto check = [&](bool good) {
     if (!good) fail(path, std::string("cannot be written: ") + zip_strerror(archive.get()));
   };
-  for (const auto& [name, array] : arrays) {
-    parts.push_back(std::make_unique<Parts>(npy_preamble({array.dtype(), false, array.shape()}), array));
-    zip_source_t* const source = zip_source_function(archive.get(), read_parts, parts.back().get());
+  for (Parts& parts : all) {
+    zip_source_t* const source = zip_source_function(archive.get(), read_parts, &parts);
     check(source);
-    const std::string entry = name + std::string(kSuffix);
-    const zip_int64_t index = zip_file_add(archive.get(), entry.c_str(), source, ZIP_FL_ENC_UTF_8);
+    const zip_int64_t index = zip_file_add(archive.get(), parts.name.c_str(), source, ZIP_FL_ENC_UTF_8);
     if (index < 0) zip_source_free(source);
     check(index >= 0);
     const auto place = static_cast<zip_uint64_t>(index);
     check(zip_set_file_compression(archive.get(), place, options.compressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
                                    0) == 0);
   }
-  check(zip_close(archive.get()) == 0);
+  check(zip_close(archive.get()) == 0);  // reads the sources
   archive.release();
+}
+
+// Only inside an op that reads the arrays.
+std::vector<Parts> copied(const Arrays& arrays) {
+  std::vector<Parts> all;
+  for (const auto& [name, array] : arrays) {
+    const auto* const begin = array.data<const std::byte>();
+    const std::size_t bytes = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
+    all.push_back({name + std::string(kSuffix), npy_preamble({array.dtype(), false, array.shape()}), {}});
+    if (bytes > 0) all.back().data.assign(begin, begin + bytes);
+  }
+  return all;
 }
 
 Arrays checked(const std::string& path, const std::map<std::string, NDArray>& arrays) {
@@ -188,8 +197,11 @@ void save_npz(const std::string& path, const std::map<std::string, NDArray>& arr
   const Var done = engine.new_var();
   Access access = array_access("save_npz", values, {});
   access.mutate.add(done);
-  engine.push([=] { write_archive(path, list, options); }, access, CallSite::current());
+  auto parts = std::make_shared<std::vector<Parts>>();
+  engine.push([=] { *parts = copied(list); }, access, CallSite::current());
   engine.wait(done);
+  // On this thread: libzip leaves memory of OpenSSL behind on each thread, and those of the engine do not end.
+  write_archive(path, *parts, options);
 }
 
 std::map<std::string, NDArray> load_npz(const std::string& path, Device device, Where where) {
