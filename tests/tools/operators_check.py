@@ -37,7 +37,7 @@ BY_NAME = {
 }
 # How many functions of a name there are: another one needs a look at the registry.
 OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
-              "NDArray::NDArray": 2}
+              "NDArray::NDArray": 2, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
 LENT = "memory of other libraries is no operator: bindings have functions of their own"
@@ -46,9 +46,12 @@ EXCEPTIONS = {
     "array": "copies C++ values: other languages have buffers",
     "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",
     "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,
+    "save_npz": FILES, "load_npz": FILES, "save_csv": FILES, "load_csv": FILES, "map_npy": FILES, "map_safetensors": FILES,
+    "load_weights": "fills parameters of layers", "empty_like": "memory whose values are undetermined",
     "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
     "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
     "lend_gradient_memory": TAPE, "backward": TAPE, "make_gradient": TAPE, "recording": TAPE, "record": TAPE,
+    "on_gradient": TAPE, "save_for_backward": TAPE,
     "record_part": TAPE, "record_rows": TAPE,
     "NDArray::NDArray": "memory whose values are undetermined",
     "NDArray::view": "strides of any kind: bindings take them from other libraries",
