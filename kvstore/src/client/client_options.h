@@ -15,9 +15,9 @@
 namespace heddle::kv_detail {
 
 struct ClientOptions {
-  std::vector<std::string> servers;  // HOST:PORT of each; with a scheduler it says where they are
-  std::string scheduler{};           // HOST:PORT; empty: none
-  EtcdOptions etcd{};                // or where to look for the scheduler that leads now
+  std::vector<std::string> servers{};  // HOST:PORT of each; with a scheduler it says where they are
+  std::string scheduler{};             // HOST:PORT; empty: none
+  EtcdOptions etcd{};                  // or where to look for the scheduler that leads now
   std::string job = "default";
   std::string consistency = "sync";
   PlacementRule placement{};
