@@ -38,8 +38,8 @@ std::array<Seen, kSeen> seen;
 constexpr std::size_t kMostSites = 1 << 18;
 constexpr std::size_t kMostBytes = 16 << 20;
 
-// Where a frame is in its code: the instruction, which the frame knows, as the line has to be computed from it. Without the
-// function, which the stable ABI lacks, the line.
+// A number for the frame's place in its code: the instruction's, which costs nothing to read. The stable ABI lacks the function
+// for it; where the interpreter has none, the line's number, which is computed.
 int position_in(PyFrameObject* frame) {
   using Position = int (*)(PyFrameObject*);
   static const auto instruction = reinterpret_cast<Position>(dlsym(RTLD_DEFAULT, "PyFrame_GetLasti"));

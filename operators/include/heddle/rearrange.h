@@ -52,7 +52,7 @@ NDArray repeat(const NDArray& x, std::int64_t repeats, std::optional<int> axis =
 NDArray repeat(const NDArray& x, const std::vector<std::int64_t>& repeats, std::optional<int> axis = {},
                Where where = Where::current());
 
-// Of the last two axes: 0 above, or below, the k-th diagonal.
+// x with zeros above (tril) or below (triu) the k-th diagonal of the last two axes.
 NDArray tril(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
 NDArray triu(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
 // A matrix with x, which has one axis, on its k-th diagonal and 0 elsewhere; of a matrix diagonal(x, k).

@@ -18,7 +18,7 @@ struct Node;
 // What autograd keeps of an array, shared by all copies of its handle. An array requires a gradient if it is a leaf or
 // has a producer, which is the node that computed it; no array is both.
 struct AutogradMeta final : GradMeta {
-  // Of a handle made by save_for_backward(): what it stands for while a Backward is recorded, and nothing otherwise.
+  // A handle made by save_for_backward() stands for another array while a Backward is recorded; this says for which.
   enum class StandsFor { itself, constant, input, output };
 
   StandsFor stands_for = StandsFor::itself;

@@ -24,7 +24,7 @@ double log_factorial(double n) {
   return ::lgamma_r(n + 1, &sign);
 }
 
-// Of Marsaglia and Tsang (2000), for a concentration of at least 1.
+// A gamma variate for a concentration of at least 1, by the method of Marsaglia and Tsang (2000).
 double large_gamma(ElementStream& stream, double concentration) {
   const double d = concentration - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
@@ -140,27 +140,11 @@ double sample_truncated_normal(ElementStream& stream, std::span<const double> p)
   return std::clamp(mean + deviation * x, p[2], p[3]);
 }
 
-bool in_range(ParameterRange range, double value) {
-  switch (range) {
-    case ParameterRange::positive:
-      return value > 0 && std::isfinite(value);
-    case ParameterRange::not_negative:
-      return value >= 0 && std::isfinite(value);
-    case ParameterRange::probability:
-      return value >= 0 && value <= 1;
-    case ParameterRange::count:
-      return value >= 0 && value <= 0x1p53 && value == std::floor(value);
-    case ParameterRange::any:
-      break;
-  }
-  return true;
-}
-
 void check(const DistributionCall& call, const DistributionParameter& parameter) {
   if (!parameter.value.is_array) return;
   const double* values = parameter.value.array.data<const double>();
   for (std::int64_t i = 0; i < call.y.size(); ++i) {
-    if (in_range(parameter.range, values[i])) continue;
+    if (fits(parameter.range, values[i])) continue;
     std::string position = std::to_string(i);
     if (call.y.ndim() != 1) {
       Dims at = call.y.shape();

@@ -129,7 +129,7 @@ void cumprod_gradient_kernel(const NDArray& gradient, const NDArray& x, const ND
   compute.template operator()<float>();
 }
 
-// As the comparison says, a later element that is as large replaces one, and a NaN everything.
+// Whether x takes the place of the largest element so far: an equal one that comes later does, and so does a NaN.
 struct Above {
   template <class T> bool operator()(T x, T best) const { return x >= best || x != x; }
 };

@@ -1,6 +1,7 @@
 // What random distributions ask of a device.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,23 @@ struct DrawnRange {
 
 // What a parameter may be.
 enum class ParameterRange : std::uint8_t { positive, not_negative, probability, count, any };
+
+inline bool fits(ParameterRange range, double value) {
+  if (!std::isfinite(value)) return range == ParameterRange::any;
+  switch (range) {
+    case ParameterRange::positive:
+      return value > 0;
+    case ParameterRange::not_negative:
+      return value >= 0;
+    case ParameterRange::probability:
+      return value >= 0 && value <= 1;
+    case ParameterRange::count:
+      return value >= 0 && value <= 0x1p53 && value == std::floor(value);
+    case ParameterRange::any:
+      break;
+  }
+  return true;
+}
 
 struct DistributionParameter {
   const char* name;

@@ -24,23 +24,6 @@ DrawnRange take(Generator& from, std::int64_t elements) {
   return range;
 }
 
-bool fits(ParameterRange range, double value) {
-  if (!std::isfinite(value)) return range == ParameterRange::any;
-  switch (range) {
-    case ParameterRange::positive:
-      return value > 0;
-    case ParameterRange::not_negative:
-      return value >= 0;
-    case ParameterRange::probability:
-      return value >= 0 && value <= 1;
-    case ParameterRange::count:
-      return value >= 0 && value <= 0x1p53 && value == std::floor(value);
-    case ParameterRange::any:
-      break;
-  }
-  return true;
-}
-
 const char* wanted(ParameterRange range) {
   switch (range) {
     case ParameterRange::positive:

@@ -60,7 +60,7 @@ NDArray tall_qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray
   return transposed(solve_triangular(r, transposed(y)));
 }
 
-// The same for any x. One with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
+// The gradient of x = Q R for any x. An x with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
 NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const Arrays& parts) {
   const NDArray &q = parts[0], &r = parts[1];
   const std::int64_t m = rows_of(x), n = columns_of(x);

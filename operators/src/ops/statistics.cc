@@ -36,8 +36,8 @@ NDArray shares_of_product(const NDArray& x, const Dims& axes) {
   return where(zeros == 0, others / x, where(zero && zeros == 1, others, 0));
 }
 
-// The same for every x, by the products of all rows of a matrix a line, in which the element itself is 1: their gradients are
-// right where elements are 0, too.
+// The shares as shares_of_product() computes them, by operators whose gradients are right where elements are 0, too. Each line of
+// elements becomes a matrix, whose row i is the line with a 1 in place of element i: the products of its rows are the shares.
 NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
   Dims order, back;
   std::int64_t count = 1;

@@ -57,7 +57,7 @@ HEDDLE_API heddle_status heddle_archive_save(const heddle_archive* archive, cons
 HEDDLE_API heddle_status heddle_archive_load(const char* path, const heddle_array_options* options,
                                              heddle_archive** archive, heddle_error** error);
 
-// As heddle_npy_map, for all arrays of a .safetensors file. Checksums of arrays are not looked at.
+// The arrays of a .safetensors file on its own pages, as heddle_npy_map gives them. Checksums of arrays are not looked at.
 HEDDLE_API heddle_status heddle_archive_map(const char* path, const heddle_array_options* options,
                                             heddle_archive** archive, heddle_error** error);
 
