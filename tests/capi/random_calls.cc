@@ -300,6 +300,8 @@ void Caller::call_operator() {
       heddle_operator_at(random_() % operators, &op, nullptr) != HEDDLE_OK ||
       heddle_operator_describe(op, &info, nullptr) != HEDDLE_OK)
     std::abort();
+  // Their results are as long as elements say, and arrays here hold what the memory held before.
+  if (std::strcmp(info.name, "bincount") == 0 || std::strcmp(info.name, "repeat") == 0) return;
   std::vector<heddle_value> values;
   std::vector<heddle_named_value> named;
   for (std::size_t i = 0; i < info.argument_count; ++i) {

@@ -58,6 +58,21 @@ TEST_CASE("what is ready first waits for what was called first") {
   });
 }
 
+// Threads that call at once may enqueue in one order and push in the other.
+TEST_CASE("with one rank a call runs when it is ready, whatever was called before") {
+  run_local(1, {}, [](Communicator& comm) {
+    NDArray late = floats(5), early = floats(5, 3);
+    Gate gate(comm.engine());
+    gate.hold(late);
+    comm.all_reduce(late);
+    comm.all_reduce(early, ReduceOp::max);
+    REQUIRE(early.to_vector<float>() == all_of(5, 3));
+    gate.open();
+    REQUIRE(late.to_vector<float>() == all_of(5, 1));
+    comm.wait();
+  });
+}
+
 TEST_CASE("a thousand calls without a wait") {
   run_local(3, {}, [](Communicator& comm) {
     std::vector<NDArray> all;

@@ -26,12 +26,12 @@ constexpr std::size_t kQueued = 20'000, kSteps = 64;
 
 // An op that mutates `mine` and runs until it is let go, with kQueued others behind it.
 struct Blocked {
-  Engine engine{{.workers = 1}};
+  Engine engine;
   Var mine = engine.new_var(), others[3] = {engine.new_var(), engine.new_var(), engine.new_var()};
   std::atomic<detail::OpNode*> op = nullptr;
   std::atomic<bool> go = false;
 
-  Blocked() {
+  explicit Blocked(int workers = 1) : engine({.workers = workers}) {
     engine.push(
         [&] {
           op = engine.core().current_op();
@@ -95,6 +95,40 @@ TEST_CASE("a search starts again when a wait was given up: the op that waited ma
   CHECK_FALSE(search.look(kSteps, WaitSearch::IfFound::leave));
   CHECK(search.seen() < seen);
   CHECK(search.look(100 * kQueued, WaitSearch::IfFound::leave) == false);
+}
+
+// Such reads do not wait for the op from which the search started.
+TEST_CASE(
+    "reads queued beside a read that a search has met may run, and their memory may be gone, before it goes "
+    "on") {
+  Blocked blocked(2);
+  Engine& engine = blocked.engine;
+  const Var &mine = blocked.mine, &shared = blocked.others[0], &last = blocked.others[1];
+  std::atomic<bool> mutation_runs = false, mutation_may_end = false, ended = false;
+  std::atomic<int> reads = 0;
+  engine.push(
+      [&] {
+        mutation_runs = true;
+        while (!mutation_may_end) std::this_thread::yield();
+      },
+      {.mutate = {shared}});
+  while (!mutation_runs) std::this_thread::yield();
+  engine.push([] {}, {.read = {mine, shared}});
+  for (int i = 0; i < 3; ++i) engine.push([&] { ++reads; }, {.read = {shared}});
+  engine.push([] {}, {.mutate = {shared}});
+  engine.core().scheduler().enter_submitted();
+  detail::WaitState never;
+  WaitSearch search(never, *blocked.op, engine.core().waits);
+  CHECK_FALSE(
+      search.look(3, WaitSearch::IfFound::leave));  // the op of both vars, and the first read beside it
+  CHECK(search.seen() == 2);
+  mutation_may_end = true;
+  while (reads < 3) std::this_thread::yield();
+  engine.push([&] { ended = true; },
+              {.mutate = {last}});  // the one free worker has freed the reads when it runs this
+  while (!ended) std::this_thread::yield();
+  CHECK(search.look(kSteps, WaitSearch::IfFound::leave) == false);
+  CHECK(search.seen() == 3);
 }
 
 TEST_CASE("a wait inside an op ends when it may, though the search for a deadlock is under way") {

@@ -114,7 +114,7 @@ class Communicator {
   void abort(const std::string& why, Where where = Where::current());
   // Collective over the ranks that are alive: a communicator of these, in the old order. Aborts this one. Blocks until
   // all of them have called it, also if more ranks fail meanwhile. Throws CommError naming those that have not within
-  // twice the timeout, and PeerLost if the others have excluded this rank as failed.
+  // twice the timeout, or that another thread is shrinking it, and PeerLost if the others have excluded this rank.
   std::shared_ptr<Communicator> shrink(Where where = Where::current());
   // Collective over the live processes of the job and new ones, which call create(): a communicator of `size` ranks (0:
   // as many as before), by the ranks that they were launched as. Aborts this one. Blocks until all take part, for

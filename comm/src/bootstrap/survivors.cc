@@ -179,6 +179,12 @@ bool Survivors::agree() {
 }
 
 void Survivors::make(const std::function<void()>& build) {
+  if (making_.exchange(true, std::memory_order_acquire))
+    throw CommError("shrink: another thread is shrinking this communicator");
+  struct End {
+    std::atomic<bool>& making;
+    ~End() { making.store(false, std::memory_order_release); }
+  } const end{making_};
   while (agree() && !commit(problem_of(build))) {
   }
 }

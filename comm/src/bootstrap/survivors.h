@@ -9,6 +9,7 @@
 // too, even if a rank of the set has failed since.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -49,7 +50,7 @@ std::string encode(const SurvivorMessage& message);
 // False if `bytes` are no message of a job with so many ranks.
 bool decode(const std::string& bytes, int ranks, SurvivorMessage& message);
 
-// A rendezvous of the ranks that are alive. One thread at a time.
+// A rendezvous of the ranks that are alive. One thread at a time, but for make().
 class Survivors final : public Rendezvous {
  public:
   Survivors(ControlChannel& channel, std::chrono::milliseconds timeout, std::uint32_t epoch);
@@ -63,7 +64,7 @@ class Survivors final : public Rendezvous {
   bool commit(const std::string& problem);
 
   // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an exception
-  // from it ends the attempt, or all of them.
+  // from it ends the attempt, or all of them. Any thread; throws CommError while another one is in it.
   void make(const std::function<void()>& build);
 
   int rank() const override { return rank_; }
@@ -97,6 +98,7 @@ class Survivors final : public Rendezvous {
   std::vector<bool> candidate_;  // the set for which this rank was ready, while others may commit it
   std::vector<int> members_;
   int rank_ = -1;
+  std::atomic<bool> making_ = false;
   bool current_ = false;       // no rank has failed since members_ was agreed on
   std::string closed_reason_;  // why no further attempt is possible
 };

@@ -47,6 +47,7 @@ void CallQueue::enqueue(const std::shared_ptr<Call>& call, bool launched) {
   if (stopped_ || call->cancelled) return notify_ended(lock);
   calls_.push_back(call->replacement ? std::move(call->replacement) : call);
   if (launched) ++pushed_;
+  bring_ready_forward(lock);
   notify_if_work(lock);
 }
 
@@ -54,6 +55,7 @@ void CallQueue::cancel(const std::shared_ptr<Call>& call, bool enqueued) {
   const Lock lock(mutex_);
   call->cancelled = true;
   std::erase(calls_, call);
+  bring_ready_forward(lock);
   if (!enqueued) --to_be_enqueued_;
   ++ended_;
   notify_ended(lock);
@@ -65,6 +67,7 @@ bool CallQueue::mark_ready(const std::shared_ptr<Call>& call, bool in_push) {
   call->ready = !stopped_;
   if (call->abandoned) fail_input(*call, kAbandoned);
   if (stopped_) return false;
+  bring_ready_forward(lock);
   // A thread that has just pushed the call may be about to wait for it, and then runs it itself.
   in_push ? notify_unless_polling(lock) : notify_if_work(lock);
   return true;
@@ -81,6 +84,7 @@ void CallQueue::replace_skipped(const std::shared_ptr<Call>& call, const std::st
   if (stopped_) return;
   const auto place = std::find(calls_.begin(), calls_.end(), call);
   (place == calls_.end() ? call->replacement : *place) = replacement;
+  bring_ready_forward(lock);
   notify_if_work(lock);
 }
 
@@ -103,6 +107,13 @@ bool CallQueue::is_in_next_run(const Call& call) const {
   if (run_as_one_ < 2) return false;
   const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(std::min(run_as_one_, calls_.size()));
   return std::any_of(calls_.begin(), end, [&](const auto& next) { return next.get() == &call; });
+}
+
+// The calls that run as one are ready, so they stay in front.
+void CallQueue::bring_ready_forward(const Lock&) {
+  if (backend_.size() > 1 || calls_.empty() || calls_.front()->ready) return;
+  const auto ready = std::find_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->ready; });
+  if (ready != calls_.end()) std::rotate(calls_.begin(), ready, ready + 1);
 }
 
 bool CallQueue::begin_direct_call() {
@@ -192,6 +203,7 @@ void CallQueue::end(std::span<const std::shared_ptr<Call>> calls) {
   ended_ += calls.size();
   running_ = false;
   run_as_one_ = std::max<std::size_t>(calls.back()->what.record.ahead, 1);
+  bring_ready_forward(lock);
   notify_ended(lock);
 }
 

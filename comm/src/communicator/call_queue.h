@@ -3,7 +3,8 @@
 // A call is enqueued when it is made, which fixes its place. Its op marks it as ready once its arrays are computed.
 // Calls run in their order, each when it is ready, so that no op waits for the op of the call before. A call in a
 // captured graph is enqueued by an op each time the graph is launched. Once a call has been captured, all later calls
-// are enqueued by ops, so that they keep their order with those of launches.
+// are enqueued by ops, so that they keep their order with those of launches. With one rank a call that is ready goes
+// first: two threads may enqueue their calls in one order and push the ops in the other.
 //
 // Locking: one mutex guards the queue, the flags of its calls and the counters of ProgressThread. Functions with a
 // parameter of type Lock want it held; all others lock it themselves. While it is held no other mutex is locked, and no
@@ -96,6 +97,7 @@ class CallQueue {
   void check_open(const Lock&) const;
   bool all_ended(const Lock&) const { return ended_ == pushed_ && !running_; }
   bool is_in_next_run(const Call& call) const;
+  void bring_ready_forward(const Lock&);
   void notify_ended(const Lock& lock);
   void notify_if_work(const Lock& lock);
   void notify_unless_polling(const Lock& lock);

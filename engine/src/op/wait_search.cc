@@ -32,27 +32,29 @@ void WaitSearch::expand(OpNode& op) {
   if (op.extra->wait) visit(op.extra->wait->resumes);
 }
 
-// An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone.
+// An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone. The reads
+// queued beside a read do not wait for `from_`: once they are granted they may run and be gone.
 void WaitSearch::step() {
   if (followers_.empty()) {
     OpNode* op = ops_.back();
     ops_.pop_back();
     return expand(*op);
   }
-  const auto [access, follower] = followers_.back();
-  AccessNode* next = nullptr;
-  // The search has been here from another read between the same two mutations.
-  const bool passed = !access->mutates && !follower->mutates && !passed_.insert(follower).second;
-  if (!follower->mutates && !passed) {
-    std::lock_guard guard(access->var->lock);
-    next = follower->next;
+  const auto [access, queued] = followers_.back();
+  followers_.pop_back();
+  VarState& var = *access->var;
+  OpNode* waits = nullptr;
+  {
+    std::lock_guard guard(var.lock);
+    AccessNode* follower = access->mutates || !access->granted ? queued : var.head;
+    if (!follower) return;
+    if (access->mutates || follower->mutates) waits = follower->op;
+    // False where the search has been here from another read between the same two mutations.
+    const bool goes_on =
+        !follower->mutates && (access->mutates || passed_.insert({follower->op->sequence, &var}).second);
+    if (goes_on && follower->next) followers_.push_back({access, follower->next});
   }
-  if (next) {
-    followers_.back().next = next;
-  } else {
-    followers_.pop_back();
-  }
-  if (access->mutates || follower->mutates) visit(follower->op);
+  visit(waits);
 }
 
 std::optional<bool> WaitSearch::look(std::size_t steps, IfFound if_found) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
@@ -23,8 +24,8 @@ struct OpWaits {
   }
 };
 
-// Preconditions: the wait op of `target` is entered, and `from` does not end during the search. So no op that the
-// search meets can end, and its memory stays valid, unless a wait is given up: then the search starts again. The whole
+// Preconditions: the wait op of `target` is entered, and `from` does not end during the search. So no op that comes after
+// `from` can end, and its memory stays valid, unless a wait is given up: then the search starts again. The whole
 // search takes time linear in the number of ops that come after `from`, so it is made in steps.
 class WaitSearch {
  public:
@@ -40,9 +41,21 @@ class WaitSearch {
 
  private:
   // The queued accesses that wait for `access` directly, from `next` on. What waits for those is found from their ops.
+  // `next` is valid as long as `access` mutates or is not granted.
   struct Followers {
     const AccessNode* access;
     AccessNode* next;
+  };
+  // A queued read. Its memory may be gone, and be that of another one.
+  struct Read {
+    std::uint64_t sequence;  // of its op
+    const VarState* var;
+    bool operator==(const Read&) const = default;
+  };
+  struct HashOfRead {
+    std::size_t operator()(const Read& read) const {
+      return std::hash<std::uint64_t>()(read.sequence * 31) ^ std::hash<const VarState*>()(read.var);
+    }
   };
   void restart();
   void visit(OpNode* op);
@@ -55,7 +68,7 @@ class WaitSearch {
   bool started_ = false;
   std::uint64_t given_up_ = 0;  // OpWaits::given_up when the search started
   bool found_ = false;
-  std::unordered_set<const AccessNode*> passed_;  // queued reads from which the search has gone on already
+  std::unordered_set<Read, HashOfRead> passed_;  // queued reads from which the search has gone on already
   std::unordered_set<const OpNode*> seen_;
   std::vector<OpNode*> ops_;
   std::vector<Followers> followers_;

@@ -2,6 +2,7 @@
 // Communicator::shrink and grow.
 #include "bootstrap/survivors.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <latch>
@@ -259,6 +260,32 @@ TEST_CASE("who lives, and does not come to shrink, is named") {
       CHECK_THROWS_WITH_AS(comm.shrink(), doctest::Contains("have not called shrink: 1"), CommError);
       over = true;
       change.notify_all();
+    });
+  }
+}
+
+TEST_CASE("of two threads of a rank that shrink one communicator, one is refused") {
+  for (const char* backend : {"shm", "tcp"}) {
+    CAPTURE(std::string(backend));
+    std::latch refused(1);
+    run_job(backend, 2, {}, [&](Communicator& comm) {
+      if (comm.rank() == 1) {
+        refused.wait();
+        CHECK(count_of(*comm.shrink()) == 2);
+        return;
+      }
+      std::atomic<int> made = 0;
+      const Outcomes outcomes = on_threads(2, [&](int) {
+        try {
+          const auto whole = comm.shrink();
+          CHECK(count_of(*whole) == 2);
+          ++made;
+        } catch (const CommError& error) {
+          CHECK(std::string(error.what()).find("another thread is shrinking") != std::string::npos);
+          refused.count_down();
+        }
+      });
+      CHECK(made == 1);
     });
   }
 }

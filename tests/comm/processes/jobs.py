@@ -1,12 +1,16 @@
 """Jobs of real processes, and what the tests that start them have in common."""
 
 import os
+import pathlib
 import selectors
 import shutil
-import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_port  # noqa: E402, F401
 
 PATIENCE = 60  # seconds for anything at all: longer is a hang
 SKIPPED = 77  # the exit code of a test that cannot be run here
@@ -14,12 +18,6 @@ SKIPPED = 77  # the exit code of a test that cannot be run here
 
 class Failure(Exception):
     pass
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def found(program):

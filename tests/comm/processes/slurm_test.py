@@ -71,6 +71,14 @@ class Slurm:
                                              stdin=subprocess.DEVNULL))
 
     def __enter__(self):
+        try:
+            self.start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start_all(self):
         self.configure()
         self.start(found("munged"), "--foreground", f"--key-file={self.place}/munge.key", "--force",
                    f"--socket={self.place}/munge.socket", f"--pid-file={self.place}/munge.pid",
@@ -79,7 +87,6 @@ class Slurm:
         self.start(found("slurmctld"), "-D", "-i")
         self.start(found("slurmd"), "-D", "-N", socket.gethostname().split(".")[0])
         self.until(lambda: "idle" in self.run("sinfo", "-h", "-o", "%t").stdout, "the node is idle")
-        return self
 
     def __exit__(self, *_):
         for daemon in reversed(self.daemons):

@@ -3,13 +3,17 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_port  # noqa: E402
 
 PATIENCE = 120  # seconds; far beyond what anything takes on a loaded machine
 WORKER = HEDDLE = ""
@@ -23,12 +27,6 @@ def programs(worker, heddle):
 def environment(**more):
     decides = ("HEDDLE_R", "HEDDLE_S", "HEDDLE_L", "HEDDLE_JOB", "RANK", "WORLD_SIZE", "LOCAL_", "OMPI_", "PMI", "SLURM_", "DMLC_")
     return {**{name: value for name, value in os.environ.items() if not name.startswith(decides)}, **more}
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def metric(address, name):

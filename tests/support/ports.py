@@ -1,0 +1,19 @@
+"""TCP ports for the programs that tests start."""
+
+import pathlib
+import random
+import socket
+
+
+def free_port():
+    """For a program that binds it later. Below those that the system hands out: a connection of another test may have got
+    one of these meanwhile."""
+    lowest_handed_out = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, max(lowest_handed_out, 20000))
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
