@@ -79,7 +79,7 @@ TEST_CASE("a timeout is a day at most: a later deadline would overflow") {
 }
 
 TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
-  auto ranks = Communicator::create_local(1, {.timeout = 20ms});
+  auto ranks = Communicator::create_local(2, {.timeout = 20ms});
   NDArray late = floats(8), ready = floats(8);
   Gate gate(current_engine());
   gate.hold(late);
