@@ -28,9 +28,9 @@ void check_engine(const Engine& of_array, const Engine& wanted, const char* call
 }
 
 DType dtype_of_number(std::int32_t dtype, const char* call) {
-  if (dtype < HEDDLE_F32 || dtype > HEDDLE_I8)
+  if (dtype < HEDDLE_F32 || dtype > HEDDLE_U64)
     throw InvalidArgument(std::string(call) + ": dtype is " + std::to_string(dtype) +
-                          ", want HEDDLE_F32 to HEDDLE_I8");
+                          ", want HEDDLE_F32 to HEDDLE_U64");
   return static_cast<DType>(dtype);
 }
 

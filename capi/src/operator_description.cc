@@ -12,6 +12,7 @@ static_assert(static_cast<std::int32_t>(ArgumentKind::row_sparse_list) == HEDDLE
 static_assert(static_cast<std::int32_t>(ArgumentKind::integers) == HEDDLE_ARGUMENT_INTEGERS);
 static_assert(static_cast<std::int32_t>(ArgumentKind::generator) == HEDDLE_ARGUMENT_GENERATOR);
 static_assert(static_cast<std::int32_t>(DType::i8) == HEDDLE_I8 &&
+              static_cast<std::int32_t>(DType::u64) == HEDDLE_U64 &&
               static_cast<std::int32_t>(DType::boolean) == HEDDLE_BOOL);
 
 OperatorDescription::OperatorDescription(const OperatorInfo& op)

@@ -76,6 +76,22 @@ i8: DType = ...
 
 int8: DType = ...
 
+i16: DType = ...
+
+int16: DType = ...
+
+u16: DType = ...
+
+uint16: DType = ...
+
+u32: DType = ...
+
+uint32: DType = ...
+
+u64: DType = ...
+
+uint64: DType = ...
+
 class Device:
     """Where data lives and ops run."""
 
@@ -1494,7 +1510,7 @@ def clip(x: ArrayLike, min: float, max: float) -> NDArray:
 def sum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
     """The sum along `axis`, an axis or several; None: all.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 
@@ -1532,7 +1548,7 @@ def argmin(x: ArrayLike, axis: int | None = None) -> NDArray:
 def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
     """The product along `axis`, an axis or several; None: all.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 
@@ -1582,7 +1598,7 @@ def count_nonzero(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdim
 def nansum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray:
     """The sum without NaN along `axis`, an axis or several; None: all.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 
@@ -1610,14 +1626,14 @@ def nanmin(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool
 def cumsum(x: ArrayLike, axis: int = -1) -> NDArray:
     """Sums along `axis` up to each element.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 
 def cumprod(x: ArrayLike, axis: int = -1) -> NDArray:
     """Products along `axis` up to each element.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 
@@ -1869,7 +1885,7 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> N
 def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> NDArray:
     """The sum of a diagonal.
 
-    The result's dtype: that of x; i64 for integers and bool.
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
     Differentiable."""
 

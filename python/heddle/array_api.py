@@ -19,7 +19,7 @@ import numpy as _numpy
 import heddle as _heddle
 from heddle import NDArray as _Array
 from heddle import _array_api_linalg as linalg
-from heddle import float32, float64, int8, int32, int64, uint8
+from heddle import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from heddle import bool_ as bool
 
 __array_api_version__ = "2024.12"
@@ -28,8 +28,8 @@ e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
 
 _KINDS = {
     "bool": (bool,),
-    "signed integer": (int8, int32, int64),
-    "unsigned integer": (uint8,),
+    "signed integer": (int8, int16, int32, int64),
+    "unsigned integer": (uint8, uint16, uint32, uint64),
     "real floating": (float32, float64),
     "complex floating": (),
 }
@@ -39,6 +39,13 @@ _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
 
 def _cast(x: _Array, dtype: _Any) -> _Array:
     return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+
+
+def _summed(x: _Array) -> _Any:
+    """The dtype of sums and products of x."""
+    if x.dtype in _KINDS["unsigned integer"]:
+        return uint64
+    return x.dtype if x.dtype in _KINDS["real floating"] else int64
 
 
 def _on(device: _Any) -> _Any:
@@ -418,14 +425,12 @@ def mean(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
 
 
 def sum(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
-    if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
-        dtype = int64
+    dtype = _summed(x) if dtype is None else dtype
     return _cast(x, dtype).sum(axis=axis, keepdims=keepdims)
 
 
 def prod(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
-    if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
-        dtype = int64
+    dtype = _summed(x) if dtype is None else dtype
     return _heddle.prod(_cast(x, dtype), axis=axis, keepdims=keepdims)
 
 
@@ -433,8 +438,7 @@ def _scanned(function: _Any, x: _Array, axis: int | None, dtype: _Any, first: in
     if axis is None and x.ndim != 1:
         raise ValueError("axis is needed for an array of several axes")
     axis = (axis or 0) % x.ndim
-    if dtype is None and x.dtype in _KINDS["integral"] + (bool,):
-        dtype = int64
+    dtype = _summed(x) if dtype is None else dtype
     result: _Array = function(_cast(x, dtype), axis=axis)
     if first is None:
         return result

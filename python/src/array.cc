@@ -288,8 +288,7 @@ void bind_copies(ArrayClass& type) {
             const Scalar scalar = to_scalar({"fill", "value"}, value);
             const Where where = python_place();
             const ReleaseGil released;
-            scalar.is_integral() ? self.fill(scalar.as<std::int64_t>(), where)
-                                 : self.fill(scalar.real(), where);
+            operators_detail::fill_with(self, scalar, where);
           },
           "value"_a, nb::sig("def fill(self, value: float) -> None"));
 }

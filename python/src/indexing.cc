@@ -165,8 +165,7 @@ void assign(const NDArray& target, PyObject* value, Where where) {
   if (operand && !operand->is_array) {
     const Scalar scalar = operand->scalar;
     const ReleaseGil released;
-    return scalar.is_integral() ? target.fill(scalar.as<std::int64_t>(), where)
-                                : target.fill(scalar.real(), where);
+    return operators_detail::fill_with(target, scalar, where);
   }
   const NDArray array = to_array(kValue, value, std::nullopt, where);
   const ReleaseGil released;
@@ -208,7 +207,7 @@ NDArray masked(const NDArray& x, const NDArray& mask, Where where) {
 NDArray filled(const NDArray& target, Scalar value, Where where) {
   const EngineScope scope(target.engine());
   const NDArray one({}, target.dtype(), target.device());
-  value.is_integral() ? one.fill(value.as<std::int64_t>(), where) : one.fill(value.real(), where);
+  operators_detail::fill_with(one, value, where);
   return one;
 }
 

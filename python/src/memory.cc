@@ -43,6 +43,14 @@ const char* format_of(DType dtype, bool raw) {
       return "e";
     case DType::i8:
       return "b";
+    case DType::i16:
+      return "h";
+    case DType::u16:
+      return "H";
+    case DType::u32:
+      return "I";
+    case DType::u64:
+      return "L";
     case DType::bf16:
       break;
   }

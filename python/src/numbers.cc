@@ -143,6 +143,8 @@ PyObject* as_float(PyObject* self) {
 PyObject* as_int(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     if (is_floating(array_in(self)->dtype())) return PyLong_FromDouble(value_of<double>(self));
+    if (array_in(self)->dtype() == DType::u64)
+      return PyLong_FromUnsignedLongLong(value_of<std::uint64_t>(self));
     return PyLong_FromLongLong(value_of<std::int64_t>(self));
   });
 }

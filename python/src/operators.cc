@@ -42,6 +42,7 @@ std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(
 OperatorValue number_value(const Scalar& scalar) {
   if (scalar.is_boolean()) return scalar.as<bool>();
   if (scalar.is_integral()) return scalar.as<std::int64_t>();
+  if (scalar.is_huge()) return scalar.as<std::uint64_t>();
   return scalar.real();
 }
 

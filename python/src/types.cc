@@ -1,5 +1,6 @@
 // Dtypes, devices and shapes.
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace nb::literals;
 
-constexpr int kDTypes = 9;
+constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
 PyObject* dtype_objects[kDTypes];  // one a dtype, for the life of the process
 
 // NumPy's names beside ours, and those of Python's classes, which mean what the classes do.
@@ -25,13 +26,16 @@ const std::map<std::string, DType, std::less<>>& dtype_names() {
       {"f16", DType::f16},      {"float16", DType::f16}, {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
       {"i8", DType::i8},        {"int8", DType::i8},     {"u8", DType::u8},     {"uint8", DType::u8},
       {"i32", DType::i32},      {"int32", DType::i32},   {"i64", DType::i64},   {"int64", DType::i64},
+      {"i16", DType::i16},      {"int16", DType::i16},   {"u16", DType::u16},   {"uint16", DType::u16},
+      {"u32", DType::u32},      {"uint32", DType::u32},  {"u64", DType::u64},   {"uint64", DType::u64},
       {"bool", DType::boolean}, {"float", DType::f32},   {"int", DType::i64}};
   return names;
 }
 
 const char* numpy_name(DType dtype) {
   static const char* const names[kDTypes] = {"float32", "float64", "int32",    "int64", "uint8",
-                                             "bool",    "float16", "bfloat16", "int8"};
+                                             "bool",    "float16", "bfloat16", "int8",  "int16",
+                                             "uint16",  "uint32",  "uint64"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -41,7 +45,7 @@ DType dtype_named(ArgumentOf of, const std::string& name) {
   const auto at = dtype_names().find(name);
   if (at == dtype_names().end()) {
     refuse_value(of, "'" + name + "', and there is no dtype of that name",
-                 "f32, f64, f16, bf16, i8, u8, i32, i64 or bool");
+                 "f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64 or bool");
   }
   return at->second;
 }

@@ -59,7 +59,7 @@ static void refused(heddle_engine* engine) {
   IS(heddle_array_zeros(&options, many, -1, &array, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_array_zeros(&options, NULL, 1, &array, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_array_zeros(&options, many, 1, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
-  options.dtype = 9;
+  options.dtype = 13;
   IS(heddle_array_zeros(&options, many, 1, &array, NULL), HEDDLE_INVALID_ARGUMENT);
   options.dtype = -1;
   IS(heddle_array_zeros(&options, many, 1, &array, NULL), HEDDLE_INVALID_ARGUMENT);

@@ -108,7 +108,7 @@ heddle_array_options Caller::options() {
   heddle_array_options options{};
   options.struct_size = rarely() ? random_() % 100 : sizeof options;
   options.engine = any<heddle_engine>(engine_kind);
-  if (random_() % 3 == 0) options.dtype = static_cast<std::int32_t>(random_() % 11) - 1;
+  if (random_() % 3 == 0) options.dtype = static_cast<std::int32_t>(random_() % 15) - 1;
   if (rarely()) options.device = {static_cast<std::int32_t>(small()), static_cast<std::int32_t>(small())};
   return options;
 }
@@ -171,7 +171,7 @@ void Caller::view() {
       case 6:
         return heddle_array_clone(of, out, error);
       case 7:
-        return heddle_array_astype(of, static_cast<std::int32_t>(random_() % 11) - 1, out, error);
+        return heddle_array_astype(of, static_cast<std::int32_t>(random_() % 15) - 1, out, error);
       case 8:
         return heddle_array_to_device(of, {rarely() ? 7 : HEDDLE_CPU, static_cast<std::int32_t>(small())},
                                       out, error);
@@ -271,7 +271,7 @@ heddle_value Caller::value(const heddle_argument_info& argument) {
       break;
     case HEDDLE_ARGUMENT_DTYPE:
       value.kind = HEDDLE_VALUE_DTYPE;
-      value.as.dtype = static_cast<std::int32_t>(random_() % 11) - 1;
+      value.as.dtype = static_cast<std::int32_t>(random_() % 15) - 1;
       break;
     case HEDDLE_ARGUMENT_DEVICE:
       value.kind = HEDDLE_VALUE_DEVICE;

@@ -171,7 +171,7 @@ void Caller::communicate() {
       });
     case 13:
       return make<heddle_array>(array_kind, [&](heddle_array** shared, heddle_error** failure) {
-        return heddle_communicator_shared_array(of, static_cast<std::int32_t>(random_() % 11) - 1, shape(),
+        return heddle_communicator_shared_array(of, static_cast<std::int32_t>(random_() % 15) - 1, shape(),
                                                 ndim(), shared, failure);
       });
     default:

@@ -133,6 +133,8 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("NDArray::astype", [&] { x.astype(DType::i32); });
   check_site("NDArray::assign", [&] { x.assign(y); });
   check_site("NDArray::assign", [&] { x.assign(x.slice(0, {.step = -1})); });
+  check_site("NDArray::operator=", [&] { x[0] = y[1]; });
+  check_site("NDArray::operator=", [&] { x(1) = 2; });
   check_site("NDArray::fill", [&] { x.fill(0.5); });
   check_site("NDArray::fill", [&] { integers.fill(1); });
   check_site("NDArray::to_string", [&] { x.to_string(); });
@@ -145,6 +147,7 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("ones", [&] { ones({3}); });
   check_site("zeros_like", [&] { zeros_like(x); });
   check_site("arange", [&] { arange(0, 3); });
+  check_site("arange", [&] { arange(3); });
   check_site("eye", [&] { eye(3); });
   check_site("Generator::uniform", [&] { generator.uniform({3}); });
   check_site("Generator::uniform", [&] { generator.uniform({3}, 0, 1, DType::f16); });

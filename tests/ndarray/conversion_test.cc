@@ -69,6 +69,10 @@ TEST_CASE("floating numbers become integers that are truncated and saturate, and
     check_to<std::int64_t>(wild);
     check_to<std::uint8_t>(wild);
     check_to<std::int8_t>(wild);
+    check_to<std::int16_t>(wild);
+    check_to<std::uint16_t>(wild);
+    check_to<std::uint32_t>(wild);
+    check_to<std::uint64_t>(wild);
     check_to<bool>(wild);
   }
 }

@@ -77,10 +77,10 @@ TEST_CASE("what is written is read again, to the last bit") {
         single.to_vector<float>());
   save_csv(file.path, array<std::int64_t>({1, -2}));
   CHECK(read_file(file.path) == "1\n-2\n");
-  save_csv(file.path, array({1.23456, 2.0}), {.precision = 3});
+  save_csv(file.path, array<double>({1.23456, 2.0}), {.precision = 3});
   CHECK(read_file(file.path) == "1.23\n2\n");
   CHECK_THROWS_AS(save_csv(file.path, zeros({1, 1, 1})), InvalidArgument);
-  save_csv(file.path, array({1e300, -5e-324}), {.precision = 100});
+  save_csv(file.path, array<double>({1e300, -5e-324}), {.precision = 100});
   CHECK(load_csv(file.path).to_vector<double>() == Doubles{1e300, -5e-324});
   for (const int precision : {-1, 101})
     CHECK_THROWS_AS(save_csv(file.path, ones({1}), {.precision = precision}), InvalidArgument);

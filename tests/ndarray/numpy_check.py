@@ -13,7 +13,7 @@ except ImportError:
     sys.exit(77)
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_,
-          "f16": np.float16, "i8": np.int8}
+          "f16": np.float16, "i8": np.int8, "i16": np.int16, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
 
 
 FEWER = "--fewer" in sys.argv
@@ -216,7 +216,7 @@ def check_conversions(session, rng):
         for name in ("f16", "f32", "f64"):
             session.expect_save(session.derive("astype", session.load(array), name), array.astype(DTYPES[name]))
     small = rng.integers(-(2**40), 2**40, 50)
-    for name in ("i32", "u8", "i8", "f16", "f32", "bool"):
+    for name in ("i16", "i32", "u8", "u16", "u32", "u64", "i8", "f16", "f32", "bool"):
         session.expect_save(session.derive("astype", session.load(small), name), small.astype(DTYPES[name]))
 
 

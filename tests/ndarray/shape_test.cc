@@ -70,7 +70,7 @@ TEST_CASE("axes count from both ends") {
 
 TEST_CASE("every dtype has a size and a name") {
   const std::vector<DType> all(std::begin(kAllDTypes), std::end(kAllDTypes));
-  const std::vector<std::size_t> sizes = {4, 8, 4, 8, 1, 1, 2, 2, 1};
+  const std::vector<std::size_t> sizes = {4, 8, 4, 8, 1, 1, 2, 2, 1, 2, 2, 4, 8};
   REQUIRE(all.size() == sizes.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     CHECK(static_cast<std::size_t>(all[i]) == i);
@@ -79,7 +79,8 @@ TEST_CASE("every dtype has a size and a name") {
     CHECK(visit_dtype(all[i], []<class T>() { return dtype_of<T>; }) == all[i]);
   }
   CHECK_THROWS_WITH_AS(dtype_from_name("f8"),
-                       "no dtype is called \"f8\"; there are f32, f64, i32, i64, u8, bool, f16, bf16, i8",
+                       "no dtype is called \"f8\"; there are f32, f64, i32, i64, u8, bool, f16, bf16, i8, "
+                       "i16, u16, u32, u64",
                        InvalidArgument);
   CHECK_THROWS_AS(visit_number(DType::bf16, []<class T>() { return sizeof(T); }), InvalidArgument);
   CHECK(is_floating(DType::f64));
@@ -98,7 +99,10 @@ TEST_CASE("promotion is NumPy's") {
   CHECK(promote(DType::f32, DType::boolean) == DType::f32);
   CHECK(promote(DType::i8, DType::i32) == DType::i32);
   CHECK(promote(DType::i8, DType::boolean) == DType::i8);
-  CHECK(promote(DType::u8, DType::i8) == DType::i32);  // NumPy's i16 does not exist
+  CHECK(promote(DType::u8, DType::i8) == DType::i16);
+  CHECK(promote(DType::i16, DType::u16) == DType::i32);
+  CHECK(promote(DType::u32, DType::i8) == DType::i64);
+  CHECK(promote(DType::u64, DType::i64) == DType::f64);
   CHECK(promote(DType::f16, DType::i8) == DType::f16);
   CHECK(promote(DType::u8, DType::f16) == DType::f16);
   CHECK(promote(DType::f16, DType::i32) == DType::f64);
@@ -107,7 +111,8 @@ TEST_CASE("promotion is NumPy's") {
 }
 
 TEST_CASE("bf16 is promoted as by JAX and PyTorch") {
-  for (DType integer : {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64}) {
+  for (DType integer :
+       {DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::u64}) {
     CHECK(promote(DType::bf16, integer) == DType::bf16);
     CHECK(promote(integer, DType::bf16) == DType::bf16);
   }

@@ -162,6 +162,18 @@ TEST_CASE("each operator names the line of its call") {
   check_site("operator<=", [&] { (void)(x <= y); });
   check_site("operator>", [&] { (void)(x > y); });
   check_site("operator>=", [&] { (void)(x >= y); });
+  check_site("Chosen::operator=", [&] { x[index] = 1; });
+  check_site("Chosen::operator=", [&] { x[mask] = y; });
+  check_site("Chosen::operator+=", [&] { x[index] += y[0]; });
+  check_site("Chosen::operator-=", [&] { x[mask] -= 1; });
+  check_site("Chosen::operator*=", [&] { x[index] *= 2; });
+  check_site("Chosen::operator/=", [&] { x[mask] /= 2; });
+  check_site("max", [&] { max(x, y); });
+  check_site("min", [&] { min(x, y); });
+  check_site("operator+=", [&] { x[0] += y[0]; });
+  check_site("operator-=", [&] { x[0] -= 1; });
+  check_site("operator*=", [&] { x[0] *= 2; });
+  check_site("operator/=", [&] { x[0] /= 2; });
   check_site("operator+=", [&] { x += y; });
   check_site("operator-=", [&] { x -= 1; });
   check_site("operator*=", [&] { x *= x.permuted({1, 0}); });

@@ -13,8 +13,15 @@ VIEWS = {
     "tail": lambda x: x[1:],
     "columns": lambda x: x[..., 1:],
 }
-DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_, np.float16, np.int8]
+DTYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_, np.float16, np.int8, np.int16, np.uint16, np.uint32, np.uint64]
 FLOATS = [np.float32, np.float64, np.float16]
+
+
+def sum_dtype(dtype):
+    """Of sums and products."""
+    if dtype in FLOATS:
+        return dtype
+    return np.uint64 if np.issubdtype(dtype, np.unsignedinteger) else np.int64
 
 
 @dataclasses.dataclass
@@ -40,7 +47,7 @@ def random(rng, shape, dtype, low=-4.0, high=4.0):
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
     if np.issubdtype(dtype, np.integer):
-        return rng.integers(0 if dtype == np.uint8 else -9, 10, shape).astype(dtype)
+        return rng.integers(0 if np.issubdtype(dtype, np.unsignedinteger) else -9, 10, shape).astype(dtype)
     return rng.uniform(low, high, shape).astype(dtype)
 
 

@@ -69,7 +69,7 @@ def power(rng):
         for dtype in FLOATS:
             a, b = random(rng, a_shape, dtype, low=0.1), random(rng, b_shape, dtype)
             yield Case("power", [a, b], np.power(a.astype(np.float64), b).astype(dtype))
-        for dtype in [np.int32, np.int64, np.uint8]:
+        for dtype in [np.int32, np.int64, np.uint8, np.int16, np.uint16, np.uint32, np.uint64]:
             a, b = random(rng, a_shape, dtype), np.abs(random(rng, b_shape, dtype)).astype(dtype)
             yield Case("power", [a, b], np.power(a, b))
 

@@ -18,7 +18,7 @@ FLOATING = {
 }
 STEPS = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "sign": np.sign}
 CLASSES = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
-INTEGERS = [np.int8, np.uint8, np.int32, np.int64]
+INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 SHAPES = [(), (7,), (2, 3, 5), (0, 4), (260, 33)]
 PAIRS = [((), ()), ((3, 4), (4,)), ((3, 1), (1, 4)), ((0, 3), (3,)), ((37,), (37,)), ((130, 57), (130, 1))]
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 3e38, 1e5, np.inf, -np.inf, np.nan])

@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from numpy_case import DTYPES, Case, random, seen, strided
+from numpy_case import DTYPES, Case, random, seen, strided, sum_dtype
 
 
 def parts(name, given, pieces, attributes, more=()):
@@ -105,8 +105,7 @@ def diagonals(rng):
                 yield Case("diagonal", [x], np.diagonal(y, k), {"offset": k})
                 yield Case("diagonal", [x], np.diagonal(y, k, -1, 0), {"offset": k, "axis1": -1, "axis2": 0})
                 total = np.asarray(np.trace(y.astype(np.float64) if dtype == np.float16 else y, k))
-                kind = dtype if np.issubdtype(dtype, np.floating) else np.int64
-                yield Case("matrix_trace", [x], total.astype(kind), {"offset": k}, scale=8.0)
+                yield Case("matrix_trace", [x], total.astype(sum_dtype(dtype)), {"offset": k}, scale=8.0)
                 if len(shape) == 2:
                     yield Case("diag", [x], np.diag(y, k), {"k": k})
     for x in strided(rng, (3,), np.int8):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from numpy_case import DTYPES, FLOATS, Case, random, seen, strided
+from numpy_case import DTYPES, FLOATS, Case, random, seen, strided, sum_dtype
 
 SHAPES = [(), (1,), (9,), (3, 4), (4, 3, 5), (2, 3, 4, 5), (1, 5, 1), (700, 3), (3, 700), (64, 128), (17, 300, 2)]
 
@@ -15,8 +15,8 @@ def sets_of_axes(dims):
 
 
 def expected_sum(x, axes, keepdims):
-    wide = x.astype(np.float64) if x.dtype in FLOATS else x.astype(np.int64)
-    return wide.sum(axis=axes, keepdims=keepdims).astype(x.dtype if x.dtype in FLOATS else np.int64)
+    wide = x.astype(np.float64 if x.dtype in FLOATS else sum_dtype(x.dtype))
+    return wide.sum(axis=axes, keepdims=keepdims).astype(sum_dtype(x.dtype))
 
 
 def expected_mean(x, axes, keepdims):

@@ -5,7 +5,8 @@ import numpy as np
 
 from numpy_case import DTYPES, FLOATS, Case, random, seen, strided
 
-NAMES = {np.float32: "f32", np.float64: "f64", np.int32: "i32", np.int64: "i64", np.uint8: "u8", np.bool_: "bool", np.float16: "f16", np.int8: "i8"}
+NAMES = {np.float32: "f32", np.float64: "f64", np.int32: "i32", np.int64: "i64", np.uint8: "u8", np.bool_: "bool", np.float16: "f16", np.int8: "i8",
+         np.int16: "i16", np.uint16: "u16", np.uint32: "u32", np.uint64: "u64"}
 
 
 def shapes(rng):

@@ -107,7 +107,7 @@ def distinct(rng):
 
 
 def counts(rng):
-    for dtype in (np.int32, np.int64, np.uint8):
+    for dtype in (np.int32, np.int64, np.uint8, np.uint16):
         x = rng.integers(0, 9, 50).astype(dtype)
         weights = random(rng, (50,), np.float64)
         yield Case("bincount", [x], np.bincount(x))

@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from numpy_case import DTYPES, FLOATS, Case, random, seen, strided
+from numpy_case import DTYPES, FLOATS, Case, random, seen, strided, sum_dtype
 
 AXES = [((3, 4, 5), None), ((3, 4, 5), (1,)), ((3, 4, 5), (0, 2)), ((3, 4, 5), (-1,)), ((260, 7), (0,)), ((7, 260), (1,)),
         ((2, 0, 3), (1,)), ((), None), ((4, 1), (1,))]
@@ -28,8 +28,8 @@ def reductions(rng):
                 with np.errstate(all="ignore"):
                     if dtype != np.float16:  # a product of many rounds to infinity
                         total = np.prod(value if dtype not in FLOATS else wide, axis=axis, keepdims=keepdims, dtype=None
-                                        if dtype in FLOATS else np.int64)
-                        yield Case("prod", [x], np.asarray(total).astype(dtype if dtype in FLOATS else np.int64), attributes)
+                                        if dtype in FLOATS else sum_dtype(dtype))
+                        yield Case("prod", [x], np.asarray(total).astype(sum_dtype(dtype)), attributes)
                     for correction in (0, 1):
                         count = np.prod([shape[a] for a in axis]) if axis else 1
                         if count > correction:
@@ -71,9 +71,9 @@ def scans(rng):
         if name == "cumprod" and dtype == np.float16:
             continue
         for x in strided(rng, shape, dtype, low=0.5, high=1.5):
-            wide = np.float64 if dtype in FLOATS else np.int64
+            wide = np.float64 if dtype in FLOATS else sum_dtype(dtype)
             expected = f(seen(x).astype(wide), axis=axis)
-            yield Case(name, [x], expected.astype(dtype if dtype in FLOATS else np.int64), {"axis": axis})
+            yield Case(name, [x], expected.astype(sum_dtype(dtype)), {"axis": axis})
     for dtype, n, axis in itertools.product([d for d in DTYPES if d != np.bool_], (0, 1, 2, 9), (0, 1, -1)):
         for x in strided(rng, (4, 5), dtype):
             yield Case("diff", [x], np.diff(seen(x), n=n, axis=axis), {"n": n, "axis": axis})

@@ -39,8 +39,6 @@ def line_of(case, number, folder):
 
 def difference(case, result):
     expected = np.asarray(case.expected)
-    if expected.dtype == np.int16:
-        expected = expected.astype(np.int32)  # which stands for NumPy's result of u8 and i8
     if result.dtype != expected.dtype:
         return f"dtype {result.dtype}, expected {expected.dtype}"
     if result.shape != expected.shape:

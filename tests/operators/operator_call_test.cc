@@ -151,6 +151,7 @@ DType expected_dtype(const OperatorInfo& op, const OperatorValues& values) {
   } else {
     return dtype_from_name(text);
   }
+  if (rule == "i64 for integers and bool, u64 for unsigned ones") return sum_dtype(dtype);
   if (rule.ends_with(" for integers and bool") && !is_floating(dtype))
     return dtype_from_name(rule.substr(0, 3));
   if (rule.starts_with("wider")) return dtype == DType::boolean ? DType::i64 : dtype;

@@ -83,10 +83,10 @@ TEST_CASE("gradients through masks") {
 }
 
 TEST_CASE("shared extremes share the gradient") {
-  NDArray x = array({1.0, 5.0}), source = array({3.0, 3.0, 5.0});
+  NDArray x = array<double>({1.0, 5.0}), source = array<double>({3.0, 3.0, 5.0});
   set_requires_grad(x);
   set_requires_grad(source);
-  backward(scatter_max(x, array<std::int64_t>({0, 0, 1}), source), array({1.0, 1.0}));
+  backward(scatter_max(x, array<std::int64_t>({0, 0, 1}), source), array<double>({1.0, 1.0}));
   CHECK(grad(x).to_vector<double>() == std::vector{0.0, 0.5});
   CHECK(grad(source).to_vector<double>() == std::vector{0.5, 0.5, 0.5});
 }

@@ -50,7 +50,7 @@ TEST_CASE("gradients reach the elements that sorting and searching chose") {
   check_gradients([](In in) { return median(in[0], {0, 2}); }, {x});
   check_gradients([](In in) { return median(in[0]); }, {x});
   check_gradients([](In in) { return quantile(in[0], 0.3, {1}, true); }, {x});
-  check_gradients([](In in) { return quantile(in[0], in[1], {1}); }, {x, array({0.3, 0.9})});
+  check_gradients([](In in) { return quantile(in[0], in[1], {1}); }, {x, array<double>({0.3, 0.9})});
   check_gradients([](In in) { return bincount(in[1], in[0], 6); },
                   {shuffled({4}), array<std::int64_t>({1, 0, 1, 3})});
 }
@@ -78,7 +78,7 @@ TEST_CASE("equal elements stay in their order, in lines of every length and in b
 TEST_CASE("zeros of both signs are equal, and NaN is above infinity") {
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
-  const NDArray x = array({0.0, nan, -0.0, infinity, -nan, -1.0, 0.0, -infinity});
+  const NDArray x = array<double>({0.0, nan, -0.0, infinity, -nan, -1.0, 0.0, -infinity});
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     const NDArray y = x.astype(dtype);
     CHECK(argsort(y).to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0, 2, 6, 3, 1, 4});
@@ -111,7 +111,7 @@ TEST_CASE("what is sorted and counted does not depend on schedulers and workers"
 }
 
 TEST_CASE("the gradient of cumprod keeps what the product of the elements before loses") {
-  NDArray x = array({1e-300, 1e-300, 1e300, 1e300, 0.0, 2.0});
+  NDArray x = array<double>({1e-300, 1e-300, 1e300, 1e300, 0.0, 2.0});
   set_requires_grad(x);
   backward(cumprod(x).slice(0, {3, 4}), ones({1}, DType::f64));
   const std::vector<double> expected{1e300, 1e300, 1e-300, 1e-300, 0.0, 0.0},

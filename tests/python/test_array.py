@@ -33,7 +33,7 @@ def test_construction():
         heddle.array([1], dtype="f80")
 
 
-@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "i8", "u8", "i32", "i64", "bool"])
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"])
 def test_every_dtype_goes_to_numpy_and_back(name):
     x = heddle.array([0, 1, 1, 0], dtype=name)
     there = x.numpy()

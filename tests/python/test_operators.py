@@ -97,3 +97,40 @@ def test_ops_name_the_python_line(tmp_path):
         y.wait()
     if heddle.default_engine().scheduler == "threaded":
         assert f"test_operators.py:{line}" in path.read_text()
+
+
+INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+
+
+@pytest.mark.parametrize("a", ["bool", *INTEGERS, "f16", "f32", "f64"])
+def test_promotion_of_all_pairs_is_numpys(a):
+    for b in ["bool", *INTEGERS, "f16", "f32", "f64"]:
+        x, y = heddle.ones(2, dtype=a), heddle.ones(2, dtype=b)
+        assert (x * y).dtype.numpy_name == (x.numpy() * y.numpy()).dtype.name, (a, b)
+        assert (x < y).dtype == heddle.bool_
+        for number in (True, 2, 2.5):
+            assert (x * number).dtype.numpy_name == (x.numpy() * number).dtype.name, (a, number)
+    for total in ("sum", "prod", "cumsum", "cumprod"):
+        assert getattr(heddle, total)(x).dtype.numpy_name == getattr(np, total)(x.numpy()).dtype.name, (a, total)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_the_ends_of_integers(name):
+    x = heddle.zeros(3, dtype=name)
+    info = np.iinfo(x.dtype.numpy_name)
+    ends = np.array([info.min, info.max, 1], x.dtype.numpy_name)
+    y = heddle.array(ends)
+    assert y.tolist() == ends.tolist() and int(y[1]) == y[1].item() == info.max
+    assert heddle.full(2, info.max, dtype=name).tolist() == [info.max] * 2
+    assert (x + info.max).tolist() == [info.max] * 3 and (y == info.max).tolist() == [False, True, False]
+    assert (x <= info.max).tolist() == [True] * 3
+    if info.min > -(2**63):
+        assert (x < info.min - 1).tolist() == [False] * 3
+    assert (y + y).tolist() == (ends + ends).tolist() and (y * y).tolist() == (ends * ends).tolist()
+    assert heddle.clip(y, 0, info.max - 1).tolist() == np.clip(ends, 0, info.max - 1).tolist()
+    assert str(y) == str(ends) and heddle.sort(y).tolist() == np.sort(ends).tolist()
+    assert y.max().item() == info.max and y.min().item() == info.min
+    with pytest.raises(ValueError, match=f"does not fit {name}|above|below"):
+        x + (info.max + 1)
+    with pytest.raises(ValueError, match=f"does not fit {name}|below"):
+        x + (info.min - 1)

@@ -29,15 +29,16 @@ BY_NAME = {
     "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # and the one that prints
     "operator&&": ["logical_and"], "operator||": ["logical_or"], "operator!": ["logical_not"],
     "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
-    "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
+    "max": ["max", "maximum"], "min": ["min", "minimum"], "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
     "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
     "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
     "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }
 # How many functions of a name there are: another one needs a look at the registry.
-OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
-              "NDArray::NDArray": 2, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
+OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 5, "arange": 2, "max": 2, "min": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
+              "operator+=": 2, "operator-=": 2, "operator*=": 2, "operator/=": 2,
+              "NDArray::NDArray": 3, "NDArray::operator[]": 2, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
 LENT = "memory of other libraries is no operator: bindings have functions of their own"
@@ -55,7 +56,7 @@ EXCEPTIONS = {
     "record_part": TAPE, "record_rows": TAPE,
     "NDArray::NDArray": "memory whose values are undetermined",
     "NDArray::view": "strides of any kind: bindings take them from other libraries",
-    "NDArray::operator[]": "slice and squeeze",
+    "NDArray::operator[]": "slice and squeeze, take and masked_select", "NDArray::operator()": "slice, squeeze and expand_dims",
     "NDArray::detach": HANDLE, "NDArray::to_string": "prints", "NDArray::item": "blocks", "NDArray::to_vector": "blocks",
     "RowSparse::RowSparse": HANDLE, "RowSparse::rows": HANDLE, "RowSparse::values": HANDLE, "RowSparse::count": HANDLE,
     "RowSparse::trimmed": "blocks",

@@ -327,7 +327,7 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
   const CallSite site(where);
   comm_detail::CommState& mine = state();
   if (!data && count) refuse(Kind::all_reduce, "data is null");
-  if (dtype > DType::i8)
+  if (!is_dtype(static_cast<std::uint64_t>(dtype)))
     refuse(Kind::all_reduce,
            "dtype is the number " + std::to_string(static_cast<int>(dtype)) + ", which is none");
   comm_detail::combine_of(op, dtype);

@@ -117,7 +117,7 @@ void CallRecord::set_site(const std::source_location& where, std::string_view be
 bool CallRecord::valid() const {
   return magic == kMagic && version == kVersion && static_cast<std::size_t>(kind) < kKinds.size() &&
          static_cast<std::size_t>(op) <= static_cast<std::size_t>(ReduceOp::avg) &&
-         static_cast<std::size_t>(dtype) < std::size(kAllDTypes) &&
+         is_dtype(static_cast<std::uint64_t>(dtype)) &&
          static_cast<std::size_t>(algorithm) < kAlgorithms.size() && failed <= 1 && tag_at <= kSite &&
          std::memchr(site, '\0', sizeof site) != nullptr;
 }

@@ -17,8 +17,9 @@ struct Sum {
     else
       return a + b;
   }
-  template <class T> static std::make_unsigned_t<T> wide(T value) {
-    return static_cast<std::make_unsigned_t<T>>(value);
+  // At least 32 bits: narrower ones would be promoted to int, whose products may overflow.
+  template <class T> static auto wide(T value) {
+    return static_cast<std::common_type_t<std::make_unsigned_t<T>, unsigned>>(value);
   }
 };
 
@@ -126,7 +127,8 @@ void scale(std::byte* data, std::size_t count, DType dtype, int ranks) {
       scale_half<T>(data, count, ranks);
     } else if constexpr (!std::is_same_v<T, bool>) {
       // A small integer type may not hold the number of ranks.
-      using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, T>;
+      using Wide =
+          std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, std::uint64_t>, std::int64_t, T>;
       T* values = reinterpret_cast<T*>(data);
       for (std::size_t i = 0; i < count; ++i)
         values[i] = static_cast<T>(values[i] / static_cast<Wide>(ranks));

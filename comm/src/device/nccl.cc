@@ -25,6 +25,10 @@ ncclDataType_t type_of(DType dtype) {
       return ncclUint8;
     case DType::i8:
       return ncclInt8;
+    case DType::u32:
+      return ncclUint32;
+    case DType::u64:
+      return ncclUint64;
     case DType::f16:
       return ncclFloat16;
     case DType::bf16:

@@ -25,8 +25,7 @@ bool flag(Reader& reader) {
 
 DType dtype(Reader& reader) {
   const auto value = reader.get<std::uint8_t>();
-  if (value > static_cast<std::uint8_t>(DType::i8))
-    throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
+  if (!is_dtype(value)) throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
   return static_cast<DType>(value);
 }
 

@@ -11,8 +11,7 @@ constexpr std::size_t kMaxName = 64;
 
 NDArray array_from(Reader& reader) {
   const auto dtype = reader.get<std::uint8_t>();
-  if (dtype > static_cast<std::uint8_t>(DType::i8))
-    throw MalformedMessage("dtype " + std::to_string(dtype) + ", which is none");
+  if (!is_dtype(dtype)) throw MalformedMessage("dtype " + std::to_string(dtype) + ", which is none");
   const auto bytes = reader.get<std::uint64_t>();
   const std::span<const std::byte> from = reader.get_bytes(bytes);
   const std::size_t element = size_of(static_cast<DType>(dtype));

@@ -2,8 +2,10 @@
 // out << x.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include <heddle/call_site.h>
 
@@ -21,6 +23,45 @@ struct Slice {
 struct Index {
   Index(std::int64_t index, Where at = Where::current()) : value(index), where(at) {}
   std::int64_t value;
+  Where where;
+};
+
+// A new axis of length 1, and as many whole axes as there are left, as keys of x(...).
+enum class NewAxis { here };
+enum class Ellipsis { here };
+inline constexpr Slice kAll{};
+inline constexpr NewAxis kNewAxis = NewAxis::here;
+inline constexpr Ellipsis kEllipsis = Ellipsis::here;
+
+// One of the keys of x(...): what to take of an axis.
+struct AxisKey {
+  enum class Kind : std::uint8_t { none, index, range, new_axis, ellipsis };
+  AxisKey() = default;
+  template <std::integral T>
+  requires(!std::is_same_v<T, bool>) AxisKey(T at_index, Where at = Where::current())
+      : kind(Kind::index), index(static_cast<std::int64_t>(at_index)), where(at) {}
+  AxisKey(const Slice& of, Where at = Where::current()) : kind(Kind::range), range(of), where(at) {}
+  AxisKey(NewAxis, Where at = Where::current()) : kind(Kind::new_axis), where(at) {}
+  AxisKey(Ellipsis, Where at = Where::current()) : kind(Kind::ellipsis), where(at) {}
+  Kind kind = Kind::none;
+  std::int64_t index = 0;
+  Slice range{};
+  Where where{};
+};
+
+// The y of x[i] = y: an array, or a number.
+struct Assigned {
+  template <class T>
+  requires std::is_arithmetic_v<T> Assigned(T value, Where at = Where::current())
+      : integer(static_cast<std::int64_t>(value)),
+        real(static_cast<double>(value)),
+        is_integer(std::is_integral_v<T> && (std::is_signed_v<T> || static_cast<std::int64_t>(value) >= 0)),
+        where(at) {}
+  Assigned(const NDArray& source, Where at = Where::current()) : array(&source), where(at) {}
+  const NDArray* array = nullptr;  // lives no longer than the source
+  std::int64_t integer = 0;
+  double real = 0;
+  bool is_integer = false;
   Where where;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <ostream>
 #include <string>
 
@@ -11,19 +12,25 @@
 namespace heddle {
 
 // The values are sent between ranks: a new dtype comes last.
-enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8 };
+enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8, i16, u16, u32, u64 };
 inline constexpr DType kAllDTypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u8,
-                                       DType::boolean, DType::f16, DType::bf16, DType::i8};
+                                       DType::boolean, DType::f16, DType::bf16, DType::i8,  DType::i16,
+                                       DType::u16,     DType::u32, DType::u64};
+// Whether a number that came from elsewhere is a DType's.
+constexpr bool is_dtype(std::uint64_t number) { return number < std::size(kAllDTypes); }
 
 std::size_t size_of(DType dtype);           // bytes an element
 const char* name_of(DType dtype);           // "f32", ... "bool"
 DType dtype_from_name(const std::string&);  // throws InvalidArgument
 bool is_floating(DType dtype);
+bool is_unsigned(DType dtype);  // u8 to u64; not bool
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-// NumPy's result_type of two arrays, but i32 for its i16 (of i8 and u8). bf16, which NumPy lacks, follows JAX and
-// PyTorch: with integers and bools it gives bf16, with f16 f32.
+// NumPy's result_type of two arrays. bf16, which NumPy lacks, follows JAX and PyTorch: with integers and bools it gives
+// bf16, with f16 f32.
 DType promote(DType a, DType b);
+// That of sums and products of integers and bools: i64, or u64 if they are unsigned. Others stay.
+DType sum_dtype(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 // The DType of a C++ type: dtype_of<float> == DType::f32.
@@ -41,6 +48,10 @@ template <> inline constexpr DType dtype_of<bool> = DType::boolean;
 template <> inline constexpr DType dtype_of<Float16> = DType::f16;
 template <> inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <> inline constexpr DType dtype_of<std::int8_t> = DType::i8;
+template <> inline constexpr DType dtype_of<std::int16_t> = DType::i16;
+template <> inline constexpr DType dtype_of<std::uint16_t> = DType::u16;
+template <> inline constexpr DType dtype_of<std::uint32_t> = DType::u32;
+template <> inline constexpr DType dtype_of<std::uint64_t> = DType::u64;
 
 namespace ndarray_detail {
 [[noreturn]] void refuse_half(DType dtype);
@@ -65,6 +76,14 @@ template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
       return fn.template operator()<bool>();
     case DType::i8:
       return fn.template operator()<std::int8_t>();
+    case DType::i16:
+      return fn.template operator()<std::int16_t>();
+    case DType::u16:
+      return fn.template operator()<std::uint16_t>();
+    case DType::u32:
+      return fn.template operator()<std::uint32_t>();
+    case DType::u64:
+      return fn.template operator()<std::uint64_t>();
     default:
       return fn.template operator()<float>();
   }

@@ -24,6 +24,8 @@
 
 namespace heddle {
 
+class Chosen;
+
 // A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
 // InvalidArgument at the call, and so does every member of an undefined array. Ops that a call pushes, and their
 // errors, name `where`.
@@ -31,8 +33,16 @@ class NDArray {
  public:
   NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
+  explicit NDArray(std::initializer_list<std::int64_t> shape, DType dtype = DType::f32, Device device = cpu())
+      : NDArray(Shape(shape), dtype, device) {}
   NDArray(std::shared_ptr<Storage> storage, Shape shape,
           DType dtype);  // row-major, from the storage's first byte
+  NDArray(const NDArray&) = default;
+  NDArray(NDArray&&) = default;
+  NDArray& operator=(const NDArray&) & = default;
+  NDArray& operator=(NDArray&&) & = default;
+  // Writes into the array, as assign() and fill(): x[0] = y, x(1, 2) = 5. A variable is given another array.
+  void operator=(const Assigned& source) const&&;
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return checked("shape").shape_; }
@@ -54,6 +64,12 @@ class NDArray {
   // it; it throws if a gradient is needed and those share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // along axis 0; negative from the end
+  // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): a key an axis; axes without one are taken whole.
+  NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
+                     const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
+                     const AxisKey& = {}) const;
+  // The entries of axis 0 at indices (i32, i64), or the elements where a mask (bool) is true: scatter.h.
+  Chosen operator[](const ArrayArgument& indices_or_mask) const;
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
   // Only for contiguous arrays; one dimension may be -1.
   NDArray view_as(Shape shape, Where where = Where::current()) const;
@@ -75,9 +91,10 @@ class NDArray {
   void assign(const NDArray& source, Where where = Where::current()) const;
   void fill(double value, Where where = Where::current()) const;
   template <std::integral T> void fill(T value, Where where = Where::current()) const {
-    // An i64 has digits that a double does not hold.
+    // An i64 and a u64 have digits that a double does not hold.
     const auto wide = static_cast<std::int64_t>(value);
-    const bool exact = checked("fill").dtype_ == DType::i64 && (wide >= 0 || std::is_signed_v<T>);
+    const bool is_u64 = checked("fill").dtype_ == DType::u64;
+    const bool exact = is_u64 || dtype_ == DType::i64 ? wide >= 0 || is_u64 != std::is_signed_v<T> : false;
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
@@ -111,6 +128,8 @@ class NDArray {
   void check_dtype(const char* member, DType wanted) const;
   NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, outside any tape
   void fill_integer(std::int64_t value, Where where) const;
+  NDArray at_index(const char* name, int axis, std::int64_t index) const;
+  NDArray with_axis(const char* name, int axis) const;
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   Strides strides_;
@@ -119,27 +138,8 @@ class NDArray {
   std::shared_ptr<GradMeta> grad_meta_;
 };
 
-NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu(),
-             Where where = Where::current());
-template <std::integral T>
-NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu(),
-             Where where = Where::current()) {
-  const CallSite site(where);
-  NDArray result = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
-  result.fill(value, where);
-  return result;
-}
-NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
-NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
-NDArray zeros_like(const NDArray& other, Where where = Where::current());
-NDArray arange(double begin, double end, double step = 1, DType dtype = DType::f32, Device device = cpu(),
-               Where where = Where::current());
-NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
-
-// A new array with a copy of `values` (row-major, as many as the shape holds). T is the C++ type of a dtype.
-template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
-template <class T> NDArray array(std::initializer_list<T> values, Device device = cpu());  // one-dimensional
-
 std::ostream& operator<<(std::ostream& out, const ArrayArgument& x);
 
 }  // namespace heddle
+
+#include <heddle/array_creation.h>

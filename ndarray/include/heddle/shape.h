@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace heddle {
 
@@ -17,6 +19,9 @@ class Dims {
  public:
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument past kMaxDims
+  // One number: zeros(3), sum(x, 0).
+  template <std::integral T>
+  requires(!std::is_same_v<T, bool>) Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}
   explicit Dims(std::span<const std::int64_t> values);
   static Dims filled(int count, std::int64_t value);
 

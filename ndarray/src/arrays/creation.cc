@@ -34,6 +34,10 @@ NDArray zeros_like(const NDArray& other, Where where) {
   return zeros(other.shape(), other.dtype(), other.device(), where);
 }
 
+NDArray arange(std::int64_t count, DType dtype, Device device, Where where) {
+  return arange(0, static_cast<double>(count), 1, dtype, device, where);
+}
+
 NDArray arange(double begin, double end, double step, DType dtype, Device device, Where where) {
   const CallSite site(where);
   const double count = std::ceil((end - begin) / step);
@@ -79,6 +83,28 @@ template <class T> NDArray array(std::initializer_list<T> values, Device device)
   return array(std::vector<T>(values), {static_cast<std::int64_t>(values.size())}, device);
 }
 
+template <class T> NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device) {
+  std::vector<T> values;
+  const std::size_t columns = rows.size() > 0 ? rows.begin()->size() : 0;
+  for (const std::initializer_list<T>& row : rows) {
+    if (row.size() != columns) {
+      throw InvalidArgument("array: rows of " + std::to_string(columns) + " and of " +
+                            std::to_string(row.size()) + " values; wanted rows of one length");
+    }
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return array(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, device);
+}
+
+NDArray array(std::initializer_list<double> values, Device device) {
+  return array(std::vector<float>(values.begin(), values.end()), {static_cast<std::int64_t>(values.size())},
+               device);
+}
+
+NDArray array(std::initializer_list<std::initializer_list<double>> rows, Device device) {
+  return array<double>(rows, device).astype(DType::f32);
+}
+
 template NDArray array(const std::vector<float>&, Shape, Device);
 template NDArray array(const std::vector<double>&, Shape, Device);
 template NDArray array(const std::vector<std::int32_t>&, Shape, Device);
@@ -88,6 +114,10 @@ template NDArray array(const std::vector<bool>&, Shape, Device);
 template NDArray array(const std::vector<Float16>&, Shape, Device);
 template NDArray array(const std::vector<BFloat16>&, Shape, Device);
 template NDArray array(const std::vector<std::int8_t>&, Shape, Device);
+template NDArray array(const std::vector<std::int16_t>&, Shape, Device);
+template NDArray array(const std::vector<std::uint16_t>&, Shape, Device);
+template NDArray array(const std::vector<std::uint32_t>&, Shape, Device);
+template NDArray array(const std::vector<std::uint64_t>&, Shape, Device);
 
 template NDArray array(std::initializer_list<float>, Device);
 template NDArray array(std::initializer_list<double>, Device);
@@ -98,5 +128,23 @@ template NDArray array(std::initializer_list<bool>, Device);
 template NDArray array(std::initializer_list<Float16>, Device);
 template NDArray array(std::initializer_list<BFloat16>, Device);
 template NDArray array(std::initializer_list<std::int8_t>, Device);
+template NDArray array(std::initializer_list<std::int16_t>, Device);
+template NDArray array(std::initializer_list<std::uint16_t>, Device);
+template NDArray array(std::initializer_list<std::uint32_t>, Device);
+template NDArray array(std::initializer_list<std::uint64_t>, Device);
+
+template NDArray array(std::initializer_list<std::initializer_list<float>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<double>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::int32_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::int64_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::uint8_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<bool>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<Float16>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<BFloat16>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::int8_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::int16_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::uint16_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::uint32_t>>, Device);
+template NDArray array(std::initializer_list<std::initializer_list<std::uint64_t>>, Device);
 
 }  // namespace heddle

@@ -149,6 +149,11 @@ void NDArray::assign(const NDArray& source, Where where) const {
   push_copy("assign", apart.broadcast_view(shape_), *this);
 }
 
+void NDArray::operator=(const Assigned& source) const&& {
+  if (source.array) return assign(*source.array, source.where);
+  source.is_integer ? fill(source.integer, source.where) : fill(source.real, source.where);
+}
+
 void NDArray::fill(double value, Where where) const {
   const CallSite site(where);
   push_fill(*this, value);
@@ -208,6 +213,10 @@ template bool NDArray::item<bool>(Where) const;
 template Float16 NDArray::item<Float16>(Where) const;
 template BFloat16 NDArray::item<BFloat16>(Where) const;
 template std::int8_t NDArray::item<std::int8_t>(Where) const;
+template std::int16_t NDArray::item<std::int16_t>(Where) const;
+template std::uint16_t NDArray::item<std::uint16_t>(Where) const;
+template std::uint32_t NDArray::item<std::uint32_t>(Where) const;
+template std::uint64_t NDArray::item<std::uint64_t>(Where) const;
 
 template std::vector<float> NDArray::to_vector<float>(Where) const;
 template std::vector<double> NDArray::to_vector<double>(Where) const;
@@ -218,5 +227,9 @@ template std::vector<bool> NDArray::to_vector<bool>(Where) const;
 template std::vector<Float16> NDArray::to_vector<Float16>(Where) const;
 template std::vector<BFloat16> NDArray::to_vector<BFloat16>(Where) const;
 template std::vector<std::int8_t> NDArray::to_vector<std::int8_t>(Where) const;
+template std::vector<std::int16_t> NDArray::to_vector<std::int16_t>(Where) const;
+template std::vector<std::uint16_t> NDArray::to_vector<std::uint16_t>(Where) const;
+template std::vector<std::uint32_t> NDArray::to_vector<std::uint32_t>(Where) const;
+template std::vector<std::uint64_t> NDArray::to_vector<std::uint64_t>(Where) const;
 
 }  // namespace heddle

@@ -124,7 +124,7 @@ template <class T> class FloatFormat {
   int places_ = 0, exponent_digits_ = 2;
 };
 
-std::string integer_text(std::int64_t x) { return std::to_string(x); }
+template <class T> std::string integer_text(T x) { return std::to_string(x); }
 
 // Reads an element from memory: a bool as a byte, because it may be any byte there, a half as a float.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ndarray_detail::BoolByte, T>;
@@ -137,7 +137,7 @@ template <class T> auto load(const std::byte* at) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return value.bits != 0;
   } else {
-    return static_cast<std::int64_t>(value);
+    return static_cast<std::conditional_t<std::is_same_v<T, std::uint64_t>, T, std::int64_t>>(value);
   }
 }
 

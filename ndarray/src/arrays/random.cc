@@ -121,9 +121,8 @@ void draw_integers(const NDArray& result, const PhiloxStream& stream, std::int64
 void check_fits(std::int64_t low, std::int64_t high, DType dtype) {
   visit_dtype(dtype, [=]<class T>() {
     if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
-      throw InvalidArgument(std::string("integers: makes i32, i64, u8 and i8, not ") + name_of(dtype));
-    } else if (low < static_cast<std::int64_t>(std::numeric_limits<T>::min()) ||
-               high - 1 > static_cast<std::int64_t>(std::numeric_limits<T>::max())) {
+      throw InvalidArgument(std::string("integers: makes integers, not ") + name_of(dtype));
+    } else if (!std::in_range<T>(low) || !std::in_range<T>(high - 1)) {
       throw InvalidArgument("integers: " + std::to_string(low) + " up to " + std::to_string(high) +
                             " does not fit " + name_of(dtype));
     }

@@ -88,15 +88,22 @@ void copy_block(std::byte* target_bytes, const std::byte* source_bytes, const Bl
   }
 }
 
+// Integers are copied by few kernels: the target gets the low bits, and only a wider target shows the source's sign.
+template <class To>
+using LowBits = typename std::conditional_t<std::is_same_v<To, bool>, std::type_identity<bool>,
+                                            std::make_unsigned<To>>::type;
+template <class To, class From>
+using BitsFor = typename std::conditional_t<std::is_integral_v<From> &&
+                                                (std::is_same_v<To, bool> || sizeof(To) <= sizeof(From)),
+                                            std::make_unsigned<From>, std::type_identity<From>>::type;
+
 template <class To> BlockKernel kernel_to(DType source) {
   return visit_number(source, []<class T>() -> BlockKernel {
     using From = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
-    if constexpr (std::is_same_v<To, OddFloat> && (sizeof(From) == 1 || std::is_same_v<From, float>)) {
+    if constexpr (std::is_same_v<To, OddFloat> && (sizeof(From) <= 2 || std::is_same_v<From, float>)) {
       return copy_block<float, From>;  // exact
-    } else if constexpr (std::is_same_v<To, std::int8_t> && !std::is_floating_point_v<From>) {
-      return copy_block<std::uint8_t, From>;  // the same bits
-    } else if constexpr (std::is_same_v<To, bool> && std::is_same_v<From, std::int8_t>) {
-      return copy_block<bool, std::uint8_t>;
+    } else if constexpr (std::is_integral_v<To> && !std::is_floating_point_v<From>) {
+      return copy_block<LowBits<To>, BitsFor<To, From>>;
     } else {
       return copy_block<To, From>;
     }

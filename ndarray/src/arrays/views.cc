@@ -152,21 +152,73 @@ NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset, Where w
   return result;
 }
 
-NDArray NDArray::operator[](Index given) const {
-  const CallSite site(given.where);
-  const std::int64_t index = given.value;
-  if (checked("operator[]").shape_.empty()) {
-    throw InvalidArgument("operator[]: an array of shape () has no axis to index");
-  }
-  const std::int64_t n = shape_[0];
+NDArray NDArray::at_index(const char* name, int axis, std::int64_t index) const {
+  const std::int64_t n = shape_[axis];
   if (index < -n || index >= n) {
-    throw InvalidArgument("operator[]: index " + std::to_string(index) + " is outside axis 0 of shape " +
-                          shape_.to_string());
+    throw InvalidArgument(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
+                          std::to_string(axis) + " of shape " + shape_.to_string());
   }
   const std::int64_t at = index < 0 ? index + n : index;
-  NDArray result = view_of(Dims(std::span(shape_.begin() + 1, shape_.end())),
-                           Dims(std::span(strides_.begin() + 1, strides_.end())), offset_ + at * strides_[0]);
-  if (grad_meta_) grad_meta_->record_slice("operator[]", result, *this, 0, {at, at + 1});
+  Shape shape;
+  Strides strides;
+  for (int d = 0; d < shape_.size(); ++d)
+    if (d != axis) shape.push_back(shape_[d]), strides.push_back(strides_[d]);
+  NDArray result = view_of(shape, strides, offset_ + at * strides_[axis]);
+  if (grad_meta_) grad_meta_->record_slice(name, result, *this, axis, {at, at + 1});
+  return result;
+}
+
+NDArray NDArray::with_axis(const char* name, int axis) const {
+  Shape shape;
+  Strides strides;
+  for (int d = 0; d <= shape_.size(); ++d) {
+    if (d == axis) shape.push_back(1), strides.push_back(1);
+    if (d < shape_.size()) shape.push_back(shape_[d]), strides.push_back(strides_[d]);
+  }
+  NDArray result = view_of(shape, strides, offset_);
+  if (grad_meta_) grad_meta_->record_elements(name, result, *this);
+  return result;
+}
+
+NDArray NDArray::operator[](Index given) const {
+  const CallSite site(given.where);
+  if (checked("operator[]").shape_.empty())
+    throw InvalidArgument("operator[]: an array of shape () has no axis to index");
+  return at_index("operator[]", 0, given.value);
+}
+
+NDArray NDArray::operator()(const AxisKey& a, const AxisKey& b, const AxisKey& c, const AxisKey& d,
+                            const AxisKey& e, const AxisKey& f, const AxisKey& g, const AxisKey& h) const {
+  const CallSite site(a.where);
+  const AxisKey* const given[] = {&a, &b, &c, &d, &e, &f, &g, &h};
+  int keyed = 0, ellipses = 0;
+  for (const AxisKey* key : given) {
+    keyed += key->kind == AxisKey::Kind::index || key->kind == AxisKey::Kind::range;
+    ellipses += key->kind == AxisKey::Kind::ellipsis;
+  }
+  const int axes = checked("operator()").shape_.size();
+  if (keyed > axes || ellipses > 1)
+    throw InvalidArgument("operator(): " + std::to_string(keyed) + " keys and " + std::to_string(ellipses) +
+                          " ellipses for shape " + shape_.to_string());
+  NDArray result = *this;
+  int axis = 0;
+  for (const AxisKey* key : given) {
+    switch (key->kind) {
+      case AxisKey::Kind::none:
+        return result;
+      case AxisKey::Kind::index:
+        result = result.at_index("operator()", axis, key->index);
+        break;
+      case AxisKey::Kind::range:
+        result = result.slice(axis++, key->range, a.where);
+        break;
+      case AxisKey::Kind::new_axis:
+        result = result.with_axis("operator()", axis++);
+        break;
+      case AxisKey::Kind::ellipsis:
+        axis += axes - keyed;
+    }
+  }
   return result;
 }
 

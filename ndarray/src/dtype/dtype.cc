@@ -1,4 +1,5 @@
 #include <iterator>
+#include <utility>
 
 #include <heddle/dtype.h>
 #include <heddle/error.h>
@@ -7,21 +8,31 @@ namespace heddle {
 
 namespace {
 
-// The rank of a dtype in the chain bool < u8, i8 < i32 < i64.
-int rank_of(DType dtype) {
-  if (dtype == DType::boolean) return 0;
-  if (dtype == DType::u8 || dtype == DType::i8) return 1;
-  return dtype == DType::i32 ? 2 : 3;
-}
+// A bool counts as an unsigned integer without bytes.
+std::size_t integer_bytes(DType dtype) { return dtype == DType::boolean ? 0 : size_of(dtype); }
 
+// The narrowest that holds all values of both; f64 for u64 and a signed one, for which there is none.
 DType promote_integers(DType a, DType b) {
-  if (rank_of(a) == 1 && rank_of(b) == 1) return DType::i32;  // u8 and i8: neither holds the other's values
-  return rank_of(a) < rank_of(b) ? b : a;
+  if (integer_bytes(a) > integer_bytes(b)) std::swap(a, b);
+  const bool one_sign = a == DType::boolean || is_unsigned(a) == is_unsigned(b);
+  if (one_sign || (is_unsigned(a) && integer_bytes(a) < integer_bytes(b))) return b;
+  switch (is_unsigned(a) ? integer_bytes(a) : integer_bytes(b)) {
+    case 1:
+      return DType::i16;
+    case 2:
+      return DType::i32;
+    case 4:
+      return DType::i64;
+    default:
+      return DType::f64;
+  }
 }
 
+// f16 holds integers of one byte, f32 those of two.
 DType promote_floating(DType floating, DType integer) {
-  const bool holds = floating == DType::bf16 || rank_of(integer) <= 1;  // f16 and f32 do not hold every i32
-  return holds ? floating : DType::f64;
+  const std::size_t bytes = integer_bytes(integer);
+  if (floating == DType::bf16 || floating == DType::f64 || bytes <= 1) return floating;
+  return bytes == 2 ? DType::f32 : DType::f64;
 }
 
 }  // namespace
@@ -31,7 +42,8 @@ std::size_t size_of(DType dtype) {
 }
 
 const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"f32", "f64", "i32", "i64", "u8", "bool", "f16", "bf16", "i8"};
+  constexpr const char* kNames[] = {"f32",  "f64", "i32", "i64", "u8",  "bool", "f16",
+                                    "bf16", "i8",  "i16", "u16", "u32", "u64"};
   static_assert(std::size(kNames) == std::size(kAllDTypes));
   return kNames[static_cast<std::size_t>(dtype)];
 }
@@ -43,6 +55,15 @@ DType dtype_from_name(const std::string& name) {
     known += (known.empty() ? "" : ", ") + std::string(name_of(dtype));
   }
   throw InvalidArgument("no dtype is called \"" + name + "\"; there are " + known);
+}
+
+bool is_unsigned(DType dtype) {
+  return dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32 || dtype == DType::u64;
+}
+
+DType sum_dtype(DType dtype) {
+  if (is_floating(dtype)) return dtype;
+  return is_unsigned(dtype) ? DType::u64 : DType::i64;
 }
 
 bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype); }

@@ -17,11 +17,13 @@ struct Coded {
   DType dtype;
   std::uint8_t code, bits;
 };
-constexpr Coded kCodes[] = {{DType::f32, HEDDLE_DL_FLOAT, 32},  {DType::f64, HEDDLE_DL_FLOAT, 64},
-                            {DType::f16, HEDDLE_DL_FLOAT, 16},  {DType::i8, HEDDLE_DL_INT, 8},
-                            {DType::i32, HEDDLE_DL_INT, 32},    {DType::i64, HEDDLE_DL_INT, 64},
-                            {DType::u8, HEDDLE_DL_UINT, 8},     {DType::bf16, HEDDLE_DL_BFLOAT, 16},
-                            {DType::boolean, HEDDLE_DL_BOOL, 8}};
+constexpr Coded kCodes[] = {{DType::f32, HEDDLE_DL_FLOAT, 32},   {DType::f64, HEDDLE_DL_FLOAT, 64},
+                            {DType::f16, HEDDLE_DL_FLOAT, 16},   {DType::i8, HEDDLE_DL_INT, 8},
+                            {DType::i32, HEDDLE_DL_INT, 32},     {DType::i64, HEDDLE_DL_INT, 64},
+                            {DType::u8, HEDDLE_DL_UINT, 8},      {DType::bf16, HEDDLE_DL_BFLOAT, 16},
+                            {DType::boolean, HEDDLE_DL_BOOL, 8}, {DType::i16, HEDDLE_DL_INT, 16},
+                            {DType::u16, HEDDLE_DL_UINT, 16},    {DType::u32, HEDDLE_DL_UINT, 32},
+                            {DType::u64, HEDDLE_DL_UINT, 64}};
 
 heddle_dl_dtype code_of(DType dtype) {
   for (const Coded& one : kCodes) {

@@ -60,7 +60,7 @@ struct Table {
   std::string path;
   const CsvOptions& options;
   std::vector<double> reals;
-  std::vector<std::int64_t> integers;
+  std::vector<std::int64_t> integers;  // of u64 their bits
   std::int64_t rows = 0, columns = -1;
 
   [[noreturn]] void fail(std::int64_t line, const std::string& problem) const {
@@ -85,26 +85,23 @@ struct Table {
       reals.push_back(value);
       return;
     }
+    if (options.dtype == DType::u64) {
+      std::uint64_t value = 0;
+      if (!parse(field, value)) refuse();
+      integers.push_back(static_cast<std::int64_t>(value));
+      return;
+    }
     std::int64_t value = 0;
     if (!parse(field, value) || !fits(value)) refuse();
     integers.push_back(value);
   }
 
   bool fits(std::int64_t value) const {
-    switch (options.dtype) {
-      case DType::boolean:
-        return value == 0 || value == 1;
-      case DType::u8:
-        return value >= 0 && value <= std::numeric_limits<std::uint8_t>::max();
-      case DType::i8:
-        return value >= std::numeric_limits<std::int8_t>::min() &&
-               value <= std::numeric_limits<std::int8_t>::max();
-      case DType::i32:
-        return value >= std::numeric_limits<std::int32_t>::min() &&
-               value <= std::numeric_limits<std::int32_t>::max();
-      default:
-        return true;
-    }
+    if (options.dtype == DType::boolean) return value == 0 || value == 1;
+    return visit_number(options.dtype, [=]<class T> {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return std::in_range<T>(value);
+      return true;
+    });
   }
 
   void add_line(std::int64_t number, const std::vector<std::string_view>& fields) {
@@ -209,6 +206,8 @@ void save_csv(const std::string& path, const NDArray& array, const CsvWriteOptio
     text = text_of<double>(values, options);
   else if (is_floating(values.dtype()))
     text = text_of<float>(values.astype(DType::f32), options);
+  else if (values.dtype() == DType::u64)
+    text = text_of<std::uint64_t>(values, options);
   else
     text = text_of<std::int64_t>(values.astype(DType::i64), options);
   AtomicFile file(path);

@@ -15,7 +15,8 @@ struct Code {
 };
 constexpr Code kCodes[] = {{DType::f32, "<f4"}, {DType::f64, "<f8"}, {DType::i32, "<i4"},
                            {DType::i64, "<i8"}, {DType::u8, "|u1"},  {DType::boolean, "|b1"},
-                           {DType::f16, "<f2"}, {DType::i8, "|i1"}};
+                           {DType::f16, "<f2"}, {DType::i8, "|i1"},  {DType::i16, "<i2"},
+                           {DType::u16, "<u2"}, {DType::u32, "<u4"}, {DType::u64, "<u8"}};
 
 // Parses the few kinds of Python literals that a header has.
 class Reader {

@@ -41,7 +41,8 @@ constexpr std::size_t kDigits = 8;
 }
 
 const char* format_name(DType dtype) {
-  constexpr const char* kNames[] = {"F32", "F64", "I32", "I64", "U8", "BOOL", "F16", "BF16", "I8"};
+  constexpr const char* kNames[] = {"F32",  "F64", "I32", "I64", "U8",  "BOOL", "F16",
+                                    "BF16", "I8",  "I16", "U16", "U32", "U64"};
   static_assert(std::size(kNames) == std::size(kAllDTypes));
   return kNames[static_cast<std::size_t>(dtype)];
 }

@@ -5,64 +5,9 @@
 // call. Floating inputs get gradients.
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <type_traits>
-
-#include <heddle/ndarray.h>
+#include <heddle/operand.h>
 
 namespace heddle {
-
-// A number beside arrays. It takes the array's dtype where its kind allows (NumPy's weak scalars): f32 * 2.5 is f32,
-// i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and bool + true is bool. An integer above an int64 is a real.
-class Scalar {
- public:
-  template <std::integral T>
-  Scalar(T value)
-      : integer_(static_cast<std::int64_t>(value)),
-        kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer) {
-    if (!std::is_unsigned_v<T> || integer_ >= 0) return;
-    *this = Scalar(static_cast<double>(value));
-    kind_ = Kind::huge;
-  }
-  template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), kind_(Kind::real) {}
-
-  bool is_boolean() const { return kind_ == Kind::boolean; }
-  bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
-  bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
-  double real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
-  // Integers keep their low bits; a real as an integer is truncated, as docs/dtypes.md says.
-  template <class T> T as() const {
-    if (is_integral()) return static_cast<T>(integer_);
-    if constexpr (std::is_integral_v<T>) {
-      return ndarray_detail::saturate<T>(real_);
-    } else {
-      return static_cast<T>(real_);
-    }
-  }
-
- private:
-  union {
-    std::int64_t integer_;
-    double real_;
-  };
-  enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
-};
-
-// An array or a number: the argument of operators that take either. `where` is the line of the call, for infix
-// operators.
-struct Operand {
-  template <class T>
-  requires std::is_arithmetic_v<T> Operand(T value, Where at = Where::current()) : scalar(value), where(at) {}
-  Operand(Scalar value, Where at = Where::current()) : scalar(value), where(at) {}
-  Operand(const NDArray& value, Where at = Where::current())
-      : array(value), scalar(0), where(at), is_array(true) {}
-
-  NDArray array;
-  Scalar scalar;
-  Where where;
-  bool is_array = false;
-};
 
 // Two operands, one of them an array. divide gives f64 for integers; add of bools is or, multiply is and; subtract
 // refuses bools. power of integers wraps around; a negative integer exponent throws at the call if it is a number, and
@@ -119,5 +64,22 @@ NDArray& operator+=(NDArray& x, const Operand& b);
 NDArray& operator-=(NDArray& x, const Operand& b);
 NDArray& operator*=(NDArray& x, const Operand& b);
 NDArray& operator/=(NDArray& x, const Operand& b);
+// Of views: x[0] += 1, x(1, kAll) *= y.
+inline void operator+=(const NDArray&& x, const Operand& b) {
+  NDArray view = x;
+  view += b;
+}
+inline void operator-=(const NDArray&& x, const Operand& b) {
+  NDArray view = x;
+  view -= b;
+}
+inline void operator*=(const NDArray&& x, const Operand& b) {
+  NDArray view = x;
+  view *= b;
+}
+inline void operator/=(const NDArray&& x, const Operand& b) {
+  NDArray view = x;
+  view /= b;
+}
 
 }  // namespace heddle

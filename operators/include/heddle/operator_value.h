@@ -13,10 +13,10 @@
 namespace heddle {
 
 // std::monostate is Python's None: an argument that is left out. A generator must outlive the call. Numbers are what a C++
-// int, a double or a bool becomes; a list of integers is a Shape.
+// int, a double or a bool becomes, or a uint64_t above an int64; a list of integers is a Shape.
 struct OperatorValue
     : std::variant<std::monostate, bool, std::int64_t, double, std::string, Dims, DType, Device, NDArray,
-                   std::vector<NDArray>, RowSparse, std::vector<RowSparse>, Generator*> {
+                   std::vector<NDArray>, RowSparse, std::vector<RowSparse>, Generator*, std::uint64_t> {
   using variant::variant;
 
   bool is_none() const { return index() == 0; }

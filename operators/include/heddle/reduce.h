@@ -5,13 +5,14 @@
 // ones with f64 inside, so that they do not depend on the number of workers.
 #pragma once
 
+#include <concepts>
 #include <optional>
 
-#include <heddle/ndarray.h>
+#include <heddle/elementwise.h>
 
 namespace heddle {
 
-// i64 for integers and bool, else x's dtype. Of nothing: 0.
+// i64 for integers and bool, u64 for unsigned ones, else x's dtype. Of nothing: 0.
 NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
 // f64 for integers and bool, else x's dtype. Of nothing: NaN.
@@ -21,6 +22,15 @@ NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where wher
 // Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
+// maximum and minimum of two arrays, element by element.
+template <std::same_as<NDArray> Other>
+NDArray max(const NDArray& a, const Other& b, Where where = Where::current()) {
+  return maximum(a, b, where);
+}
+template <std::same_as<NDArray> Other>
+NDArray min(const NDArray& a, const Other& b, Where where = Where::current()) {
+  return minimum(a, b, where);
+}
 
 // The first index of the largest (smallest) element along `axis`, which is removed; none: in the flattened array; i64. A NaN
 // counts as the largest (smallest).

@@ -49,6 +49,28 @@ NDArray masked_fill(const NDArray& x, const NDArray& mask, Scalar value, Where w
 NDArray masked_scatter(const NDArray& x, const NDArray& mask, const NDArray& source,
                        Where where = Where::current());
 
+// x[indices] or x[mask]. As an array it is a copy: the entries of axis 0 at indices, or the elements where the mask is true;
+// of a mask with fewer axes than x the entries of the others. Assigned to, it writes into x: a number, an array that
+// broadcasts, or as many elements, one after the other, as the mask has true ones. What indices name twice is computed
+// once.
+class Chosen {
+ public:
+  Chosen(const NDArray& x, const NDArray& at, Where where) : x_(x), at_(at), where_(where) {}
+  operator NDArray() const;
+  void operator=(const Operand& values) const;
+  void operator=(const Chosen& values) const { *this = Operand(values); }
+  void operator+=(const Operand& b) const { *this = Operand(add(NDArray(*this), b, b.where), b.where); }
+  void operator-=(const Operand& b) const { *this = Operand(subtract(NDArray(*this), b, b.where), b.where); }
+  void operator*=(const Operand& b) const { *this = Operand(multiply(NDArray(*this), b, b.where), b.where); }
+  void operator/=(const Operand& b) const { *this = Operand(divide(NDArray(*this), b, b.where), b.where); }
+  Chosen(const Chosen&) = default;
+
+ private:
+  NDArray x_, at_;
+  Where where_;
+};
+inline std::ostream& operator<<(std::ostream& out, const Chosen& x) { return out << NDArray(x); }
+
 // Where elements are not 0, in row-major order, i64: an array of indices for each axis; or a row of indices for each such
 // element. Waits for x.
 std::vector<NDArray> nonzero(const NDArray& x, Where where = Where::current());

@@ -273,16 +273,18 @@ template <class F, class T, class R> void reduce(const NDArray& x, const NDArray
   reduce_rows<F>(plan, x.data<const T>(), y.data<R>());
 }
 
+// The type of a sum or product: sum_dtype's.
+template <class T>
+using Total = std::conditional_t<
+    std::is_floating_point_v<T>, T,
+    std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, std::uint64_t, std::int64_t>>;
+
 void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_number(x.dtype(), [&]<class T> {
-    reduce<Sum, T, std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>>(x, y, axes);
-  });
+  visit_number(x.dtype(), [&]<class T> { reduce<Sum, T, Total<T>>(x, y, axes); });
 }
 
 void product_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_number(x.dtype(), [&]<class T> {
-    reduce<Product, T, std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>>(x, y, axes);
-  });
+  visit_number(x.dtype(), [&]<class T> { reduce<Product, T, Total<T>>(x, y, axes); });
 }
 
 void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {

@@ -61,6 +61,7 @@ template <class F> void scan_kernel(const NDArray& x, const NDArray& y, int axis
   };
   if (x.dtype() == DType::f64) return scan.template operator()<double>();
   if (x.dtype() == DType::i64) return scan.template operator()<std::int64_t>();
+  if (x.dtype() == DType::u64) return scan.template operator()<std::uint64_t>();
   scan.template operator()<float>();
 }
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "cpu/bits.h"
 #include "cpu/map.h"
@@ -16,9 +18,14 @@ template <class T> T bound_as(Scalar bound) {
     return bound.as<T>();
   } else {
     using Limits = std::numeric_limits<T>;
+    if (bound.is_huge())
+      return static_cast<T>(std::min<std::uint64_t>(bound.as<std::uint64_t>(), Limits::max()));
     const auto wide = bound.as<std::int64_t>();
-    if (wide < static_cast<std::int64_t>(Limits::min())) return Limits::min();
-    return wide > static_cast<std::int64_t>(Limits::max()) ? Limits::max() : static_cast<T>(wide);
+    if constexpr (std::is_same_v<T, bool>)
+      return wide > 0;
+    else if (std::in_range<T>(wide))
+      return static_cast<T>(wide);
+    return wide < 0 ? Limits::min() : Limits::max();
   }
 }
 

@@ -60,7 +60,7 @@ NDArray full_like(const NDArray& x, Scalar value, Where where) {
   const CallSite site(where);
   check_arrays("full_like", {&x});
   NDArray y = make_result(x, x.shape(), x.dtype());
-  value.is_integral() ? y.fill(value.as<std::int64_t>()) : y.fill(value.real());
+  operators_detail::fill_with(y, value);
   return y;
 }
 

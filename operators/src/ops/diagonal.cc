@@ -130,7 +130,7 @@ void operators_detail::register_diagonal(OperatorTable& table) {
   table.add("matrix_trace", matrix_trace,
             {"The sum of a diagonal.",
              {"x", offset, axis1, axis2},
-             "that of x; i64 for integers and bool",
+             "that of x; i64 for integers and bool, u64 for unsigned ones",
              kDifferentiable});
 }
 

@@ -24,7 +24,7 @@ NDArray compare_swapped(const char* op, const char* kernel, const Operand& a, co
 
 int kind_order(DType dtype) {
   if (dtype == DType::boolean) return 0;
-  if (dtype == DType::u8) return 1;
+  if (is_unsigned(dtype)) return 1;
   return is_floating(dtype) ? 3 : 2;
 }
 

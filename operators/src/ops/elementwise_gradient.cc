@@ -116,7 +116,8 @@ NDArray binary(const char* op, Family family, const Operand& a, const Operand& b
 
 Operand comparable(const Operand& operand, const Operand& other) {
   const bool huge = !operand.is_array && operand.scalar.is_huge();
-  if (!huge || !other.array.defined() || is_floating(other.array.dtype())) return operand;
+  const DType dtype = other.array.defined() ? other.array.dtype() : DType::f64;
+  if (!huge || is_floating(dtype) || dtype == DType::u64) return operand;
   return std::numeric_limits<double>::infinity();
 }
 

@@ -1,7 +1,7 @@
 #include "ops/elementwise_rule.h"
 
-#include <limits>
 #include <string>
+#include <utility>
 
 #include "autograd/operator.h"
 #include "kernels/elementwise_kernels.h"
@@ -11,12 +11,12 @@ namespace heddle::operators_detail {
 namespace {
 
 bool fits(Scalar scalar, DType dtype) {
+  if (is_half(dtype)) return true;
   const auto value = scalar.as<std::int64_t>();
-  if (dtype == DType::i8) return value == static_cast<std::int8_t>(value);
-  if (dtype == DType::u8) return value >= 0 && value <= std::numeric_limits<std::uint8_t>::max();
-  if (dtype != DType::i32) return true;
-  return value >= std::numeric_limits<std::int32_t>::min() &&
-         value <= std::numeric_limits<std::int32_t>::max();
+  return visit_number(dtype, [=]<class T> {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return std::in_range<T>(value);
+    return true;
+  });
 }
 
 void check_operands(const char* op, const Operand& a, const Operand& b) {
@@ -32,6 +32,11 @@ void add_reads(std::vector<NDArray>& reads, const Operand& operand) {
 }  // namespace
 
 DType weak_dtype(const char* op, DType array, Scalar scalar) {
+  if (scalar.is_huge() && !is_floating(array)) {
+    if (array == DType::u64) return array;
+    throw InvalidArgument(std::string(op) + ": " + std::to_string(scalar.as<std::uint64_t>()) +
+                          " does not fit " + name_of(array == DType::boolean ? DType::i64 : array));
+  }
   if (!scalar.is_integral()) return is_floating(array) ? array : DType::f64;
   if (array == DType::boolean) return scalar.is_boolean() ? DType::boolean : DType::i64;
   if (!fits(scalar, array)) {
@@ -59,7 +64,9 @@ Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Oper
   const auto beside = [=](const NDArray& array, Scalar scalar) {
     // A comparison with a number beyond the array's dtype is computed in a dtype that holds both.
     const bool widen = family == Family::comparison && scalar.is_integral() && !fits(scalar, array.dtype());
-    return widen ? DType::i64 : weak_dtype(op, array.dtype(), scalar);
+    if (widen)
+      return array.dtype() == DType::u64 ? DType::f64 : DType::i64;  // a u64 is above any negative number
+    return weak_dtype(op, array.dtype(), scalar);
   };
   const DType common = !b.is_array   ? beside(a.array, b.scalar)
                        : !a.is_array ? beside(b.array, a.scalar)

@@ -187,8 +187,7 @@ NDArray operators_detail::scattered_values(const char* op, const NDArray& x, con
     return ndarray_detail::in_name_of(op, [&] { return broadcast_to(cast(given.array, x.dtype()), shape); });
   }
   const NDArray number = make_result(x, {}, x.dtype());
-  given.scalar.is_integral() ? number.fill(given.scalar.as<std::int64_t>())
-                             : number.fill(given.scalar.real());
+  fill_with(number, given.scalar);
   return number.broadcast_view(shape);
 }
 

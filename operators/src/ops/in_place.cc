@@ -23,11 +23,7 @@ void register_in_place(OperatorTable& table) {
             {.documentation = "Copies the values of source, broadcast and converted, into x.",
              .arguments = {"x", "source"}});
   table.add(
-      "fill_",
-      +[](const NDArray& x, Scalar value, Where where) {
-        if (value.is_integral()) return x.fill(value.as<std::int64_t>(), where);
-        x.fill(value.real(), where);
-      },
+      "fill_", +[](const NDArray& x, Scalar value, Where where) { fill_with(x, value, where); },
       {.documentation = "Sets every element of x to value, which saturates at the ends of an integer dtype.",
        .arguments = {"x", "value"}});
 }

@@ -51,6 +51,22 @@ NDArray mask_for(const char* op, const NDArray& x, const NDArray& mask) {
   return ndarray_detail::in_name_of(op, [&] { return mask.detach().broadcast_view(x.shape()); });
 }
 
+// x[mask]: the mask has x's leading axes, and is repeated along the others.
+NDArray leading_mask(const NDArray& x, const NDArray& mask) {
+  Shape shape = x.shape();
+  bool fits = mask.ndim() <= x.ndim();
+  for (int axis = 0; fits && axis < x.ndim(); ++axis) {
+    if (axis < mask.ndim())
+      fits = shape[axis] == mask.shape()[axis];
+    else
+      shape[axis] = 1;
+  }
+  if (fits) return mask.detach().contiguous().view_as(shape).broadcast_view(x.shape());
+  throw InvalidArgument("operator[]: a mask of shape " + mask.shape().to_string() +
+                        " for an array of shape " + x.shape().to_string() +
+                        "; wanted the same axes, or the first ones");
+}
+
 // "masked_select" or "masked_scatter" of a contiguous mask into y.
 void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& given,
                  const NDArray& y, bool exact) {
@@ -142,6 +158,35 @@ NDArray masked_select(const NDArray& given, const NDArray& given_mask, Where whe
   const Shape shape = broadcast_for("masked_select", given.shape(), given_mask.shape());
   const NDArray mask = given_mask.detach().broadcast_view(shape).contiguous();
   return selected("masked_select", broadcast_to(given, shape), mask, sum(mask).item<std::int64_t>(), true);
+}
+
+Chosen NDArray::operator[](const ArrayArgument& at) const {
+  const CallSite site(at.where);
+  check_arrays("operator[]", {this, &at.array});
+  return Chosen(*this, at.array, at.where);
+}
+
+Chosen::operator NDArray() const {
+  if (at_.dtype() != DType::boolean) return take(x_, at_, 0, where_);
+  const CallSite site(where_);
+  const NDArray y = masked_select(x_, leading_mask(x_, at_));
+  if (at_.ndim() == x_.ndim()) return y;
+  Shape shape{sum(at_).item<std::int64_t>()};
+  for (int axis = at_.ndim(); axis < x_.ndim(); ++axis) shape.push_back(x_.shape()[axis]);
+  return reshape(y, shape);
+}
+
+void Chosen::operator=(const Operand& values) const {
+  const CallSite site(values.where);
+  if (at_.dtype() != DType::boolean) return x_.assign(index_put(x_.detach(), {at_}, values), values.where);
+  const NDArray mask = leading_mask(x_, at_), x = x_.detach();
+  const int entry_axes = x.ndim() - at_.ndim();
+  if (values.is_array && values.array.ndim() > entry_axes && values.array.shape()[0] != 1)
+    return x_.assign(masked_scatter(x, mask, values.array), values.where);
+  const NDArray value = values.is_array && values.array.ndim() > entry_axes ? values.array[0] : values.array;
+  x_.assign(values.is_array ? heddle::where(mask, cast(value, x.dtype()), x)
+                            : heddle::where(mask, scattered_values("operator[]", x, values, {}), x),
+            values.where);
 }
 
 NDArray masked_fill(const NDArray& x, const NDArray& given_mask, Scalar value, Where where) {

@@ -118,8 +118,7 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
   check_arrays("sum", {&x});
   if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("sum", x, given);
-  NDArray y = without_reduced(push_reduce("sum", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64), x,
-                              axes, keepdims);
+  NDArray y = without_reduced(push_reduce("sum", x, axes, sum_dtype(x.dtype())), x, axes, keepdims);
   if (recording({&x})) {
     record("sum", y, {x}, {},
            [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
@@ -179,14 +178,18 @@ void operators_detail::register_reductions(OperatorTable& table) {
   table.family("Reductions");
   const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false};
   const std::string along = " along `axis`, an axis or several; None: all.";
-  table.add(
-      "sum", static_cast<NDArray (*)(const NDArray&, Dims, bool, Where)>(sum),
-      {"The sum" + along, {"x", axis, keepdims}, "that of x; i64 for integers and bool", kDifferentiable});
+  using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
+  table.add("sum", static_cast<Reduction>(sum),
+            {"The sum" + along,
+             {"x", axis, keepdims},
+             "that of x; i64 for integers and bool, u64 for unsigned ones",
+             kDifferentiable});
   table.add(
       "mean", mean,
       {"The mean" + along, {"x", axis, keepdims}, "that of x; f64 for integers and bool", kDifferentiable});
-  table.add("max", max, {"The largest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
-  table.add("min", min,
+  table.add("max", static_cast<Reduction>(max),
+            {"The largest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
+  table.add("min", static_cast<Reduction>(min),
             {"The smallest element" + along, {"x", axis, keepdims}, "that of x", kDifferentiable});
   table.add("argmax", argmax,
             {"The index of the first largest element along `axis`; None: in the flattened array.",

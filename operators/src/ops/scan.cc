@@ -52,7 +52,7 @@ NDArray cumsum(const NDArray& x, int given, Where where) {
   check_arrays("cumsum", {&x});
   if (is_half(x.dtype())) return cast(cumsum(wide(x), given), x.dtype());
   const int axis = ndarray_detail::axis_of("cumsum", given, x.shape());
-  if (!is_floating(x.dtype())) return push_scan("cumsum", cast(x, DType::i64), axis);
+  if (!is_floating(x.dtype())) return push_scan("cumsum", cast(x, sum_dtype(x.dtype())), axis);
   NDArray y = push_scan("cumsum", x, axis);
   if (recording({&x})) {
     record("cumsum", y, {x}, {},
@@ -66,7 +66,7 @@ NDArray cumprod(const NDArray& x, int given, Where where) {
   check_arrays("cumprod", {&x});
   if (is_half(x.dtype())) return cast(cumprod(wide(x), given), x.dtype());
   const int axis = ndarray_detail::axis_of("cumprod", given, x.shape());
-  if (!is_floating(x.dtype())) return push_scan("cumprod", cast(x, DType::i64), axis);
+  if (!is_floating(x.dtype())) return push_scan("cumprod", cast(x, sum_dtype(x.dtype())), axis);
   NDArray y = push_scan("cumprod", x, axis);
   if (recording({&x})) {
     const NDArray kept = save_for_backward(x);
@@ -102,7 +102,7 @@ NDArray diff(const NDArray& x, std::int64_t n, int given, Where where) {
 void operators_detail::register_scan(OperatorTable& table) {
   table.family("Scans");
   const Argument axis = {"axis", -1};
-  const char* dtype = "that of x; i64 for integers and bool";
+  const char* dtype = "that of x; i64 for integers and bool, u64 for unsigned ones";
   table.add("cumsum", cumsum, {"Sums along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
   table.add("cumprod", cumprod,
             {"Products along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});

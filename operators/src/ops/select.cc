@@ -101,6 +101,7 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
                           std::to_string(high.real()) + "; wanted low <= high");
   }
   const auto widened = [](DType dtype, Scalar bound) {
+    if (bound.is_huge() && dtype == DType::u64) return dtype;
     if (!bound.is_integral()) return is_floating(dtype) ? dtype : DType::f64;
     return dtype == DType::boolean && !bound.is_boolean() ? DType::i64 : dtype;
   };

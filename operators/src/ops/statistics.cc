@@ -83,7 +83,7 @@ NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   check_arrays("prod", {&x});
   if (is_half(x.dtype())) return cast(prod(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("prod", x, given);
-  const NDArray kept = push_reduce("prod", x, axes, is_floating(x.dtype()) ? x.dtype() : DType::i64);
+  const NDArray kept = push_reduce("prod", x, axes, sum_dtype(x.dtype()));
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
@@ -199,7 +199,7 @@ void operators_detail::register_statistics(OperatorTable& table) {
   table.family("Statistics");
   const Argument axis = {"axis", kNone}, keepdims = {"keepdims", false}, correction = {"correction", 0.0};
   const std::string along = " along `axis`, an axis or several; None: all.";
-  const char *total = "that of x; i64 for integers and bool",
+  const char *total = "that of x; i64 for integers and bool, u64 for unsigned ones",
              *floating_one = "that of x; f64 for integers and bool";
   table.add("prod", prod, {"The product" + along, {"x", axis, keepdims}, total, kDifferentiable});
   table.add("var", var,

@@ -1,4 +1,5 @@
 // New arrays, and random ones.
+#include <heddle/elementwise.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 
@@ -8,8 +9,10 @@ namespace heddle::operators_detail {
 namespace {
 
 NDArray filled(const Shape& shape, Scalar value, DType dtype, Device device, Where where) {
-  if (value.is_integral()) return full(shape, value.as<std::int64_t>(), dtype, device, where);
-  return full(shape, value.real(), dtype, device, where);
+  const CallSite site(where);
+  const NDArray made = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
+  fill_with(made, value, where);
+  return made;
 }
 
 NDArray range(double start, std::optional<double> stop, double step, DType dtype, Device device,

@@ -20,7 +20,7 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
     case ArgumentKind::array:
       return is_one_of<NDArray>(value);
     case ArgumentKind::array_or_number:
-      return is_one_of<NDArray, bool, std::int64_t, double>(value);
+      return is_one_of<NDArray, bool, std::int64_t, double, std::uint64_t>(value);
     case ArgumentKind::array_or_row_sparse:
       return is_one_of<NDArray, RowSparse>(value);
     case ArgumentKind::arrays:
@@ -30,9 +30,9 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
     case ArgumentKind::row_sparse_list:
       return is_one_of<std::vector<RowSparse>>(value);
     case ArgumentKind::number:
-      return is_one_of<bool, std::int64_t, double>(value);
+      return is_one_of<bool, std::int64_t, double, std::uint64_t>(value);
     case ArgumentKind::real:
-      return is_one_of<std::int64_t, double>(value);
+      return is_one_of<std::int64_t, double, std::uint64_t>(value);
     case ArgumentKind::integer:
       return is_one_of<std::int64_t>(value);
     case ArgumentKind::boolean:
@@ -105,6 +105,7 @@ Operand CheckedCall::operand(std::size_t i) const {
 Scalar CheckedCall::number(std::size_t i) const {
   if (const auto* flag = std::get_if<bool>(&value(i))) return *flag;
   if (const auto* whole = std::get_if<std::int64_t>(&value(i))) return *whole;
+  if (const auto* huge = std::get_if<std::uint64_t>(&value(i))) return *huge;
   return std::get<double>(value(i));
 }
 

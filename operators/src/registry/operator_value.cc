@@ -25,6 +25,7 @@ struct ToText {
   std::string operator()(std::monostate) const { return "None"; }
   std::string operator()(bool value) const { return value ? "True" : "False"; }
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(std::uint64_t value) const { return std::to_string(value); }
   std::string operator()(double value) const { return text_of(value); }
   std::string operator()(const std::string& value) const { return "'" + value + "'"; }
   std::string operator()(const Dims& value) const { return value.to_string(); }

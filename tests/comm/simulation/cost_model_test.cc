@@ -21,8 +21,8 @@ using heddle::test::virtual_seconds;
 
 namespace {
 
-constexpr AllReduce kAll[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
-                              AllReduce::halving_doubling, AllReduce::hierarchical};
+constexpr AllReduce kKinds[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
+                                AllReduce::halving_doubling, AllReduce::hierarchical};
 
 // A message 100, a byte 1, a byte combined 0.5.
 NetworkCost simple() {
@@ -96,7 +96,7 @@ TEST_CASE("cost model: what each algorithm takes on one host, counted by hand") 
   // two more messages, one of them combined
   CHECK(all_reduce_seconds(AllReduce::recursive_doubling, network, 5, 800) ==
         doctest::Approx(4 * 900 + 3 * 400));
-  for (const AllReduce kind : kAll) CHECK(all_reduce_seconds(kind, network, 1, 800) == 0);
+  for (const AllReduce kind : kKinds) CHECK(all_reduce_seconds(kind, network, 1, 800) == 0);
 }
 
 TEST_CASE("cost model: ranks of a host share its link, and its cores") {
@@ -117,7 +117,7 @@ TEST_CASE("cost model: ranks of a host share its link, and its cores") {
 TEST_CASE("cost model: the same as the algorithms themselves, message by message, on one host") {
   for (int ranks = 2; ranks <= 9; ++ranks) {
     for (const std::size_t bytes : {5040u, 322560u}) {  // divisible by 2 ... 9; one piece of a tree, and five
-      for (const AllReduce kind : kAll) {
+      for (const AllReduce kind : kKinds) {
         if (kind == AllReduce::hierarchical) continue;
         CAPTURE(name_of(kind));
         CAPTURE(ranks);
@@ -134,7 +134,7 @@ TEST_CASE("cost model: the same as the algorithms themselves, message by message
   for (const int here : {1, 2, 4}) {
     for (const int hosts : {2, 3, 4}) {
       const int ranks = here * hosts;
-      for (const AllReduce kind : kAll) {
+      for (const AllReduce kind : kKinds) {
         CAPTURE(name_of(kind));
         CAPTURE(ranks);
         CAPTURE(here);

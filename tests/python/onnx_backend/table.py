@@ -26,7 +26,11 @@ DTYPES = {
     TensorProto.BFLOAT16: heddle.bf16,
     TensorProto.INT8: heddle.i8,
     TensorProto.UINT8: heddle.u8,
+    TensorProto.INT16: heddle.i16,
+    TensorProto.UINT16: heddle.u16,
     TensorProto.INT32: heddle.i32,
+    TensorProto.UINT32: heddle.u32,
+    TensorProto.UINT64: heddle.u64,
     TensorProto.INT64: heddle.i64,
     TensorProto.BOOL: heddle.bool_,
 }

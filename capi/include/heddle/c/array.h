@@ -19,6 +19,10 @@ typedef struct heddle_array
 #define HEDDLE_F16 ((int32_t)6)
 #define HEDDLE_BF16 ((int32_t)7)
 #define HEDDLE_I8 ((int32_t)8)
+#define HEDDLE_I16 ((int32_t)9)
+#define HEDDLE_U16 ((int32_t)10)
+#define HEDDLE_U32 ((int32_t)11)
+#define HEDDLE_U64 ((int32_t)12)
 
 #define HEDDLE_CPU ((int32_t)0)         // cpu(0), cpu(1) ... are separate devices on one memory
 #define HEDDLE_CUDA ((int32_t)1)        // a GPU
