@@ -172,7 +172,7 @@ def parts_of(np, value):
 
 
 def evaluate(np, code, arrays):
-    """(parts, whether the first is a view of a) of NumPy's spelling."""
+    """(parts, whether one of them is a view of a) of NumPy's spelling."""
     scope = {"np": np, "math": math}
     exec(arrays, scope)  # pylint: disable=exec-used
     try:
@@ -183,7 +183,8 @@ def evaluate(np, code, arrays):
         exec(code, scope)  # pylint: disable=exec-used
         value = scope["a"]
     parts = parts_of(np, value)
-    return parts, isinstance(value, np.ndarray) and np.may_share_memory(value, scope["a"])
+    views = value if isinstance(value, (tuple, list)) else [value]
+    return parts, any(isinstance(part, np.ndarray) and np.may_share_memory(part, scope["a"]) for part in views)
 
 
 def compare(np, pair, ours, theirs, views):
@@ -206,7 +207,7 @@ def compare(np, pair, ours, theirs, views):
     for words, both in want.items():
         if words in pair.remark:
             return None if views == both else f"{words} was said, but views are {views}"
-    return None if views[0] == views[1] or len(ours) > 1 else f"is a view: {views[0]}, NumPy {views[1]}"
+    return None if views[0] == views[1] else f"is a view: {views[0]}, NumPy {views[1]}"
 
 
 def faults(np, text, program):
