@@ -7,9 +7,8 @@
   page.py check PAGE KIND COMMAND...  runs COMMAND in an empty directory; its output must be what the page shows
 
 A block that begins with #include stands at file scope, before all others. Without one the #include and using lines of
-the page's whole program do. In a table whose last column is called "Heddle" each cell of that column is an expression,
-which is evaluated at the end of its section. A block in the language "text" is the output of the C++ block before it;
-"..." in it stands for any text. KIND is "parts" or "whole".
+the page's whole program do. A block in the language "text" is the output of the C++ block before it; "..." in it stands
+for any text. KIND is "parts" or "whole".
 """
 import os
 import re
@@ -19,8 +18,8 @@ import tempfile
 
 
 def blocks(page):
-    """Yields (language, number of the first line, lines, section) of each fenced block and each table of expressions."""
-    language, first, lines, section, table = None, 0, [], 0, False
+    """Yields (language, number of the first line, lines, section) of each fenced block."""
+    language, first, lines, section = None, 0, [], 0
     with open(page, encoding="utf-8") as file:
         for number, line in enumerate(file.read().split("\n"), 1):
             if language is not None:
@@ -34,14 +33,6 @@ def blocks(page):
                 language, first, lines = line[3:], number + 1, []
             elif line.startswith("## "):
                 section += 1
-            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-            if not cells:
-                table = False
-            elif table:
-                code = re.findall(r"`([^`]+)`", cells[-1])
-                yield "expressions", number, code, section
-            else:
-                table = cells[-1] == "Heddle"
 
 
 def is_whole(lines):
@@ -51,11 +42,9 @@ def is_whole(lines):
 def parts(page):
     top, body, section_open, inherited = [], [], -1, []
     for language, first, lines, section in blocks(page):
-        if language == "expressions":
-            lines = [f"static_cast<void>({code});" for code in lines]
-        elif language != "cpp":
+        if language != "cpp":
             continue
-        elif is_whole(lines):
+        if is_whole(lines):
             inherited = [line for line in lines if line.startswith(("#include", "using "))]
             continue
         code = [f'#line {first} "{page}"', *lines]

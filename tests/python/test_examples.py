@@ -1,0 +1,31 @@
+"""The short programs of examples/python: they check their own results, and draw what those in C++ draw."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_heat_draws_the_picture_of_the_program_in_cpp(tmp_path):
+    picture = tmp_path / "plate.svg"
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "python" / "heat.py", picture],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0 and "from the exact solution" in done.stdout, done.stderr
+    drawn, shown = (cells(path) for path in (picture, ROOT / "docs" / "pictures" / "heat.svg"))
+    assert len(drawn) == 800
+    for (place, color), (wanted_place, wanted_color) in zip(drawn, shown, strict=True):
+        assert place == wanted_place
+        levels = zip(color, wanted_color, strict=True)
+        assert all(abs(int(one, 16) - int(other, 16)) <= 1 for one, other in levels), place
+
+
+def cells(path):
+    """(place, colour) of each square of a picture."""
+    return re.findall(r"<path d='([^']*)' fill='#([0-9a-f]{3})'/>", path.read_text(encoding="utf-8"))
