@@ -15,7 +15,7 @@ constexpr double kPi = 3.14159265358979323846, kSpace = 1.0 / (kPoints - 1), kTi
 
 // u[1 + down : -1 + down, 1 + right : -1 + right]
 NDArray inner(const NDArray& u, int down, int right) {
-  return slice(slice(u, 0, {1 + down, kPoints - 1 + down}), 1, {1 + right, kPoints - 1 + right});
+  return u(Slice{1 + down, kPoints - 1 + down}, Slice{1 + right, kPoints - 1 + right});
 }
 
 // Two products of sines. Each keeps its shape and fades at a rate of its own.

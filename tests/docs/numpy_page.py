@@ -126,7 +126,7 @@ def result_of(heddle):
     """The statements that give the result of a Heddle spelling."""
     if heddle.startswith("save_"):
         return f"{heddle}; return File{{}};"
-    if re.search(r"\.(assign|fill)\(| [-+*/]= ", heddle):
+    if re.search(r"\.(assign|fill)\(| [-+*/]?= ", re.sub(r"\{[^{}]*\}", "", heddle)):  # {.begin = 1} is no assignment
         return f"{heddle}; return a;"
     return f"return {heddle};"
 
