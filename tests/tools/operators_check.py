@@ -32,6 +32,7 @@ BY_NAME = {
     "max": ["max", "maximum"], "min": ["min", "minimum"], "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
     "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
     "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
+    "NDArray::operator=": ["assign_", "fill_"],
     "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }

@@ -1,6 +1,7 @@
 #include "membership/scheduler_core.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "wire/messages.h"
 
@@ -190,9 +191,10 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
     return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
                    " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
+  // It goes on trying: the right file may come back. No decision of this scheduler ever makes it acceptable.
   if (enlist.version > 0 && enlist.cluster != state_.cluster)
     return {
-        0,
+        std::numeric_limits<std::uint32_t>::max(),
         "the scheduler does not know the servers that this process belongs to: it was started without their "
         "state file. Start it with that file; or end all servers, and start the job from its last "
         "checkpoint"};

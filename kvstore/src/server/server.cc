@@ -186,6 +186,8 @@ struct Server::Impl final : kv_detail::Receiver {
     if (stats_wanted) stats = current_stats();
     is_draining = node.is_draining();
     not_ready = node.reason_not_ready(Clock::now());
+    // What it knows of its copies may be out of date, and nobody takes over from a server without the scheduler.
+    if (not_ready.empty() && member && !member->is_registered()) not_ready = "no scheduler: " + member->why();
     stats_wanted = probed = false;
     answered.notify_all();
   }

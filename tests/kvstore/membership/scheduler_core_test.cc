@@ -429,13 +429,26 @@ TEST_CASE("scheduler: started anew, it gives ranks to others once it knows who h
   CHECK(other.member.registered().number == 1);
 }
 
-TEST_CASE("scheduler: without its state it refuses processes that know views of another one") {
+TEST_CASE(
+    "scheduler: without its state it refuses processes that know views of another one, until the state is "
+    "back") {
   Three world;
+  const auto right = world.disk;
+  const std::uint64_t version = world.core->views().version;
   world.disk.reset();
   world.crash();
-  world.pass(1s);
-  CHECK(holds(world.a->refusal, "it was started without their state file"));
+  world.pass(30s);
+  for (const Node* node : {world.a, world.b, world.c}) {
+    CHECK(node->member.is_refused_now());
+    CHECK(holds(node->member.why(), "it was started without their state file"));
+    CHECK(node->refusal.empty());
+  }
   CHECK(world.core->views().version == 0);
+  world.disk = right;
+  world.crash();
+  world.pass(10s);
+  for (const Node* node : {world.a, world.b, world.c}) CHECK(node->member.is_registered());
+  CHECK(world.core->views().version >= version);
 }
 
 TEST_CASE("scheduler: with an old state file it refuses processes that know newer views") {

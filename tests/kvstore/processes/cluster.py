@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
@@ -34,6 +35,15 @@ def metric(address, name):
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as page:
         text = page.read().decode()
     return [float(value) for value in re.findall(rf"^heddle_{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)]
+
+
+def page(address, name):
+    """Status and text."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/{name}", timeout=PATIENCE) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def wait_until(condition, found=lambda: ""):

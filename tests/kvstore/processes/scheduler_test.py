@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import cluster
-from cluster import Cluster, Process, free_port, metric, wait_until
+from cluster import Cluster, Process, free_port, metric, page, wait_until
 
 
 class SchedulerTest(unittest.TestCase):
@@ -59,6 +59,22 @@ class SchedulerTest(unittest.TestCase):
             job.wait_for("servers_here", [2])
             self.check_done(workers)
             self.assertEqual(job.metric("lost_total"), [0])
+
+    def test_without_its_scheduler_a_server_is_not_ready_and_a_scheduler_with_another_file_is_no_end(self):
+        with Cluster(1) as job:
+            address = job.server("--metrics", "127.0.0.1:0").event("started")["metrics"]
+            ready = lambda: page(address, "readyz")  # noqa: E731
+            wait_until(lambda: ready() == (200, "ok\n"), lambda: str(ready()))
+            job.scheduler.kill()
+            wait_until(lambda: ready()[0] == 503 and ready()[1].startswith("no scheduler: "), lambda: str(ready()))
+            right = job.words.index("--state") + 1
+            file, job.words[right] = job.words[right], job.folder + "/typo"
+            job.start_scheduler()
+            wait_until(lambda: "it was started without their state file" in ready()[1], lambda: str(ready()))
+            job.scheduler.kill()
+            job.words[right] = file
+            job.start_scheduler()
+            wait_until(lambda: ready() == (200, "ok\n"), lambda: str(ready()))
 
     def test_a_server_that_is_killed_is_replaced_by_its_backup_and_comes_back(self):
         with Cluster(2) as job:
