@@ -87,7 +87,9 @@ TEST_CASE("a mask reads and writes the elements where it is true") {
   x[even] += 0.5;
   CHECK(of(x) == Floats{7.5, 1, 8.5, 3, 9.5, -1});
   x[even] = ones({});
-  x[x < 0] = x[even];  // of three elements, one is needed
+  CHECK_THROWS_AS(x[x < 0] = x[even], InvalidArgument);  // three elements for one
+  CHECK_THROWS_AS(x[x > 0] = x, InvalidArgument);
+  x[x < 0] = 1;
   CHECK(of(x) == Floats{1, 1, 1, 3, 1, 1});
   x(0)[x(0) == 1] = 4;
   CHECK(of(x) == Floats{4, 4, 4, 3, 1, 1});
@@ -105,6 +107,9 @@ TEST_CASE("a mask of the first axes reads and writes entries of the others") {
   CHECK(of(x) == Floats{0, 1, 2, 7, 8, 9});
   x[array({true, true})] = array({{1, 2, 3}, {4, 5, 6}});
   CHECK(of(x) == Floats{1, 2, 3, 4, 5, 6});
+  x[array({true, true})] = array({{1}, {4}});
+  CHECK(of(x) == Floats{1, 1, 1, 4, 4, 4});
+  x[array({true, true})] = array({{1, 2, 3}, {4, 5, 6}});
   x[second] -= 4;
   CHECK(of(x) == Floats{1, 2, 3, 0, 1, 2});
   CHECK(NDArray(x[array({false, false})]).shape() == Shape{0, 3});

@@ -50,8 +50,8 @@ NDArray masked_scatter(const NDArray& x, const NDArray& mask, const NDArray& sou
                        Where where = Where::current());
 
 // x[indices] or x[mask]. As an array it is a copy: the entries of axis 0 at indices, or the elements where the mask is true;
-// of a mask with fewer axes than x the entries of the others. Assigned to, it writes into x: a number, an array that
-// broadcasts, or as many elements, one after the other, as the mask has true ones. What indices name twice is computed
+// of a mask with fewer axes than x the entries of the others. Assigned to, it writes into x: a number, or an array that
+// broadcasts to what it is as an array. To know that of a mask, it waits for the mask. What indices name twice is computed
 // once.
 class Chosen {
  public:

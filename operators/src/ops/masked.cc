@@ -181,8 +181,13 @@ void Chosen::operator=(const Operand& values) const {
   if (at_.dtype() != DType::boolean) return x_.assign(index_put(x_.detach(), {at_}, values), values.where);
   const NDArray mask = leading_mask(x_, at_), x = x_.detach();
   const int entry_axes = x.ndim() - at_.ndim();
-  if (values.is_array && values.array.ndim() > entry_axes && values.array.shape()[0] != 1)
-    return x_.assign(masked_scatter(x, mask, values.array), values.where);
+  if (values.is_array && values.array.ndim() > entry_axes && values.array.shape()[0] != 1) {
+    Shape chosen{sum(at_).item<std::int64_t>()};
+    for (int axis = at_.ndim(); axis < x.ndim(); ++axis) chosen.push_back(x.shape()[axis]);
+    const NDArray source = ndarray_detail::in_name_of(
+        "operator[]", [&] { return values.array.detach().broadcast_view(chosen); });
+    return x_.assign(masked_scatter(x, mask, source), values.where);
+  }
   const NDArray value = values.is_array && values.array.ndim() > entry_axes ? values.array[0] : values.array;
   x_.assign(values.is_array ? heddle::where(mask, cast(value, x.dtype()), x)
                             : heddle::where(mask, scattered_values("operator[]", x, values, {}), x),
