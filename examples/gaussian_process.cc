@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   NDArray variance = 1 - sum(square(spread), {0});  // (places)
   NDArray deviation = sqrt(expand_dims(maximum(variance, 0), 1));
 
-  // The same mean by solve, and the curve that the points were drawn from: nearly everywhere in the band.
+  // The check: solve gives the same mean, and the curve from which the points were drawn lies in the band but for a few places.
   NDArray by_solve = matmul(transpose(to_places), solve(among_data, y));
   double apart = max(abs(curve - by_solve)).item<double>();
   NDArray in_band = abs(curve - sin(places)) <= deviation * 2;

@@ -97,7 +97,7 @@ TEST_CASE("a search starts again when a wait was given up: the op that waited ma
   CHECK(search.look(100 * kQueued, WaitSearch::IfFound::leave) == false);
 }
 
-// Such reads do not wait for the op from which the search started.
+// Reads of one var that are queued together do not wait for each other, so they do not wait for the op from which the search started.
 TEST_CASE(
     "reads queued beside a read that a search has met may run, and their memory may be gone, before it goes "
     "on") {

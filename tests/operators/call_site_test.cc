@@ -164,6 +164,7 @@ TEST_CASE("each operator names the line of its call") {
   check_site("operator>=", [&] { (void)(x >= y); });
   check_site("Chosen::operator=", [&] { x[index] = 1; });
   check_site("Chosen::operator=", [&] { x[mask] = 2; });
+  check_site("Chosen::operator=", [&] { x[mask] = y[mask]; });
   check_site("Chosen::operator+=", [&] { x[index] += y[0]; });
   check_site("Chosen::operator-=", [&] { x[mask] -= 1; });
   check_site("Chosen::operator*=", [&] { x[index] *= 2; });

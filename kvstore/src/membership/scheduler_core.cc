@@ -191,7 +191,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
     return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
                    " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
-  // It goes on trying: the right file may come back. No decision of this scheduler ever makes it acceptable.
+  // The process tries again and again: a scheduler with the right file may come. This one never accepts it.
   if (enlist.version > 0 && enlist.cluster != state_.cluster)
     return {
         std::numeric_limits<std::uint32_t>::max(),

@@ -64,7 +64,7 @@ NDArray& operator+=(NDArray& x, const Operand& b);
 NDArray& operator-=(NDArray& x, const Operand& b);
 NDArray& operator*=(NDArray& x, const Operand& b);
 NDArray& operator/=(NDArray& x, const Operand& b);
-// Of views: x[0] += 1, x(1, kAll) *= y.
+// The same for a view that has no name: x[0] += 1, x(1, kAll) *= y.
 inline void operator+=(const NDArray&& x, const Operand& b) {
   NDArray view = x;
   view += b;

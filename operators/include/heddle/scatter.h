@@ -58,7 +58,7 @@ class Chosen {
   Chosen(const NDArray& x, const NDArray& at, Where where) : x_(x), at_(at), where_(where) {}
   operator NDArray() const;
   void operator=(const Operand& values) const;
-  void operator=(const Chosen& values) const { *this = Operand(values); }
+  void operator=(const Chosen& values) const { *this = Operand(values, values.where_); }
   void operator+=(const Operand& b) const { *this = Operand(add(NDArray(*this), b, b.where), b.where); }
   void operator-=(const Operand& b) const { *this = Operand(subtract(NDArray(*this), b, b.where), b.where); }
   void operator*=(const Operand& b) const { *this = Operand(multiply(NDArray(*this), b, b.where), b.where); }

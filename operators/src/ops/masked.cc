@@ -67,6 +67,13 @@ NDArray leading_mask(const NDArray& x, const NDArray& mask) {
                         "; wanted the same axes, or the first ones");
 }
 
+// The shape of x[mask]. Waits for the mask.
+Shape chosen_shape(const NDArray& x, const NDArray& mask) {
+  Shape shape{sum(mask).item<std::int64_t>()};
+  for (int axis = mask.ndim(); axis < x.ndim(); ++axis) shape.push_back(x.shape()[axis]);
+  return shape;
+}
+
 // "masked_select" or "masked_scatter" of a contiguous mask into y.
 void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& given,
                  const NDArray& y, bool exact) {
@@ -171,9 +178,7 @@ Chosen::operator NDArray() const {
   const CallSite site(where_);
   const NDArray y = masked_select(x_, leading_mask(x_, at_));
   if (at_.ndim() == x_.ndim()) return y;
-  Shape shape{sum(at_).item<std::int64_t>()};
-  for (int axis = at_.ndim(); axis < x_.ndim(); ++axis) shape.push_back(x_.shape()[axis]);
-  return reshape(y, shape);
+  return reshape(y, chosen_shape(x_, at_));
 }
 
 void Chosen::operator=(const Operand& values) const {
@@ -182,8 +187,7 @@ void Chosen::operator=(const Operand& values) const {
   const NDArray mask = leading_mask(x_, at_), x = x_.detach();
   const int entry_axes = x.ndim() - at_.ndim();
   if (values.is_array && values.array.ndim() > entry_axes && values.array.shape()[0] != 1) {
-    Shape chosen{sum(at_).item<std::int64_t>()};
-    for (int axis = at_.ndim(); axis < x.ndim(); ++axis) chosen.push_back(x.shape()[axis]);
+    const Shape chosen = chosen_shape(x, at_);
     const NDArray source = ndarray_detail::in_name_of(
         "operator[]", [&] { return values.array.detach().broadcast_view(chosen); });
     return x_.assign(masked_scatter(x, mask, source), values.where);
