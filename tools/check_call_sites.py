@@ -36,6 +36,7 @@ NOT_TOLD = {
     "AxisKey::AxisKey": "is told itself",
     "Assigned::Assigned": "is told itself",
     "Chosen::Chosen": "is told itself",
+    "IndexKey::IndexKey": "is told itself",
     "Chosen::NDArray": "was told when x[...] was called",
     "Operand::Operand": "is told itself",
     "set_requires_grad": "marks a handle",
@@ -68,7 +69,7 @@ NOT_TOLD = {
 }
 # They are told their place for the tape or for other ranks, but push nothing that a trace would show.
 NOT_TRACED = {
-    "NDArray::view", "NDArray::operator[]", "NDArray::operator()", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
+    "NDArray::view", "NDArray::operator[]", "NDArray::operator()", "NDArray::keyed", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
     "split", "chunk", "unstack", "swapaxes", "moveaxis", "flip", "rot90", "diagonal", "atleast_1d", "atleast_2d", "atleast_3d",
     "broadcast_arrays", "meshgrid", "empty_like",
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",

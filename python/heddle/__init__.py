@@ -60,6 +60,89 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
         self.summary = TraceSummary(*_heddle._trace_stop())
 
 
+class PrintOptions(_typing.NamedTuple):
+    """How arrays are printed; see set_printoptions."""
+
+    precision: int = 8
+    threshold: int = 1000
+    edgeitems: int = 3
+    linewidth: int = 75
+    suppress: bool = False
+
+
+def get_printoptions() -> PrintOptions:
+    """Those of this thread."""
+    return PrintOptions(*_heddle._print_options())
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: int | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    suppress: bool | None = None,
+) -> None:
+    """How this thread prints arrays, as numpy.set_printoptions: digits behind the point; the number of elements above which
+    a summary is printed, and how many of them stand at each end; characters a line; no exponents for small numbers.
+    """
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth, "suppress": suppress}
+    for name, value in given.items():
+        kind = bool if name == "suppress" else int
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise TypeError(f"set_printoptions: {name} is a {type(value).__name__}; want a {kind.__name__}")
+    _heddle._set_print_options(**{**get_printoptions()._asdict(), **{k: v for k, v in given.items() if v is not None}})
+
+
+@_contextlib.contextmanager
+def printoptions(
+    precision: int | None = None,
+    threshold: int | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    suppress: bool | None = None,
+) -> _typing.Iterator[PrintOptions]:
+    """set_printoptions for a block."""
+    before = get_printoptions()
+    set_printoptions(precision, threshold, edgeitems, linewidth, suppress)
+    try:
+        yield get_printoptions()
+    finally:
+        _heddle._set_print_options(**before._asdict())
+
+
+class MemorySite(_typing.NamedTuple):
+    """What the arrays hold that one line has made."""
+
+    file: str
+    line: int
+    arrays: int
+    bytes: int
+    at_peak: int
+    peak: int
+
+
+class MemoryReport(_typing.NamedTuple):
+    """Arrays and bytes of the lines that are counted, what the allocator holds, and the lines, of which the first holds most."""
+
+    arrays: int
+    bytes: int
+    peak: int
+    in_use: int
+    in_use_peak: int
+    cached: int
+    sites: tuple[MemorySite, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def memory_report() -> MemoryReport:
+    """Which lines hold the memory of arrays that were made since track_memory(); print() shows a table."""
+    arrays, held, peak, in_use, in_use_peak, cached, sites, text = _heddle._memory_report()
+    return MemoryReport(arrays, held, peak, in_use, in_use_peak, cached, tuple(MemorySite(*site) for site in sites), text)
+
+
 def backward(
     root: _heddle.NDArray,
     seed: _heddle.NDArray | None = None,

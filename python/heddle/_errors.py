@@ -11,6 +11,10 @@ class InvalidArgument(Error, ValueError):
     """A bad argument, found at the call."""
 
 
+class InvalidIndex(InvalidArgument, IndexError):
+    """A key of x[key] that does not fit the array."""
+
+
 class OutOfMemory(Error, MemoryError):
     """Memory for an array or a kernel is missing."""
 

@@ -897,6 +897,22 @@ def _trace_start(path: str) -> None: ...
 
 def _trace_stop() -> tuple[str, int, int, int, str]: ...
 
+def _print_options() -> tuple[int, int, int, int, bool]: ...
+
+def _set_print_options(precision: int, threshold: int, edgeitems: int, linewidth: int, suppress: bool) -> tuple[int, int, int, int, bool]: ...
+
+def track_memory(on: bool = True) -> None:
+    """
+    Whether new arrays are counted by the line that made them, from now on; see memory_report.
+    """
+
+def reset_memory_peak() -> None:
+    """
+    All peaks of memory_report() are what is held now, by arrays that are counted by line.
+    """
+
+def _memory_report() -> tuple[Any, ...]: ...
+
 def full(shape: int | Sequence[int], fill_value: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
     """An array of `fill_value`, which saturates at the ends of an integer dtype.
 
@@ -917,7 +933,7 @@ def zeros_like(x: ArrayLike) -> NDArray:
 
     The result's dtype: that of x."""
 
-def arange(start: float, stop: float | None = None, step: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)') -> NDArray:
     """The numbers start, start + step, ... before stop. With one number, those from 0 before it.
 
     The result's dtype: `dtype`."""

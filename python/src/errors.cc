@@ -61,6 +61,8 @@ nb::object from_cpp(const std::exception_ptr& error) {
   }
   try {
     std::rethrow_exception(error);
+  } catch (const InvalidIndex& bad) {
+    return made("InvalidIndex", bad.message());
   } catch (const InvalidArgument& bad) {
     return made("InvalidArgument", bad.message());
   } catch (const OutOfMemory& memory) {

@@ -163,6 +163,24 @@ NDArray copy_of_numpy(ArgumentOf of, nb::handle given, std::optional<DType> dtyp
   return result.astype(*dtype);
 }
 
+// What NumPy makes of a list or a float. Of ints that no dtype of NumPy holds all it makes floats or objects.
+nb::object numpy_of(ArgumentOf of, nb::handle given, std::optional<DType> dtype) {
+  nb::object usual = numpy("asarray")(given);
+  const std::string kind = nb::cast<nb::str>(usual.attr("dtype").attr("kind")).c_str();
+  const bool wide = dtype == DType::i64 || dtype == DType::u64;
+  if (kind != "O" && !(kind == "f" && wide)) return usual;
+  const nb::object exact = numpy("asarray")(given, "dtype"_a = "object");
+  for (const nb::handle element : exact.attr("flat"))
+    if (!PyLong_Check(element.ptr())) return usual;
+  try {
+    if (wide) return exact.attr("astype")(from_dtype(*dtype).attr("numpy_name"));
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_OverflowError)) throw;
+  }
+  refuse_value(of, std::string("a list with an int that does not fit ") + name_of(dtype.value_or(DType::i64)),
+               "smaller ones, or a floating dtype");
+}
+
 // Whether NumPy gives numbers of Python's own a dtype: floats become f32 then.
 bool is_plain(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr());
@@ -426,11 +444,11 @@ NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, W
     const ReleaseGil released;
     return array->astype(*dtype, where);
   }
-  if (!dtype && is_plain(object)) {
+  if (is_plain(object)) {
     const CallsPython calling;
-    const nb::object source = numpy("asarray")(object);
-    const bool floats = to_dtype(of, source.attr("dtype")) == DType::f64;
-    return copy_of_numpy(of, source, floats ? std::optional(DType::f32) : std::nullopt);
+    const nb::object source = numpy_of(of, object, dtype);
+    const bool floats = !dtype && nb::cast<bool>(source.attr("dtype").attr("__eq__")("float64"));
+    return copy_of_numpy(of, source, floats ? std::optional(DType::f32) : dtype);
   }
   return copy_of_numpy(of, object, dtype);
 }

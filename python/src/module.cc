@@ -51,5 +51,6 @@ NB_MODULE(_heddle, m) {
   bind_trainers(m);
   bind_files(m);
   bind_trace(m);
+  bind_reports(m);
   explain_wrong_calls(m);
 }

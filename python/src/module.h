@@ -12,5 +12,6 @@ void bind_stores(nb::module_& m);
 void bind_trainers(nb::module_& m);  // and optimizers
 void bind_files(nb::module_& m);     // safetensors, npy and checkpoints
 void bind_trace(nb::module_& m);
+void bind_reports(nb::module_& m);  // memory, printing
 
 }  // namespace heddle::python

@@ -1,4 +1,6 @@
 // Numbers and operands, and the operators of the class NDArray.
+#include <cmath>
+
 #include <heddle/autograd.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/matmul.h>
@@ -85,7 +87,7 @@ template <auto function> PyObject* unary(PyObject* self) {
 
 NDArray same(const NDArray& x, Where) { return x; }
 
-using InPlace = NDArray& (*)(NDArray&, const Operand&);
+using InPlace = const NDArray& (*)(const NDArray&, const Operand&);
 
 template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -102,7 +104,25 @@ template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) 
   });
 }
 
-PyObject* compare(PyObject* a, PyObject* b, int how) {
+// An int beyond 64 bits is beyond all integers of an array, and as a float it is what Python makes of it.
+nb::object comparable(PyObject* array, PyObject* other) {
+  int overflow = 0;
+  const bool whole = array_in(array) && PyLong_Check(other);
+  if (whole) PyLong_AsLongLongAndOverflow(other, &overflow);
+  if (overflow > 0) PyLong_AsUnsignedLongLong(other);
+  if (overflow == 0 || !(overflow < 0 || PyErr_Occurred())) return nb::borrow(other);
+  PyErr_Clear();
+  double value = is_floating(array_in(array)->dtype()) ? PyLong_AsDouble(other) : HUGE_VAL * overflow;
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    value = HUGE_VAL * overflow;
+  }
+  return nb::steal(PyFloat_FromDouble(value));
+}
+
+PyObject* compare(PyObject* a, PyObject* given, int how) {
+  const nb::object other = comparable(a, given);
+  PyObject* b = other.ptr();
   switch (how) {
     case Py_LT:
       return binary<less>(a, b);

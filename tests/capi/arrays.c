@@ -22,6 +22,34 @@ static void described(heddle_engine* engine) {
   OK(heddle_array_destroy(NULL));
 }
 
+static void printed_and_counted(heddle_engine* engine) {
+  heddle_print_options options = {.struct_size = sizeof options};
+  OK(heddle_print_options_get(&options, NULL));
+  CHECK(options.precision == 8 && options.threshold == 1000 && options.edgeitems == 3 &&
+        options.linewidth == 75);
+  const heddle_print_options usual = options;
+  options.threshold = 2;
+  options.edgeitems = 1;
+  OK(heddle_print_options_set(&options, NULL));
+  OK(heddle_memory_track(1, NULL));
+  heddle_array* array = new_array(engine, kSix, kTwoByThree, 2);
+  char* text = NULL;
+  OK(heddle_array_to_text(array, &text, NULL));
+  CHECK(strcmp(text, "[[1. ... 3.]\n [4. ... 6.]]") == 0);
+  OK(heddle_text_destroy(text));
+  OK(heddle_memory_report(&text, NULL));
+  CHECK(strstr(text, "at peak") != NULL);
+  OK(heddle_text_destroy(text));
+  OK(heddle_memory_track(0, NULL));
+  IS(heddle_memory_report(NULL, NULL), HEDDLE_INVALID_ARGUMENT);
+  options.edgeitems = 0;
+  IS(heddle_print_options_set(&options, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_print_options_set(&usual, NULL));
+  options.struct_size = 4;
+  IS(heddle_print_options_get(&options, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_array_destroy(array));
+}
+
 static void made(heddle_engine* engine) {
   heddle_array_options options = {.struct_size = sizeof options, .engine = engine, .dtype = HEDDLE_I64};
   heddle_array* array = NULL;
@@ -203,6 +231,7 @@ static void lent(void) {
 void test_arrays(void) {
   heddle_engine* engine = new_engine();
   described(engine);
+  printed_and_counted(engine);
   made(engine);
   refused(engine);
   viewed(engine);

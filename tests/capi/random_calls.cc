@@ -212,7 +212,12 @@ void Caller::look() {
     }
     case 3: {
       char* text = nullptr;
-      ended(heddle_array_to_text(of, sometimes_null(&text), &error), error);
+      if (rarely())
+        ended(heddle_memory_track(static_cast<std::int32_t>(random_() % 2), &error), error);
+      else if (rarely())
+        ended(heddle_memory_report(sometimes_null(&text), &error), error);
+      else
+        ended(heddle_array_to_text(of, sometimes_null(&text), &error), error);
       return count(heddle_text_destroy(text));
     }
     case 4:

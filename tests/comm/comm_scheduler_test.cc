@@ -259,6 +259,34 @@ TEST_CASE("a blocking call inside an op that a call before it needs is refused")
   }
 }
 
+TEST_CASE("a blocking call that is refused behind a call that its op holds up fails on the other ranks too") {
+  for (const Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
+    Engine engine({.scheduler = scheduler, .workers = 2});
+    const auto ranks = Communicator::create_local(2, {.engine = &engine});
+    const EngineScope scope(engine);
+    NDArray a = floats(2);
+    Gate gate(engine);
+    gate.hold(a);
+    float x = 1;
+    engine.push([&] { CHECK_THROWS_AS(ranks[0]->all_reduce(&x, 1, DType::f32), WouldDeadlock); },
+                {.mutate = {a.var()}});
+    ranks[0]->all_reduce(a);
+    std::thread other([&] {
+      const EngineScope inner(engine);
+      const NDArray same = floats(2);
+      ranks[1]->all_reduce(same);
+      float refused = 1;
+      CHECK_THROWS_WITH_AS(ranks[1]->all_reduce(&refused, 1, DType::f32),
+                           doctest::Contains("could not wait for it"), RemoteFailure);
+      CHECK(same.to_vector<float>() == of(2, 2));
+    });
+    gate.open();
+    CHECK(a.to_vector<float>() == of(2, 2));
+    other.join();
+    CHECK(x == 1);
+  }
+}
+
 TEST_CASE("blocking calls inside ops of ranks that share a worker") {
   Engine engine({.workers = 1});
   const auto ranks = Communicator::create_local(2, {.engine = &engine});

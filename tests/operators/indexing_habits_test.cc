@@ -8,6 +8,8 @@
 
 #include <heddle/autograd.h>
 #include <heddle/elementwise_math.h>
+#include <heddle/embedding.h>
+#include <heddle/indexing.h>
 #include <heddle/ops.h>
 #include <heddle/reduce.h>
 #include <heddle/scatter.h>
@@ -147,4 +149,105 @@ TEST_CASE("one axis is a number; two arrays have a maximum") {
   CHECK(of(max(x, x[1])) == Floats{3, 4, 5, 3, 4, 5});
   CHECK(of(min(x, ones(3))) == Floats{0, 1, 1, 1, 1, 1});
   CHECK(argmax(x).item<std::int64_t>() == 5);
+}
+
+TEST_CASE("arrays of indices and masks stand anywhere among the keys") {
+  const NDArray x = arange(24).view_as({2, 3, 4}), ends = array({0, -1}), some = array({true, false, true});
+  CHECK(of(x(kAll, ends, 0)) == Floats{0, 8, 12, 20});
+  CHECK(of(x(1, kAll, ends)) ==
+        Floats{12, 16, 20, 15, 19, 23});  // not neighbours: the indices' axis comes first
+  CHECK(of(x(ends, 0, ends)) == Floats{0, 15});
+  CHECK(of(x(kAll, some, 3)) == Floats{3, 11, 15, 23});
+  CHECK(NDArray(x(kEllipsis, ends)).shape() == Shape{2, 3, 2});
+  CHECK(NDArray(x(ends, kNewAxis, ends)).shape() == Shape{2, 1, 4});
+  x(kAll, ends, 1) = 5;
+  x(0, some, ends) += 100;
+  x(1, array<std::uint8_t>({1}), Slice{.begin = 2}) = array({7, 8});
+  CHECK(of(x(0)) == Floats{100, 5, 2, 3, 4, 5, 6, 7, 8, 5, 10, 111});
+  CHECK(of(x(1, 1)) == Floats{16, 17, 7, 8});
+  CHECK_THROWS_WITH_AS(NDArray(x(ends, ends, ends, ends)),
+                       "operator[]: keys for 4 axes of an array of shape (2, 3, 4)", InvalidIndex);
+  CHECK_THROWS_AS(x(0, NDArray()), InvalidArgument);
+  CHECK_THROWS_AS(NDArray(x(0, array({true}))), InvalidIndex);
+}
+
+TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
+  const NDArray x = arange(4, DType::i64), large = x > 1;
+  CHECK_THROWS_WITH_AS(x[large] *= 0.5, "operator*=: a result of dtype f64 does not fit i64",
+                       InvalidArgument);
+  CHECK_THROWS_AS(x[array({0, 1})] += 0.9, InvalidArgument);
+  CHECK_THROWS_AS(x[large] += ones(3, DType::i64), InvalidArgument);
+  x(Slice{.end = 1}) = x[x == 3];
+  x[large] = x[array({0, 0})];
+  CHECK(x.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 1, 3, 3});
+  NDArray leaf = ones(4);
+  set_requires_grad(leaf);
+  const NDArray plain = ones(4), y = leaf * 2;
+  CHECK_THROWS_AS(plain[large] = leaf, Error);
+  CHECK_THROWS_AS(plain[array({0, 1})] += leaf[0], Error);
+  CHECK_THROWS_AS(y[large] = 1, Error);
+}
+
+TEST_CASE("constant handles are changed in place, as their parts are") {
+  const NDArray x = ones(2);
+  x += 1;
+  (x *= 3) -= array({1, 2});
+  x /= 2;
+  CHECK(of(x) == Floats{2.5, 2});
+}
+
+TEST_CASE("literals of several types, and of types that no dtype has") {
+  const std::int64_t n = 3;
+  CHECK(array({0, n}).dtype() == DType::i64);
+  CHECK(array({1, 2.5}).dtype() == DType::f32);
+  CHECK(array({1ULL, 2ULL}).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2});
+  CHECK(array({1, ~0ULL}).to_vector<std::uint64_t>() == std::vector<std::uint64_t>{1, ~std::uint64_t{0}});
+  CHECK(array({{1.5}}).shape() == Shape{1, 1});
+  CHECK(array({{1.5, 2}, {3, 4}}).dtype() == DType::f32);
+  CHECK(array<double>({{1, 2}, {3, 4}}).dtype() == DType::f64);
+  CHECK_THROWS_WITH_AS(array({{1, 2}, {3}}), "array: rows of 2 and of 1 values; wanted rows of one length",
+                       InvalidArgument);
+}
+
+TEST_CASE("ranges of integers are exact") {
+  const std::int64_t far = std::int64_t{1} << 62;
+  CHECK(arange(far, far + 3, 2, DType::i64).to_vector<std::int64_t>() == std::vector{far, far + 2});
+  CHECK(arange(~0ULL, ~0ULL - 2, -1, DType::u64).to_vector<std::uint64_t>() ==
+        std::vector<std::uint64_t>{~0ULL, ~0ULL - 1});
+  CHECK(arange(3, 0, 1).size() == 0);
+  CHECK(arange(-5, 5, 3, DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{-5, -2, 1, 4});
+  CHECK(arange(0, 300, 100, DType::i8).to_vector<std::int8_t>() == std::vector<std::int8_t>{0, 100, 127});
+  CHECK(of(arange(0, 1, 0.25)) == Floats{0, 0.25, 0.5, 0.75});
+  CHECK_THROWS_AS(arange(0, 5, 0), InvalidArgument);
+}
+
+TEST_CASE("i64 and u64 are compared with all their digits") {
+  const NDArray s = array<std::int64_t>({-1, 0, INT64_MAX, INT64_MAX, 5});
+  const NDArray u = array<std::uint64_t>({~0ULL, 0, 1ULL << 63, INT64_MAX, 4});
+  const auto is = [](const NDArray& x) { return x.to_vector<bool>(); };
+  using Bools = std::vector<bool>;
+  CHECK(is(equal(s, u)) == Bools{false, true, false, true, false});
+  CHECK(is(not_equal(u, s)) == Bools{true, false, true, false, true});
+  CHECK(is(s < u) == Bools{true, false, true, false, false});
+  CHECK(is(u <= s) == Bools{false, true, false, true, true});
+  CHECK(is(s > u) == Bools{false, false, false, false, true});
+  CHECK(is(u >= s) == Bools{true, true, true, true, false});
+  CHECK(is(s.astype(DType::i8).slice(0, {0, 2}) < u.slice(0, {0, 2})) == Bools{true, false});
+}
+
+TEST_CASE("a floating number in max and min; one index in split") {
+  CHECK(of(max(arange(3), 0.5)) == Floats{0.5, 1, 2});
+  CHECK(of(min(arange(3), 0.5F)) == Floats{0, 0.5, 0.5});
+  CHECK(split(arange(4), {1}).size() == 2);
+  CHECK(split(arange(4), 4).size() == 4);
+}
+
+TEST_CASE("indices and labels are of any integer dtype") {
+  for (const DType dtype : {DType::u8, DType::i8, DType::i16, DType::u16, DType::u32, DType::u64}) {
+    const NDArray at = array({2, 0}).astype(dtype);
+    CHECK(of(take(arange(3), at)) == Floats{2, 0});
+    CHECK(of(one_hot(at, 3)) == Floats{0, 0, 1, 1, 0, 0});
+    CHECK(of(cross_entropy(zeros({2, 3}), at)) == of(cross_entropy(zeros({2, 3}), array({2, 0}))));
+    CHECK(of(embedding(arange(3).view_as({3, 1}), at)) == Floats{2, 0});
+  }
 }

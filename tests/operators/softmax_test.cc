@@ -94,7 +94,7 @@ TEST_CASE("softmax and cross_entropy refuse what they cannot do, at the call") {
       "cross_entropy: logits (2, 3), labels (3,); wanted (N, C) with at least one class, and (N,)",
       InvalidArgument);
   CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3}), zeros({2})),
-                       "cross_entropy: labels are f32; wanted i32, i64 or u8", InvalidArgument);
+                       "cross_entropy: labels have dtype f32; wanted integers", InvalidArgument);
 }
 
 }  // namespace heddle

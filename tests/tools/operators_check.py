@@ -37,8 +37,8 @@ BY_NAME = {
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }
 # How many functions of a name there are: another one needs a look at the registry.
-OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 5, "arange": 2, "max": 2, "min": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
-              "operator+=": 2, "operator-=": 2, "operator*=": 2, "operator/=": 2,
+OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 9, "arange": 2, "max": 2, "min": 2, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
+              "NDArray::operator()": 3, "operator()": 2,
               "NDArray::NDArray": 3, "NDArray::operator[]": 2, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
@@ -57,7 +57,8 @@ EXCEPTIONS = {
     "record_part": TAPE, "record_rows": TAPE,
     "NDArray::NDArray": "memory whose values are undetermined",
     "NDArray::view": "strides of any kind: bindings take them from other libraries",
-    "NDArray::operator[]": "slice and squeeze, take and masked_select", "NDArray::operator()": "slice, squeeze and expand_dims",
+    "NDArray::operator[]": "slice and squeeze, take and masked_select", "NDArray::operator()": "slice, squeeze and expand_dims, take and index_put",
+    "NDArray::keyed": "slice, squeeze and expand_dims", "operator()": "the body of NDArray::operator()",
     "NDArray::detach": HANDLE, "NDArray::to_string": "prints", "NDArray::item": "blocks", "NDArray::to_vector": "blocks",
     "RowSparse::RowSparse": HANDLE, "RowSparse::rows": HANDLE, "RowSparse::values": HANDLE, "RowSparse::count": HANDLE,
     "RowSparse::trimmed": "blocks",

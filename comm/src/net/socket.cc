@@ -105,9 +105,10 @@ Socket listen_on(const std::string& address, PortRange ports, int backlog) {
     if (errno != EADDRINUSE && errno != EACCES) break;
   }
   const std::string why = last_error();
-  const std::string which = ports.first ? "; HEDDLE_COMM_PORTS allows " + std::to_string(ports.first) + "-" +
-                                              std::to_string(ports.last)
-                                        : "";
+  const std::string first = std::to_string(ports.first), last = std::to_string(ports.last);
+  const std::string which = ports.first == 0            ? ""
+                            : ports.first == ports.last ? ", port " + first
+                                                        : "; HEDDLE_COMM_PORTS allows " + first + "-" + last;
   throw CommError("cannot listen on " + address + ": " + why + which);
 }
 

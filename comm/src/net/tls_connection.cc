@@ -275,7 +275,7 @@ void TlsConnection::note_handshake_error() {
   } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     handshake_error_ = "it shows no key";
   } else if (refuses_key(reason - SSL_AD_REASON_OFFSET)) {
-    handshake_error_ = "it does not accept this rank's key " + context_->own_key +
+    handshake_error_ = "it does not accept this process's key " + context_->own_key +
                        ": add that line to its comm.allowed, or copy this host's key files to it";
   } else if (!established() && reason < SSL_AD_REASON_OFFSET) {
     handshake_error_ = "it does not encrypt, or not as Heddle does";

@@ -15,4 +15,7 @@ using LogFunction = std::function<void(std::string_view text)>;
 // of it has returned.
 void set_log(LogFunction log);
 
+// Hands the log a text, as above. On any thread.
+void write_log(std::string_view text) noexcept;
+
 }  // namespace heddle

@@ -45,4 +45,6 @@ void detail::log(const std::string& text) noexcept {
   std::fflush(stderr);
 }
 
+void write_log(std::string_view text) noexcept { detail::log(std::string(text)); }
+
 }  // namespace heddle

@@ -13,12 +13,14 @@
 #include <heddle/group.h>
 #include <heddle/host_stream.h>
 #include <heddle/kvstore.h>
+#include <heddle/memory_report.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/parallel.h>
+#include <heddle/print_options.h>
 #include <heddle/random.h>
 #include <heddle/safetensors.h>
 #include <heddle/schedule.h>

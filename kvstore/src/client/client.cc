@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include <heddle/log.h>
 #include <heddle/store_error.h>
 
 #include "membership/etcd_finder.h"
@@ -330,6 +331,11 @@ void Client::connect_where_needed(Clock::time_point now) {
     if (was_away) link.last_heard = now;
     if (link.state == State::greeted) ping(link, now);
     if (link.state == State::greeted || link.state == State::failed) continue;
+    if (link.notice.due(now - link.lost_since))
+      write_log("KVStore: server " + std::to_string(i) + ", " +
+                (link.address.empty() ? "whose address is not known" : link.address) +
+                ", has been unreachable for " + seconds_text(now - link.lost_since) + ": " + link.why +
+                "; the store gives up after " + seconds_text(options_.timeout));
     if (now - link.lost_since > options_.timeout) {
       fail(link,
            "it has been unreachable for " + seconds_text(now - link.lost_since) + ": " + link.why +

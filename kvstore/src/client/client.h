@@ -26,6 +26,7 @@
 #include "client/call_ring.h"
 #include "client/client_options.h"
 #include "client/rendezvous.h"
+#include "client/wait_notice.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -70,6 +71,7 @@ class Client final : public ProgressSource, Receiver {
     std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // between attempts to connect
+    WaitNotice notice{};
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
     CallRing<Call> calls{};  // without a reply yet

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <heddle/log.h>
 #include <heddle/store_error.h>
+
+#include "client/wait_notice.h"
 
 namespace heddle::kv_detail {
 
@@ -13,10 +16,16 @@ Rendezvous::Rendezvous(Transport& transport, MemberOptions self)
 
 void Rendezvous::wait(std::chrono::milliseconds limit) {
   using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  WaitNotice notice;
   while (member_.views().version == 0) {
     member_.tick(Clock::now());
     transport_.poll(std::chrono::duration_cast<std::chrono::microseconds>(member_.interval()));
     if (member_.is_refused()) throw StoreError(member_.why());
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
+    if (notice.due(waited))
+      write_log("KVStore: waiting for the scheduler and its servers, for " + std::to_string(waited.count()) +
+                " s: " + member_.why());
     const auto lost = Clock::now() - member_.lost_since();
     if (!member_.is_registered() && lost > limit)
       throw StoreError(member_.why() + "; tried for " +

@@ -107,7 +107,7 @@ std::optional<SchedulerState> StateFile::read() const {
 }
 
 void StateFile::write(const SchedulerState& state) const {
-  AtomicFile file(path_);
+  AtomicFile file(path_, 0600);  // it has the cluster's secret
   const std::vector<std::byte> bytes = encode(state);
   file.write(bytes.data(), bytes.size());
   file.durable_commit();

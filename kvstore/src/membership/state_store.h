@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/server.h>
@@ -33,27 +32,6 @@ class StateStore {
     return "";
   }  // where the leader is, as far as it is known, if it is another one
   virtual std::vector<ServerEvent> take_events() { return {}; }
-};
-
-// A file of its own, or none: this scheduler alone decides. A save takes as long as the disk does.
-class FileStateStore final : public StateStore {
- public:
-  explicit FileStateStore(const std::string& path) {  // empty: no file
-    if (!path.empty()) file_.emplace(path);
-    if (file_) state_ = file_->read();
-  }
-  std::uint64_t term(Time) override { return 1; }
-  std::optional<SchedulerState> state() override { return state_; }
-  std::uint64_t save(std::uint64_t, const SchedulerState& state) override {
-    if (file_) file_->write(state);
-    return ++saves_;
-  }
-  std::uint64_t saved() override { return saves_; }
-
- private:
-  std::optional<StateFile> file_;
-  std::optional<SchedulerState> state_;
-  std::uint64_t saves_ = 0;
 };
 
 }  // namespace heddle::kv_detail

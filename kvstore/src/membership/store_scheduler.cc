@@ -7,6 +7,7 @@
 #include <heddle/store_scheduler.h>
 
 #include "membership/etcd_state_store.h"
+#include "membership/file_state_store.h"
 #include "membership/leading_scheduler.h"
 #include "transport/stranger_log.h"
 

@@ -1,7 +1,10 @@
 #include "server/snapshots.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <unistd.h>
 #include <utility>
 
 #include "server/keep_alive.h"
@@ -33,6 +36,9 @@ Snapshots::Snapshots(const ServerOptions& options, std::uint64_t incarnation, Se
       begun_(Clock::now()),
       all_saved_(begun_) {
   stats_.kept = true;
+  if (::access(options_.snapshots.c_str(), W_OK | X_OK) != 0)
+    log_(Level::error, "snapshots_not_writable",
+         {{"folder", options_.snapshots}, {"why", std::strerror(errno)}, {"then", "none can be written"}});
   const auto all = snapshots_of(options_.snapshots, static_cast<std::uint32_t>(options_.number),
                                 static_cast<std::uint32_t>(options_.servers));
   if (!all.empty()) next_sequence_ = all.front().sequence + 1;

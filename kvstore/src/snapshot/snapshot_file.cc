@@ -77,7 +77,7 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
 }
 
 SnapshotWriter::SnapshotWriter(const std::string& path, const SnapshotHeader& header)
-    : file_(std::make_unique<AtomicFile>(path)) {
+    : file_(std::make_unique<AtomicFile>(path, 0640)) {
   buffer_.reserve(kBuffer);
   write(encode(header));
 }

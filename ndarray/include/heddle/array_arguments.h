@@ -21,7 +21,9 @@ struct Slice {
 
 // The i of x[i].
 struct Index {
-  Index(std::int64_t index, Where at = Where::current()) : value(index), where(at) {}
+  template <std::integral T>
+  requires(!std::is_same_v<T, bool>) Index(T index, Where at = Where::current())
+      : value(static_cast<std::int64_t>(index)), where(at) {}
   std::int64_t value;
   Where where;
 };

@@ -25,6 +25,12 @@ class OutOfMemory : public std::bad_alloc {
   std::size_t bytes_;
 };
 
+// Thrown for keys of x[...] and x(...) that do not fit the array.
+class InvalidIndex : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
+
 namespace ndarray_detail {
 
 // Throws InvalidArgument "NAME: an array is undefined", as every function and member does for such an array.

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -43,6 +44,7 @@ class NDArray {
   NDArray& operator=(NDArray&&) & = default;
   // Writes into the array, as assign() and fill(): x[0] = y, x(1, 2) = 5. A variable is given another array.
   void operator=(const Assigned& source) const&&;
+  void operator=(const Chosen& source) const&&;
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return checked("shape").shape_; }
@@ -68,22 +70,27 @@ class NDArray {
   NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}) const;
-  // The entries of axis 0 at indices (i32, i64), or the elements where a mask (bool) is true: scatter.h.
+  NDArray keyed(std::span<const AxisKey> keys, Where where = Where::current()) const;
+  // With arrays of indices (integers) or masks (bool) among the keys, in any place: indexing.h.
   Chosen operator[](const ArrayArgument& indices_or_mask) const;
+  template <class... Rest> Chosen operator()(const ArrayArgument& first, const Rest&... rest) const;
+  template <class... Rest>
+  requires(std::is_convertible_v<const Rest&, NDArray> || ...) Chosen operator()(const AxisKey& first,
+                                                                                 const Rest&... rest) const;
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
-  // Only for contiguous arrays; one dimension may be -1.
-  NDArray view_as(Shape shape, Where where = Where::current()) const;
+  NDArray view_as(Shape shape,
+                  Where where = Where::current()) const;  // of contiguous arrays; one size may be -1
   NDArray permuted(Dims axes, Where where = Where::current()) const;
-  // Stride 0 where broadcast.
-  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
-  NDArray detach() const;  // the same data, outside any autograd tape
+  NDArray broadcast_view(const Shape& shape,
+                         Where where = Where::current()) const;  // stride 0 where broadcast
+  NDArray detach() const;                                        // the same data, outside any autograd tape
 
   // Ops. They record a gradient too; astype() to a dtype that is not floating has none.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
   NDArray copy_to(Device device, Where where = Where::current()) const;  // a new contiguous array there
   NDArray contiguous(Where where = Where::current()) const;  // the same memory if it is, else a copy
-  // A copy; how values are converted: docs/dtypes.md.
-  NDArray astype(DType dtype, Where where = Where::current()) const;
+  NDArray astype(DType dtype,
+                 Where where = Where::current()) const;  // a copy, converted as docs/dtypes.md says
 
   // In place. source is broadcast and converted; if it overlaps this array, as if copied first. A tape does not record
   // changes in place: throw Error, while recording, if this array was computed from others (except a view of a leaf) or
@@ -98,8 +105,7 @@ class NDArray {
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
-  // Blocking.
-  void wait() const;
+  void wait() const;                                            // this and what follows blocks
   std::string to_string(Where where = Where::current()) const;  // as NumPy prints it
   // The value of an array with one element; T must match the dtype.
   template <class T> T item(Where where = Where::current()) const;

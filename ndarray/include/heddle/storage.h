@@ -13,6 +13,9 @@
 namespace heddle {
 
 class NDArray;
+namespace ndarray_detail {
+struct SiteCount;
+}
 
 class Storage {
  public:
@@ -54,6 +57,7 @@ class Storage {
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
   check::Record record_;
+  ndarray_detail::SiteCount* const count_;  // null: not counted by line
 };
 
 // What the caching CPU allocator holds. Thread-safe.

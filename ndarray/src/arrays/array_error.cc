@@ -28,7 +28,9 @@ void refuse_undefined(const char* name) {
 void rename_error(const char* name, const InvalidArgument& error) {
   const std::string text = error.message();
   const std::size_t end = text.find(": ");
-  throw InvalidArgument(name + (end == std::string::npos ? ": " + text : text.substr(end)));
+  const std::string renamed = name + (end == std::string::npos ? ": " + text : text.substr(end));
+  if (dynamic_cast<const InvalidIndex*>(&error)) throw InvalidIndex(renamed);
+  throw InvalidArgument(renamed);
 }
 
 }  // namespace ndarray_detail

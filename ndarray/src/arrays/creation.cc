@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include <heddle/array_op.h>
 #include <heddle/call_site.h>
@@ -9,6 +11,55 @@
 #include "dtype/convert.h"
 
 namespace heddle {
+
+namespace {
+
+// Holds the difference of any two integers of 64 bits.
+__extension__ using Wide = __int128;
+
+bool is_whole(Scalar value) { return value.is_integral() || value.is_huge(); }
+Wide wide(Scalar value) {
+  return value.is_huge() ? Wide{value.as<std::uint64_t>()} : Wide{value.as<std::int64_t>()};
+}
+
+// How many numbers arange() makes.
+std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
+  double count = std::ceil((end.real() - begin.real()) / step.real());
+  if (step.real() == 0 || !std::isfinite(count) || count > 9e18) {
+    throw InvalidArgument("arange: begin " + std::to_string(begin.real()) + ", end " +
+                          std::to_string(end.real()) + ", step " + std::to_string(step.real()) +
+                          " make no range");
+  }
+  if (!is_whole(begin) || !is_whole(end) || !is_whole(step))
+    return static_cast<std::int64_t>(std::max(count, 0.0));
+  const Wide span = wide(end) - wide(begin), by = wide(step);
+  const Wide whole = span / by + (span % by != 0 && (span > 0) == (by > 0) ? 1 : 0);
+  return static_cast<std::int64_t>(std::max(whole, Wide{0}));
+}
+
+// Whether all numbers of a range are integers that T has.
+template <class T> bool fits_exactly(Scalar begin, Scalar step, std::int64_t length) {
+  if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
+    return false;
+  } else {
+    if (!is_whole(begin) || !is_whole(step) || length == 0) return false;
+    const auto fits = [](Wide value) {
+      return value >= Wide{std::numeric_limits<T>::min()} && value <= Wide{std::numeric_limits<T>::max()};
+    };
+    return fits(wide(begin)) && fits(wide(begin) + wide(step) * (length - 1));
+  }
+}
+
+template <class T>
+void write_integers(T* values, Scalar begin, Scalar step, std::int64_t first, std::int64_t last) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto from = static_cast<std::uint64_t>(wide(begin)), by = static_cast<std::uint64_t>(wide(step));
+    for (std::int64_t i = first; i < last; ++i)
+      values[i] = static_cast<T>(from + static_cast<std::uint64_t>(i) * by);
+  }
+}
+
+}  // namespace
 
 NDArray full(Shape shape, double value, DType dtype, Device device, Where where) {
   const CallSite site(where);
@@ -35,25 +86,21 @@ NDArray zeros_like(const NDArray& other, Where where) {
 }
 
 NDArray arange(std::int64_t count, DType dtype, Device device, Where where) {
-  return arange(0, static_cast<double>(count), 1, dtype, device, where);
+  return arange(Scalar(0), count, 1, dtype, device, where);
 }
 
-NDArray arange(double begin, double end, double step, DType dtype, Device device, Where where) {
+NDArray arange(Scalar begin, Scalar end, Scalar step, DType dtype, Device device, Where where) {
   const CallSite site(where);
-  const double count = std::ceil((end - begin) / step);
-  if (step == 0 || !std::isfinite(count) || count > 9e18) {
-    throw InvalidArgument("arange: begin " + std::to_string(begin) + ", end " + std::to_string(end) +
-                          ", step " + std::to_string(step) + " make no range");
-  }
-  const auto length = static_cast<std::int64_t>(std::max(count, 0.0));
+  const std::int64_t length = range_length(begin, end, step);
   NDArray result = ndarray_detail::new_array("arange", {length}, dtype, device);
   array_push("arange", {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
+      const bool exact = fits_exactly<T>(begin, step, length);
       T* values = result.data<T>();
-      parallel_for(result.size(), 16384, [=](std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i) {
-          values[i] = ndarray_detail::convert<T>(begin + static_cast<double>(i) * step);
-        }
+      parallel_for(length, 16384, [=](std::int64_t first, std::int64_t last) {
+        if (exact) return write_integers(values, begin, step, first, last);
+        for (std::int64_t i = first; i < last; ++i)
+          values[i] = ndarray_detail::convert<T>(begin.real() + static_cast<double>(i) * step.real());
       });
     });
   });
@@ -79,30 +126,33 @@ template <class T> NDArray array(const std::vector<T>& values, Shape shape, Devi
   return result;
 }
 
-template <class T> NDArray array(std::initializer_list<T> values, Device device) {
-  return array(std::vector<T>(values), {static_cast<std::int64_t>(values.size())}, device);
+void ndarray_detail::refuse_rows(std::size_t columns, std::size_t size) {
+  throw InvalidArgument("array: rows of " + std::to_string(columns) + " and of " + std::to_string(size) +
+                        " values; wanted rows of one length");
 }
 
-template <class T> NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device) {
-  std::vector<T> values;
-  const std::size_t columns = rows.size() > 0 ? rows.begin()->size() : 0;
-  for (const std::initializer_list<T>& row : rows) {
-    if (row.size() != columns) {
-      throw InvalidArgument("array: rows of " + std::to_string(columns) + " and of " +
-                            std::to_string(row.size()) + " values; wanted rows of one length");
-    }
-    values.insert(values.end(), row.begin(), row.end());
-  }
-  return array(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, device);
+namespace {
+
+NDArray array_of(const std::vector<Scalar>& values, Shape shape, Device device) {
+  const auto any = [&](auto what) { return std::any_of(values.begin(), values.end(), what); };
+  const auto converted = [&]<class T>(T) {
+    std::vector<T> result;
+    for (const Scalar& value : values) result.push_back(value.as<T>());
+    return array(result, shape, device);
+  };
+  if (any([](const Scalar& value) { return !value.is_integral() && !value.is_huge(); }))
+    return converted(0.0F);
+  if (any([](const Scalar& value) { return value.is_huge(); })) return converted(std::uint64_t{0});
+  return converted(std::int64_t{0});
 }
 
-NDArray array(std::initializer_list<double> values, Device device) {
-  return array(std::vector<float>(values.begin(), values.end()), {static_cast<std::int64_t>(values.size())},
-               device);
-}
+}  // namespace
 
-NDArray array(std::initializer_list<std::initializer_list<double>> rows, Device device) {
-  return array<double>(rows, device).astype(DType::f32);
+NDArray array(std::initializer_list<Scalar> values, Device device) {
+  return array_of(values, {std::ssize(values)}, device);
+}
+NDArray array(std::initializer_list<std::initializer_list<Scalar>> rows, Device device) {
+  return array_of(ndarray_detail::values_in(rows), ndarray_detail::shape_of(rows), device);
 }
 
 template NDArray array(const std::vector<float>&, Shape, Device);
@@ -118,33 +168,5 @@ template NDArray array(const std::vector<std::int16_t>&, Shape, Device);
 template NDArray array(const std::vector<std::uint16_t>&, Shape, Device);
 template NDArray array(const std::vector<std::uint32_t>&, Shape, Device);
 template NDArray array(const std::vector<std::uint64_t>&, Shape, Device);
-
-template NDArray array(std::initializer_list<float>, Device);
-template NDArray array(std::initializer_list<double>, Device);
-template NDArray array(std::initializer_list<std::int32_t>, Device);
-template NDArray array(std::initializer_list<std::int64_t>, Device);
-template NDArray array(std::initializer_list<std::uint8_t>, Device);
-template NDArray array(std::initializer_list<bool>, Device);
-template NDArray array(std::initializer_list<Float16>, Device);
-template NDArray array(std::initializer_list<BFloat16>, Device);
-template NDArray array(std::initializer_list<std::int8_t>, Device);
-template NDArray array(std::initializer_list<std::int16_t>, Device);
-template NDArray array(std::initializer_list<std::uint16_t>, Device);
-template NDArray array(std::initializer_list<std::uint32_t>, Device);
-template NDArray array(std::initializer_list<std::uint64_t>, Device);
-
-template NDArray array(std::initializer_list<std::initializer_list<float>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<double>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::int32_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::int64_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::uint8_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<bool>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<Float16>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<BFloat16>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::int8_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::int16_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::uint16_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::uint32_t>>, Device);
-template NDArray array(std::initializer_list<std::initializer_list<std::uint64_t>>, Device);
 
 }  // namespace heddle

@@ -1,10 +1,13 @@
-// Printing as NumPy does with its default options: precision 8, lines of 75 characters, a summary above 1000
-// elements. Follows the rules of numpy.array2string.
+// Printing as NumPy does. Follows the rules of numpy.array2string.
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <type_traits>
+#include <utility>
+
+#include <heddle/print_options.h>
 
 #include "arrays/read_now.h"
 #include "dtype/convert.h"
@@ -14,10 +17,7 @@ namespace heddle {
 
 namespace {
 
-constexpr int kPrecision = 8;
-constexpr std::int64_t kSummaryAbove = 1000;
-constexpr std::int64_t kEdge = 3;
-constexpr std::size_t kLineWidth = 75;
+thread_local PrintOptions options_here;
 
 std::string padded_left(std::string text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
@@ -39,8 +39,8 @@ template <class T> class FloatFormat {
  public:
   using Shortest = ndarray_detail::Decimal (*)(T x);
 
-  FloatFormat(const std::vector<T>& values, DType dtype, Shortest shortest)
-      : dtype_(dtype), shortest_(shortest) {
+  FloatFormat(const std::vector<T>& values, DType dtype, const PrintOptions& options, Shortest shortest)
+      : dtype_(dtype), precision_(options.precision), suppress_(options.suppress), shortest_(shortest) {
     choose_form(values);
     bool any_finite = false, any_other = false, negative_infinity = false;
     for (T x : values) {
@@ -73,7 +73,7 @@ template <class T> class FloatFormat {
     const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
     if (places < 0)
       return plain_text(ndarray_detail::rounded_plain(x, 1));  // an array shows all digits of a large number
-    return plain_text(places <= kPrecision ? decimal : ndarray_detail::rounded_plain(x, kPrecision));
+    return plain_text(places <= precision_ ? decimal : ndarray_detail::rounded_plain(x, precision_));
   }
 
   void choose_form(const std::vector<T>& values) {
@@ -86,7 +86,8 @@ template <class T> class FloatFormat {
     T ratio = largest / smallest;
     if (dtype_ == DType::f16) ratio = static_cast<T>(Float16(ratio));
     if (dtype_ == DType::bf16) ratio = static_cast<T>(BFloat16(ratio));
-    scientific_ = largest > 0 && (largest >= T(1e8) || double{smallest} < 0.0001 || ratio > T(1000));
+    const bool small = !suppress_ && (double{smallest} < 0.0001 || ratio > T(1000));
+    scientific_ = largest > 0 && (largest >= T(1e8) || small);
   }
 
   void measure_plain(const std::vector<T>& values) {
@@ -103,8 +104,8 @@ template <class T> class FloatFormat {
     for (T x : values) {
       if (!std::isfinite(x)) continue;
       ndarray_detail::Decimal decimal = shortest_(x);
-      if (decimal.digits.size() > kPrecision + 1) {
-        decimal = ndarray_detail::rounded_scientific(x, kPrecision);
+      if (static_cast<int>(decimal.digits.size()) > precision_ + 1) {
+        decimal = ndarray_detail::rounded_scientific(x, precision_);
         decimal.digits.erase(std::max<std::size_t>(decimal.digits.find_last_not_of('0') + 1, 1));
       }
       const std::string text = scientific_text(decimal, 0, 2);
@@ -118,6 +119,8 @@ template <class T> class FloatFormat {
   }
 
   DType dtype_;
+  int precision_;
+  bool suppress_;
   Shortest shortest_;
   bool scientific_ = false;
   std::size_t left_ = 0, right_ = 0;  // characters before and behind the decimal point
@@ -147,12 +150,14 @@ template <class T> ndarray_detail::Decimal shortest_of(decltype(load<T>(nullptr)
 
 using ElementText = std::function<std::string(const std::byte*)>;
 
-template <class T> ElementText make_format(DType dtype, const std::vector<const std::byte*>& shown) {
+template <class T>
+ElementText make_format(DType dtype, const PrintOptions& options,
+                        const std::vector<const std::byte*>& shown) {
   using Value = decltype(load<T>(nullptr));
   std::vector<Value> values(shown.size());
   std::transform(shown.begin(), shown.end(), values.begin(), load<T>);
   if constexpr (std::is_floating_point_v<Value>) {
-    return [format = FloatFormat<Value>(values, dtype, shortest_of<T>)](const std::byte* at) {
+    return [format = FloatFormat<Value>(values, dtype, options, shortest_of<T>)](const std::byte* at) {
       return format(load<T>(at));
     };
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -189,10 +194,11 @@ template <class T> std::string scalar_text(const std::byte* at) {
 // One array being printed.
 class Printer {
  public:
-  explicit Printer(const NDArray& array) : shape_(array.shape()), strides_(array.strides()) {
+  Printer(const NDArray& array, const PrintOptions& options)
+      : options_(options), shape_(array.shape()), strides_(array.strides()) {
     dtype_ = array.dtype();
     data_ = array.data<const std::byte>();
-    summarised_ = array.size() > kSummaryAbove;
+    summarised_ = array.size() > options.threshold;
     const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
     for (int axis = 0; axis < strides_.size(); ++axis) strides_[axis] *= bytes;
   }
@@ -202,19 +208,19 @@ class Printer {
     if (shape_.empty()) return visit_dtype(dtype_, [this]<class T>() { return scalar_text<T>(data_); });
     std::vector<const std::byte*> shown;
     gather(0, data_, shown);
-    format_ = visit_dtype(dtype_, [&]<class T>() { return make_format<T>(dtype_, shown); });
-    return axis_text(0, data_, " ", kLineWidth);
+    format_ = visit_dtype(dtype_, [&]<class T>() { return make_format<T>(dtype_, options_, shown); });
+    return axis_text(0, data_, " ", options_.linewidth);
   }
 
  private:
-  bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * kEdge; }
+  bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * options_.edgeitems; }
 
   // Calls visit(index) for the indices of an axis that are shown, and gap() where some are left out.
   template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
     for (std::int64_t i = 0; i < shape_[axis]; ++i) {
-      if (summarised(axis) && i == kEdge) {
+      if (summarised(axis) && i == options_.edgeitems) {
         gap();
-        i = shape_[axis] - kEdge;
+        i = shape_[axis] - options_.edgeitems;
       }
       visit(i);
     }
@@ -229,17 +235,17 @@ class Printer {
         axis, [&](std::int64_t i) { gather(axis + 1, at + i * strides_[axis], shown); }, [] {});
   }
 
-  std::string axis_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
+  std::string axis_text(int axis, const std::byte* at, const std::string& indent, std::int64_t width) const {
     std::string text =
         axis + 1 == shape_.size() ? row_text(at, indent, width) : rows_text(axis, at, indent, width);
     return "[" + text.substr(indent.size()) + "]";
   }
 
-  std::string row_text(const std::byte* at, const std::string& indent, std::size_t width) const {
+  std::string row_text(const std::byte* at, const std::string& indent, std::int64_t width) const {
     const int axis = shape_.size() - 1;
     std::string text, line = indent;
     const auto add = [&](const std::string& word) {
-      if (line.size() > indent.size() && line.size() + word.size() > width - 1) {
+      if (line.size() > indent.size() && std::ssize(line) + std::ssize(word) > width - 1) {
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
         line = indent;
       }
@@ -258,7 +264,7 @@ class Printer {
     return text + line;
   }
 
-  std::string rows_text(int axis, const std::byte* at, const std::string& indent, std::size_t width) const {
+  std::string rows_text(int axis, const std::byte* at, const std::string& indent, std::int64_t width) const {
     std::string text;
     const std::string gap(static_cast<std::size_t>(shape_.size() - axis - 1), '\n');
     each_shown(
@@ -271,6 +277,7 @@ class Printer {
     return text;
   }
 
+  const PrintOptions options_;
   Shape shape_;
   Strides strides_;  // in bytes
   DType dtype_;
@@ -281,11 +288,28 @@ class Printer {
 
 }  // namespace
 
+PrintOptions print_options() { return options_here; }
+
+PrintOptions set_print_options(const PrintOptions& options) {
+  const auto check = [](const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least)
+      throw InvalidArgument(std::string("set_print_options: ") + name + " is " + std::to_string(value) +
+                            "; wanted " + std::to_string(least) + " or more");
+  };
+  check("precision", options.precision, 0);
+  check("threshold", options.threshold, 0);
+  check("edgeitems", options.edgeitems, 1);
+  check("linewidth", options.linewidth, 1);
+  return std::exchange(options_here, options);
+}
+
 std::string NDArray::to_string(Where where) const {
   const CallSite site(where);
   if (!defined()) ndarray_detail::refuse_undefined("to_string");
   const auto text = std::make_shared<std::string>();
-  ndarray_detail::read_now(*this, "to_string", [text, source = detach()] { *text = Printer(source).text(); });
+  ndarray_detail::read_now(*this, "to_string", [text, source = detach(), options = options_here] {
+    *text = Printer(source, options).text();
+  });
   return std::move(*text);
 }
 

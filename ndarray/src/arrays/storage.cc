@@ -5,6 +5,7 @@
 #include <heddle/ndarray.h>
 
 #include "arrays/cpu_allocator.h"
+#include "arrays/memory_sites.h"
 
 namespace heddle {
 namespace {
@@ -26,7 +27,12 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
     : Storage(engine, device, bytes, nullptr) {}
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
-    : engine_(&engine), device_(device), bytes_(bytes), lent_(std::move(memory)), data_(lent_.get()) {
+    : engine_(&engine),
+      device_(device),
+      bytes_(bytes),
+      lent_(std::move(memory)),
+      data_(lent_.get()),
+      count_(lent_ ? nullptr : ndarray_detail::count_storage()) {
   if (device.kind != DeviceKind::cpu && !lent_) {
     throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() +
                           " itself; it has cpu devices only, and what a storage is lent");
@@ -38,6 +44,7 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
 Storage::~Storage() {
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block && !lent_) ndarray_detail::cpu_deallocate(block, bytes_);
+  if (count_) ndarray_detail::end_count(*count_, block ? bytes_ : 0);
 }
 
 std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
@@ -54,7 +61,10 @@ std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
   if (block) return block;
   // Ops that only read may run this at the same time: they all use the block that the first one publishes.
   std::byte* fresh = allocate(*this, seen_as);
-  if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) return fresh;
+  if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) {
+    if (count_) ndarray_detail::count_memory(*count_, bytes_);
+    return fresh;
+  }
   ndarray_detail::cpu_deallocate(fresh, bytes_);
   return block;
 }

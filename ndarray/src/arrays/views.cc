@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include <heddle/ndarray.h>
@@ -155,8 +156,8 @@ NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset, Where w
 NDArray NDArray::at_index(const char* name, int axis, std::int64_t index) const {
   const std::int64_t n = shape_[axis];
   if (index < -n || index >= n) {
-    throw InvalidArgument(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
-                          std::to_string(axis) + " of shape " + shape_.to_string());
+    throw InvalidIndex(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
+                       std::to_string(axis) + " of shape " + shape_.to_string());
   }
   const std::int64_t at = index < 0 ? index + n : index;
   Shape shape;
@@ -183,40 +184,46 @@ NDArray NDArray::with_axis(const char* name, int axis) const {
 NDArray NDArray::operator[](Index given) const {
   const CallSite site(given.where);
   if (checked("operator[]").shape_.empty())
-    throw InvalidArgument("operator[]: an array of shape () has no axis to index");
+    throw InvalidIndex("operator[]: an array of shape () has no axis to index");
   return at_index("operator[]", 0, given.value);
 }
 
 NDArray NDArray::operator()(const AxisKey& a, const AxisKey& b, const AxisKey& c, const AxisKey& d,
                             const AxisKey& e, const AxisKey& f, const AxisKey& g, const AxisKey& h) const {
-  const CallSite site(a.where);
-  const AxisKey* const given[] = {&a, &b, &c, &d, &e, &f, &g, &h};
-  int keyed = 0, ellipses = 0;
-  for (const AxisKey* key : given) {
-    keyed += key->kind == AxisKey::Kind::index || key->kind == AxisKey::Kind::range;
-    ellipses += key->kind == AxisKey::Kind::ellipsis;
+  const AxisKey keys[] = {a, b, c, d, e, f, g, h};
+  const auto* end = std::find_if(std::begin(keys), std::end(keys),
+                                 [](const AxisKey& key) { return key.kind == AxisKey::Kind::none; });
+  return keyed({keys, end}, a.where);
+}
+
+NDArray NDArray::keyed(std::span<const AxisKey> keys, Where where) const {
+  const CallSite site(where);
+  int used = 0, ellipses = 0;
+  for (const AxisKey& key : keys) {
+    used += key.kind == AxisKey::Kind::index || key.kind == AxisKey::Kind::range;
+    ellipses += key.kind == AxisKey::Kind::ellipsis;
   }
   const int axes = checked("operator()").shape_.size();
-  if (keyed > axes || ellipses > 1)
-    throw InvalidArgument("operator(): " + std::to_string(keyed) + " keys and " + std::to_string(ellipses) +
-                          " ellipses for shape " + shape_.to_string());
+  if (used > axes || ellipses > 1)
+    throw InvalidIndex("operator(): " + std::to_string(used) + " keys and " + std::to_string(ellipses) +
+                       " ellipses for shape " + shape_.to_string());
   NDArray result = *this;
   int axis = 0;
-  for (const AxisKey* key : given) {
-    switch (key->kind) {
+  for (const AxisKey& key : keys) {
+    switch (key.kind) {
       case AxisKey::Kind::none:
-        return result;
+        break;
       case AxisKey::Kind::index:
-        result = result.at_index("operator()", axis, key->index);
+        result = result.at_index("operator()", axis, key.index);
         break;
       case AxisKey::Kind::range:
-        result = result.slice(axis++, key->range, a.where);
+        result = result.slice(axis++, key.range, where);
         break;
       case AxisKey::Kind::new_axis:
         result = result.with_axis("operator()", axis++);
         break;
       case AxisKey::Kind::ellipsis:
-        axis += axes - keyed;
+        axis += axes - used;
     }
   }
   return result;

@@ -88,7 +88,7 @@ Decimal rounded_scientific(double x, int places) {
 
 Decimal rounded_plain(double x, int places) {
   char text[512];
-  std::snprintf(text, sizeof text, "%.*f", places, std::abs(x));
+  std::snprintf(text, sizeof text, "%#.*f", places, std::abs(x));
   const std::string plain = text;
   Decimal decimal;
   decimal.negative = std::signbit(x);

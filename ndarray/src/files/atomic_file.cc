@@ -99,11 +99,11 @@ void remove_abandoned(const std::string& path, const std::string& prefix) {
 }
 
 // Makes a new temporary file, locked if the file system has locks. -1 with errno if that fails.
-int create_temporary(const std::string& prefix, std::string& name) {
+int create_temporary(const std::string& prefix, std::string& name, unsigned mode) {
   static std::atomic<unsigned> count{0};
   while (true) {
     name = prefix + std::to_string(::getpid()) + "-" + std::to_string(count++);
-    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file < 0 && errno == EEXIST) continue;  // of a writer in another container
     if (file < 0) return -1;
     const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
@@ -117,10 +117,10 @@ int create_temporary(const std::string& prefix, std::string& name) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+AtomicFile::AtomicFile(const std::string& path, unsigned mode) : path_(path) {
   const std::string prefix = temporary_prefix(path);
   remove_abandoned(path, prefix);
-  file_ = create_temporary(prefix, temporary_);
+  file_ = create_temporary(prefix, temporary_, mode);
   if (file_ < 0) fail("cannot be written");
 }
 

@@ -9,9 +9,10 @@ namespace heddle {
 // Writes to a temporary file in the same directory. commit() renames it to `path`; durable_commit() syncs it before, so
 // that it survives a power failure. Without either the temporary file is removed. The next AtomicFile of that path on
 // that host removes those of killed processes. Throws Error with the path and the system's message.
+// `mode` is that of a new file, less what the process's umask takes.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::string& path);
+  explicit AtomicFile(const std::string& path, unsigned mode = 0666);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -60,26 +60,9 @@ inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_e
 
 // In place: written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if
 // the result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.
-NDArray& operator+=(NDArray& x, const Operand& b);
-NDArray& operator-=(NDArray& x, const Operand& b);
-NDArray& operator*=(NDArray& x, const Operand& b);
-NDArray& operator/=(NDArray& x, const Operand& b);
-// The same for a view that has no name: x[0] += 1, x(1, kAll) *= y.
-inline void operator+=(const NDArray&& x, const Operand& b) {
-  NDArray view = x;
-  view += b;
-}
-inline void operator-=(const NDArray&& x, const Operand& b) {
-  NDArray view = x;
-  view -= b;
-}
-inline void operator*=(const NDArray&& x, const Operand& b) {
-  NDArray view = x;
-  view *= b;
-}
-inline void operator/=(const NDArray&& x, const Operand& b) {
-  NDArray view = x;
-  view /= b;
-}
+const NDArray& operator+=(const NDArray& x, const Operand& b);
+const NDArray& operator-=(const NDArray& x, const Operand& b);
+const NDArray& operator*=(const NDArray& x, const Operand& b);
+const NDArray& operator/=(const NDArray& x, const Operand& b);
 
 }  // namespace heddle

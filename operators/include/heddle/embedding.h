@@ -10,7 +10,7 @@ struct EmbeddingOptions {
   bool sparse_grad = false;
 };
 
-// weight (n, d...), indices (i32 or i64, of any shape) -> indices' shape + (d...). An index below 0 or from n on is an
+// weight (n, d...), indices (integers of any shape) -> indices' shape + (d...). An index below 0 or from n on is an
 // op error. The gradients of equal indices are added up in the order of the indices.
 NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOptions options = {},
                   Where where = Where::current());

@@ -64,7 +64,7 @@ struct EmbeddingLayerOptions {
   Device device{};
 };
 
-// Indices (i32 or i64) -> rows of the weight: indices' shape + (features). Parameter: weight (rows, features).
+// Indices (integers) -> rows of the weight: indices' shape + (features). Parameter: weight (rows, features).
 class Embedding : public Layer {
  public:
   Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOptions options = {},

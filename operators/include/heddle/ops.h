@@ -9,6 +9,7 @@
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
+#include <heddle/indexing.h>
 #include <heddle/linalg.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>

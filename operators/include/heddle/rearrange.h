@@ -2,6 +2,7 @@
 // element moves ("views"). All record gradients. Bad axes, sizes and shapes throw InvalidArgument at the call.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,11 +11,18 @@
 
 namespace heddle {
 
-// Views: `sections` equal parts; or the parts between the indices, which may be negative and are cut as in a slice.
-std::vector<NDArray> split(const NDArray& x, std::int64_t sections, int axis = 0,
-                           Where where = Where::current());
+namespace operators_detail {
+std::vector<NDArray> split_equally(const NDArray& x, std::int64_t sections, int axis, Where where);
+}
+
+// Views: `sections` equal parts; or the parts between the indices, split(x, {1, 3}), which may be negative and are cut as
+// in a slice.
 std::vector<NDArray> split(const NDArray& x, const std::vector<std::int64_t>& indices, int axis = 0,
                            Where where = Where::current());
+template <std::integral T>  // which {1} is not
+std::vector<NDArray> split(const NDArray& x, T sections, int axis = 0, Where where = Where::current()) {
+  return operators_detail::split_equally(x, static_cast<std::int64_t>(sections), axis, where);
+}
 // Views: parts of the same size, the last of which may be smaller, `chunks` of them or fewer.
 std::vector<NDArray> chunk(const NDArray& x, std::int64_t chunks, int axis = 0,
                            Where where = Where::current());

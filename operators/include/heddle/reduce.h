@@ -22,13 +22,15 @@ NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where wher
 // Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
-// maximum and minimum of two arrays, element by element.
-template <std::same_as<NDArray> Other>
-NDArray max(const NDArray& a, const Other& b, Where where = Where::current()) {
+// maximum and minimum of two arrays, or of an array and a floating number, element by element; max(x, 0) names an axis.
+template <class Other>
+requires std::same_as<Other, NDArray> || std::floating_point<Other> NDArray
+max(const NDArray& a, const Other& b, Where where = Where::current()) {
   return maximum(a, b, where);
 }
-template <std::same_as<NDArray> Other>
-NDArray min(const NDArray& a, const Other& b, Where where = Where::current()) {
+template <class Other>
+requires std::same_as<Other, NDArray> || std::floating_point<Other> NDArray
+min(const NDArray& a, const Other& b, Where where = Where::current()) {
   return minimum(a, b, where);
 }
 

@@ -49,7 +49,7 @@ class RowSparse {
   NDArray rows_, values_, count_;
 };
 
-// All functions return at once. `rows` has one axis, is i32 or i64 and in any order; a row that is none of the array is
+// All functions return at once. `rows` has one axis, is of integers in any order; a row that is none of the array is
 // an op error. Bad shapes, dtypes and devices throw InvalidArgument at the call.
 
 // Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up in their order. values:

@@ -1,6 +1,6 @@
 // Operators that read and write elements at places that arrays name. All give new arrays; x.assign(...) puts a result into x.
 //
-// Indices are i32 or i64, negative ones from the end; one out of range is an op error. What an index names twice is written
+// Indices are integers, negative ones from the end; one out of range is an op error. What an index names twice is written
 // or added in the order of the indices, whatever the number of workers. Dtypes of x and of what is written into it are x's.
 // Everything floating gets a gradient.
 #pragma once
@@ -48,28 +48,6 @@ NDArray masked_select(const NDArray& x, const NDArray& mask, Where where = Where
 NDArray masked_fill(const NDArray& x, const NDArray& mask, Scalar value, Where where = Where::current());
 NDArray masked_scatter(const NDArray& x, const NDArray& mask, const NDArray& source,
                        Where where = Where::current());
-
-// x[indices] or x[mask]. As an array it is a copy: the entries of axis 0 at indices, or the elements where the mask is true;
-// of a mask with fewer axes than x the entries of the others. Assigned to, it writes into x: a number, or an array that
-// broadcasts to what it is as an array. To know that of a mask, it waits for the mask. What indices name twice is computed
-// once.
-class Chosen {
- public:
-  Chosen(const NDArray& x, const NDArray& at, Where where) : x_(x), at_(at), where_(where) {}
-  operator NDArray() const;
-  void operator=(const Operand& values) const;
-  void operator=(const Chosen& values) const { *this = Operand(values, values.where_); }
-  void operator+=(const Operand& b) const { *this = Operand(add(NDArray(*this), b, b.where), b.where); }
-  void operator-=(const Operand& b) const { *this = Operand(subtract(NDArray(*this), b, b.where), b.where); }
-  void operator*=(const Operand& b) const { *this = Operand(multiply(NDArray(*this), b, b.where), b.where); }
-  void operator/=(const Operand& b) const { *this = Operand(divide(NDArray(*this), b, b.where), b.where); }
-  Chosen(const Chosen&) = default;
-
- private:
-  NDArray x_, at_;
-  Where where_;
-};
-inline std::ostream& operator<<(std::ostream& out, const Chosen& x) { return out << NDArray(x); }
 
 // Where elements are not 0, in row-major order, i64: an array of indices for each axis; or a row of indices for each such
 // element. Waits for x.

@@ -29,11 +29,11 @@ NDArray slice(const NDArray& x, int axis, Slice range, Where where = Where::curr
 NDArray concat(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 NDArray stack(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 
-// The entries of x at `indices` (i32 or i64, of any shape, negative from the end) along `axis`. The axes of indices
+// The entries of x at `indices` (integers of any shape, negative from the end) along `axis`. The axes of indices
 // replace that axis. An index out of range is an op error. Gradients of repeated indices add up.
 NDArray take(const NDArray& x, const NDArray& indices, int axis = 0, Where where = Where::current());
 
-// Shape labels.shape + (n,): 1 at each label (i32 or i64, 0 <= label < n, else an op error), 0 elsewhere.
+// Shape labels.shape + (n,): 1 at each label (integers, 0 <= label < n, else an op error), 0 elsewhere.
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype = DType::f32,
                 Where where = Where::current());
 

@@ -103,9 +103,9 @@ struct LargerShare {
 }  // namespace
 
 void register_binary(KernelTable& table) {
-  table.add<BinaryKernel>("add", DeviceKind::cpu, binary_kernel<Add>);
-  table.add<BinaryKernel>("subtract", DeviceKind::cpu, binary_kernel<Subtract>);
-  table.add<BinaryKernel>("multiply", DeviceKind::cpu, binary_kernel<Multiply>);
+  table.add<BinaryKernel>("add", DeviceKind::cpu, binary_word_kernel<Add>);
+  table.add<BinaryKernel>("subtract", DeviceKind::cpu, binary_word_kernel<Subtract>);
+  table.add<BinaryKernel>("multiply", DeviceKind::cpu, binary_word_kernel<Multiply>);
   table.add<BinaryKernel>("divide", DeviceKind::cpu, binary_floating_kernel<Divide>);
   table.add<BinaryKernel>("power", DeviceKind::cpu, binary_kernel<Power>);
   table.add<BinaryKernel>("maximum", DeviceKind::cpu, binary_kernel<Maximum>);

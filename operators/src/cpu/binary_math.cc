@@ -18,7 +18,12 @@ HEDDLE_VECTOR_FUNCTION(log1p)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(atan2)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(hypot)
 
-// Calls of a function object that no dtype but integers, or integers and bool, ever has.
+// Of function objects that no dtype but integers, or integers and bool, ever has.
+template <class F> void bits_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  visit_word(y.dtype(), [&]<class T> {
+    if constexpr (std::is_integral_v<T>) map_binary<T, T>(a, b, y, F{});
+  });
+}
 template <class F> void integer_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   visit_number(y.dtype(), [&]<class T> {
     if constexpr (std::is_integral_v<T>) map_binary<T, T>(a, b, y, F{});
@@ -158,7 +163,7 @@ struct LogicalXor {
 template <class F> void logical_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();
   if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
-  visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
+  visit_word(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
 }
 
 // bool has no quotients.
@@ -183,9 +188,9 @@ void register_binary_math(KernelTable& table) {
   add("logaddexp", binary_block_kernel<Logaddexp>);
   add("copysign", binary_floating_kernel<Copysign>);
   add("nextafter", nextafter_kernel);
-  add("bitwise_and", integer_kernel<And>);
-  add("bitwise_or", integer_kernel<Or>);
-  add("bitwise_xor", integer_kernel<Xor>);
+  add("bitwise_and", bits_kernel<And>);
+  add("bitwise_or", bits_kernel<Or>);
+  add("bitwise_xor", bits_kernel<Xor>);
   add("bitwise_left_shift", integer_kernel<LeftShift>);
   add("bitwise_right_shift", integer_kernel<RightShift>);
   add("logical_and", logical_kernel<LogicalAnd>);

@@ -1,6 +1,7 @@
 // Applies a function object to each element of one or two arrays: the loop of most elementwise kernels.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -8,6 +9,7 @@
 
 #include "cpu/map_half.h"
 #include "cpu/strided_loop.h"
+#include "cpu/words.h"
 
 namespace heddle::cpu_kernels {
 
@@ -20,7 +22,7 @@ using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::in
 template <class T> struct Source {
   explicit Source(const Operand& operand, const Shape& shape)
       : value(operand.is_array ? T{} : operand.scalar.as<T>()),
-        data(operand.is_array ? operand.array.data<const T>() : nullptr),
+        data(operand.is_array ? elements<T>(operand.array) : nullptr),
         strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
 
   const T* at(std::int64_t offset) const { return data ? data + offset : &value; }
@@ -66,8 +68,8 @@ template <class T, class R, class F>
 template <class T, class R, class F> void map_unary(const NDArray& x, const NDArray& y, F f) {
   const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});
   const auto [x_step, y_step] = loop.inner_steps();
-  const T* from = x.data<const T>();
-  R* to = y.data<R>();
+  const T* from = elements<T>(x);
+  R* to = writable_elements<R>(y);
   loop.run([&, x_step = x_step, y_step = y_step](const auto& at, std::int64_t n) {
     map_run(from + at[0], x_step, to + at[1], y_step, n, f);
   });
@@ -78,7 +80,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   const Source<T> left(a, y.shape()), right(b, y.shape());
   const StridedLoop<3> loop(y.shape(), {left.strides, right.strides, y.strides()});
   const auto steps = loop.inner_steps();
-  R* to = y.data<R>();
+  R* to = writable_elements<R>(y);
   loop.run([&](const auto& at, std::int64_t n) {
     map_run(left.at(at[0]), steps[0], right.at(at[1]), steps[1], to + at[2], steps[2], n, f);
   });
@@ -103,6 +105,11 @@ template <class F> void unary_kernel(const NDArray& x, const NDArray& y) {
   visit_number(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
 }
 
+template <class F> void unary_word_kernel(const NDArray& x, const NDArray& y) {
+  if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
+  visit_word(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
+}
+
 template <class F> void unary_floating_kernel(const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   if (y.dtype() == DType::f64) return map_unary<double, double>(x, y, F{});
@@ -112,6 +119,11 @@ template <class F> void unary_floating_kernel(const NDArray& x, const NDArray& y
 template <class F> void binary_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   visit_number(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
+}
+
+template <class F> void binary_word_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
+  visit_word(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
 template <class F> void binary_floating_kernel(const Operand& a, const Operand& b, const NDArray& y) {

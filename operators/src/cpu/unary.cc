@@ -64,15 +64,15 @@ struct Sigmoid {
 void logical_not_kernel(const NDArray& x, const NDArray& y) {
   const auto is_zero = []<class T>(T value) { return value == T{0}; };
   if (is_half(x.dtype())) return map_half_unary<bool>(x, y, is_zero);
-  visit_number(x.dtype(), [&]<class T> { map_unary<T, bool>(x, y, is_zero); });
+  visit_word(x.dtype(), [&]<class T> { map_unary<T, bool>(x, y, is_zero); });
 }
 
 }  // namespace
 
 void register_unary(KernelTable& table) {
-  table.add<UnaryKernel>("negative", DeviceKind::cpu, unary_kernel<Negative>);
+  table.add<UnaryKernel>("negative", DeviceKind::cpu, unary_word_kernel<Negative>);
   table.add<UnaryKernel>("abs", DeviceKind::cpu, unary_kernel<Abs>);
-  table.add<UnaryKernel>("square", DeviceKind::cpu, unary_kernel<Square>);
+  table.add<UnaryKernel>("square", DeviceKind::cpu, unary_word_kernel<Square>);
   table.add<UnaryKernel>("relu", DeviceKind::cpu, unary_kernel<Relu>);
   table.add<UnaryKernel>("exp", DeviceKind::cpu, unary_floating_kernel<Exp>);
   table.add<UnaryKernel>("log", DeviceKind::cpu, unary_floating_kernel<Log>);

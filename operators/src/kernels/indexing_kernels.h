@@ -1,4 +1,4 @@
-// Kernel types of the operators that look elements up. indices are i32 or i64 of any strides.
+// Kernel types of the operators that look elements up. indices are integers of any strides.
 #pragma once
 
 #include <heddle/ndarray.h>

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// y = zeros plus values[i] at row rows[i]. rows: i32 or i64 of any shape and strides; values: f32 or f64, contiguous,
+// y = zeros plus values[i] at row rows[i]. rows: integers of any shape and strides; values: f32 or f64, contiguous,
 // one row for each of rows. Errors name `op`, a literal. For row_sparse.
 using RowSparseKernel = void(const char* op, const NDArray& rows, const NDArray& values, const RowSparse& y);
 

@@ -1,5 +1,5 @@
-// Kernel types of the operators that read and write elements at places that arrays name. `op` is for errors. Indices are i32
-// or i64 of any strides, negative ones count from the end, one out of range throws Error.
+// Kernel types of the operators that read and write elements at places that arrays name. `op` is for errors. Indices are
+// integers of any strides, negative ones count from the end, one out of range throws Error.
 #pragma once
 
 #include <cstdint>

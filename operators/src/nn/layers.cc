@@ -145,7 +145,8 @@ Embedding::Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOpt
 
 NDArray Embedding::forward(const NDArray& indices) {
   check_defined(*this, indices);
-  if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64) bad_input(*this, indices, "i32 or i64");
+  if (is_floating(indices.dtype()) || indices.dtype() == DType::boolean)
+    bad_input(*this, indices, "integers");
   return embedding(weight_, indices, {.sparse_grad = sparse_grad_});
 }
 

@@ -54,7 +54,7 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
 }
 
 // `name` is the function for errors, `op` the operator whose kernel computes.
-NDArray& update(const char* name, const char* op, Family family, NDArray& x, const Operand& b) {
+const NDArray& update(const char* name, const char* op, Family family, const NDArray& x, const Operand& b) {
   const Dtypes dtypes = binary_dtypes(name, family, x, b);
   check_update(name, x, b, dtypes.result);
   if (dtypes.result != x.dtype()) {
@@ -170,19 +170,19 @@ NDArray logical_not(const NDArray& x, Where where) {
   return classify("logical_not", x);
 }
 
-NDArray& operator+=(NDArray& x, const Operand& b) {
+const NDArray& operator+=(const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   return update("operator+=", "add", Family::arithmetic, x, b);
 }
-NDArray& operator-=(NDArray& x, const Operand& b) {
+const NDArray& operator-=(const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   return update("operator-=", "subtract", Family::no_bool, x, b);
 }
-NDArray& operator*=(NDArray& x, const Operand& b) {
+const NDArray& operator*=(const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   return update("operator*=", "multiply", Family::arithmetic, x, b);
 }
-NDArray& operator/=(NDArray& x, const Operand& b) {
+const NDArray& operator/=(const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   return update("operator/=", "divide", Family::floating, x, b);
 }

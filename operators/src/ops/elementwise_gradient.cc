@@ -121,8 +121,34 @@ Operand comparable(const Operand& operand, const Operand& other) {
   return std::numeric_limits<double>::infinity();
 }
 
+namespace {
+
+bool is_signed_integer(DType dtype) {
+  return !is_floating(dtype) && !is_unsigned(dtype) && dtype != DType::boolean;
+}
+
+// No dtype has every i64 and every u64. What is negative is below any u64; the others are compared as u64.
+NDArray compare_with_u64(const char* op, const NDArray& a, const NDArray& b) {
+  const bool a_signed = is_signed_integer(a.dtype());
+  const auto as_u64 = [](const NDArray& x) { return x.detach().astype(DType::u64); };
+  const std::string name = op;
+  const bool if_negative = name == "not_equal" || (name != "equal" && a_signed);
+  const NDArray others = compare(op, as_u64(a), as_u64(b)), negative = compare("less", a_signed ? a : b, 0);
+  return where(negative, if_negative, others);
+}
+
+}  // namespace
+
 NDArray compare(const char* op, const Operand& a, const Operand& b) {
   const Operand left = comparable(a, b), right = comparable(b, a);
+  if (a.is_array && b.is_array) {
+    check_arrays(op, {&a.array, &b.array});
+    const DType x = a.array.dtype(), y = b.array.dtype();
+    if ((x == DType::u64 && is_signed_integer(y)) || (y == DType::u64 && is_signed_integer(x))) {
+      binary_shape(op, a, b);
+      return compare_with_u64(op, a.array, b.array);
+    }
+  }
   return push_binary(op, left, right, binary_dtypes(op, Family::comparison, left, right));
 }
 

@@ -329,7 +329,7 @@ void register_repetition(OperatorTable& table) {
       },
       {"Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats "
        "in an array.",
-       {"x", {"repeats", DTypes::index}, {"axis", kNone}},
+       {"x", {"repeats", DTypes::integers}, {"axis", kNone}},
        "that of x",
        kDifferentiable});
 }

@@ -8,6 +8,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/softmax_kernels.h"
+#include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -58,11 +59,14 @@ void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
     throw InvalidArgument("cross_entropy: logits " + logits.shape().to_string() + ", labels " +
                           labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
   }
+  operators_detail::check_indices("cross_entropy", "labels", labels);
+}
+
+// The kernels know labels of u8, i32 and i64.
+NDArray labels_of_kernels(const NDArray& labels) {
   const DType dtype = labels.dtype();
-  if (dtype != DType::i32 && dtype != DType::i64 && dtype != DType::u8) {
-    throw InvalidArgument(std::string("cross_entropy: labels are ") + name_of(dtype) +
-                          "; wanted i32, i64 or u8");
-  }
+  const bool known = dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
+  return (known ? labels.detach() : labels.detach().astype(DType::i64)).contiguous();
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
   check_cross_entropy(logits, labels);
   if (is_half(logits.dtype()))
     return cast(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
-  const NDArray x = logits.detach().contiguous(), classes = labels.detach().contiguous();
+  const NDArray x = logits.detach().contiguous(), classes = labels_of_kernels(labels);
   const NDArray probabilities = make_result(x, x.shape(), x.dtype());
   NDArray loss = make_result(x, {}, x.dtype());
   auto* kernel = kernel_for<CrossEntropyKernel>("cross_entropy", x);
@@ -116,7 +120,7 @@ void operators_detail::register_softmax(OperatorTable& table) {
   table.add(
       "cross_entropy", cross_entropy,
       {"The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.",
-       {{"logits", DTypes::floating}, {"labels", DTypes::label}},
+       {{"logits", DTypes::floating}, {"labels", DTypes::integers}},
        "that of logits",
        kDifferentiable});
 }

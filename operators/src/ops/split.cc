@@ -28,7 +28,8 @@ std::vector<NDArray> parts_of_size(const NDArray& x, std::int64_t size, std::int
 
 }  // namespace
 
-std::vector<NDArray> split(const NDArray& x, std::int64_t sections, int given, Where where) {
+std::vector<NDArray> operators_detail::split_equally(const NDArray& x, std::int64_t sections, int given,
+                                                     Where where) {
   const CallSite site(where);
   const int axis = checked_axis("split", x, given);
   const std::int64_t size = x.shape()[axis];
@@ -87,7 +88,7 @@ std::vector<std::int64_t> operators_detail::integers_in(const char* op, const ch
   const NDArray array = value.array;
   check_arrays(op, {&array});
   const DType dtype = array.dtype();
-  if ((dtype != DType::i32 && dtype != DType::i64) || array.ndim() > 1)
+  if (is_floating(dtype) || dtype == DType::boolean || array.ndim() > 1)
     refuse(std::string("an array ") + name_of(dtype) + array.shape().to_string());
   return array.detach().astype(DType::i64).to_vector<std::int64_t>();
 }
@@ -103,7 +104,7 @@ void operators_detail::register_split(OperatorTable& table) {
             },
             {"So many equal parts along `axis`, or the parts between the indices, for which the call waits. "
              "Views.",
-             {"x", {"indices_or_sections", DTypes::index}, axis},
+             {"x", {"indices_or_sections", DTypes::integers}, axis},
              same,
              kDifferentiable});
   table.add("chunk", chunk,

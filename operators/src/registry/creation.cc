@@ -15,7 +15,7 @@ NDArray filled(const Shape& shape, Scalar value, DType dtype, Device device, Whe
   return made;
 }
 
-NDArray range(double start, std::optional<double> stop, double step, DType dtype, Device device,
+NDArray range(Scalar start, std::optional<Scalar> stop, Scalar step, DType dtype, Device device,
               Where where) {
   return stop ? arange(start, *stop, step, dtype, device, where)
               : arange(0, start, step, dtype, device, where);
@@ -42,7 +42,7 @@ void register_creation(OperatorTable& table) {
       "arange", range,
       {.documentation = "The numbers start, start + step, ... before stop. With one number, those from 0 "
                         "before it.",
-       .arguments = {"start", {"stop", kNone}, {"step", 1.0}, dtype, device},
+       .arguments = {"start", {"stop", kNone}, {"step", 1}, dtype, device},
        .result = "`dtype`"});
   table.add("eye", eye,
             {.documentation = "The n by n identity matrix.",

@@ -21,11 +21,6 @@ bool accepts(DTypes dtypes, DType dtype) {
       return is_floating(dtype);
     case DTypes::no_bool:
       return dtype != DType::boolean;
-    case DTypes::label:
-      if (dtype == DType::u8) return true;
-      [[fallthrough]];
-    case DTypes::index:
-      return dtype == DType::i32 || dtype == DType::i64;
     case DTypes::boolean:
       return dtype == DType::boolean;
     case DTypes::integers:

@@ -18,8 +18,8 @@
 
 namespace heddle::operators_detail {
 
-// Which dtypes an array may have; index: i32 and i64, label: also u8; bits: integers and bool.
-enum class DTypes : std::uint8_t { all, floating, no_bool, index, label, boolean, integers, bits };
+// Which dtypes an array may have; bits: integers and bool.
+enum class DTypes : std::uint8_t { all, floating, no_bool, boolean, integers, bits };
 
 struct None {};
 inline constexpr None kNone{};

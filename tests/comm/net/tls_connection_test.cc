@@ -170,7 +170,7 @@ TEST_CASE("tls: a key that is not on the list is refused, and named on both side
                &winner = client_refuses ? *ends.client : *ends.server;
     CHECK(holds(winner.handshake_error(), "the key " + refused.fingerprint()));
     CHECK(holds(winner.handshake_error(), refusing.key.allowed_file));
-    CHECK(holds(loser.handshake_error(), "does not accept this rank's key " + refused.fingerprint()));
+    CHECK(holds(loser.handshake_error(), "does not accept this process's key " + refused.fingerprint()));
     write_file(refusing.key.allowed_file, refusing.key.line + "\n" + refused.key.line + "\n");
     const Ends now = ends_of(one, other);
     CHECK(shake_hands(*now.client, *now.server) == Step::Outcome::moved);

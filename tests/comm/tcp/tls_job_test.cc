@@ -95,7 +95,7 @@ TEST_CASE(
   const auto errors = on_threads(2, [&](int rank) {
     make_rendezvous(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
   });
-  CHECK(holds(errors[1], "does not accept this rank's key " + other.fingerprint()));
+  CHECK(holds(errors[1], "does not accept this process's key " + other.fingerprint()));
   CHECK(holds(errors[0], "rank 1 of 2 has not come"));
   CHECK(holds(errors[0], "the key " + other.fingerprint()));
 }
@@ -109,7 +109,7 @@ TEST_CASE("tls: a rank does not talk to a rank 0 whose key is not allowed") {
   });
   CHECK(holds(errors[1], "the key " + keys.fingerprint()));
   CHECK(holds(errors[1], other.key.allowed_file));
-  CHECK(holds(errors[0], "does not accept this rank's key " + keys.fingerprint()));
+  CHECK(holds(errors[0], "does not accept this process's key " + keys.fingerprint()));
 }
 
 TEST_CASE("tls: messages of any size go round") {

@@ -121,7 +121,8 @@ TEST_CASE("a key that is not on the list is refused by either side") {
   CHECK(holds(refusal(server_keys.options(), client_keys.options()),
               "it shows the key " + server_keys.fingerprint()));
   client_keys.allow(server_keys);
-  CHECK(holds(refusal(server_keys.options(), client_keys.options()), "it does not accept this rank's key"));
+  CHECK(
+      holds(refusal(server_keys.options(), client_keys.options()), "it does not accept this process's key"));
 }
 
 TEST_CASE("keys are rotated without a restart: who is taken off the list is put out, who is added comes in") {
@@ -140,7 +141,7 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
               "its key " + client_keys.fingerprint() + " is no longer in comm.allowed"));
   pair.client->connect(pair.address);
   pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 2; });
-  CHECK(holds(pair.client.recorder.disconnected().back().text, "it does not accept this rank's key"));
+  CHECK(holds(pair.client.recorder.disconnected().back().text, "it does not accept this process's key"));
   write_file(server_keys.key.allowed_file, both);
   std::size_t tries = 2;
   pair.pump_until([&] {  // until the server has looked again

@@ -135,9 +135,12 @@ TEST_CASE("scheduler settings: etcd, for a scheduler and for servers") {
                 .starts_with("--etcd: '" + std::string(wrong) + "': want"));
     CHECK(only_problem({.flags = {{"etcd-prefix", "/x/"}}}, *table)
               .starts_with("--etcd-prefix: '/x/': want a name"));
-    CHECK(only_problem({.flags = {{"etcd", "https://a:1"}, {"etcd-key", "k"}}}, *table) ==
+    const std::string file = "/proc/self/status";
+    CHECK(only_problem({.flags = {{"etcd", "https://a:1"}, {"etcd-key", file}}}, *table) ==
           "default: etcd-cert: etcd-cert and etcd-key need each other");
-    CHECK(only_problem({.flags = {{"etcd", "http://a:1"}, {"etcd-ca", "k"}}}, *table) ==
+    CHECK(only_problem({.flags = {{"etcd", "https://a:1"}, {"etcd-ca", "/nope"}}}, *table) ==
+          "--etcd-ca: /nope cannot be read: No such file or directory");
+    CHECK(only_problem({.flags = {{"etcd", "http://a:1"}, {"etcd-ca", file}}}, *table) ==
           "--etcd: certificates need addresses that begin with https://");
   }
   CHECK(only_problem({.flags = {{"etcd-lease", "1s"}}}, scheduler_table()) ==

@@ -96,7 +96,8 @@ TEST_CASE("settings: all of them can be set by a file, and the table shows them"
               "worker-timeout = 1.5s\nmetrics = off\nlog-level = debug\nlog-format = json\nlog-file = \"" +
               keys.file("log") + "\"\n");
   CHECK(only_problem(sources) ==
-        "server.toml:7: job-memory-limit: '512 MiB': want bytes like 4096, 1MiB, 64MiB");
+        "server.toml:7: job-memory-limit: '512 MiB': want bytes like 4096 or 8GiB; units are kB, MB, GB, TB, "
+        "KiB, MiB, GiB and TiB");
   SettingSources good = sources;
   good.lines[6].value = "512MiB";
   const FoundSettings found = find_settings(good);

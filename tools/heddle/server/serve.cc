@@ -34,6 +34,7 @@ class Service {
 
   int run() {
     const SignalThread signals([this](int signal) { handle(signal); });
+    for (const std::string& note : settings_.notes) log_.write({Level::warning, "setting", {{"note", note}}});
     log_.write({Level::info,
                 "started",
                 {{"address", server_.address()},

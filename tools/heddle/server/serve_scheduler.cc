@@ -41,6 +41,7 @@ class SchedulerService {
   int run() {
     const SignalThread signals([this](int signal) { handle(signal); });
     const StoreSchedulerOptions& options = settings_.scheduler;
+    for (const std::string& note : settings_.notes) log_.write({Level::warning, "setting", {{"note", note}}});
     log_.write({Level::info,
                 "started",
                 {{"address", scheduler_.address()},

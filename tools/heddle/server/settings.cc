@@ -1,11 +1,13 @@
 #include "settings.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -391,6 +393,7 @@ void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) 
   const auto told = std::find_if(found.values.begin(), found.values.end(),
                                  [](const SettingValue& one) { return one.name == "etcd"; });
   if (told->origin != "HEDDLE_STORE_ETCD" || value(found, other).origin == "default") return;
+  found.notes.push_back("HEDDLE_STORE_ETCD is not used: " + who(value(found, other)) + " is set");
   etcd.urls.clear();
   *told = {"etcd", "", "default"};
 }
@@ -403,6 +406,11 @@ void check_one_of(FoundSettings& found, const char* one, const char* other) {
 }
 
 void check_certificate(FoundSettings& found) {
+  for (const char* const name : {"etcd-ca", "etcd-cert", "etcd-key"}) {
+    const SettingValue& file = value(found, name);
+    if (!file.value.empty() && ::access(file.value.c_str(), R_OK) != 0)
+      found.problems.push_back(who(file) + ": " + file.value + " cannot be read: " + std::strerror(errno));
+  }
   if (value(found, "etcd-cert").value.empty() != value(found, "etcd-key").value.empty())
     found.problems.push_back(who(value(found, "etcd-cert")) + ": etcd-cert and etcd-key need each other");
   const bool any = !(value(found, "etcd-ca").value + value(found, "etcd-cert").value).empty();

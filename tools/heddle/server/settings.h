@@ -19,6 +19,7 @@ struct ServerSettings {
   StoreSchedulerOptions scheduler{};  // of `heddle scheduler`
   std::string metrics{};              // HOST:PORT; empty: none
   LogOptions log{};
+  std::vector<std::string> notes{};  // to be logged at the start
 };
 
 // --memory-limit, HEDDLE_SERVER_MEMORY_LIMIT and the line memory-limit = VALUE are the same setting.

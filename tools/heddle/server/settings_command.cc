@@ -51,7 +51,8 @@ FoundSettings SettingsCommand::found() const {
 }
 
 int SettingsCommand::run(const std::function<int(const ServerSettings&)>& act) const {
-  const FoundSettings all = found();
+  FoundSettings all = found();
+  all.settings.notes = all.notes;
   if (check_) {
     std::fputs(settings_table(all).c_str(), stdout);
     for (const std::string& note : all.notes) std::printf("note: %s\n", note.c_str());

@@ -19,8 +19,17 @@ constexpr Unit kSeconds[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}
 constexpr Unit kRates[] = {{"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}, {"kbit/s", 1e3 / 8}, {"bit/s", 0.125},
                            {"GB/s", 1e9},       {"MB/s", 1e6},       {"kB/s", 1e3},       {"B/s", 1},
                            {"GiB/s", 1 << 30},  {"MiB/s", 1 << 20},  {"KiB/s", 1 << 10}};
-constexpr Unit kBytes[] = {{"", 1},     {"B", 1},         {"kB", 1e3},      {"KB", 1e3},     {"MB", 1e6},
-                           {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+constexpr Unit kBytes[] = {{"", 1},
+                           {"B", 1},
+                           {"kB", 1e3},
+                           {"KB", 1e3},
+                           {"MB", 1e6},
+                           {"GB", 1e9},
+                           {"KiB", 1 << 10},
+                           {"MiB", 1 << 20},
+                           {"GiB", 1 << 30},
+                           {"TB", 1e12},
+                           {"TiB", 1099511627776.0}};
 
 double number_from(const std::string& text, std::span<const Unit> units, const char* wanted) {
   double value = -1;
@@ -53,7 +62,8 @@ double seconds_a_byte_from(const std::string& text) {
 }
 
 double bytes_from(const std::string& text) {
-  return number_from(text, kBytes, "bytes like 4096, 1MiB, 64MiB");
+  return number_from(text, kBytes,
+                     "bytes like 4096 or 8GiB; units are kB, MB, GB, TB, KiB, MiB, GiB and TiB");
 }
 
 std::string seconds_to_text(double seconds) {

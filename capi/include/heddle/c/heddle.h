@@ -18,5 +18,6 @@
 #include <heddle/c/operator.h>
 #include <heddle/c/optimizer.h>
 #include <heddle/c/random.h>
+#include <heddle/c/report.h>
 #include <heddle/c/row_sparse.h>
 #include <heddle/c/trainer.h>

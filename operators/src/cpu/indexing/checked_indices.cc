@@ -1,6 +1,8 @@
 #include "cpu/indexing/checked_indices.h"
 
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <heddle/error.h>
 
@@ -21,8 +23,8 @@ std::string position_of(std::int64_t flat, const Shape& shape) {
   return position.to_string();
 }
 
-[[noreturn]] void out_of_range(const char* op, std::int64_t index, const std::string& position,
-                               std::int64_t bound) {
+template <class T>
+[[noreturn]] void out_of_range(const char* op, T index, const std::string& position, std::int64_t bound) {
   throw Error(std::string(op) + ": index " + std::to_string(index) + " at position " + position +
               " is out of range for size " + std::to_string(bound));
 }
@@ -37,18 +39,19 @@ std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices
   const auto collect = [&]<class T>(const T* from) {
     loop.run([&](const auto& at, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) {
-        const auto given = static_cast<std::int64_t>(from[at[0] + i * step]);
+        const T value = from[at[0] + i * step];
+        const auto given = static_cast<std::int64_t>(value);
         const std::int64_t index = given < 0 && from_end ? given + bound : given;
         const std::int64_t flat = at[1] + i * to_step;
-        if (index < 0 || index >= bound) out_of_range(op, given, position_of(flat, indices.shape()), bound);
+        if (index < 0 || index >= bound || !std::in_range<std::int64_t>(value))
+          out_of_range(op, value, position_of(flat, indices.shape()), bound);
         result[static_cast<std::size_t>(flat)] = index;
       }
     });
   };
-  if (indices.dtype() == DType::i32)
-    collect(indices.data<const std::int32_t>());
-  else
-    collect(indices.data<const std::int64_t>());
+  visit_number(indices.dtype(), [&]<class T> {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) collect(indices.data<const T>());
+  });
   return result;
 }
 

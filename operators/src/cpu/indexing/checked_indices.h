@@ -8,7 +8,7 @@
 
 namespace heddle::cpu_kernels {
 
-// All indices (i32 or i64, of any strides) in row-major order. Negative ones count from the end if the operator allows
+// All indices (integers, of any strides) in row-major order. Negative ones count from the end if the operator allows
 // that. Throws Error naming the operator, an index that is not below `bound`, and its position.
 std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
                                           bool from_end);

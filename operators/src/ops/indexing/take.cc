@@ -6,7 +6,7 @@
 #include "autograd/operator.h"
 #include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
-#include "ops/row_sparse.h"
+#include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -82,12 +82,12 @@ void operators_detail::register_indexing(OperatorTable& table) {
   table.add("take", take,
             {"The entries of x at indices along `axis`, negative ones from the end. The axes of indices "
              "replace that axis.",
-             {"x", {"indices", DTypes::index}, {"axis", 0}},
+             {"x", {"indices", DTypes::integers}, {"axis", 0}},
              "that of x",
              kDifferentiable});
   table.add("one_hot", one_hot,
             {"Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.",
-             {{"labels", DTypes::index}, "num_classes", {"dtype", DType::f32}},
+             {{"labels", DTypes::integers}, "num_classes", {"dtype", DType::f32}},
              "`dtype`"});
 }
 

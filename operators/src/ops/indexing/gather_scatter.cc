@@ -9,8 +9,7 @@
 
 #include "autograd/operator.h"
 #include "ops/axis_last.h"
-#include "ops/row_sparse.h"
-#include "ops/scatter.h"
+#include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -27,18 +26,10 @@ NDArray push_gather(const char* op, const NDArray& given, const NDArray& indices
   return y;
 }
 
-// Writes into y.
-void push_scatter(const char* op, const NDArray& indices, const NDArray& source, const NDArray& y, int axis,
-                  Scatter how) {
-  const NDArray at = indices.detach(), from = source.detach(), to = y.detach();
-  auto* kernel = kernel_for<ScatterKernel>("scatter", y);
-  array_push(op, {at, from, to}, {to}, [=] { kernel(op, at, from, to, axis, how); });
-}
-
 NDArray with_scattered(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source,
                        int axis, Scatter how) {
   NDArray y = x.detach().copy();
-  push_scatter(op, indices, source, y, axis, how);
+  scatter_into(op, y, indices, source, axis, how);
   return y;
 }
 
@@ -166,14 +157,27 @@ NDArray index_with(const char* op, const NDArray& x, const NDArray& indices, con
 
 }  // namespace
 
+void operators_detail::check_indices(const char* op, const char* what, const NDArray& indices) {
+  if (!is_floating(indices.dtype()) && indices.dtype() != DType::boolean) return;
+  throw InvalidArgument(std::string(op) + ": " + what + " have dtype " + name_of(indices.dtype()) +
+                        "; wanted integers");
+}
+
+void operators_detail::scatter_into(const char* op, const NDArray& y, const NDArray& indices,
+                                    const NDArray& source, int axis, Scatter how) {
+  const NDArray at = indices.detach(), from = source.detach(), to = y.detach();
+  auto* kernel = kernel_for<ScatterKernel>("scatter", y);
+  array_push(op, {at, from, to}, {to}, [=] { kernel(op, at, from, to, axis, how); });
+}
+
 void operators_detail::record_gathered(const char* op, NDArray& y, const NDArray& x, const NDArray& indices,
                                        int axis) {
   if (!recording({&x})) return;
   const NDArray at = indices.detach();
   const auto add = [=](const NDArray& g, const NDArray& whole) {
-    if (!is_half(whole.dtype())) return push_scatter(op, at, g, whole, axis, Scatter::add);
+    if (!is_half(whole.dtype())) return scatter_into(op, whole, at, g, axis, Scatter::add);
     const NDArray sums = whole.astype(DType::f32);
-    push_scatter(op, at, g.astype(DType::f32), sums, axis, Scatter::add);
+    scatter_into(op, sums, at, g.astype(DType::f32), axis, Scatter::add);
     whole.detach().assign(sums);
   };
   record_part(op, y, x, {at}, add,
@@ -246,7 +250,7 @@ NDArray index_copy(const NDArray& x, const NDArray& indices, const NDArray& sour
 }
 
 void operators_detail::register_gather_scatter(OperatorTable& table) {
-  const Argument indices = {"indices", DTypes::index}, last = {"axis", -1}, axis = {"axis", 0};
+  const Argument indices = {"indices", DTypes::integers}, last = {"axis", -1}, axis = {"axis", 0};
   const char* same = "that of x";
   table.add("take_along_axis", take_along_axis,
             {"y[i, j] = x[i, indices[i, j]] of axis 1, and so on. Off the axis both broadcast.",

@@ -10,7 +10,4 @@ namespace heddle::operators_detail {
 RowSparse push_row_sparse(const char* name, const char* op, const NDArray& rows, const NDArray& values,
                           const Shape& shape);
 
-// Throws InvalidArgument unless indices are i32 or i64; `what` they are called.
-void check_indices(const char* op, const char* what, const NDArray& indices);
-
 }  // namespace heddle::operators_detail

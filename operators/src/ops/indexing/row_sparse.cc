@@ -1,4 +1,4 @@
-#include "ops/row_sparse.h"
+#include "ops/indexing/row_sparse.h"
 
 #include <algorithm>
 #include <span>
@@ -11,6 +11,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/row_sparse_kernels.h"
+#include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -76,12 +77,6 @@ void check_defined(const char* op, const RowSparse& x) {
 }
 
 }  // namespace
-
-void operators_detail::check_indices(const char* op, const char* what, const NDArray& indices) {
-  if (indices.dtype() == DType::i32 || indices.dtype() == DType::i64) return;
-  throw InvalidArgument(std::string(op) + ": " + what + " have dtype " + name_of(indices.dtype()) +
-                        "; wanted i32 or i64");
-}
 
 RowSparse operators_detail::push_row_sparse(const char* name, const char* op, const NDArray& rows,
                                             const NDArray& values, const Shape& shape) {
@@ -227,7 +222,7 @@ void operators_detail::register_row_sparse(OperatorTable& table) {
   table.family("Row-sparse arrays");
   table.add("row_sparse", row_sparse,
             {"Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up.",
-             {{"rows", DTypes::index}, {"values", DTypes::floating}, "shape"},
+             {{"rows", DTypes::integers}, {"values", DTypes::floating}, "shape"},
              "that of values"});
   table.add("retain",
             +[](const OperatorValue& x, const NDArray& rows, Where where) {
@@ -235,7 +230,7 @@ void operators_detail::register_row_sparse(OperatorTable& table) {
               return dense ? retain(*dense, rows, where) : retain(std::get<RowSparse>(x), rows, where);
             },
             {"What x has at these rows, and 0 elsewhere.",
-             {{"x", DTypes::floating}, {"rows", DTypes::index}},
+             {{"x", DTypes::floating}, {"rows", DTypes::integers}},
              "that of x"});
   table.add("sum_row_sparse", static_cast<RowSparse (*)(const std::vector<RowSparse>&, Where)>(sum),
             {"The sum of row-sparse arrays of one shape and dtype.",

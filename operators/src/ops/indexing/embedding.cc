@@ -6,7 +6,8 @@
 #include "autograd/operator.h"
 #include "autograd/view_gradient.h"
 #include "kernels/indexing_kernels.h"
-#include "ops/row_sparse.h"
+#include "ops/indexing/places.h"
+#include "ops/indexing/row_sparse.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -61,7 +62,7 @@ void operators_detail::register_embedding(OperatorTable& table) {
             },
             {"The rows of weight (n, d...) at indices, of any shape. With `sparse_grad` the gradient of "
              "weight is row-sparse.",
-             {"weight", {"indices", DTypes::index}, {"sparse_grad", false}},
+             {"weight", {"indices", DTypes::integers}, {"sparse_grad", false}},
              "that of weight",
              kDifferentiable});
 }

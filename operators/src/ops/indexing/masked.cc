@@ -8,8 +8,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
-#include "ops/row_sparse.h"
-#include "ops/scatter.h"
+#include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -17,17 +16,6 @@ namespace heddle {
 using namespace operators_detail;
 
 namespace {
-
-// The places that the indices name in an array of shape `bounds`, as an array with one axis.
-NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
-                    const Shape& shape) {
-  std::vector<NDArray> views;
-  for (const NDArray& one : indices) views.push_back(one.detach().broadcast_view(shape));
-  const NDArray y = make_result(views.front(), {element_count(shape)}, DType::i64);
-  auto* kernel = kernel_for<FlatIndexKernel>("flat_index", y);
-  push_op(op, views, {&y, 1}, [=] { kernel(op, views, bounds, y); });
-  return y;
-}
 
 void check_index_list(const NDArray& x, const std::vector<NDArray>& indices) {
   if (indices.empty() || static_cast<int>(indices.size()) > x.ndim())
@@ -49,29 +37,6 @@ void check_mask(const char* op, const NDArray& x, const NDArray& mask) {
 NDArray mask_for(const char* op, const NDArray& x, const NDArray& mask) {
   check_mask(op, x, mask);
   return ndarray_detail::in_name_of(op, [&] { return mask.detach().broadcast_view(x.shape()); });
-}
-
-// x[mask]: the mask has x's leading axes, and is repeated along the others.
-NDArray leading_mask(const NDArray& x, const NDArray& mask) {
-  Shape shape = x.shape();
-  bool fits = mask.ndim() <= x.ndim();
-  for (int axis = 0; fits && axis < x.ndim(); ++axis) {
-    if (axis < mask.ndim())
-      fits = shape[axis] == mask.shape()[axis];
-    else
-      shape[axis] = 1;
-  }
-  if (fits) return mask.detach().contiguous().view_as(shape).broadcast_view(x.shape());
-  throw InvalidArgument("operator[]: a mask of shape " + mask.shape().to_string() +
-                        " for an array of shape " + x.shape().to_string() +
-                        "; wanted the same axes, or the first ones");
-}
-
-// The shape of x[mask]. Waits for the mask.
-Shape chosen_shape(const NDArray& x, const NDArray& mask) {
-  Shape shape{sum(mask).item<std::int64_t>()};
-  for (int axis = mask.ndim(); axis < x.ndim(); ++axis) shape.push_back(x.shape()[axis]);
-  return shape;
 }
 
 // "masked_select" or "masked_scatter" of a contiguous mask into y.
@@ -109,15 +74,6 @@ NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask,
     return std::vector{of_x ? where(mask, 0, g) : NDArray(),
                        of_source ? selected(op, g, mask, size, exact) : NDArray()};
   });
-  return y;
-}
-
-NDArray where_true(const NDArray& x) {
-  const NDArray mask = x.detach() != 0;
-  const auto count = sum(mask).item<std::int64_t>();
-  const NDArray y = make_result(x, {x.ndim(), count}, DType::i64);
-  auto* kernel = kernel_for<NonzeroKernel>("nonzero", x);
-  array_push("nonzero", {mask}, {y}, [=] { kernel(mask, y); });
   return y;
 }
 
@@ -167,41 +123,29 @@ NDArray masked_select(const NDArray& given, const NDArray& given_mask, Where whe
   return selected("masked_select", broadcast_to(given, shape), mask, sum(mask).item<std::int64_t>(), true);
 }
 
-Chosen NDArray::operator[](const ArrayArgument& at) const {
-  const CallSite site(at.where);
-  check_arrays("operator[]", {this, &at.array});
-  return Chosen(*this, at.array, at.where);
-}
-
-Chosen::operator NDArray() const {
-  if (at_.dtype() != DType::boolean) return take(x_, at_, 0, where_);
-  const CallSite site(where_);
-  const NDArray y = masked_select(x_, leading_mask(x_, at_));
-  if (at_.ndim() == x_.ndim()) return y;
-  return reshape(y, chosen_shape(x_, at_));
-}
-
-void Chosen::operator=(const Operand& values) const {
-  const CallSite site(values.where);
-  if (at_.dtype() != DType::boolean) return x_.assign(index_put(x_.detach(), {at_}, values), values.where);
-  const NDArray mask = leading_mask(x_, at_), x = x_.detach();
-  const int entry_axes = x.ndim() - at_.ndim();
-  if (values.is_array && values.array.ndim() > entry_axes && values.array.shape()[0] != 1) {
-    const Shape chosen = chosen_shape(x, at_);
-    const NDArray source = ndarray_detail::in_name_of(
-        "operator[]", [&] { return values.array.detach().broadcast_view(chosen); });
-    return x_.assign(masked_scatter(x, mask, source), values.where);
-  }
-  const NDArray value = values.is_array && values.array.ndim() > entry_axes ? values.array[0] : values.array;
-  x_.assign(values.is_array ? heddle::where(mask, cast(value, x.dtype()), x)
-                            : heddle::where(mask, scattered_values("operator[]", x, values, {}), x),
-            values.where);
+NDArray operators_detail::flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
+                                      const Shape& shape) {
+  std::vector<NDArray> views;
+  for (const NDArray& one : indices) views.push_back(one.detach().broadcast_view(shape));
+  const NDArray y = make_result(views.front(), {element_count(shape)}, DType::i64);
+  auto* kernel = kernel_for<FlatIndexKernel>("flat_index", y);
+  push_op(op, views, {&y, 1}, [=] { kernel(op, views, bounds, y); });
+  return y;
 }
 
 NDArray masked_fill(const NDArray& x, const NDArray& given_mask, Scalar value, Where where) {
   const CallSite site(where);
   const NDArray mask = mask_for("masked_fill", x, given_mask);
   return heddle::where(mask, scattered_values("masked_fill", x, value, {}), x);
+}
+
+NDArray operators_detail::where_true(const NDArray& x) {
+  const NDArray mask = x.detach() != 0;
+  const auto count = sum(mask).item<std::int64_t>();
+  const NDArray y = make_result(x, {x.ndim(), count}, DType::i64);
+  auto* kernel = kernel_for<NonzeroKernel>("nonzero", x);
+  array_push("nonzero", {mask}, {y}, [=] { kernel(mask, y); });
+  return y;
 }
 
 NDArray masked_scatter(const NDArray& x, const NDArray& given_mask, const NDArray& source, Where where) {
@@ -228,7 +172,7 @@ NDArray argwhere(const NDArray& x, Where where) {
 }
 
 void operators_detail::register_masked(OperatorTable& table) {
-  const Argument indices = {"indices", DTypes::index}, mask = {"mask", DTypes::boolean};
+  const Argument indices = {"indices", DTypes::integers}, mask = {"mask", DTypes::boolean};
   const char* same = "that of x";
   table.add(
       "index_put", index_put,

@@ -1,0 +1,32 @@
+// How arrays are printed, and which lines hold their memory.
+#pragma once
+
+#include <heddle/c/array.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// As numpy.set_printoptions. Of the calling thread; at first 8, 1000, 3, 75 and 0.
+typedef struct heddle_print_options {
+  size_t struct_size;  // sizeof(heddle_print_options), set by the caller
+  int32_t precision;   // digits behind the point of a floating number, at most
+  int32_t suppress;    // 1: no exponents for small numbers, which are rounded to `precision` digits instead
+  int64_t threshold;   // arrays with more elements are printed as a summary
+  int64_t edgeitems;   // elements at each end of an axis of a summary; 1 or more
+  int64_t linewidth;   // characters; 1 or more
+} heddle_print_options;
+
+HEDDLE_API heddle_status heddle_print_options_get(heddle_print_options* options, heddle_error** error);
+HEDDLE_API heddle_status heddle_print_options_set(const heddle_print_options* options, heddle_error** error);
+
+// 1: new arrays are counted by the site that made them (heddle_site_set), from now on, which takes a lock and a look-up for
+// each; 0: they are not.
+HEDDLE_API heddle_status heddle_memory_track(int32_t on, heddle_error** error);
+// A table of what these arrays hold now and held at most, by site, and of what the allocator keeps. The caller frees *text
+// with heddle_text_destroy.
+HEDDLE_API heddle_status heddle_memory_report(char** text, heddle_error** error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,25 @@
+// When somebody who waits is told of it.
+#pragma once
+
+#include <chrono>
+
+namespace heddle::kv_detail {
+
+class WaitNotice {
+ public:
+  using Duration = std::chrono::steady_clock::duration;
+
+  // `waited`: since it has begun to wait. True after 5 s, and then every 15 s.
+  bool due(Duration waited) {
+    if (waited < kFirst) next_ = kFirst;
+    if (waited < next_) return false;
+    next_ = waited + kEach;
+    return true;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kFirst{5}, kEach{15};
+  Duration next_ = kFirst;
+};
+
+}  // namespace heddle::kv_detail

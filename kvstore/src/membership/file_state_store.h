@@ -1,0 +1,36 @@
+// A scheduler's decisions in a file of its own, or nowhere.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "membership/state_store.h"
+
+namespace heddle::kv_detail {
+
+// This scheduler alone decides. A save takes as long as the disk does. One that fails, because the disk is full, is tried
+// again every second: meanwhile nobody hears of what was decided.
+class FileStateStore final : public StateStore {
+ public:
+  // Empty: no file. Throws Error with the path if it cannot be used.
+  explicit FileStateStore(const std::string& path);
+
+  std::uint64_t term(Time now) override;
+  std::optional<SchedulerState> state() override { return state_; }
+  std::uint64_t save(std::uint64_t term, const SchedulerState& state) override;
+  std::uint64_t saved() override { return saved_; }
+  std::vector<ServerEvent> take_events() override;
+
+ private:
+  void write(Time now);
+
+  std::optional<StateFile> file_;
+  std::optional<SchedulerState> state_, unsaved_;
+  std::uint64_t saves_ = 0, saved_ = 0;
+  Time again_{}, quiet_until_{};
+  bool failing_ = false;
+  std::vector<ServerEvent> events_;
+};
+
+}  // namespace heddle::kv_detail

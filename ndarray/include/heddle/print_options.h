@@ -1,0 +1,33 @@
+// How arrays are printed: numpy.set_printoptions.
+#pragma once
+
+#include <cstdint>
+
+namespace heddle {
+
+struct PrintOptions {
+  int precision = 8;              // digits behind the point of a floating number, at most; 0 or more
+  std::int64_t threshold = 1000;  // arrays with more elements are printed as a summary
+  std::int64_t edgeitems = 3;     // elements at each end of an axis of a summary; 1 or more
+  std::int64_t linewidth = 75;    // characters; 1 or more
+  bool suppress = false;  // no exponents for small numbers, which are rounded to `precision` digits instead
+  bool operator==(const PrintOptions&) const = default;
+};
+
+// Of the calling thread. set_print_options() returns what was there; it throws InvalidArgument for numbers below these.
+PrintOptions print_options();
+PrintOptions set_print_options(const PrintOptions& options);
+
+// Prints with these options as long as it lives, on this thread.
+class PrintScope {
+ public:
+  explicit PrintScope(const PrintOptions& options) : before_(set_print_options(options)) {}
+  ~PrintScope() { set_print_options(before_); }
+  PrintScope(const PrintScope&) = delete;
+  PrintScope& operator=(const PrintScope&) = delete;
+
+ private:
+  PrintOptions before_;
+};
+
+}  // namespace heddle

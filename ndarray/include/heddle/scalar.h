@@ -1,0 +1,53 @@
+// Numbers beside arrays.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include <heddle/half.h>
+
+namespace heddle {
+
+// A number of any C++ type with all its digits. Beside an array it takes the array's dtype where its kind allows
+// (NumPy's weak scalars): f32 * 2.5 is f32, i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and bool + true is bool.
+// An integer above an int64 goes with u64 and floating dtypes alone.
+class Scalar {
+ public:
+  template <std::integral T>
+  Scalar(T value)
+      : integer_(static_cast<std::int64_t>(value)),
+        kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer) {
+    if (std::is_unsigned_v<T> && integer_ < 0) kind_ = Kind::huge;
+  }
+  template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), kind_(Kind::real) {}
+
+  bool is_boolean() const { return kind_ == Kind::boolean; }
+  bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
+  bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
+  double real() const {
+    if (is_huge()) return static_cast<double>(static_cast<std::uint64_t>(integer_));
+    return is_integral() ? static_cast<double>(integer_) : real_;
+  }
+  // Integers keep their low bits; a real as an integer is truncated, as docs/dtypes.md says.
+  template <class T> T as() const {
+    if (is_integral()) return static_cast<T>(integer_);
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      if (is_huge()) return static_cast<T>(integer_);
+    }
+    if constexpr (std::is_integral_v<T>) {
+      return ndarray_detail::saturate<T>(real());
+    } else {
+      return static_cast<T>(real());
+    }
+  }
+
+ private:
+  union {
+    std::int64_t integer_;
+    double real_;
+  };  // of a huge one the bits of a uint64
+  enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,17 @@
+// The memory of arrays, counted by the line that made them: see <heddle/memory_report.h>.
+#pragma once
+
+#include <cstddef>
+
+namespace heddle::ndarray_detail {
+
+struct SiteCount;
+
+// For a new storage: where to count it; null while nothing is counted.
+SiteCount* count_storage();
+// The storage of this count has taken so many bytes.
+void count_memory(SiteCount& count, std::size_t bytes);
+// It ends, and gives them back.
+void end_count(SiteCount& count, std::size_t bytes) noexcept;
+
+}  // namespace heddle::ndarray_detail

@@ -1,0 +1,61 @@
+// Reading and writing elements that arrays of indices and masks name: x[indices], x[mask], x(kAll, indices, 0, mask).
+//
+// The rules are NumPy's. Arrays of indices (integers, negative ones from the end) broadcast to one shape; a mask (bool) stands
+// for the indices of its true elements, one array for each of its axes, and the call waits for it. Where the array keys and
+// the numbers beside them are neighbours, the axes of that shape take their place, else they come first.
+#pragma once
+
+#include <ostream>
+#include <type_traits>
+#include <vector>
+
+#include <heddle/elementwise.h>
+
+namespace heddle {
+
+// A key: what x(...) takes without arrays, an array of indices, or a mask.
+struct IndexKey {
+  template <class T>
+  requires std::is_convertible_v<T, AxisKey> IndexKey(const T& key) : axis(key) {}
+  IndexKey(const NDArray& of) : axis(kAll), array(of), is_array(true) {}
+  IndexKey(const ArrayArgument& of) : IndexKey(of.array) {}
+  AxisKey axis;  // the whole one, if it is an array
+  NDArray array;
+  bool is_array = false;
+};
+
+// What such keys choose of x. As an array it is a copy, which passes gradients on to x. Assigned to, it writes into x's
+// memory: a number, or an array that broadcasts to the shape of the copy and is converted. Of several values for one element
+// the last one stays, and x[i] += 1 adds once to what i names twice. It follows x: `auto y = x[mask]` is no copy.
+class Chosen {
+ public:
+  Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where);
+  Chosen(const Chosen&) = default;
+  operator NDArray() const;
+  void operator=(const Operand& values) const;
+  void operator=(const Chosen& values) const;
+  // As for arrays: InvalidArgument if the result's kind does not fit x's dtype, Error where a gradient would be recorded.
+  void operator+=(const Operand& b) const;
+  void operator-=(const Operand& b) const;
+  void operator*=(const Operand& b) const;
+  void operator/=(const Operand& b) const;
+
+ private:
+  friend class NDArray;
+  template <auto change> void changed(const Operand& b) const;
+  NDArray x_;
+  std::vector<IndexKey> keys_;
+  Where where_;
+};
+inline std::ostream& operator<<(std::ostream& out, const Chosen& x) { return out << NDArray(x); }
+
+template <class... Rest> Chosen NDArray::operator()(const ArrayArgument& first, const Rest&... rest) const {
+  return Chosen(*this, {IndexKey(first), IndexKey(rest)...}, first.where);
+}
+template <class... Rest>
+requires(std::is_convertible_v<const Rest&, NDArray> ||
+         ...) Chosen NDArray::operator()(const AxisKey& first, const Rest&... rest) const {
+  return Chosen(*this, {IndexKey(first), IndexKey(rest)...}, first.where);
+}
+
+}  // namespace heddle

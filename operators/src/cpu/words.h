@@ -1,0 +1,32 @@
+// Elements by their width.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <heddle/ndarray.h>
+
+namespace heddle::cpu_kernels {
+
+// visit_number for function objects to which a signed integer is as good as the unsigned one of its width: those that only
+// compare for equality, or compute modulo 2^n. They are compiled once for both.
+template <class F> void visit_word(DType dtype, F&& fn) {
+  const DType word = dtype == DType::i8    ? DType::u8
+                     : dtype == DType::i16 ? DType::u16
+                     : dtype == DType::i32 ? DType::u32
+                     : dtype == DType::i64 ? DType::u64
+                                           : dtype;
+  visit_number(word, [&]<class T> {
+    if constexpr (!std::is_integral_v<T> || std::is_unsigned_v<T>) fn.template operator()<T>();
+  });
+}
+
+// The elements as T, of their dtype's width.
+template <class T> const T* elements(const NDArray& x) {
+  return reinterpret_cast<const T*>(x.data<const std::byte>());
+}
+template <class T> T* writable_elements(const NDArray& x) {
+  return reinterpret_cast<T*>(x.data<std::byte>());
+}
+
+}  // namespace heddle::cpu_kernels
