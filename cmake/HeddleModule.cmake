@@ -29,8 +29,7 @@ target_link_libraries(heddle_light_flags INTERFACE heddle_flags)
 target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-O1>)
 
 # What nearly every file includes, compiled once: parsing it anew costs half a second a file. Files still include what they
-# use: the preset tsan builds without (CMAKE_DISABLE_PRECOMPILE_HEADERS). It builds neither benchmarks nor examples, so that
-# these do not use them.
+# use: the preset cuda builds the libraries and some tests without (CMAKE_DISABLE_PRECOMPILE_HEADERS).
 set(HEDDLE_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
   <filesystem> <fstream> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>

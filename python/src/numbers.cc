@@ -50,9 +50,38 @@ nb::object compute(Binary function, const Operand& a, const Operand& b, Where wh
   return wrap(std::move(result));
 }
 
-template <Binary function> PyObject* binary(PyObject* a, PyObject* b) {
+// Whether an int is beyond 64 bits, and its sign then.
+int overflow_of(PyObject* object) {
+  int overflow = 0;
+  if (!PyLong_Check(object)) return 0;
+  PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow > 0) PyLong_AsUnsignedLongLong(object);
+  if (overflow > 0 && !PyErr_Occurred()) return 0;  // a u64 holds it
+  PyErr_Clear();
+  return overflow;
+}
+
+// What Python makes of a large int, or an infinity.
+nb::object float_of(PyObject* large, int sign) {
+  double value = PyLong_AsDouble(large);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    value = HUGE_VAL * sign;
+  }
+  return nb::steal(PyFloat_FromDouble(value));
+}
+
+// The other operand of an array: beside floats an int of any size is a float.
+nb::object beside(PyObject* array, PyObject* other) {
+  const NDArray* const x = array_in(array);
+  const int overflow = x && is_floating(x->dtype()) ? overflow_of(other) : 0;
+  return overflow == 0 ? nb::borrow(other) : float_of(other, overflow);
+}
+
+template <Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
+    const nb::object a = beside(given_b, given_a), b = beside(given_a, given_b);
     const std::optional<Operand> x = to_operand(kOperand, a, where), y = to_operand(kOperand, b, where);
     if (!x || !y) return nb::borrow(Py_NotImplemented).release().ptr();
     return compute(function, *x, *y, where).release().ptr();
@@ -104,20 +133,13 @@ template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) 
   });
 }
 
-// An int beyond 64 bits is beyond all integers of an array, and as a float it is what Python makes of it.
+// An int beyond 64 bits is beyond all integers of an array.
 nb::object comparable(PyObject* array, PyObject* other) {
-  int overflow = 0;
-  const bool whole = array_in(array) && PyLong_Check(other);
-  if (whole) PyLong_AsLongLongAndOverflow(other, &overflow);
-  if (overflow > 0) PyLong_AsUnsignedLongLong(other);
-  if (overflow == 0 || !(overflow < 0 || PyErr_Occurred())) return nb::borrow(other);
-  PyErr_Clear();
-  double value = is_floating(array_in(array)->dtype()) ? PyLong_AsDouble(other) : HUGE_VAL * overflow;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    value = HUGE_VAL * overflow;
-  }
-  return nb::steal(PyFloat_FromDouble(value));
+  const NDArray* const x = array_in(array);
+  const int overflow = x ? overflow_of(other) : 0;
+  if (overflow == 0) return nb::borrow(other);
+  return is_floating(x->dtype()) ? float_of(other, overflow)
+                                 : nb::steal(PyFloat_FromDouble(HUGE_VAL * overflow));
 }
 
 PyObject* compare(PyObject* a, PyObject* given, int how) {

@@ -13,6 +13,7 @@
 #include <heddle/ops.h>
 #include <heddle/reduce.h>
 #include <heddle/scatter.h>
+#include <heddle/sorting.h>
 
 using namespace heddle;
 
@@ -186,6 +187,27 @@ TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
   CHECK_THROWS_AS(plain[large] = leaf, Error);
   CHECK_THROWS_AS(plain[array({0, 1})] += leaf[0], Error);
   CHECK_THROWS_AS(y[large] = 1, Error);
+  CHECK_THROWS_AS(leaf[large] += 1, Error);  // as leaf += 1
+  CHECK_THROWS_AS(leaf(Slice{.begin = 1})[array({0})] *= 2, Error);
+  {
+    const NoGrad off;
+    leaf[array({0})] += 1;
+  }
+  CHECK(of(leaf) == Floats{2, 1, 1, 1});
+  CHECK_THROWS_AS(Chosen(plain, {IndexKey(kAll)}, Where::current()), InvalidArgument);
+}
+
+TEST_CASE("what is chosen is used as an array") {
+  const NDArray x = arange(4), m = x > 1;
+  CHECK(x[m].shape() == Shape{2});
+  CHECK(x[m].size() == 2);
+  CHECK(x[m].to_vector<float>() == Floats{2, 3});
+  CHECK(x[x == 2].item<float>() == 2);
+  CHECK(of(-x[m]) == Floats{-2, -3});
+  CHECK((!m[m]).to_vector<bool>() == std::vector<bool>{false, false});
+  x[array({0, 1})] = array({{5, 6}});  // leading axes of length 1 are dropped
+  x(Slice{.begin = 2}) = array({{7, 8}});
+  CHECK(of(x) == Floats{5, 6, 7, 8});
 }
 
 TEST_CASE("constant handles are changed in place, as their parts are") {
@@ -200,7 +222,10 @@ TEST_CASE("literals of several types, and of types that no dtype has") {
   const std::int64_t n = 3;
   CHECK(array({0, n}).dtype() == DType::i64);
   CHECK(array({1, 2.5}).dtype() == DType::f32);
-  CHECK(array({1ULL, 2ULL}).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2});
+  CHECK(array({1ULL, 2ULL}).dtype() == DType::u64);
+  CHECK(array({1LL}).dtype() == DType::i64);
+  CHECK(array({'a'}).to_vector<std::int8_t>() == std::vector<std::int8_t>{97});
+  CHECK_THROWS_AS(array({-1, ~0ULL}), InvalidArgument);
   CHECK(array({1, ~0ULL}).to_vector<std::uint64_t>() == std::vector<std::uint64_t>{1, ~std::uint64_t{0}});
   CHECK(array({{1.5}}).shape() == Shape{1, 1});
   CHECK(array({{1.5, 2}, {3, 4}}).dtype() == DType::f32);
@@ -232,6 +257,12 @@ TEST_CASE("i64 and u64 are compared with all their digits") {
   CHECK(is(u <= s) == Bools{false, true, false, true, true});
   CHECK(is(s > u) == Bools{false, false, false, false, true});
   CHECK(is(u >= s) == Bools{true, true, true, true, false});
+  CHECK(is(isin(s, u)) == Bools{false, true, true, true, false});
+  CHECK(is(isin(u, s, true)) == Bools{true, false, true, false, true});
+  CHECK(is(array({-1, 0}) && array({0ULL, 0ULL})) == Bools{false, false});
+  CHECK(is(logical_or(array({0ULL, 1ULL}), array({-1, 0}))) == Bools{true, true});
+  CHECK(of(cast(clip(array({5LL, 9LL}), 6, ~0ULL), DType::f32)) == Floats{6, 9});
+  CHECK(clip(array({5LL}), 6, ~0ULL).dtype() == DType::i64);
   CHECK(is(s.astype(DType::i8).slice(0, {0, 2}) < u.slice(0, {0, 2})) == Bools{true, false});
 }
 
@@ -240,6 +271,9 @@ TEST_CASE("a floating number in max and min; one index in split") {
   CHECK(of(min(arange(3), 0.5F)) == Floats{0, 0.5, 0.5});
   CHECK(split(arange(4), {1}).size() == 2);
   CHECK(split(arange(4), 4).size() == 4);
+  CHECK(of(max(0.5, arange(2))) == Floats{0.5, 1});
+  CHECK(of(repeat(arange(2), {2, 1})) == Floats{0, 0, 1});
+  CHECK((array<std::uint8_t>({255}) / 256).item<double>() == 255.0 / 256);
 }
 
 TEST_CASE("indices and labels are of any integer dtype") {

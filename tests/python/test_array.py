@@ -474,6 +474,13 @@ def test_large_integers_keep_their_digits():
     assert (x < 2**64).tolist() == [True, True] and (x >= 2**70).tolist() == [False, False]
     assert (-(2**64) < signed).tolist() == [True, True] and (signed == 2**64).tolist() == [False, False]
     assert (heddle.array([1e30]) > 2**64).tolist() == [True]
+    assert (heddle.array([1.0]) * 10**20).tolist() == [float(np.float32(1e20))]
+    assert heddle.array([2**70], dtype="f64").tolist() == [2.0**70]
+    for bad, dtype in ([300], "u8"), ([-1], "u64"), ([2**63], "i64"), ([-129], "i8"):
+        with pytest.raises(ValueError, match="does not fit " + dtype):
+            heddle.array(bad, dtype=dtype)
+    with pytest.raises(ValueError, match="does not fit"):
+        heddle.array([-1, 2**63])
     for bad in ([2**64], [-(2**63) - 1]):
         with pytest.raises(ValueError, match="does not fit"):
             heddle.array(bad)

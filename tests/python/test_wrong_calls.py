@@ -261,7 +261,7 @@ def test_wrong_numbers_of_arguments(name):
         "save_safetensors": lambda: heddle.save_safetensors("x", {"a": 3}),
         "push": lambda: heddle.KVStore().push([1, 2], [heddle.ones(1), 3]),
         "key": lambda: heddle.KVStore().init(2**70, heddle.ones(1)),
-        "operator": lambda: heddle.ones(1) + 2**70,
+        "operator": lambda: heddle.ones(1, dtype="i64") + 2**70,
         "the value": lambda: heddle.ones(1).__setitem__(0, HUGE),
         "__setitem__": lambda: heddle.ones(1).__setitem__(0, Wrong()),
         "index": lambda: heddle.ones(1)[Wrong()],

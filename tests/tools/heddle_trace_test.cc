@@ -110,6 +110,28 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(found["gaps"][1]["duration"] == 20'000);
 }
 
+TEST_CASE("ops are added up by name and by the line that pushed them") {
+  Json elsewhere = op(9, "add", 60, 10, 4, 2);
+  elsewhere["args"]["at"] = "program.cc:9";
+  const Json found =
+      report(Json{lane(8, "engine 1 worker 0"), lane(9, "engine 1 worker 1"), op(8, "load", 0, 15, 1),
+                  op(9, "add", 20, 30, 2), op(8, "add", 30, 20, 3, 1), elsewhere}
+                 .dump());
+  REQUIRE(found["names"].size() == 2);
+  CHECK(found["names"][0]["count"] == 3);
+  CHECK(found["names"][0]["total"] == 60e3);
+  REQUIRE(found["lines"].size() == 3);
+  CHECK(found["lines"][0] == Json{{"name", "add"},
+                                  {"at", "program.cc:5"},
+                                  {"count", 2},
+                                  {"total", 50e3},
+                                  {"mean", 25e3},
+                                  {"max", 30'000}});
+  CHECK(found["lines"][1]["name"] == "load");
+  CHECK(found["lines"][2]["at"] == "program.cc:9");
+  CHECK(found["lines"][2]["total"] == 10e3);
+}
+
 TEST_CASE("the report for people") {
   const File file(known().dump());
   const Outcome all = run_heddle("trace " + file.path());

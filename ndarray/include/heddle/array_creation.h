@@ -19,6 +19,16 @@ template <class T, class... Types> inline constexpr bool is_one_of = (std::is_sa
 template <class T>
 concept ListElement = is_one_of<T, float, std::int32_t, std::int64_t, std::uint8_t, bool, Float16, BFloat16,
                                 std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+// The other names of integers, such as long long and char: of the dtype with the same size and sign.
+template <class T>
+concept OtherInteger = std::integral<T> && !ListElement<T>;
+template <std::size_t bytes>
+using Signed = std::conditional_t<
+    bytes == 1, std::int8_t,
+    std::conditional_t<bytes == 2, std::int16_t, std::conditional_t<bytes == 4, std::int32_t, std::int64_t>>>;
+template <OtherInteger T>
+using Named =
+    std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>;
 template <class T> using List = std::initializer_list<T>;
 template <class T> using Rows = List<List<T>>;
 [[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
@@ -69,6 +79,11 @@ NDArray array(std::initializer_list<T> values, Device device = cpu()) {
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device = cpu()) {
   return array(ndarray_detail::values_in(rows), ndarray_detail::shape_of(rows), device);
+}
+template <ndarray_detail::OtherInteger T>
+NDArray array(std::initializer_list<T> values, Device device = cpu()) {
+  using Element = ndarray_detail::Named<T>;
+  return array(std::vector<Element>(values.begin(), values.end()), {std::ssize(values)}, device);
 }
 template <int = 0, std::same_as<double> T>
 NDArray array(std::initializer_list<T> values, Device device = cpu()) {

@@ -36,8 +36,7 @@ class NDArray {
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
   explicit NDArray(std::initializer_list<std::int64_t> shape, DType dtype = DType::f32, Device device = cpu())
       : NDArray(Shape(shape), dtype, device) {}
-  NDArray(std::shared_ptr<Storage> storage, Shape shape,
-          DType dtype);  // row-major, from the storage's first byte
+  NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from its first byte
   NDArray(const NDArray&) = default;
   NDArray(NDArray&&) = default;
   NDArray& operator=(const NDArray&) & = default;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include <heddle/array_op.h>
@@ -22,13 +24,17 @@ Wide wide(Scalar value) {
   return value.is_huge() ? Wide{value.as<std::uint64_t>()} : Wide{value.as<std::int64_t>()};
 }
 
+std::string text_of(Scalar value) {
+  if (value.is_huge()) return std::to_string(value.as<std::uint64_t>());
+  return value.is_integral() ? std::to_string(value.as<std::int64_t>()) : std::to_string(value.real());
+}
+
 // How many numbers arange() makes.
 std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
   double count = std::ceil((end.real() - begin.real()) / step.real());
   if (step.real() == 0 || !std::isfinite(count) || count > 9e18) {
-    throw InvalidArgument("arange: begin " + std::to_string(begin.real()) + ", end " +
-                          std::to_string(end.real()) + ", step " + std::to_string(step.real()) +
-                          " make no range");
+    throw InvalidArgument("arange: begin " + text_of(begin) + ", end " + text_of(end) + ", step " +
+                          text_of(step) + " make no range, or one that is too long");
   }
   if (!is_whole(begin) || !is_whole(end) || !is_whole(step))
     return static_cast<std::int64_t>(std::max(count, 0.0));
@@ -142,7 +148,12 @@ NDArray array_of(const std::vector<Scalar>& values, Shape shape, Device device) 
   };
   if (any([](const Scalar& value) { return !value.is_integral() && !value.is_huge(); }))
     return converted(0.0F);
-  if (any([](const Scalar& value) { return value.is_huge(); })) return converted(std::uint64_t{0});
+  if (any([](const Scalar& value) { return value.is_huge(); })) {
+    if (any([](const Scalar& value) { return value.is_integral() && value.as<std::int64_t>() < 0; }))
+      throw InvalidArgument(
+          "array: negative integers and some above 2^63 - 1, which no integer dtype has all");
+    return converted(std::uint64_t{0});
+  }
   return converted(std::int64_t{0});
 }
 

@@ -141,11 +141,13 @@ void NDArray::assign(const NDArray& source, Where where) const {
   check_defined(source, "assign");
   if (source.grad_meta()) source.grad_meta()->check_source("assign");
   if (same_view(*this, source)) return;
-  if (!ndarray_detail::broadcasts_to(source.shape_, shape_)) {
+  NDArray given = source.detach();
+  while (given.ndim() > ndim() && given.shape_[0] == 1) given = given[0];  // as NumPy does
+  if (!ndarray_detail::broadcasts_to(given.shape_, shape_)) {
     throw InvalidArgument("assign: a source of shape " + source.shape_.to_string() +
                           " does not broadcast to a target of shape " + shape_.to_string());
   }
-  const NDArray apart = ndarray_detail::may_overlap(*this, source) ? source.detach().copy() : source.detach();
+  const NDArray apart = ndarray_detail::may_overlap(*this, given) ? given.copy() : given;
   push_copy("assign", apart.broadcast_view(shape_), *this);
 }
 

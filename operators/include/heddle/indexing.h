@@ -5,11 +5,12 @@
 // the numbers beside them are neighbours, the axes of that shape take their place, else they come first.
 #pragma once
 
+#include <cstdint>
 #include <ostream>
 #include <type_traits>
 #include <vector>
 
-#include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 
 namespace heddle {
 
@@ -26,12 +27,21 @@ struct IndexKey {
 
 // What such keys choose of x. As an array it is a copy, which passes gradients on to x. Assigned to, it writes into x's
 // memory: a number, or an array that broadcasts to the shape of the copy and is converted. Of several values for one element
-// the last one stays, and x[i] += 1 adds once to what i names twice. It follows x: `auto y = x[mask]` is no copy.
+// the last one stays, and x[i] += 1 adds once to what i names twice: it reads, adds and writes by three ops, between which
+// ops of other threads may come. It follows x: `auto y = x[mask]` is no copy.
 class Chosen {
  public:
   Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where);
   Chosen(const Chosen&) = default;
   operator NDArray() const;
+  NDArray copy() const { return *this; }
+  Shape shape() const { return copy().shape(); }
+  std::int64_t size() const { return copy().size(); }
+  template <class T> T item() const { return copy().item<T>(); }
+  template <class T> std::vector<T> to_vector() const { return copy().to_vector<T>(); }
+  NDArray operator-() const { return -copy(); }
+  NDArray operator!() const { return !copy(); }
+  NDArray operator~() const { return ~copy(); }
   void operator=(const Operand& values) const;
   void operator=(const Chosen& values) const;
   // As for arrays: InvalidArgument if the result's kind does not fit x's dtype, Error where a gradient would be recorded.
@@ -47,7 +57,7 @@ class Chosen {
   std::vector<IndexKey> keys_;
   Where where_;
 };
-inline std::ostream& operator<<(std::ostream& out, const Chosen& x) { return out << NDArray(x); }
+inline std::ostream& operator<<(std::ostream& out, const Chosen& x) { return out << x.copy(); }
 
 template <class... Rest> Chosen NDArray::operator()(const ArrayArgument& first, const Rest&... rest) const {
   return Chosen(*this, {IndexKey(first), IndexKey(rest)...}, first.where);

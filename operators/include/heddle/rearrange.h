@@ -13,7 +13,8 @@ namespace heddle {
 
 namespace operators_detail {
 std::vector<NDArray> split_equally(const NDArray& x, std::int64_t sections, int axis, Where where);
-}
+NDArray repeat_all(const NDArray& x, std::int64_t repeats, std::optional<int> axis, Where where);
+}  // namespace operators_detail
 
 // Views: `sections` equal parts; or the parts between the indices, split(x, {1, 3}), which may be negative and are cut as
 // in a slice.
@@ -55,10 +56,12 @@ NDArray roll(const NDArray& x, Dims shift, Dims axes = {}, Where where = Where::
 // reps[i] copies one after another along axis i; the shorter of the two lists is filled with 1 in front.
 NDArray tile(const NDArray& x, Dims reps, Where where = Where::current());
 // Each entry `repeats` times; or entry i repeats[i] times. Without an axis: of the flattened array.
-NDArray repeat(const NDArray& x, std::int64_t repeats, std::optional<int> axis = {},
-               Where where = Where::current());
 NDArray repeat(const NDArray& x, const std::vector<std::int64_t>& repeats, std::optional<int> axis = {},
                Where where = Where::current());
+template <std::integral T>  // which {1} is not
+NDArray repeat(const NDArray& x, T repeats, std::optional<int> axis = {}, Where where = Where::current()) {
+  return operators_detail::repeat_all(x, static_cast<std::int64_t>(repeats), axis, where);
+}
 
 // x with zeros above (tril) or below (triu) the k-th diagonal of the last two axes.
 NDArray tril(const NDArray& x, std::int64_t k = 0, Where where = Where::current());

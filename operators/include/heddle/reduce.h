@@ -34,6 +34,13 @@ min(const NDArray& a, const Other& b, Where where = Where::current()) {
   return minimum(a, b, where);
 }
 
+template <std::floating_point T> NDArray max(T a, const NDArray& b, Where where = Where::current()) {
+  return maximum(a, b, where);
+}
+template <std::floating_point T> NDArray min(T a, const NDArray& b, Where where = Where::current()) {
+  return minimum(a, b, where);
+}
+
 // The first index of the largest (smallest) element along `axis`, which is removed; none: in the flattened array; i64. A NaN
 // counts as the largest (smallest).
 NDArray argmax(const NDArray& x, std::optional<int> axis = {}, Where where = Where::current());

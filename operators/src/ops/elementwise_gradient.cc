@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -144,7 +145,8 @@ NDArray compare(const char* op, const Operand& a, const Operand& b) {
   if (a.is_array && b.is_array) {
     check_arrays(op, {&a.array, &b.array});
     const DType x = a.array.dtype(), y = b.array.dtype();
-    if ((x == DType::u64 && is_signed_integer(y)) || (y == DType::u64 && is_signed_integer(x))) {
+    if (!std::string_view(op).starts_with("logical") &&
+        ((x == DType::u64 && is_signed_integer(y)) || (y == DType::u64 && is_signed_integer(x)))) {
       binary_shape(op, a, b);
       return compare_with_u64(op, a.array, b.array);
     }

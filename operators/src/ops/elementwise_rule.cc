@@ -66,6 +66,8 @@ Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Oper
     const bool widen = family == Family::comparison && scalar.is_integral() && !fits(scalar, array.dtype());
     if (widen)
       return array.dtype() == DType::u64 ? DType::f64 : DType::i64;  // a u64 is above any negative number
+    // What is computed in f64 need not fit the array's dtype: u8 / 256.
+    if (family == Family::floating && !is_floating(array.dtype())) return DType::f64;
     return weak_dtype(op, array.dtype(), scalar);
   };
   const DType common = !b.is_array   ? beside(a.array, b.scalar)

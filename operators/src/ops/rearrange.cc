@@ -226,7 +226,8 @@ NDArray tile(const NDArray& x, Dims reps, Where where) {
   return y.storage() == x.storage() ? copy(y) : y;
 }
 
-NDArray repeat(const NDArray& given, std::int64_t repeats, std::optional<int> axis, Where where) {
+NDArray operators_detail::repeat_all(const NDArray& given, std::int64_t repeats, std::optional<int> axis,
+                                     Where where) {
   const CallSite site(where);
   const NDArray x = repeatable(given, axis);
   check_count("repeat", "repeats", repeats);

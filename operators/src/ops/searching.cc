@@ -1,6 +1,7 @@
 // Places in sorted arrays, distinct elements, and counts.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,15 @@ NDArray isin(const NDArray& x, const NDArray& elements, bool invert, Where where
   check_arrays("isin", {&x, &elements});
   const EngineScope scope(x.engine());
   if (elements.size() == 0) return full(x.shape(), invert, DType::boolean, x.device());
+  const auto is_signed = [](DType one) { return promote(one, DType::i8) == one && !is_floating(one); };
+  const bool of_u64 = x.dtype() == DType::u64 && is_signed(elements.dtype());
+  if (of_u64 || (elements.dtype() == DType::u64 && is_signed(x.dtype()))) {
+    // No dtype holds both exactly. What both have is below 2^63 and not negative.
+    const NDArray other = cast(x.detach(), elements.dtype() == DType::u64 ? DType::u64 : DType::i64);
+    const NDArray found = isin(other, cast(elements, other.dtype()));
+    const NDArray in_both = of_u64 ? x.detach() <= std::numeric_limits<std::int64_t>::max() : x.detach() >= 0;
+    return invert ? logical_not(found * in_both) : found * in_both;
+  }
   const DType dtype = promote(x.dtype(), elements.dtype());
   const NDArray sorted = sort(cast(flat(elements), dtype)), sought = cast(x.detach(), dtype);
   const NDArray place = minimum(searchsorted(sorted, sought), elements.size() - 1);

@@ -1,4 +1,5 @@
 // where and clip: elements chosen by a condition.
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,9 @@ NDArray where(const NDArray& condition, const Operand& a, const Operand& b, Wher
 NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   const CallSite site(at);
   check_arrays("clip", {&x});
+  const bool narrow = !is_floating(x.dtype()) && x.dtype() != DType::u64;
+  if (narrow && low.is_huge()) weak_dtype("clip", x.dtype(), low);  // refuses it
+  if (narrow && high.is_huge()) return clip(x, low, std::numeric_limits<std::int64_t>::max(), at);
   if (!(low.real() <= high.real())) {
     throw InvalidArgument("clip: low is " + std::to_string(low.real()) + " and high " +
                           std::to_string(high.real()) + "; wanted low <= high");

@@ -89,22 +89,34 @@ void watch_lanes(const Trace& trace, std::size_t most_gaps, Analysis& result) {
   }
 }
 
+void count(NameUse& use, const NameUse& more) {
+  use.count += more.count;
+  use.total += more.total;
+  use.longest = std::max(use.longest, more.longest);
+}
+
+// Most time first.
+template <class Key> std::vector<NameUse> sorted(const std::map<Key, NameUse>& uses) {
+  std::vector<NameUse> result;
+  for (const auto& [key, use] : uses) result.push_back(use);
+  std::stable_sort(result.begin(), result.end(),
+                   [](const NameUse& a, const NameUse& b) { return a.total > b.total; });
+  return result;
+}
+
 void count_names(const Trace& trace, Analysis& result) {
-  std::vector<NameUse> names(trace.strings.size());
-  for (std::uint32_t i = 0; i < names.size(); ++i) names[i].name = i;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, NameUse> lines;
   for (std::size_t i = 0; i < trace.ops; ++i) {
     const Slice& op = trace.slices[i];
-    NameUse& use = names[op.name];
-    ++use.count;
-    use.total += static_cast<double>(op.duration);
-    use.longest = std::max(use.longest, op.duration);
+    NameUse& use = lines.try_emplace({op.name, op.where}, NameUse{op.name, op.where}).first->second;
+    count(use, {op.name, op.where, 1, static_cast<double>(op.duration), op.duration});
     result.total += static_cast<double>(op.duration);
   }
-  std::erase_if(names, [](const NameUse& use) { return use.count == 0; });
-  std::sort(names.begin(), names.end(), [](const NameUse& a, const NameUse& b) {
-    return std::pair(-a.total, a.name) < std::pair(-b.total, b.name);
-  });
-  result.names = std::move(names);
+  std::map<std::uint32_t, NameUse> names;
+  for (const auto& [key, use] : lines)
+    count(names.try_emplace(use.name, NameUse{use.name, 0}).first->second, use);
+  result.names = sorted(names);
+  result.lines = sorted(lines);
 }
 
 // With how much it carries behind it, or without.

@@ -16,7 +16,7 @@ struct LaneUse {
 };
 
 struct NameUse {
-  std::uint32_t name;  // into Trace::strings
+  std::uint32_t name, where;  // into Trace::strings; `where` of lines alone
   std::uint64_t count = 0;
   double total = 0;  // nanoseconds
   std::int64_t longest = 0;
@@ -51,6 +51,7 @@ struct Analysis {
   std::int64_t nobody = 0;      // no op ran anywhere
   std::vector<LaneUse> lanes;   // that ran ops or waited, in the order of Trace::lanes
   std::vector<NameUse> names;   // most time first
+  std::vector<NameUse> lines;   // the same by name and the line that pushed the op
   std::vector<Gap> gaps;        // the longest first, as many as were wanted
   std::uint64_t gap_count = 0;  // of all
   CriticalPath path;

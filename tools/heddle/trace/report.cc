@@ -55,6 +55,7 @@ class Text {
   void communication();
   void critical_path();
   void names();
+  void lines();
   void gaps();
   void and_more(std::size_t all);
   std::string name(const Slice& slice) const { return printable(trace_.strings[slice.name], kNameWidth); }
@@ -134,6 +135,19 @@ void Text::names() {
   and_more(analysis_.names.size());
 }
 
+void Text::lines() {
+  out_ += format("\n%-44s %10s %12s %12s  %s\n", "op and line", "count", "total", "mean", "pushed at");
+  for (std::size_t i = 0; i < std::min(top_, analysis_.lines.size()); ++i) {
+    const NameUse& use = analysis_.lines[i];
+    const std::string where = printable(trace_.strings[use.where]);
+    out_ += format("%-44s %10llu %12s %12s  %s\n", printable(trace_.strings[use.name], kNameWidth).c_str(),
+                   static_cast<Count>(use.count), duration(use.total).c_str(),
+                   duration(use.total / static_cast<double>(use.count)).c_str(),
+                   where.empty() ? "(not known)" : where.c_str());
+  }
+  and_more(analysis_.lines.size());
+}
+
 void Text::gaps() {
   out_ += format("\nIdle: %llu gaps between ops of one lane; the longest:\n",
                  static_cast<Count>(analysis_.gap_count));
@@ -152,6 +166,7 @@ std::string Text::write() {
   if (analysis_.ops > 0) {
     critical_path();
     names();
+    lines();
     gaps();
   }
   return std::move(out_);
@@ -189,16 +204,27 @@ nlohmann::json lanes_json(const Trace& trace, const Analysis& analysis) {
   return lanes;
 }
 
+nlohmann::json use_json(const Trace& trace, const NameUse& use) {
+  return {{"name", trace.strings[use.name]},
+          {"count", use.count},
+          {"total", use.total},
+          {"mean", use.total / static_cast<double>(use.count)},
+          {"max", use.longest}};
+}
+
 nlohmann::json names_json(const Trace& trace, const Analysis& analysis) {
   nlohmann::json names = nlohmann::json::array();
-  for (const NameUse& use : analysis.names) {
-    names.push_back({{"name", trace.strings[use.name]},
-                     {"count", use.count},
-                     {"total", use.total},
-                     {"mean", use.total / static_cast<double>(use.count)},
-                     {"max", use.longest}});
-  }
+  for (const NameUse& use : analysis.names) names.push_back(use_json(trace, use));
   return names;
+}
+
+nlohmann::json lines_json(const Trace& trace, const Analysis& analysis) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const NameUse& use : analysis.lines) {
+    lines.push_back(use_json(trace, use));
+    lines.back()["at"] = trace.strings[use.where];
+  }
+  return lines;
 }
 
 nlohmann::json communication_json(const Analysis& analysis) {
@@ -255,6 +281,7 @@ std::string json_report(const Trace& trace, const Analysis& analysis) {
                                  {"communication", communication_json(analysis)},
                                  {"critical_path", path_json(trace, analysis)},
                                  {"names", names_json(trace, analysis)},
+                                 {"lines", lines_json(trace, analysis)},
                                  {"gap_count", analysis.gap_count},
                                  {"gaps", gaps_json(trace, analysis)}};
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -74,6 +74,19 @@ struct Max {
   }
 };
 
+// y[i] = f(y[i], x[i]), with loops of their own for neighbours.
+template <class T, class F>
+void change_run(T* y, std::int64_t y_step, const T* x, std::int64_t x_step, std::int64_t n, F f) {
+  if (y_step == 1 && x_step == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(y[i], x[i]);
+  } else if (y_step == 1 && x_step == 0) {
+    const T value = *x;
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(y[i], value);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(y[i * y_step], x[i * x_step]);
+  }
+}
+
 // The lines along the axis, of which no two write to one element.
 class ScatterLines {
  public:
@@ -94,9 +107,14 @@ class ScatterLines {
       for (std::int64_t j = 0; j < count_; ++j) {
         const std::int64_t* place = at_.data() + offset[1] + j * place_step_;
         const T* from = source + offset[2] + j * source_step_;
+        T* to = y + offset[0];
+        if (step[1] == 0) {
+          change_run(to + *place * y_step_, step[0], from, step[2], n, f);
+          continue;
+        }
         for (std::int64_t i = 0; i < n; ++i) {
-          T& to = y[offset[0] + i * step[0] + place[i * step[1]] * y_step_];
-          to = f(to, from[i * step[2]]);
+          T& element = to[i * step[0] + place[i * step[1]] * y_step_];
+          element = f(element, from[i * step[2]]);
         }
       }
     };

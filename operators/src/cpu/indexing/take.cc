@@ -22,7 +22,27 @@ struct Blocks {
   std::int64_t outer = 1, bound, inner = 1;
 };
 
+// gather() of single elements.
+void gather_elements(const Blocks& blocks, const NDArray& x, const std::vector<std::int64_t>& at,
+                     const NDArray& y) {
+  const auto number = static_cast<std::int64_t>(at.size());
+  if (number == 0) return;
+  visit_bits(x.dtype(), [&]<class Bits> {
+    const auto* from = reinterpret_cast<const Bits*>(x.data<const std::byte>());
+    auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
+    parallel_chunks(blocks.outer * number, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t entry = begin; entry < end;) {
+        const std::int64_t outer = entry / number, first = entry % number;
+        const std::int64_t last = std::min(number, first + end - entry);
+        const Bits* line = from + outer * blocks.bound;
+        for (std::int64_t i = first; i < last; ++i) to[entry++] = line[at[static_cast<std::size_t>(i)]];
+      }
+    });
+  });
+}
+
 void gather(const Blocks& blocks, const NDArray& x, const std::vector<std::int64_t>& at, const NDArray& y) {
+  if (blocks.inner == 1) return gather_elements(blocks, x, at, y);
   const auto number = static_cast<std::int64_t>(at.size());
   const std::size_t bytes = size_of(x.dtype());
   const auto* from = x.data<const std::byte>();

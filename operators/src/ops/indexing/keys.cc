@@ -1,4 +1,5 @@
 // x[indices], x[mask] and x(keys...) with arrays among the keys.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -195,6 +196,12 @@ NDArray merged(const Choice& choice) {
   return view.view(choice.with({element_count(choice.bounds())}), strides, view.offset());
 }
 
+// As NumPy drops them when it assigns.
+NDArray without_leading_ones(NDArray x, int axes) {
+  while (x.ndim() > axes && x.shape()[0] == 1) x = x[0];
+  return x;
+}
+
 // The values with the axes of the places as one, at the place of the indexed axes of the view.
 NDArray values_for(const Choice& choice, const Operand& values) {
   const Shape flat = choice.with({element_count(choice.places)});
@@ -205,7 +212,8 @@ NDArray values_for(const Choice& choice, const Operand& values) {
   for (int d = 0; d < count && from != choice.axis; ++d) shape.push_back(choice.places[d]);
   for (int d = 0; d < at_axis.size(); ++d)
     if (from == choice.axis || d < choice.axis || d >= choice.axis + count) shape.push_back(at_axis[d]);
-  const NDArray given = scattered_values(kName, choice.view, Operand(values.array.detach()), shape);
+  const NDArray value = without_leading_ones(values.array.detach(), shape.size());
+  const NDArray given = scattered_values(kName, choice.view, Operand(value), shape);
   const NDArray source = moved(given, from, count, choice.axis);
   const NDArray one_axis = count == 1 ? source : reshape(source, flat);
   return one_axis.storage() == choice.view.storage() ? one_axis.copy() : one_axis;
@@ -252,7 +260,7 @@ Shape chosen_shape(const NDArray& x, const NDArray& mask) {
 void write_masked(const NDArray& x, const NDArray& given, const NDArray& mask, const Operand& values) {
   const int entry_axes = x.ndim() - given.ndim();
   if (!values.is_array) return x.assign(where(mask, scattered_values(kName, x, values, {}), x));
-  const NDArray value = values.array.detach();
+  const NDArray value = without_leading_ones(values.array.detach(), entry_axes + 1);
   if (value.ndim() > entry_axes && value.shape()[0] != 1) {
     const Shape chosen = chosen_shape(x, given);
     const NDArray source = ndarray_detail::in_name_of(kName, [&] { return value.broadcast_view(chosen); });
@@ -283,6 +291,8 @@ Chosen::Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where)
   const CallSite site(where);
   check_arrays(kName, {&x});
   check_keys(x, keys_);
+  if (std::none_of(keys_.begin(), keys_.end(), [](const IndexKey& key) { return key.is_array; }))
+    throw InvalidArgument("Chosen: no array among the keys; NDArray::keyed() takes those");
 }
 
 Chosen::operator NDArray() const {
@@ -307,7 +317,7 @@ void Chosen::operator=(const Chosen& values) const { *this = Operand(NDArray(val
 template <auto change> void Chosen::changed(const Operand& b) const {
   const CallSite site(b.where);
   check_change(x_, b);
-  const NDArray part = Chosen(x_.detach(), keys_, b.where);
+  const NDArray part = Chosen(x_, keys_, b.where);  // on x's tape: refused as x itself is
   change(part, b);
   *this = Operand(part, b.where);
 }
