@@ -106,6 +106,10 @@ def logic(rng):
     for (name, f), dtype, (a_shape, b_shape) in itertools.product(functions.items(), DTYPES, PAIRS):
         a, b = random(rng, a_shape, dtype), random(rng, b_shape, dtype)
         yield Case(name, [a, b], f(a, b))
+    functions |= {"equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater}
+    for (name, f), one, other in itertools.product(functions.items(), DTYPES, DTYPES):
+        a, b = random(rng, (40,), one), random(rng, (40,), other)
+        yield Case(name, [a, b], f(a, b))
 
 
 def cases(rng):
