@@ -14,7 +14,8 @@ struct PrintOptions {
   bool operator==(const PrintOptions&) const = default;
 };
 
-// Of the calling thread. set_print_options() returns what was there; it throws InvalidArgument for numbers below these.
+// Each thread has its own options. set_print_options() returns the former ones; it throws InvalidArgument for a number below
+// the least that is named above.
 PrintOptions print_options();
 PrintOptions set_print_options(const PrintOptions& options);
 

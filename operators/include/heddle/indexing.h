@@ -44,7 +44,8 @@ class Chosen {
   NDArray operator~() const { return ~copy(); }
   void operator=(const Operand& values) const;
   void operator=(const Chosen& values) const;
-  // As for arrays: InvalidArgument if the result's kind does not fit x's dtype, Error where a gradient would be recorded.
+  // These throw as those of arrays do: InvalidArgument if the kind of the result does not fit x's dtype, Error where a
+  // gradient would be recorded.
   void operator+=(const Operand& b) const;
   void operator-=(const Operand& b) const;
   void operator*=(const Operand& b) const;

@@ -18,7 +18,7 @@ HEDDLE_VECTOR_FUNCTION(log1p)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(atan2)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(hypot)
 
-// Of function objects that no dtype but integers, or integers and bool, ever has.
+// The kernels of operators on bits, which have integers and bools. bits_kernel: the sign makes no difference.
 template <class F> void bits_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   visit_word(y.dtype(), [&]<class T> {
     if constexpr (std::is_integral_v<T>) map_binary<T, T>(a, b, y, F{});
@@ -159,13 +159,6 @@ struct LogicalXor {
   template <class T> bool operator()(T a, T b) const { return (a != T{0}) != (b != T{0}); }
 };
 
-// y is bool, so the element type is that of whichever operand is an array.
-template <class F> void logical_kernel(const Operand& a, const Operand& b, const NDArray& y) {
-  const DType dtype = (a.is_array ? a : b).array.dtype();
-  if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
-  visit_word(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
-}
-
 // bool has no quotients.
 template <class F> void quotient_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
@@ -193,9 +186,9 @@ void register_binary_math(KernelTable& table) {
   add("bitwise_xor", bits_kernel<Xor>);
   add("bitwise_left_shift", integer_kernel<LeftShift>);
   add("bitwise_right_shift", integer_kernel<RightShift>);
-  add("logical_and", logical_kernel<LogicalAnd>);
-  add("logical_or", logical_kernel<LogicalOr>);
-  add("logical_xor", logical_kernel<LogicalXor>);
+  add("logical_and", boolean_word_kernel<LogicalAnd>);
+  add("logical_or", boolean_word_kernel<LogicalOr>);
+  add("logical_xor", boolean_word_kernel<LogicalXor>);
 }
 
 }  // namespace heddle::cpu_kernels

@@ -126,6 +126,13 @@ template <class F> void binary_word_kernel(const Operand& a, const Operand& b, c
   visit_word(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
+// y is bool, so the element type is that of whichever operand is an array.
+template <class F> void boolean_word_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  const DType dtype = (a.is_array ? a : b).array.dtype();
+  if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
+  visit_word(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
+}
+
 template <class F> void binary_floating_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   if (y.dtype() == DType::f64) return map_binary<double, double>(a, b, y, F{});

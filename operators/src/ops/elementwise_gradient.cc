@@ -124,10 +124,6 @@ Operand comparable(const Operand& operand, const Operand& other) {
 
 namespace {
 
-bool is_signed_integer(DType dtype) {
-  return !is_floating(dtype) && !is_unsigned(dtype) && dtype != DType::boolean;
-}
-
 // No dtype has every i64 and every u64. What is negative is below any u64; the others are compared as u64.
 NDArray compare_with_u64(const char* op, const NDArray& a, const NDArray& b) {
   const bool a_signed = is_signed_integer(a.dtype());

@@ -23,6 +23,10 @@ struct Dtypes {
 Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Operand& b);
 DType unary_dtype(const char* op, Family family, DType x);
 
+inline bool is_signed_integer(DType dtype) {
+  return !is_floating(dtype) && !is_unsigned(dtype) && dtype != DType::boolean;
+}
+
 // The dtype of an array beside a scalar. Throws InvalidArgument for an integer that does not fit.
 DType weak_dtype(const char* op, DType array, Scalar scalar);
 

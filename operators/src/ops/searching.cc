@@ -12,6 +12,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/sorting_kernels.h"
+#include "ops/elementwise_rule.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -94,9 +95,8 @@ NDArray isin(const NDArray& x, const NDArray& elements, bool invert, Where where
   check_arrays("isin", {&x, &elements});
   const EngineScope scope(x.engine());
   if (elements.size() == 0) return full(x.shape(), invert, DType::boolean, x.device());
-  const auto is_signed = [](DType one) { return promote(one, DType::i8) == one && !is_floating(one); };
-  const bool of_u64 = x.dtype() == DType::u64 && is_signed(elements.dtype());
-  if (of_u64 || (elements.dtype() == DType::u64 && is_signed(x.dtype()))) {
+  const bool of_u64 = x.dtype() == DType::u64 && is_signed_integer(elements.dtype());
+  if (of_u64 || (elements.dtype() == DType::u64 && is_signed_integer(x.dtype()))) {
     // No dtype holds both exactly. What both have is below 2^63 and not negative.
     const NDArray other = cast(x.detach(), elements.dtype() == DType::u64 ? DType::u64 : DType::i64);
     const NDArray found = isin(other, cast(elements, other.dtype()));

@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-// As numpy.set_printoptions. Of the calling thread; at first 8, 1000, 3, 75 and 0.
+// How heddle_array_to_text writes an array, as numpy.set_printoptions. Each thread has its own options. At first precision is
+// 8, threshold 1000, edgeitems 3, linewidth 75 and suppress 0.
 typedef struct heddle_print_options {
   size_t struct_size;  // sizeof(heddle_print_options), set by the caller
   int32_t precision;   // digits behind the point of a floating number, at most

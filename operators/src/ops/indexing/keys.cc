@@ -196,7 +196,7 @@ NDArray merged(const Choice& choice) {
   return view.view(choice.with({element_count(choice.bounds())}), strides, view.offset());
 }
 
-// As NumPy drops them when it assigns.
+// An assignment drops leading axes of length 1 that the target has not, as NumPy's does. NDArray::assign() does the same.
 NDArray without_leading_ones(NDArray x, int axes) {
   while (x.ndim() > axes && x.shape()[0] == 1) x = x[0];
   return x;
