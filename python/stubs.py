@@ -48,7 +48,7 @@ def array_slots():
     for name in BINARY:
         yield f"def __{name}__(self, other: Operand, /) -> NDArray: ..."
         yield f"def __r{name}__(self, other: Operand, /) -> NDArray: ..."
-    for name in ("iadd", "isub", "imul", "itruediv"):
+    for name in "iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split():
         yield f"def __{name}__(self, other: Operand, /) -> NDArray: ..."
     for name in COMPARISONS:
         ignore = "  # type: ignore[override]" if name in ("eq", "ne") else ""
@@ -122,6 +122,8 @@ def operator(name, arguments, result, documentation):
         if default == "None":
             type_ += " | None"
         parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
+    if result == "array":
+        parts += ["*", "out: NDArray | None = None"]
     doc = textwrap.indent('"""' + documentation.replace("\\", "\\\\") + '"""', "    ")
     return f"def {name}({', '.join(parts)}) -> {RESULTS[result]}:\n{doc}\n"
 

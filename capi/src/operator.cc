@@ -10,9 +10,15 @@ using namespace heddle::c;
 
 namespace {
 
-OperatorValues call_checked(const OperatorInfo& op, const heddle_value* values, std::size_t value_count,
-                            const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
-                            heddle_engine* engine, const char* call) {
+// What an operator is called with: what the values point to is held by the Arguments.
+struct Checked {
+  OperatorValues first;
+  std::vector<NamedValue> others;
+};
+
+Checked arguments_of(const OperatorInfo& op, const heddle_value* values, std::size_t value_count,
+                     const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
+                     const char* call) {
   // No operator has more arguments: a count beyond would be memory that is not the caller's.
   const std::size_t most = op.arguments.size();
   if (value_count > most || named_count > most)
@@ -20,14 +26,18 @@ OperatorValues call_checked(const OperatorInfo& op, const heddle_value* values, 
                           std::to_string(named_count) + " named values; wanted: " + op.signature());
   if (value_count > 0 && !values) throw_null(call, "values");
   if (named_count > 0 && !named) throw_null(call, "named");
-  OperatorValues first;
-  std::vector<NamedValue> others;
-  for (std::size_t i = 0; i < value_count; ++i) first.push_back(arguments.value_of(values[i]));
+  Checked all;
+  for (std::size_t i = 0; i < value_count; ++i) all.first.push_back(arguments.value_of(values[i]));
   for (std::size_t i = 0; i < named_count; ++i)
-    others.push_back({text_of(named[i].name, call, "a name"), arguments.value_of(named[i].value)});
+    all.others.push_back({text_of(named[i].name, call, "a name"), arguments.value_of(named[i].value)});
+  return all;
+}
+
+OperatorValues call_on(heddle_engine* engine, const OperatorInfo& op, Arguments& arguments,
+                       const Checked& values) {
   const std::shared_ptr<Engine> on = arguments.engine(engine);
   const EngineScope scope(*on);
-  return call_operator(op, first, others);
+  return call_operator(op, values.first, values.others);
 }
 
 }  // namespace
@@ -92,7 +102,8 @@ heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value
     if (!results && !info.results.empty()) throw_null(kCall, "results");
     Arguments arguments(kCall);
     const OperatorValues made =
-        call_checked(info, values, value_count, named, named_count, arguments, engine, kCall);
+        call_on(engine, info, arguments,
+                arguments_of(info, values, value_count, named, named_count, arguments, kCall));
     give_results(made, EngineLink(arguments.engine(engine)), results);
   });
 }
@@ -112,7 +123,23 @@ heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_valu
       throw InvalidArgument(std::string(kCall) + ": the result of '" + info.name + "' is no array");
     Arguments arguments(kCall);
     const OperatorValues made =
-        call_checked(info, values, value_count, named, named_count, arguments, engine, kCall);
+        call_on(engine, info, arguments,
+                arguments_of(info, values, value_count, named, named_count, arguments, kCall));
     *result = new_handle(std::get<NDArray>(made.at(0)), EngineLink(arguments.engine(engine)));
+  });
+}
+
+heddle_status heddle_operator_apply_into(const heddle_operator* op, const heddle_value* values,
+                                         size_t value_count, const heddle_named_value* named,
+                                         size_t named_count, heddle_array* out, heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_operator_apply_into";
+    const OperatorInfo& info = operators()[index_of(op, kCall)];
+    Arguments arguments(kCall);
+    const NDArray target = arguments.array_of(out);
+    const Checked all = arguments_of(info, values, value_count, named, named_count, arguments, kCall);
+    const std::shared_ptr<Engine> on = arguments.engine(nullptr);
+    const EngineScope scope(*on);
+    call_operator_into(info, all.first, all.others, target);
   });
 }

@@ -18,9 +18,9 @@ class Arguments {
   OperatorValue value_of(const heddle_value& value);
   // The engine of the results: that of the first array, else `otherwise`.
   std::shared_ptr<Engine> engine(heddle_engine* otherwise) const;
+  NDArray array_of(const heddle_array* array);
 
  private:
-  NDArray array_of(const heddle_array* array);
   RowSparse rows_of(const heddle_row_sparse* rows);
   Generator* generator_of(const heddle_generator* generator);
   template <class Part, class T, class Get>

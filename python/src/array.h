@@ -31,6 +31,9 @@ nb::object from_dims(const Dims& dims);
 
 // A number, an array, or what NumPy makes an array of. Empty if it is none of these.
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where);
+// The operand beside `array`, which may be null. An int beyond 64 bits is a float beside floats, as in Python, and for a
+// comparison beyond all integers.
+nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison);
 
 // Of a heddle.NDArray the same array, if it has the dtype; else a new one of what NumPy makes of the object. Python's own
 // floats become f32, unless a dtype says otherwise.

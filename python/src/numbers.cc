@@ -71,12 +71,7 @@ nb::object float_of(PyObject* large, int sign) {
   return nb::steal(PyFloat_FromDouble(value));
 }
 
-// The other operand of an array: beside floats an int of any size is a float.
-nb::object beside(PyObject* array, PyObject* other) {
-  const NDArray* const x = array_in(array);
-  const int overflow = x && is_floating(x->dtype()) ? overflow_of(other) : 0;
-  return overflow == 0 ? nb::borrow(other) : float_of(other, overflow);
-}
+nb::object beside(PyObject* array, PyObject* other) { return operand_beside(array_in(array), other, false); }
 
 template <Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -121,7 +116,7 @@ using InPlace = const NDArray& (*)(const NDArray&, const Operand&);
 template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
-    const std::optional<Operand> value = to_operand(kOperand, other, where);
+    const std::optional<Operand> value = to_operand(kOperand, beside(self, other), where);
     if (!value) return nb::borrow(Py_NotImplemented).release().ptr();
     NDArray& x = *array_in(self);
     {
@@ -133,17 +128,12 @@ template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) 
   });
 }
 
-// An int beyond 64 bits is beyond all integers of an array.
-nb::object comparable(PyObject* array, PyObject* other) {
-  const NDArray* const x = array_in(array);
-  const int overflow = x ? overflow_of(other) : 0;
-  if (overflow == 0) return nb::borrow(other);
-  return is_floating(x->dtype()) ? float_of(other, overflow)
-                                 : nb::steal(PyFloat_FromDouble(HUGE_VAL * overflow));
+PyObject* in_place_power(PyObject* self, PyObject* exponent, PyObject*) {
+  return in_place<power_>(self, exponent);
 }
 
 PyObject* compare(PyObject* a, PyObject* given, int how) {
-  const nb::object other = comparable(a, given);
+  const nb::object other = operand_beside(array_in(a), given, true);
   PyObject* b = other.ptr();
   switch (how) {
     case Py_LT:
@@ -249,6 +239,13 @@ Scalar to_scalar(ArgumentOf of, nb::handle object) {
   return PyFloat_AsDouble(real);
 }
 
+nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison) {
+  const int overflow = array ? overflow_of(other.ptr()) : 0;
+  if (overflow == 0 || (!comparison && !is_floating(array->dtype()))) return nb::borrow(other);
+  return is_floating(array->dtype()) ? float_of(other.ptr(), overflow)
+                                     : nb::steal(PyFloat_FromDouble(HUGE_VAL * overflow));
+}
+
 const PyType_Slot* number_slots() {
   static const PyType_Slot slots[] = {{Py_nb_add, slot(binary<add>)},
                                       {Py_nb_subtract, slot(binary<subtract>)},
@@ -271,6 +268,14 @@ const PyType_Slot* number_slots() {
                                       {Py_nb_inplace_subtract, slot(in_place < operator-=>)},
                                       {Py_nb_inplace_multiply, slot(in_place < operator*=>)},
                                       {Py_nb_inplace_true_divide, slot(in_place < operator/=>)},
+                                      {Py_nb_inplace_floor_divide, slot(in_place<(floor_divide_)>)},
+                                      {Py_nb_inplace_remainder, slot(in_place<(operator%=)>)},
+                                      {Py_nb_inplace_power, slot(in_place_power)},
+                                      {Py_nb_inplace_and, slot(in_place<(operator&=)>)},
+                                      {Py_nb_inplace_or, slot(in_place<(operator|=)>)},
+                                      {Py_nb_inplace_xor, slot(in_place<(operator^=)>)},
+                                      {Py_nb_inplace_lshift, slot(in_place<(operator<<=)>)},
+                                      {Py_nb_inplace_rshift, slot(in_place<(operator>>=)>)},
                                       {Py_nb_bool, slot(is_true)},
                                       {Py_nb_float, slot(as_float)},
                                       {Py_nb_int, slot(as_int)},

@@ -21,6 +21,7 @@ struct Function {
   const OperatorInfo* info;
   std::vector<const char*> names;
   std::size_t required = 0;  // that have no default; they come first
+  bool has_out = false;      // the last name is that of out=
   std::string doc;           // with the signature in front, as inspect reads it
   PyMethodDef definition{};
 };
@@ -149,15 +150,37 @@ nb::object result_of(OperatorValues& results) {
   return nb::cast(std::move(std::get<RowSparse>(results[0])));
 }
 
+// Null if it is not given.
+const NDArray* out_argument(const OperatorInfo& info, PyObject* given) {
+  if (!given || given == Py_None) return nullptr;
+  const NDArray* const out = array_in(given);
+  if (!out)
+    raise(PyExc_TypeError, info.name + ": out is a " + kind_of(given) + "; wanted: heddle.NDArray or None");
+  return out;
+}
+
+// Argument i, where an int of any size may stand beside another array.
+nb::object within_64_bits(const OperatorInfo& info, const ArgumentInfo& argument, PyObject* const* given,
+                          std::size_t i) {
+  if (argument.kind != ArgumentKind::array_or_number || !PyLong_Check(given[i])) return nb::borrow(given[i]);
+  const NDArray* beside = nullptr;
+  for (std::size_t k = 0; k < info.arguments.size() && !beside; ++k) {
+    if (k != i && given[k] && info.arguments[k].kind == ArgumentKind::array_or_number)
+      beside = array_in(given[k]);
+  }
+  return operand_beside(beside, given[i], info.result_dtype == "bool");
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     constexpr std::size_t kMost = 16;
     const auto& function = *static_cast<const Function*>(PyCapsule_GetPointer(self, nullptr));
     const OperatorInfo& info = *function.info;
-    const std::size_t size = function.names.size();
+    const std::size_t names = function.names.size(), size = names - function.has_out;
     PyObject* given[kMost] = {};
-    take_arguments(info.name.c_str(), args, count, keywords, function.names.data(), size, size,
+    take_arguments(info.name.c_str(), args, count, keywords, function.names.data(), names, size,
                    function.required, given);
+    const NDArray* const out = function.has_out ? out_argument(info, given[size]) : nullptr;
     std::size_t used = size;  // what is left out at the end has its default
     while (used && !given[used - 1]) --used;
     const Where where = python_place();
@@ -171,17 +194,21 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
       if (!given[i] || (given[i] == Py_None && may_be_none)) {
         values.push_back(*argument.default_value);
       } else {
-        values.push_back(convert(info, argument, given[i], where, generator));
+        values.push_back(convert(info, argument, within_64_bits(info, argument, given, i), where, generator));
       }
     }
     OperatorValues results;
+    const auto compute = [&] {
+      out ? call_operator_into(info, values, {}, *out, where)
+          : void(results = call_operator(info, values, {}, where));
+    };
     if (generator) {
-      results = generator->call([&](Generator&) { return call_operator(info, values, {}, where); });
+      generator->call([&](Generator&) { compute(); });
     } else {
       const ReleaseGil released;
-      results = call_operator(info, values, {}, where);
+      compute();
     }
-    return result_of(results).release().ptr();
+    return (out ? nb::borrow(given[size]) : result_of(results)).release().ptr();
   });
 }
 
@@ -199,6 +226,7 @@ std::string signature(const OperatorInfo& info) {
     text += argument.name;
     if (argument.default_value) text += "=" + literal(*argument.default_value);
   }
+  if (takes_out(info)) text += info.arguments.empty() ? "*, out=None" : ", *, out=None";
   return text + ")";
 }
 
@@ -210,11 +238,12 @@ std::string describe(const OperatorInfo& info) {
 }
 
 void add(nb::module_& m, const OperatorInfo& info) {
-  auto& function = *new Function{&info, {}, 0, {}, {}};
+  auto& function = *new Function{&info, {}, 0, takes_out(info), {}, {}};
   for (const ArgumentInfo& argument : info.arguments) {
     function.names.push_back(argument.name.c_str());
     if (argument.required()) ++function.required;
   }
+  if (function.has_out) function.names.push_back("out");
   function.doc = signature(info) + "\n--\n\n" + describe(info);
   function.definition = {info.name.c_str(), as_function(call), METH_FASTCALL | METH_KEYWORDS,
                          function.doc.c_str()};

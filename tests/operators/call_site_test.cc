@@ -169,6 +169,17 @@ TEST_CASE("each operator names the line of its call") {
   check_site("Chosen::operator-=", [&] { x[mask] -= 1; });
   check_site("Chosen::operator*=", [&] { x[index] *= 2; });
   check_site("Chosen::operator/=", [&] { x[mask] /= 2; });
+  const NDArray whole = labels.copy();
+  check_site("Chosen::operator%=", [&] { whole[whole > 0] %= 2; });
+  check_site("operator%=", [&] { x %= 2; });
+  check_site("operator&=", [&] { whole &= 3; });
+  check_site("operator|=", [&] { whole |= 1; });
+  check_site("operator^=", [&] { whole ^= 0; });
+  check_site("operator<<=", [&] { whole <<= 1; });
+  check_site("operator>>=", [&] { whole >>= 1; });
+  check_site("floor_divide_", [&] { floor_divide_(x, 1); });
+  check_site("power_", [&] { power_(x, 1); });
+  check_site("into", [&] { into(x, multiply, y, 2); });
   check_site("max", [&] { max(x, y); });
   check_site("min", [&] { min(x, y); });
   check_site("operator+=", [&] { x[0] += y[0]; });

@@ -156,6 +156,31 @@ TEST_CASE("changes in place are seen through views and keep the dtype") {
   CHECK(i.to_vector<std::int32_t>() == Ints{0, 2, 4});
 }
 
+TEST_CASE("the other changes in place") {
+  const NDArray x = array({7, -7, 9}), bits = array({1, 2, 4}), on = array({true, false, true});
+  x %= 4;
+  CHECK(x.to_vector<std::int32_t>() == Ints{3, 1, 1});
+  floor_divide_(x, 2);
+  CHECK(x.to_vector<std::int32_t>() == Ints{1, 0, 0});
+  power_(x += 2, 3);
+  CHECK(x.to_vector<std::int32_t>() == Ints{27, 8, 8});
+  bits |= 1;
+  bits <<= 2;
+  bits ^= array({0, 4, 16});
+  CHECK(bits.to_vector<std::int32_t>() == Ints{4, 8, 4});
+  bits &= 12;
+  bits >>= 1;
+  CHECK(bits.to_vector<std::int32_t>() == Ints{2, 4, 2});
+  on &= array({true, true, false});
+  CHECK(on.to_vector<bool>() == std::vector<bool>{true, false, false});
+  bits[bits > 2] %= 3;
+  CHECK(bits.to_vector<std::int32_t>() == Ints{2, 1, 2});
+  CHECK_THROWS_WITH_AS(power_(x, -1), "power_: an integer to a negative integer power: -1", InvalidArgument);
+  CHECK_THROWS_WITH_AS(zeros({2}) &= 1, "operator&=: dtype f32; wanted an integer's or bool",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(x %= 0.5, "operator%=: a result of dtype f64 does not fit i32", InvalidArgument);
+}
+
 TEST_CASE("changes in place read what they overwrite as it was") {
   NDArray x = arange(0, 9).view_as({3, 3});
   x += x.permuted({1, 0});

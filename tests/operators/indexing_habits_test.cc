@@ -135,7 +135,7 @@ TEST_CASE("literals") {
   CHECK(array({{1, 2}, {3, 4}}).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 2, 3, 4});
   CHECK(array({{0.5, 1}, {2, 3}}).shape() == Shape{2, 2});
   CHECK(array({{true}, {false}}).dtype() == DType::boolean);
-  CHECK_THROWS_WITH_AS(array({{1, 2}, {3}}), "array: rows of 2 and of 1 values; wanted rows of one length",
+  CHECK_THROWS_WITH_AS(array({{1, 2}, {3}}), "array: lists of 2 and of 1 values; wanted lists of one length",
                        InvalidArgument);
   CHECK((ones(3) * 2.5 + array({1.5, 2.5, 3.5})).dtype() == DType::f32);
   CHECK(zeros(3).shape() == Shape{3});
@@ -230,8 +230,42 @@ TEST_CASE("literals of several types, and of types that no dtype has") {
   CHECK(array({{1.5}}).shape() == Shape{1, 1});
   CHECK(array({{1.5, 2}, {3, 4}}).dtype() == DType::f32);
   CHECK(array<double>({{1, 2}, {3, 4}}).dtype() == DType::f64);
-  CHECK_THROWS_WITH_AS(array({{1, 2}, {3}}), "array: rows of 2 and of 1 values; wanted rows of one length",
+  CHECK_THROWS_WITH_AS(array({{1, 2}, {3}}), "array: lists of 2 and of 1 values; wanted lists of one length",
                        InvalidArgument);
+}
+
+TEST_CASE("literals of no axis and of three") {
+  CHECK(array(1.5).shape() == Shape{});
+  CHECK(array(1.5).dtype() == DType::f32);
+  CHECK(array<double>(1.5).dtype() == DType::f64);
+  CHECK(array(7).item<std::int32_t>() == 7);
+  CHECK(array(7LL).dtype() == DType::i64);
+  CHECK(array(true).item<bool>());
+  CHECK(array(Float16(2)).dtype() == DType::f16);
+  const NDArray blocks = array({{{1, 2, 3}, {4, 5, 6}}, {{7, 8, 9}, {10, 11, 12}}});
+  CHECK(blocks.shape() == Shape{2, 2, 3});
+  CHECK(blocks.dtype() == DType::i32);
+  CHECK(blocks(1, 0, 2).item<std::int32_t>() == 9);
+  CHECK(array({{{1.5}, {2.5}}}).dtype() == DType::f32);
+  CHECK(array<double>({{{1.5, 2}, {2.5, 3}}}).shape() == Shape{1, 2, 2});
+  CHECK(array({{{1, 2.5}}}).dtype() == DType::f32);
+  CHECK_THROWS_AS(array({{{1, 2}}, {{1, 2}, {3, 4}}}), InvalidArgument);
+}
+
+TEST_CASE("numbers of 16 bits stand beside arrays and are assigned") {
+  const NDArray x = ones(3);
+  x[x > 0] = Float16(2);
+  x(0) = BFloat16(4);
+  CHECK(of(x * Float16(0.5F)) == Floats{2, 1, 1});
+}
+
+TEST_CASE("a slice in brackets") {
+  const NDArray x = arange(6).view_as({3, 2});
+  CHECK(of(x[Slice{1, 3}]) == Floats{2, 3, 4, 5});
+  CHECK(of(x[Slice{.step = -1}]) == Floats{4, 5, 2, 3, 0, 1});
+  x[kAll] = 7;
+  CHECK(of(x) == Floats(6, 7));
+  CHECK_THROWS_AS(array(1)[kAll], InvalidArgument);
 }
 
 TEST_CASE("ranges of integers are exact") {

@@ -329,7 +329,7 @@ template <class Change> PlainCall changing(Change change) {
 }
 
 void add_in_place(std::vector<Sample>& to) {
-  const NDArray x = small({2, 3}), bits = ones_of_bool({3});
+  const NDArray x = small({2, 3}), bits = ones_of_bool({3}), whole = x.astype(DType::i32);
   to.insert(to.end(),
             {{"add_", {x, bits}, {}, changing([](NDArray& a, In v) { a += at(v, 1); })},
              {"add_", {x, 2.5}, {}, changing([](NDArray& a, In) { a += 2.5; })},
@@ -337,6 +337,14 @@ void add_in_place(std::vector<Sample>& to) {
              {"multiply_", {x, bits}, {}, changing([](NDArray& a, In v) { a *= at(v, 1); })},
              {"multiply_", {x, 3}, {}, changing([](NDArray& a, In) { a *= 3; })},
              {"divide_", {x, bits}, {}, changing([](NDArray& a, In v) { a /= at(v, 1); })},
+             {"floor_divide_", {x, 2}, {}, changing([](NDArray& a, In) { floor_divide_(a, 2); })},
+             {"remainder_", {x, 2}, {}, changing([](NDArray& a, In) { a %= 2; })},
+             {"power_", {x, 2}, {}, changing([](NDArray& a, In) { power_(a, 2); })},
+             {"bitwise_and_", {whole, true}, {}, changing([](NDArray& a, In) { a &= true; })},
+             {"bitwise_or_", {whole, true}, {}, changing([](NDArray& a, In) { a |= true; })},
+             {"bitwise_xor_", {whole, true}, {}, changing([](NDArray& a, In) { a ^= true; })},
+             {"bitwise_left_shift_", {whole, 2}, {}, changing([](NDArray& a, In) { a <<= 2; })},
+             {"bitwise_right_shift_", {whole, 2}, {}, changing([](NDArray& a, In) { a >>= 2; })},
              {"assign_", {x, small({3})}, {}, changing([](NDArray& a, In v) { a.assign(at(v, 1)); })},
              {"fill_", {x, 2.5}, {}, changing([](NDArray& a, In) { a.fill(2.5); })},
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});

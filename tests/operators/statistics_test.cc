@@ -48,22 +48,18 @@ TEST_CASE("gradients of products with zeros") {
                 two = array<double>({0, 0, 4});
   for (const NDArray& x : {none, one, two}) {
     check_gradients([](const Arrays& in) { return prod(in[0]); }, {x});
-    check_gradients([](const Arrays& in) { return cumprod(in[0]); }, {x}, 1e-6, 1e-5,
-                    testing::Second::refused);
+    check_gradients([](const Arrays& in) { return cumprod(in[0]); }, {x});
   }
   const NDArray late = array<double>({3, 2, 0, 5, 0, 7}, {2, 3});
-  check_gradients([](const Arrays& in) { return cumprod(in[0], 0); }, {late}, 1e-6, 1e-5,
-                  testing::Second::refused);
-  check_gradients([](const Arrays& in) { return cumprod(in[0], 1); }, {late}, 1e-6, 1e-5,
-                  testing::Second::refused);
+  check_gradients([](const Arrays& in) { return cumprod(in[0], 0); }, {late});
+  check_gradients([](const Arrays& in) { return cumprod(in[0], 1); }, {late});
 }
 
 TEST_CASE("gradients of scans") {
   const NDArray x = values({3, 4, 2}, 0.4, 2);
   for (const int axis : {0, 1, -1}) {
     check_gradients([=](const Arrays& in) { return cumsum(in[0], axis); }, {x});
-    check_gradients([=](const Arrays& in) { return cumprod(in[0], axis); }, {x}, 1e-6, 1e-5,
-                    testing::Second::refused);
+    check_gradients([=](const Arrays& in) { return cumprod(in[0], axis); }, {x});
     check_gradients([=](const Arrays& in) { return diff(in[0], 1, axis); }, {x});
   }
 }

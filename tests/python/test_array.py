@@ -458,6 +458,39 @@ def test_integer_operators():
     assert (7 // heddle.array([2])).tolist() == [3] and (7 % heddle.array([4])).tolist() == [3]
 
 
+def test_ints_beyond_64_bits_are_compared_by_functions_too():
+    x, y = heddle.array([1, 2]), heddle.array([1.0, 2.0])
+    for large in (2**64, 2**70, -(2**63) - 1, 10**400):
+        assert heddle.less(x, large).tolist() == [large > 0] * 2
+        assert heddle.greater_equal(large, x).tolist() == [large > 0] * 2
+        assert heddle.equal(y, large).tolist() == [False, False]
+    assert heddle.add(y, 2**70).tolist() == [float(2**70)] * 2
+    y *= 2**70
+    assert y.tolist() == [float(2**70), float(2**71)]
+    with pytest.raises(ValueError, match="an int above"):
+        heddle.add(x, 2**70)
+
+
+def test_all_operators_in_place():
+    x = np.array([[7, -9], [12, 5]], np.int32)
+    ours, view = heddle.array(x), None
+    view = ours[0]
+    for statement in ("x += 3", "x -= 1", "x *= 2", "x //= 3", "x %= 7", "x **= 2", "x <<= 2", "x >>= 1", "x |= 9",
+                      "x ^= 5", "x &= 29"):
+        of_numpy, of_ours = {"x": x}, {"x": ours}
+        exec(statement, of_numpy)
+        exec(statement, of_ours)
+        assert of_ours["x"] is ours, statement
+        assert ours.tolist() == of_numpy["x"].tolist(), statement
+    assert view.tolist() == x[0].tolist()
+    for statement in ("x //= 2.5", "x **= -1", "x &= 1.5", "x %= x[0]"):
+        if statement == "x %= x[0]":
+            exec(statement, {"x": ours})
+            continue
+        with pytest.raises((ValueError, TypeError)):
+            exec(statement, {"x": ours})
+
+
 def test_large_integers_keep_their_digits():
     top = 2**64 - 1
     x = heddle.array([top, 1], dtype="u64")

@@ -12,10 +12,12 @@ from heddle import _heddle
 def test_every_operator_has_a_signature_and_documentation():
     table = _heddle._operator_table()
     assert len(table) >= 80
-    for name, arguments, _result, documentation, _family in table:
+    for name, arguments, result, documentation, _family in table:
         function = getattr(heddle, name)
         signature = inspect.signature(function)
-        assert list(signature.parameters) == [argument[0] for argument in arguments], name
+        out = ["out"] if result == "array" else []
+        assert list(signature.parameters) == [argument[0] for argument in arguments] + out, name
+        assert not out or signature.parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY, name
         assert inspect.getdoc(function).startswith(documentation.split("\n")[0]), name
         for argument, _kind, _choices, default in arguments:
             empty = signature.parameters[argument].default is inspect.Parameter.empty
@@ -36,6 +38,55 @@ def test_arguments():
     assert heddle.zeros(shape=3, dtype="i8").dtype == heddle.i8
     assert heddle.arange(2, 5).tolist() == [2, 3, 4]
     assert heddle.where(x > 2, x, 0).tolist() == [[0, 0], [3, 4]]
+
+
+def test_out_is_the_array_that_gets_the_result():
+    x, y = heddle.array([[1.0, 4.0], [9.0, 16.0]]), heddle.zeros((2, 2))
+    assert heddle.sqrt(x, out=y) is y
+    assert y.tolist() == [[1, 2], [3, 4]]
+    assert heddle.sum(x, axis=0, out=y[1]).tolist() == [10, 20]
+    assert y.tolist() == [[1, 2], [10, 20]]
+    heddle.add(x, x.T, out=x)
+    assert x.tolist() == [[2, 13], [13, 32]]
+    assert heddle.add(x, 1, out=None).tolist() == [[3, 14], [14, 33]]
+    wide = heddle.zeros((2, 2), dtype="f64")
+    heddle.multiply(x, 0.5, out=wide)
+    assert wide.tolist() == [[1, 6.5], [6.5, 16]]
+    heddle.ones((2, 2), out=y)
+    assert y.tolist() == [[1, 1], [1, 1]]
+
+
+def test_what_out_cannot_be():
+    x = heddle.ones((2, 2))
+    with pytest.raises(TypeError, match="exp: out is a ndarray; wanted: heddle.NDArray or None"):
+        heddle.exp(x, out=np.ones((2, 2), np.float32))
+    with pytest.raises(ValueError, match=r"exp: out has shape \(2,\), the result \(2, 2\)"):
+        heddle.exp(x, out=heddle.ones(2))
+    with pytest.raises(ValueError, match="exp: a result of dtype f32 does not fit i32"):
+        heddle.exp(x, out=heddle.ones((2, 2), dtype="i32"))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+        heddle.topk(x, 1, out=x)
+    with pytest.raises(TypeError):
+        heddle.add(x, x, x)
+    x.requires_grad = True
+    with pytest.raises(heddle.Error, match="multiply: an array requires a gradient"):
+        heddle.multiply(x, 2, out=heddle.ones((2, 2)))
+    with heddle.no_grad():
+        assert heddle.multiply(x, 2, out=heddle.ones((2, 2))).tolist() == [[2, 2], [2, 2]]
+
+
+def test_out_against_numpy():
+    random = np.random.default_rng(5)
+    for name in "add subtract multiply maximum arctan2 hypot".split():
+        ours = getattr(heddle, {"arctan2": "atan2"}.get(name, name))
+        for shape in ((7,), (3, 5), (2, 3, 4)):
+            a, b = (random.standard_normal(shape).astype(np.float32) for _ in "ab")
+            memory = np.zeros(tuple(2 * n for n in shape), np.float32)
+            place = tuple(slice(None, None, 2) for _ in shape)
+            target = heddle.array(memory)
+            getattr(np, name)(a, b, out=memory[place])
+            ours(heddle.array(a), heddle.array(b), out=target[place])
+            np.testing.assert_allclose(target.numpy(), memory, rtol=1e-6)
 
 
 def test_bad_arguments():

@@ -32,9 +32,6 @@ inline double weighted_sum(const NDArray& y, const std::vector<double>& weights)
   return total;
 }
 
-// Whether the gradients of a function have gradients.
-enum class Second { exists, refused };
-
 // Copies of the inputs; and those of them that are f64, which require a gradient.
 inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std::vector<NDArray>& inputs) {
   std::vector<NDArray> all, leaves;
@@ -97,23 +94,12 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
   }
 }
 
-// Gradients with create_graph are refused, by name, and leaves are left as they are.
-inline void check_refused(const Function& f, const std::vector<NDArray>& inputs) {
-  const auto [arguments, leaves] = leaves_of(inputs);
-  const NDArray y = f(arguments);
-  const BackwardOptions options = {.seed = Generator(11).uniform(y.shape(), 0.5, 1.5, DType::f64),
-                                   .create_graph = true};
-  CHECK_THROWS_WITH_AS(backward(y, options), doctest::Contains(": its gradient has no gradient"), Error);
-  for (const NDArray& leaf : leaves) CHECK_FALSE(grad(leaf).defined());
-}
-
 // Compares the gradient of each element of each f64 input of f, whose result is f64 of any shape, with
 // (f(x + step) - f(x - step)) / (2 step), and the same of the gradients' gradients, at ten times the tolerance. Inputs of other
 // dtypes are passed on. f must be smooth within `step`.
 inline void check_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance = 1e-6,
-                            double step = 1e-5, Second second = Second::exists) {
-  if (second == Second::exists) check_second_gradients(f, inputs, 10 * tolerance, step);
-  if (second == Second::refused) check_refused(f, inputs);
+                            double step = 1e-5) {
+  check_second_gradients(f, inputs, 10 * tolerance, step);
   std::vector<NDArray> leaves;
   for (const NDArray& input : inputs) {
     leaves.push_back(input.detach().copy());

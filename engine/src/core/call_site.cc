@@ -17,8 +17,13 @@ CallSite::CallSite(Where where, bool always) noexcept
 
 CallSite::~CallSite() { current_ = previous_; }
 
+const CallSite* CallSite::counting() noexcept {
+  return current_ && current_->of_innermost_op() ? current_ : nullptr;
+}
+
 Where CallSite::current(Where otherwise) noexcept {
-  return current_ && current_->of_innermost_op() ? current_->where_ : otherwise;
+  const CallSite* const site = counting();
+  return site ? site->where_ : otherwise;
 }
 
 // The address of an op alone does not tell: a thread can be in one op twice, for that of a graph's launch stands for its ops.

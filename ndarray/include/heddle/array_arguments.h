@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <heddle/call_site.h>
+#include <heddle/half.h>
 
 namespace heddle {
 
@@ -28,12 +29,23 @@ struct Index {
   Where where;
 };
 
+// The slice of x[kAll] and x[Slice{1, 3}], along axis 0.
+struct RangeIndex {
+  RangeIndex(const Slice& of, Where at = Where::current()) : slice(of), where(at) {}
+  Slice slice;
+  Where where;
+};
+
 // A new axis of length 1, and as many whole axes as there are left, as keys of x(...).
 enum class NewAxis { here };
 enum class Ellipsis { here };
 inline constexpr Slice kAll{};
 inline constexpr NewAxis kNewAxis = NewAxis::here;
 inline constexpr Ellipsis kEllipsis = Ellipsis::here;
+
+// An array is among the keys.
+template <class... Keys>
+concept AnyArray = (std::is_convertible_v<const Keys&, NDArray> || ...);
 
 // One of the keys of x(...): what to take of an axis.
 struct AxisKey {
@@ -54,7 +66,7 @@ struct AxisKey {
 // The y of x[i] = y: an array, or a number.
 struct Assigned {
   template <class T>
-  requires std::is_arithmetic_v<T> Assigned(T value, Where at = Where::current())
+  requires(std::is_arithmetic_v<T> || is_half_type<T>) Assigned(T value, Where at = Where::current())
       : integer(static_cast<std::int64_t>(value)),
         real(static_cast<double>(value)),
         is_integer(std::is_integral_v<T> && (std::is_signed_v<T> || static_cast<std::int64_t>(value) >= 0)),

@@ -65,6 +65,7 @@ class NDArray {
   // it; it throws if a gradient is needed and those share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // along axis 0; negative from the end
+  NDArray operator[](const RangeIndex& range) const { return slice(0, range.slice, range.where); }
   // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): a key an axis; axes without one are taken whole.
   NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
@@ -74,8 +75,7 @@ class NDArray {
   Chosen operator[](const ArrayArgument& indices_or_mask) const;
   template <class... Rest> Chosen operator()(const ArrayArgument& first, const Rest&... rest) const;
   template <class... Rest>
-  requires(std::is_convertible_v<const Rest&, NDArray> || ...) Chosen operator()(const AxisKey& first,
-                                                                                 const Rest&... rest) const;
+  requires AnyArray<Rest...> Chosen operator()(const AxisKey& first, const Rest&... rest) const;
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
   NDArray view_as(Shape shape,
                   Where where = Where::current()) const;  // of contiguous arrays; one size may be -1

@@ -21,6 +21,8 @@ class Scalar {
     if (std::is_unsigned_v<T> && integer_ < 0) kind_ = Kind::huge;
   }
   template <std::floating_point T> Scalar(T value) : real_(static_cast<double>(value)), kind_(Kind::real) {}
+  template <class T>
+  requires is_half_type<T> Scalar(T value) : Scalar(static_cast<double>(value)) {}
 
   bool is_boolean() const { return kind_ == Kind::boolean; }
   bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not

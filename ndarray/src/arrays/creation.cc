@@ -133,13 +133,15 @@ template <class T> NDArray array(const std::vector<T>& values, Shape shape, Devi
 }
 
 void ndarray_detail::refuse_rows(std::size_t columns, std::size_t size) {
-  throw InvalidArgument("array: rows of " + std::to_string(columns) + " and of " + std::to_string(size) +
-                        " values; wanted rows of one length");
+  throw InvalidArgument("array: lists of " + std::to_string(columns) + " and of " + std::to_string(size) +
+                        " values; wanted lists of one length");
 }
 
 namespace {
 
-NDArray array_of(const std::vector<Scalar>& values, Shape shape, Device device) {
+template <class Nested> NDArray mixed(Nested list, Device device) {
+  const std::vector<Scalar> values = ndarray_detail::values_in<Scalar>(list);
+  const Shape shape = ndarray_detail::shape_of(list);
   const auto any = [&](auto what) { return std::any_of(values.begin(), values.end(), what); };
   const auto converted = [&]<class T>(T) {
     std::vector<T> result;
@@ -159,12 +161,11 @@ NDArray array_of(const std::vector<Scalar>& values, Shape shape, Device device) 
 
 }  // namespace
 
-NDArray array(std::initializer_list<Scalar> values, Device device) {
-  return array_of(values, {std::ssize(values)}, device);
-}
+NDArray array(std::initializer_list<Scalar> values, Device device) { return mixed(values, device); }
 NDArray array(std::initializer_list<std::initializer_list<Scalar>> rows, Device device) {
-  return array_of(ndarray_detail::values_in(rows), ndarray_detail::shape_of(rows), device);
+  return mixed(rows, device);
 }
+NDArray array(ndarray_detail::Blocks<Scalar> blocks, Device device) { return mixed(blocks, device); }
 
 template NDArray array(const std::vector<float>&, Shape, Device);
 template NDArray array(const std::vector<double>&, Shape, Device);

@@ -89,9 +89,10 @@ void copy_block(std::byte* target_bytes, const std::byte* source_bytes, const Bl
 }
 
 // Integers are copied by few kernels: the target gets the low bits, and only a wider target shows the source's sign.
+// A type that is no integer is itself: Clang forms the name in branches that are not compiled for it.
 template <class To>
-using LowBits = typename std::conditional_t<std::is_same_v<To, bool>, std::type_identity<bool>,
-                                            std::make_unsigned<To>>::type;
+using LowBits = typename std::conditional_t<std::is_integral_v<To> && !std::is_same_v<To, bool>,
+                                            std::make_unsigned<To>, std::type_identity<To>>::type;
 template <class To, class From>
 using BitsFor = typename std::conditional_t<std::is_integral_v<From> &&
                                                 (std::is_same_v<To, bool> || sizeof(To) <= sizeof(From)),

@@ -89,6 +89,15 @@ inline NDArray operator<<(const NDArray& a, const Operand& b) { return bitwise_l
 inline NDArray operator>>(const NDArray& a, const Operand& b) { return bitwise_right_shift(a, b, b.where); }
 inline NDArray operator~(const ArrayArgument& x) { return bitwise_invert(x.array, x.where); }
 inline NDArray operator!(const ArrayArgument& x) { return logical_not(x.array, x.where); }
+// In place, as x += b.
+const NDArray& operator%=(const NDArray& x, const Operand& b);
+const NDArray& operator&=(const NDArray& x, const Operand& b);
+const NDArray& operator|=(const NDArray& x, const Operand& b);
+const NDArray& operator^=(const NDArray& x, const Operand& b);
+const NDArray& operator<<=(const NDArray& x, const Operand& b);
+const NDArray& operator>>=(const NDArray& x, const Operand& b);
+const NDArray& floor_divide_(const NDArray& x, const Operand& b);
+const NDArray& power_(const NDArray& x, const Operand& exponent);
 // Both sides are computed.
 inline NDArray operator&&(const Operand& a, const Operand& b) { return logical_and(a, b, a.where); }
 inline NDArray operator||(const Operand& a, const Operand& b) { return logical_or(a, b, a.where); }

@@ -50,6 +50,12 @@ class Chosen {
   void operator-=(const Operand& b) const;
   void operator*=(const Operand& b) const;
   void operator/=(const Operand& b) const;
+  void operator%=(const Operand& b) const;
+  void operator&=(const Operand& b) const;
+  void operator|=(const Operand& b) const;
+  void operator^=(const Operand& b) const;
+  void operator<<=(const Operand& b) const;
+  void operator>>=(const Operand& b) const;
 
  private:
   friend class NDArray;
@@ -64,8 +70,7 @@ template <class... Rest> Chosen NDArray::operator()(const ArrayArgument& first, 
   return Chosen(*this, {IndexKey(first), IndexKey(rest)...}, first.where);
 }
 template <class... Rest>
-requires(std::is_convertible_v<const Rest&, NDArray> ||
-         ...) Chosen NDArray::operator()(const AxisKey& first, const Rest&... rest) const {
+requires AnyArray<Rest...> Chosen NDArray::operator()(const AxisKey& first, const Rest&... rest) const {
   return Chosen(*this, {IndexKey(first), IndexKey(rest)...}, first.where);
 }
 

@@ -21,7 +21,8 @@ inline void fill_with(const NDArray& x, Scalar value, Where where = Where::curre
 // operators.
 struct Operand {
   template <class T>
-  requires std::is_arithmetic_v<T> Operand(T value, Where at = Where::current()) : scalar(value), where(at) {}
+  requires(std::is_arithmetic_v<T> || is_half_type<T>) Operand(T value, Where at = Where::current())
+      : scalar(value), where(at) {}
   Operand(Scalar value, Where at = Where::current()) : scalar(value), where(at) {}
   Operand(const NDArray& value, Where at = Where::current())
       : array(value), scalar(0), where(at), is_array(true) {}

@@ -59,6 +59,12 @@ const OperatorInfo* find_operator(std::string_view name);  // null if there is n
 // another kind, and whatever the function throws. Any thread.
 OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorValue> values,
                              std::span<const NamedValue> named = {}, Where where = Where::current());
+// The same of an operator whose only result is an array, which it writes into out's own memory as into() does (into.h). Throws
+// what that throws too, and InvalidArgument for another operator.
+void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> values,
+                        std::span<const NamedValue> named, const NDArray& out,
+                        Where where = Where::current());
+bool takes_out(const OperatorInfo& op);  // call_operator_into can call it
 // By name; throws InvalidArgument for an unknown one.
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,
                              const std::vector<NamedValue>& named = {}, Where where = Where::current());

@@ -10,6 +10,7 @@
 #include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
 #include <heddle/indexing.h>
+#include <heddle/into.h>
 #include <heddle/linalg.h>
 #include <heddle/matmul.h>
 #include <heddle/pooling.h>

@@ -1,13 +1,52 @@
 #include "autograd/operator.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <heddle/engine.h>
 #include <heddle/shape_ops.h>
 
 namespace heddle::operators_detail {
 
+namespace {
+
+// Null without a loan, so that operators without one only look at a pointer.
+thread_local constinit const NDArray* lent = nullptr;
+thread_local constinit const CallSite* lender = nullptr;
+
+bool same_but_for_ones(const Shape& a, const Shape& b) {
+  const auto* at = a.begin();
+  for (const std::int64_t length : b) {
+    if (length == 1) continue;
+    while (at != a.end() && *at == 1) ++at;
+    if (at == a.end() || *at++ != length) return false;
+  }
+  return std::all_of(at, a.end(), [](std::int64_t length) { return length == 1; });
+}
+
+NDArray take_lent(const NDArray& like, const Shape& shape, DType dtype) {
+  const bool fits = CallSite::counting() == lender && lent->dtype() == dtype &&
+                    same_but_for_ones(lent->shape(), shape) && lent->device() == like.device() &&
+                    &lent->engine() == &like.engine();
+  if (!fits) return {};
+  return lend_result({}).view_as(shape);
+}
+
+}  // namespace
+
+NDArray lend_result(NDArray memory) {
+  thread_local NDArray held;
+  std::swap(held, memory);
+  lent = held.defined() ? &held : nullptr;
+  lender = CallSite::counting();
+  return memory;
+}
+
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype) {
+  if (lent) [[unlikely]] {
+    if (NDArray result = take_lent(like, shape, dtype); result.defined()) return result;
+  }
   EngineScope scope(like.engine());
   return NDArray(shape, dtype, like.device());
 }

@@ -19,6 +19,11 @@ namespace heddle::operators_detail {
 // An array of undetermined values on the device and engine of `like`, not on the thread's current engine.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
 
+// Lends a contiguous array to the next make_result() on this thread that wants one of its dtype, engine and device, and of
+// its shape but for axes of length 1. Within the library call that the thread is in: ops that the thread runs meanwhile do not
+// get it. Returns what was lent before; an undefined array ends the loan.
+NDArray lend_result(NDArray memory);
+
 // Throws InvalidArgument unless all arrays are defined and on one device and engine.
 void check_arrays(const char* op, std::span<const NDArray> arrays);
 void check_arrays(const char* op, std::initializer_list<const NDArray*> arrays);

@@ -84,11 +84,30 @@ double trigamma(double x) {
   return below + 1 / x + z / 2 + series / x;
 }
 
+// The derivative of that: 6.4.11 and the derivative of 6.4.7 there.
+double tetragamma(double x) {
+  if (x < 0.5) {
+    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
+    const double angle = std::numbers::pi * (x - std::floor(x)), sine = std::sin(angle);
+    const double cubed = std::numbers::pi * std::numbers::pi * std::numbers::pi;
+    return tetragamma(1 - x) - 2 * cubed * std::cos(angle) / (sine * sine * sine);
+  }
+  double below = 0;
+  for (; x < 12; ++x) below -= 2 / (x * x * x);
+  const double z = 1 / (x * x);
+  const double series =
+      z * (0.5 - z * (1.0 / 6 - z * (1.0 / 6 - z * (0.3 - z * (5.0 / 6 - z * (691.0 / 210 - z * 17.5))))));
+  return below - z - z / x - z * series;
+}
+
 struct Digamma {
   template <class T> T operator()(T x) const { return static_cast<T>(digamma(static_cast<double>(x))); }
 };
 struct Trigamma {
   template <class T> T operator()(T x) const { return static_cast<T>(trigamma(static_cast<double>(x))); }
+};
+struct Tetragamma {
+  template <class T> T operator()(T x) const { return static_cast<T>(tetragamma(static_cast<double>(x))); }
 };
 
 }  // namespace
@@ -121,6 +140,7 @@ void register_unary_math(KernelTable& table) {
   add("lgamma", unary_block_kernel<Lgamma>);
   add("digamma", unary_block_kernel<Digamma>);
   add("trigamma", unary_block_kernel<Trigamma>);
+  add("tetragamma", unary_block_kernel<Tetragamma>);
 }
 
 }  // namespace heddle::cpu_kernels

@@ -1,7 +1,10 @@
+#include <array>
 #include <string>
 #include <vector>
 
 #include <heddle/conv.h>
+#include <heddle/elementwise.h>
+#include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -98,31 +101,90 @@ NDArray forward(const ConvProblem& problem, const Inputs& in) {
 }
 
 // The gradient of x. y is defined if the forward pass ended in a relu.
-NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDArray& y, const Inputs& in) {
-  const NDArray x_grad = make_result(in.x, in.x.shape(), in.x.dtype());
+NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
+                      const NDArray& weight) {
+  const NDArray x_grad =
+      make_result(grad, {problem.n, problem.channels, problem.in[0], problem.in[1]}, grad.dtype());
   auto* kernel = kernel_for<ConvBackwardDataKernel>("conv2d_backward_data", grad);
-  std::vector<NDArray> reads{grad, in.weight};
+  std::vector<NDArray> reads{grad, weight};
   if (y.defined()) reads.push_back(y);
   const NDArray writes[] = {x_grad};
   operators_detail::push_op("conv2d_backward_data", reads, writes,
-                            [=, weight = in.weight] { kernel(problem, grad, y, weight, x_grad); });
+                            [=] { kernel(problem, grad, y, weight, x_grad); });
   return x_grad;
 }
 
-// The gradients of weight and, if there is one, of bias.
+// Sets the gradients of weight and, if there is one, of bias.
+void push_backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
+                           const NDArray& x, const NDArray& weight_grad, const NDArray& bias_grad) {
+  auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv2d_backward_weights", grad);
+  std::vector<NDArray> reads{grad, x}, writes{weight_grad};
+  if (y.defined()) reads.push_back(y);
+  if (problem.bias) writes.push_back(bias_grad);
+  operators_detail::push_op(
+      "conv2d_backward_weights", reads, writes, [=] { kernel(problem, grad, y, x, weight_grad, bias_grad); },
+      operators_detail::kWeightsFirst);
+}
+
 std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
                                       const Inputs& in) {
   const NDArray weight_grad = make_gradient(1, in.x);
   const NDArray bias_grad = problem.bias ? make_gradient(2, in.x) : NDArray();
-  auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv2d_backward_weights", grad);
-  std::vector<NDArray> reads{grad, in.x}, writes{weight_grad};
-  if (y.defined()) reads.push_back(y);
-  if (problem.bias) writes.push_back(bias_grad);
-  operators_detail::push_op(
-      "conv2d_backward_weights", reads, writes,
-      [=, x = in.x] { kernel(problem, grad, y, x, weight_grad, bias_grad); },
-      operators_detail::kWeightsFirst);
+  push_backward_weights(problem, grad, y, in.x, weight_grad, bias_grad);
   return {weight_grad, bias_grad};
+}
+
+NDArray weights_gradient(const ConvProblem& problem, const NDArray& grad, const NDArray& x) {
+  const Shape shape{problem.outputs, problem.channels / problem.groups, problem.kernel[0], problem.kernel[1]};
+  const NDArray weight_grad = make_result(x, shape, x.dtype());
+  push_backward_weights(problem, grad, {}, x, weight_grad, {});
+  return weight_grad;
+}
+
+// --- gradients as operators, for those of higher order
+//
+// <conv2d(x, w), g> is linear in each of x, w and g: of its three gradients one is conv2d, and those below are the others.
+
+NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArray& weight);
+NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const NDArray& x);
+
+NDArray without_bias(const ConvProblem& problem, const NDArray& x, const NDArray& weight) {
+  const auto pair = [](const std::int64_t(&of)[2]) { return std::array<std::int64_t, 2>{of[0], of[1]}; };
+  return conv2d(x, weight, {},
+                {pair(problem.stride), pair(problem.padding), pair(problem.dilation), problem.groups, false});
+}
+
+NDArray plain(const NDArray& x) { return x.detach().contiguous(); }
+
+NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArray& weight) {
+  NDArray x_grad = backward_data(problem, plain(g), {}, plain(weight));
+  if (!recording({&g, &weight})) return x_grad;
+  const NDArray of_g = save_for_backward(g), of_weight = save_for_backward(weight);
+  record("conv2d_backward_data", x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
+    return std::vector{without_bias(problem, h, of_weight), gradient_of_weight(problem, of_g, h)};
+  });
+  return x_grad;
+}
+
+NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const NDArray& x) {
+  NDArray w_grad = weights_gradient(problem, plain(g), plain(x));
+  if (!recording({&g, &x})) return w_grad;
+  const NDArray of_g = save_for_backward(g), of_x = save_for_backward(x);
+  record("conv2d_backward_weights", w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
+    return std::vector{without_bias(problem, of_x, h), gradient_of_x(problem, of_g, h)};
+  });
+  return w_grad;
+}
+
+// The gradients of x, weight and, if there is one, of bias, on the tape.
+std::vector<NDArray> by_operators(ConvProblem problem, const NDArray& grad, const NDArray& y,
+                                  const NDArray& x, const NDArray& weight) {
+  const NDArray g = problem.relu ? where(greater(y, 0), grad, 0) : grad;
+  const bool bias = problem.bias;
+  problem.relu = problem.bias = false;
+  std::vector<NDArray> grads{gradient_of_x(problem, g, weight), gradient_of_weight(problem, g, x)};
+  if (bias) grads.push_back(sum(g, {0, 2, 3}));
+  return grads;
 }
 
 }  // namespace
@@ -144,14 +206,18 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
   const bool need_x = requires_grad(x), need_bias = bias.defined() && requires_grad(bias);
   const bool need_weights = requires_grad(weight) || need_bias;
   if (!recording({&x, &weight}) && !(need_bias && recording({&bias}))) return y;
-  std::vector<NDArray> inputs{x, weight}, saved{in.x, in.weight};
+  const NDArray of_x = save_for_backward(x), of_weight = save_for_backward(weight);
+  std::vector<NDArray> inputs{x, weight}, saved{of_x, of_weight};
+  for (const NDArray& array : {in.x, in.weight}) saved.push_back(save_for_backward(array));
   if (bias.defined()) inputs.push_back(bias);
   const NDArray relu_of = options.relu ? y.detach() : NDArray();
-  if (options.relu) saved.push_back(relu_of);
+  if (options.relu) saved.push_back(save_for_backward(y));
   record("conv2d", y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
+    if (operators_detail::differentiating_gradient())
+      return by_operators(problem, grad_output, relu_of, of_x, of_weight);
     const NDArray grad = grad_output.detach().contiguous();
     std::vector<NDArray> grads(problem.bias ? 3 : 2);
-    if (need_x) grads[0] = backward_data(problem, grad, relu_of, in);
+    if (need_x) grads[0] = backward_data(problem, grad, relu_of, in.weight);
     if (need_weights) {
       const std::vector<NDArray> of_weights = backward_weights(problem, grad, relu_of, in);
       grads[1] = of_weights[0];

@@ -22,51 +22,6 @@ NDArray compare_swapped(const char* op, const char* kernel, const Operand& a, co
   return compare(kernel, b, a);
 }
 
-int kind_order(DType dtype) {
-  if (dtype == DType::boolean) return 0;
-  if (is_unsigned(dtype)) return 1;
-  return is_floating(dtype) ? 3 : 2;
-}
-
-bool same_view(const NDArray& a, const NDArray& b) {
-  return a.shape() == b.shape() && a.strides() == b.strides() && a.offset() == b.offset();
-}
-
-void check_update(const char* op, const NDArray& x, const Operand& b, DType result) {
-  const std::string name = op;
-  if (recording({&x, &b.array})) {
-    throw Error(name +
-                ": an array requires a gradient, and the tape does not follow changes in place; make a new "
-                "array, detach() it or use NoGrad");
-  }
-  if (x.overlaps_itself()) {
-    throw InvalidArgument(name + ": elements of a view of shape " + x.shape().to_string() + " with strides " +
-                          x.strides().to_string() + " share memory");
-  }
-  if (binary_shape(op, x, b) != x.shape()) {
-    throw InvalidArgument(name + ": an operand of shape " + b.array.shape().to_string() +
-                          " does not broadcast to a target of shape " + x.shape().to_string());
-  }
-  if (kind_order(result) > kind_order(x.dtype())) {
-    throw InvalidArgument(name + ": a result of dtype " + name_of(result) + " does not fit " +
-                          name_of(x.dtype()));
-  }
-}
-
-// `name` is the function for errors, `op` the operator whose kernel computes.
-const NDArray& update(const char* name, const char* op, Family family, const NDArray& x, const Operand& b) {
-  const Dtypes dtypes = binary_dtypes(name, family, x, b);
-  check_update(name, x, b, dtypes.result);
-  if (dtypes.result != x.dtype()) {
-    x.assign(push_binary(op, x, b, dtypes));
-    return x;
-  }
-  // b is copied if it is a shifted view of x: parts of it would be overwritten before they are read.
-  const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
-  push_binary_into(op, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
-  return x;
-}
-
 }  // namespace
 
 NDArray add(const Operand& a, const Operand& b, Where where) {
@@ -88,10 +43,7 @@ NDArray divide(const Operand& a, const Operand& b, Where where) {
 NDArray power(const Operand& base, const Operand& exponent, Where where) {
   const CallSite site(where);
   const Dtypes dtypes = binary_dtypes("power", Family::no_bool, base, exponent);
-  if (!exponent.is_array && !is_floating(dtypes.compute) && exponent.scalar.as<std::int64_t>() < 0) {
-    throw InvalidArgument("power: an integer to a negative integer power: " +
-                          std::to_string(exponent.scalar.as<std::int64_t>()));
-  }
+  check_exponent("power", dtypes.compute, exponent);
   return binary("power", Family::no_bool, base, exponent, kPowerGradient);
 }
 NDArray maximum(const Operand& a, const Operand& b, Where where) {
@@ -168,23 +120,6 @@ NDArray greater_equal(const Operand& a, const Operand& b, Where where) {
 NDArray logical_not(const NDArray& x, Where where) {
   const CallSite site(where);
   return classify("logical_not", x);
-}
-
-const NDArray& operator+=(const NDArray& x, const Operand& b) {
-  const CallSite site(b.where);
-  return update("operator+=", "add", Family::arithmetic, x, b);
-}
-const NDArray& operator-=(const NDArray& x, const Operand& b) {
-  const CallSite site(b.where);
-  return update("operator-=", "subtract", Family::no_bool, x, b);
-}
-const NDArray& operator*=(const NDArray& x, const Operand& b) {
-  const CallSite site(b.where);
-  return update("operator*=", "multiply", Family::arithmetic, x, b);
-}
-const NDArray& operator/=(const NDArray& x, const Operand& b) {
-  const CallSite site(b.where);
-  return update("operator/=", "divide", Family::floating, x, b);
 }
 
 namespace operators_detail {

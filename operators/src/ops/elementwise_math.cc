@@ -31,9 +31,15 @@ double largest_finite(DType dtype) {
   }
 }
 
+NDArray tetragamma(const NDArray& x) {
+  if (recording({&x})) refuse_second_gradient("trigamma");
+  return push_unary("tetragamma", x, x.dtype(), x.dtype());
+}
+
 NDArray trigamma(const NDArray& x) {
-  if (recording({&x})) refuse_second_gradient("digamma");
-  return push_unary("trigamma", x, x.dtype(), x.dtype());
+  return unary("trigamma", Family::floating, x,
+               {UnaryGradient::input, "trigamma",
+                [](const NDArray& g, const NDArray& saved) { return g * tetragamma(saved); }});
 }
 
 // The gradient of what is constant between steps, which is on the tape where g is.

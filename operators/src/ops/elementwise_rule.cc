@@ -77,6 +77,18 @@ Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Oper
   return {compute, family == Family::comparison ? DType::boolean : compute};
 }
 
+int kind_order(DType dtype) {
+  if (dtype == DType::boolean) return 0;
+  if (is_unsigned(dtype)) return 1;
+  return is_floating(dtype) ? 3 : 2;
+}
+
+void check_exponent(const char* op, DType compute, const Operand& exponent) {
+  if (exponent.is_array || is_floating(compute) || exponent.scalar.as<std::int64_t>() >= 0) return;
+  throw InvalidArgument(std::string(op) + ": an integer to a negative integer power: " +
+                        std::to_string(exponent.scalar.as<std::int64_t>()));
+}
+
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape) {
   if (!operand.is_array) return operand;
   const NDArray& array = operand.array;

@@ -30,6 +30,12 @@ inline bool is_signed_integer(DType dtype) {
 // The dtype of an array beside a scalar. Throws InvalidArgument for an integer that does not fit.
 DType weak_dtype(const char* op, DType array, Scalar scalar);
 
+// bool, unsigned integers, signed ones, floating ones: a result fits an array whose dtype is of its kind or of a later one.
+int kind_order(DType dtype);
+
+// Throws InvalidArgument for a negative integer as the exponent of integers.
+void check_exponent(const char* op, DType compute, const Operand& exponent);
+
 // The operand detached, as `dtype`, broadcast to `shape`.
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
 

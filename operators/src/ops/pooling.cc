@@ -1,7 +1,10 @@
 #include <string>
 #include <vector>
 
+#include <heddle/elementwise_math.h>
+#include <heddle/engine.h>
 #include <heddle/pooling.h>
+#include <heddle/scatter.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -57,11 +60,53 @@ NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const
   return x_grad;
 }
 
+// Where in a plane of x the maximum of each window is: i64, of the shape of `where`.
+NDArray places_in_plane(const PoolProblem& problem, const NDArray& where) {
+  const NDArray place = where.astype(DType::i64);
+  const auto along = [&](int axis, const NDArray& in_window) {
+    const NDArray window = arange(problem.out[axis], DType::i64, where.device()) * problem.stride[axis];
+    return in_window + (axis == 0 ? window.view_as({-1, 1}) : window) - problem.padding[axis];
+  };
+  const std::int64_t width = problem.kernel[1];
+  return along(0, floor_divide(place, width)) * problem.in[1] + along(1, place % width);
+}
+
+// The same on the tape.
+NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
+                                       const Shape& shape) {
+  const EngineScope scope(grad.engine());
+  const Shape windows{problem.planes, problem.out[0] * problem.out[1]};
+  const NDArray places = places_in_plane(problem, where).view_as(windows);
+  const NDArray nothing = zeros({problem.planes, problem.in[0] * problem.in[1]}, grad.dtype(), grad.device());
+  return reshape(scatter_add(nothing, places, reshape(grad, windows), 1), shape);
+}
+
+NDArray avg_pool(const PoolProblem& problem, const NDArray& x);
+
 NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const Shape& shape) {
-  const NDArray x_grad = make_result(grad, shape, grad.dtype());
+  const NDArray source = grad.detach().contiguous();
+  NDArray x_grad = make_result(grad, shape, grad.dtype());
   auto* kernel = kernel_for<AvgPoolBackwardKernel>("avg_pool2d_backward", grad);
-  array_push("avg_pool2d_backward", {grad}, {x_grad}, [=] { kernel(problem, grad, x_grad); });
+  array_push("avg_pool2d_backward", {source}, {x_grad},
+             [=, out = x_grad.detach()] { kernel(problem, source, out); });
+  if (recording({&grad})) {
+    record("avg_pool2d_backward", x_grad, {grad}, {},
+           [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(problem, g)}; });
+  }
   return x_grad;
+}
+
+NDArray avg_pool(const PoolProblem& problem, const NDArray& x) {
+  const NDArray source = x.detach().contiguous();
+  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
+  auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);
+  array_push("avg_pool2d", {source}, {y}, [=, out = y.detach()] { kernel(problem, source, out); });
+  if (recording({&x})) {
+    record("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
+      return std::vector<NDArray>{avg_pool_backward(problem, grad_output, shape)};
+    });
+  }
+  return y;
 }
 
 }  // namespace
@@ -82,8 +127,9 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
                             [=, out = y.detach()] { kernel(problem, source, out, where); });
   if (taped) {
     record("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
-      return std::vector<NDArray>{
-          max_pool_backward(problem, grad_output.detach().contiguous(), where, shape)};
+      if (operators_detail::differentiating_gradient())
+        return std::vector{max_pool_backward_by_operators(problem, grad_output, where, shape)};
+      return std::vector{max_pool_backward(problem, grad_output.detach().contiguous(), where, shape)};
     });
   }
   return y;
@@ -93,16 +139,7 @@ NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
   const CallSite site(at);
   const PoolProblem problem = problem_of("avg_pool2d", x, options);
   if (is_half(x.dtype())) return cast(avg_pool2d(operators_detail::wide(x), options), x.dtype());
-  const NDArray source = x.detach().contiguous();
-  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
-  auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);
-  array_push("avg_pool2d", {source}, {y}, [=, out = y.detach()] { kernel(problem, source, out); });
-  if (recording({&x})) {
-    record("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
-      return std::vector<NDArray>{avg_pool_backward(problem, grad_output.detach().contiguous(), shape)};
-    });
-  }
-  return y;
+  return avg_pool(problem, x);
 }
 
 void operators_detail::register_pooling(OperatorTable& table) {

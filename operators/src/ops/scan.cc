@@ -2,6 +2,9 @@
 #include <vector>
 
 #include <heddle/elementwise.h>
+#include <heddle/engine.h>
+#include <heddle/rearrange.h>
+#include <heddle/reduce.h>
 #include <heddle/scan.h>
 #include <heddle/shape_ops.h>
 
@@ -45,6 +48,23 @@ NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
   return y;
 }
 
+// The same on the tape: the products without x[j] that follow it are a row of a matrix, by one pass of cumprod.
+NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int axis) {
+  const EngineScope scope(x.engine());
+  const std::int64_t n = x.shape()[axis];
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
+  for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
+  const auto rows = [&](const NDArray& of) {
+    return reshape(transpose(reshape(of, {outer, n, inner}), {0, 2, 1}), {outer, inner, 1, n});
+  };
+  const NDArray self = eye(n, DType::boolean, x.device()),
+                later = triu(ones({n, n}, DType::boolean, x.device()));
+  const NDArray products = cumprod(where(self, 1, rows(x)), -1);
+  const NDArray sums = sum(where(later, products * rows(g), 0), {3});
+  return reshape(transpose(sums, {0, 2, 1}), x.shape());
+}
+
 }  // namespace
 
 NDArray cumsum(const NDArray& x, int given, Where where) {
@@ -70,8 +90,10 @@ NDArray cumprod(const NDArray& x, int given, Where where) {
   NDArray y = push_scan("cumprod", x, axis);
   if (recording({&x})) {
     const NDArray kept = save_for_backward(x);
-    record("cumprod", y, {x}, {kept},
-           [kept, axis](const NDArray& g) { return std::vector{cumprod_gradient(g, kept, axis)}; });
+    record("cumprod", y, {x}, {kept}, [kept, axis](const NDArray& g) {
+      return std::vector{differentiating_gradient() ? cumprod_gradient_by_operators(g, kept, axis)
+                                                    : cumprod_gradient(g, kept, axis)};
+    });
   }
   return y;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <heddle/into.h>
 #include <heddle/operator_registry.h>
 
 #include "registry/operator_table.h"
@@ -197,6 +198,30 @@ OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorVal
   const operators_detail::CheckedCall call(op, all, where, results);
   op.code->call(op.code->function, call);
   return results;
+}
+
+bool takes_out(const OperatorInfo& op) {
+  return op.results.size() == 1 && op.results[0] == ArgumentKind::array;
+}
+
+void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> values,
+                        std::span<const NamedValue> named, const NDArray& out, Where where) {
+  const CallSite site(where);
+  if (!takes_out(op)) operators_detail::refuse(op, "its result is not one array, which `out` could hold");
+  operators_detail::OutputCall call(op.name.c_str(), out);
+  const auto take = [&](const OperatorValue& value) {
+    if (const auto* array = std::get_if<NDArray>(&value)) {
+      call.takes(*array);
+    } else if (const auto* arrays = std::get_if<std::vector<NDArray>>(&value)) {
+      call.takes(*arrays);
+    } else if (std::holds_alternative<RowSparse>(value)) {
+      call.may_read_anything();
+    }
+  };
+  for (const OperatorValue& value : values) take(value);
+  for (const NamedValue& value : named) take(value.value);
+  call.lend();
+  call.complete(std::get<NDArray>(call_operator(op, values, named, where).at(0)));
 }
 
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,

@@ -129,6 +129,12 @@ HEDDLE_API heddle_status heddle_operator_apply(const heddle_operator* op, const 
                                                size_t value_count, const heddle_named_value* named,
                                                size_t named_count, heddle_engine* engine,
                                                heddle_array** result, heddle_error** error);
+// The same; the result is written into the memory of `out`, which has its shape and a dtype that holds its kind. No gradient
+// may be recorded. After an error at the call its values are undetermined.
+HEDDLE_API heddle_status heddle_operator_apply_into(const heddle_operator* op, const heddle_value* values,
+                                                    size_t value_count, const heddle_named_value* named,
+                                                    size_t named_count, heddle_array* out,
+                                                    heddle_error** error);
 
 #ifdef __cplusplus
 }

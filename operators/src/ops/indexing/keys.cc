@@ -10,6 +10,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
+#include "ops/in_place.h"
 #include "ops/indexing/places.h"
 
 namespace heddle {
@@ -273,9 +274,7 @@ void write_masked(const NDArray& x, const NDArray& given, const NDArray& mask, c
 void check_change(const NDArray& x, const Operand& values) {
   if (x.grad_meta()) x.grad_meta()->check_target("assign");
   if (values.is_array && values.array.grad_meta()) values.array.grad_meta()->check_source("assign");
-  if (!x.overlaps_itself()) return;
-  throw InvalidArgument(std::string(kName) + ": elements of a view of shape " + x.shape().to_string() +
-                        " with strides " + x.strides().to_string() + " share memory");
+  check_target(kName, x);
 }
 
 }  // namespace
@@ -321,9 +320,15 @@ template <auto change> void Chosen::changed(const Operand& b) const {
   change(part, b);
   *this = Operand(part, b.where);
 }
-void Chosen::operator+=(const Operand& b) const { changed < heddle::operator+=>(b); }
-void Chosen::operator-=(const Operand& b) const { changed < heddle::operator-=>(b); }
-void Chosen::operator*=(const Operand& b) const { changed < heddle::operator*=>(b); }
-void Chosen::operator/=(const Operand& b) const { changed < heddle::operator/=>(b); }
+void Chosen::operator+=(const Operand& b) const { changed<(heddle::operator+=)>(b); }
+void Chosen::operator-=(const Operand& b) const { changed<(heddle::operator-=)>(b); }
+void Chosen::operator*=(const Operand& b) const { changed<(heddle::operator*=)>(b); }
+void Chosen::operator/=(const Operand& b) const { changed<(heddle::operator/=)>(b); }
+void Chosen::operator%=(const Operand& b) const { changed<(heddle::operator%=)>(b); }
+void Chosen::operator&=(const Operand& b) const { changed<(heddle::operator&=)>(b); }
+void Chosen::operator|=(const Operand& b) const { changed<(heddle::operator|=)>(b); }
+void Chosen::operator^=(const Operand& b) const { changed<(heddle::operator^=)>(b); }
+void Chosen::operator<<=(const Operand& b) const { changed<(heddle::operator<<=)>(b); }
+void Chosen::operator>>=(const Operand& b) const { changed<(heddle::operator>>=)>(b); }
 
 }  // namespace heddle

@@ -1,0 +1,125 @@
+// Arrays of numbers that stand in the program: array({{1, 2}, {3, 4}}).
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <type_traits>
+#include <vector>
+
+#include <heddle/array_creation.h>
+
+namespace heddle {
+
+namespace ndarray_detail {
+template <class T, class... Types> inline constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
+template <class T>
+concept ListElement = is_one_of<T, float, std::int32_t, std::int64_t, std::uint8_t, bool, Float16, BFloat16,
+                                std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+// The other names of integers, such as long long and char: of the dtype with the same size and sign.
+template <class T>
+concept OtherInteger = std::integral<T> && !ListElement<T>;
+template <std::size_t bytes>
+using Signed = std::conditional_t<
+    bytes == 1, std::int8_t,
+    std::conditional_t<bytes == 2, std::int16_t, std::conditional_t<bytes == 4, std::int32_t, std::int64_t>>>;
+template <OtherInteger T>
+using Named =
+    std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>;
+template <class T> using List = std::initializer_list<T>;
+template <class T> using Rows = List<List<T>>;
+template <class T> using Blocks = List<Rows<T>>;
+[[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
+
+// Appends the values of nested lists, and throws InvalidArgument unless those of a level have one length.
+template <class To, class T> void append(std::vector<To>& values, List<T> list) {
+  values.insert(values.end(), list.begin(), list.end());
+}
+template <class To, class T> void append(std::vector<To>& values, List<List<T>> lists) {
+  for (const List<T>& list : lists) {
+    if (list.size() != lists.begin()->size()) refuse_rows(lists.begin()->size(), list.size());
+    append(values, list);
+  }
+}
+template <class To, class T> std::vector<To> values_in(List<T> list) {
+  std::vector<To> values;
+  append(values, list);
+  return values;
+}
+
+template <class T> Shape shape_of(List<T> list) { return {std::ssize(list)}; }
+template <class T> Shape shape_of(List<List<T>> lists) {
+  Shape shape = {std::ssize(lists)};
+  for (const std::int64_t length : shape_of(lists.size() > 0 ? *lists.begin() : List<T>()))
+    shape.push_back(length);
+  return shape;
+}
+
+// The array that holds `list` as elements of type T.
+template <class T, class Nested> NDArray array_of(Nested list, Device device) {
+  return array(values_in<T>(list), shape_of(list), device);
+}
+}  // namespace ndarray_detail
+
+// array(1) has no axis, array({1, 2}) one, array({{1, 2}, {3, 4}}) rows of one length, and lists of those three. The dtype is
+// that of the C++ type, but literals such as 1.5 make f32, the dtype that arrays have unless told: array<double>({1.5}) makes
+// f64. Numbers of several types make f32 if one is floating, else i64, or u64 if one needs it.
+template <ndarray_detail::ListElement T>
+NDArray array(std::initializer_list<T> values, Device device = cpu()) {
+  return ndarray_detail::array_of<T>(values, device);
+}
+template <ndarray_detail::ListElement T>
+NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device = cpu()) {
+  return ndarray_detail::array_of<T>(rows, device);
+}
+template <ndarray_detail::ListElement T>
+NDArray array(ndarray_detail::Blocks<T> blocks, Device device = cpu()) {
+  return ndarray_detail::array_of<T>(blocks, device);
+}
+template <ndarray_detail::ListElement T> NDArray array(T value, Device device = cpu()) {
+  return array(std::vector<T>{value}, {}, device);
+}
+template <ndarray_detail::OtherInteger T>
+NDArray array(std::initializer_list<T> values, Device device = cpu()) {
+  return ndarray_detail::array_of<ndarray_detail::Named<T>>(values, device);
+}
+template <ndarray_detail::OtherInteger T> NDArray array(T value, Device device = cpu()) {
+  return array(static_cast<ndarray_detail::Named<T>>(value), device);
+}
+template <int = 0, std::same_as<double> T>
+NDArray array(std::initializer_list<T> values, Device device = cpu()) {
+  return ndarray_detail::array_of<float>(values, device);
+}
+template <int = 0, std::same_as<double> T>
+NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device = cpu()) {
+  return ndarray_detail::array_of<float>(rows, device);
+}
+template <int = 0, std::same_as<double> T>
+NDArray array(ndarray_detail::Blocks<T> blocks, Device device = cpu()) {
+  return ndarray_detail::array_of<float>(blocks, device);
+}
+template <int = 0, std::same_as<double> T> NDArray array(T value, Device device = cpu()) {
+  return array(static_cast<float>(value), device);
+}
+template <std::same_as<double> T>
+NDArray array(std::type_identity_t<ndarray_detail::List<T>> values, Device device = cpu()) {
+  return ndarray_detail::array_of<double>(values, device);
+}
+template <std::same_as<double> T>
+NDArray array(std::type_identity_t<ndarray_detail::Rows<T>> rows, Device device = cpu()) {
+  return ndarray_detail::array_of<double>(rows, device);
+}
+template <std::same_as<double> T>
+NDArray array(std::type_identity_t<ndarray_detail::Blocks<T>> blocks, Device device = cpu()) {
+  return ndarray_detail::array_of<double>(blocks, device);
+}
+template <std::same_as<double> T> NDArray array(std::type_identity_t<T> value, Device device = cpu()) {
+  return array(std::vector<double>{value}, {}, device);
+}
+NDArray array(std::initializer_list<Scalar> values, Device device = cpu());
+NDArray array(std::initializer_list<std::initializer_list<Scalar>> rows, Device device = cpu());
+NDArray array(ndarray_detail::Blocks<Scalar> blocks, Device device = cpu());
+
+}  // namespace heddle

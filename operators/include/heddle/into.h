@@ -1,0 +1,86 @@
+// Results in memory that the caller has: NumPy's out=.
+//
+//   into(y, add, a, b);                                                         // y = a + b
+//   into(y, [](auto& a, auto& b) { return sqrt(a * a + b * b); }, a, b);        // so is what has several steps
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <heddle/operand.h>
+
+namespace heddle {
+namespace operators_detail {
+
+// Lends the memory of an array to the operators that a function calls. `function` is its name in errors. Where an argument
+// uses that memory, or might, the result is computed elsewhere and copied.
+class OutputCall {
+ public:
+  OutputCall(const char* function, const NDArray& out);
+  ~OutputCall();
+  OutputCall(const OutputCall&) = delete;
+  OutputCall& operator=(const OutputCall&) = delete;
+
+  // What the function reads. Throws Error where a gradient would be recorded.
+  void reads(const NDArray& input);
+  void may_read_anything() { lends_ = false; }
+  template <class T> void takes(const T& argument) {
+    if constexpr (std::is_same_v<T, NDArray>) {
+      reads(argument);
+    } else if constexpr (std::is_same_v<T, Operand>) {
+      if (argument.is_array) reads(argument.array);
+    } else if constexpr (std::is_same_v<T, std::vector<NDArray>>) {
+      for (const NDArray& one : argument) reads(one);
+    } else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T> && !std::is_same_v<T, Scalar>) {
+      may_read_anything();
+    }
+  }
+  void lend();
+  // Throws InvalidArgument unless the result has the shape of `out` and a dtype that fits.
+  void complete(const NDArray& result);
+
+ private:
+  const char* const function_;
+  const NDArray out_;
+  bool lends_ = true, lent_ = false;
+  NDArray previous_;  // what was lent on this thread before
+};
+
+template <class Function, class... Args>
+NDArray call_with_place(const Function& function, Where where, const Args&... args) {
+  if constexpr (std::is_invocable_v<const Function&, const Args&..., Where>) {
+    return function(args..., where);
+  } else {
+    return function(args...);
+  }
+}
+
+}  // namespace operators_detail
+
+// Writes function(args...) into out's own memory, so that views of it see the values, and returns it. `function` is a
+// function of this library or a lambda without captures; it gets what it reads as arguments. Most operators compute in that
+// memory; from others, and where an argument shares it, the result is copied. Throws InvalidArgument unless the result has
+// out's shape and a dtype whose kind fits, and Error where a gradient would be recorded; out's values are undetermined then.
+template <class Function, class... Args>
+NDArray into(const ArrayArgument& out, const Function& function, const Args&... args) {
+  static_assert(std::is_empty_v<Function> || std::is_function_v<Function> ||
+                    std::is_function_v<std::remove_pointer_t<Function>>,
+                "into: pass what the lambda captures as arguments: into() has to know what it reads");
+  const CallSite site(out.where);
+  operators_detail::OutputCall call("into", out.array);
+  (call.takes(args), ...);
+  call.lend();
+  call.complete(operators_detail::call_with_place(function, out.where, args...));
+  return out.array;
+}
+
+// The same for functions whose names others have too, such as exp and max.
+inline NDArray into(const ArrayArgument& out, NDArray (*function)(const NDArray&, Where), const NDArray& x) {
+  return into<NDArray(const NDArray&, Where)>(out, *function, x);
+}
+inline NDArray into(const ArrayArgument& out, NDArray (*function)(const Operand&, const Operand&, Where),
+                    const Operand& a, const Operand& b) {
+  return into<NDArray(const Operand&, const Operand&, Where)>(out, *function, a, b);
+}
+
+}  // namespace heddle

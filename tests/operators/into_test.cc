@@ -1,0 +1,233 @@
+// Results in memory that the caller has: of every operator what it gives otherwise, wherever the memory lies.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/engine.h>
+#include <heddle/into.h>
+#include <heddle/ops.h>
+
+#include "operator_samples.h"
+
+using namespace heddle;
+using namespace heddle::testing;
+
+namespace {
+
+using Floats = std::vector<float>;
+Floats of(const NDArray& x) { return x.to_vector<float>(); }
+
+// An array like x of other values.
+NDArray other(const NDArray& x) {
+  NDArray y(x.shape(), x.dtype(), x.device());
+  y.fill(7);
+  return y;
+}
+
+// The same behind an element of another array, with gaps.
+NDArray spread_out(const NDArray& x) {
+  Shape shape = x.shape();
+  Dims axes;
+  for (int axis = 0; axis < x.ndim(); ++axis) axes.push_back(x.ndim() - 1 - axis);
+  Shape turned;
+  for (const std::int64_t axis : axes) turned.push_back(shape[static_cast<int>(axis)]);
+  if (turned.empty() || turned.size() == kMaxDims) return other(x);
+  turned.push_back(2);
+  NDArray y(turned, x.dtype(), x.device());
+  y.fill(7);
+  return y(kEllipsis, 1).permuted(axes);
+}
+
+const OperatorInfo& info_of(const Sample& sample) {
+  const OperatorInfo* op = find_operator(sample.name);
+  REQUIRE(op);
+  return *op;
+}
+
+NDArray plain(const Sample& sample) {
+  restart_generators();
+  return std::get<NDArray>(sample.plain(sample.values)).detach();
+}
+
+void check_written(const Sample& sample, const OperatorValues& values, const NDArray& out,
+                   const NDArray& expected) {
+  const NoGrad no_grad;
+  restart_generators();
+  call_operator_into(info_of(sample), values, sample.named, out);
+  check_same(out.copy(), expected.copy());
+}
+
+}  // namespace
+
+TEST_CASE("every operator with one array as its result writes it into the array given") {
+  int count = 0;
+  for (const Sample& sample : operator_samples()) {
+    if (!takes_out(info_of(sample))) continue;
+    CAPTURE(sample.name);
+    const NDArray expected = plain(sample);
+    check_written(sample, sample.values, other(expected), expected);
+    if (expected.size() > 0) check_written(sample, sample.values, spread_out(expected), expected);
+    ++count;
+  }
+  CHECK(count > 250);
+}
+
+TEST_CASE("the array may be an argument too") {
+  int count = 0;
+  for (const Sample& sample : operator_samples()) {
+    if (!takes_out(info_of(sample))) continue;
+    CAPTURE(sample.name);
+    const NDArray expected = plain(sample);
+    for (std::size_t i = 0; i < sample.values.size(); ++i) {
+      const auto* array = std::get_if<NDArray>(&sample.values[i]);
+      if (!array || array->shape() != expected.shape() || array->dtype() != expected.dtype() ||
+          array->device() != expected.device())
+        continue;
+      OperatorValues values = sample.values;
+      const NDArray copied = array->detach().copy();
+      values[i] = copied;
+      check_written(sample, values, copied, expected);
+      ++count;
+    }
+  }
+  CHECK(count > 100);
+}
+
+TEST_CASE("an operator that others are refused: its result is not one array") {
+  const NDArray x = ones({3});
+  for (const OperatorInfo& op : operators()) {
+    if (takes_out(op)) continue;
+    CHECK_THROWS_WITH_AS(
+        call_operator_into(op, {}, {}, x),
+        (op.name + ": its result is not one array, which `out` could hold; wanted: " + op.signature())
+            .c_str(),
+        InvalidArgument);
+  }
+}
+
+TEST_CASE("a result is computed in the memory given, where nothing else reads it") {
+  static const Storage* used;
+  const NDArray x = ones({4, 3}), y = zeros({4, 3}), rows = zeros({8, 3}), sums = zeros({3});
+  const auto in = [&](const NDArray& out, auto function, auto&&... args) {
+    used = nullptr;
+    into(out, function, args...);
+    return used == out.storage().get();
+  };
+  const auto noted = [](const NDArray& result) {
+    used = result.storage().get();
+    return result;
+  };
+  static const auto note = noted;
+  CHECK(in(
+      y, [](auto& a) { return note(a + 1); }, x));
+  CHECK(in(
+      rows.slice(0, {4, 8}), [](auto& a) { return note(heddle::exp(a)); }, x));
+  CHECK(in(
+      sums, [](auto& a) { return note(heddle::sum(a, 0)); }, x));
+  CHECK(in(
+      y, [](auto& a) { return note(softmax(a)); }, x));
+  CHECK(in(
+      y,
+      [](auto& a) {
+        return note(matmul(a, ones({3, 3})));
+      },
+      x));
+  CHECK_FALSE(in(
+      y, [](auto& a) { return note(a + 1); }, y));
+  CHECK_FALSE(in(
+      rows(Slice{.step = 2}), [](auto& a) { return note(a + 1); }, x));
+  CHECK_FALSE(in(
+      zeros({4, 3}, DType::f64), [](auto& a) { return note(a + 1); }, x));
+  CHECK(of(rows.slice(0, {1, 2})) == Floats{0, 0, 0});
+}
+
+TEST_CASE("into takes functions, lambdas of several steps, and views") {
+  const NDArray a = array({3.0, 5.0}), b = array({4.0, 12.0}), y = zeros({3, 2});
+  into(y[0], hypot, a, b);
+  into(
+      y[1], [](auto& p, auto& q) { return heddle::sqrt(p * p + q * q); }, a, b);
+  const NDArray same = into(y[2], maximum, a, 4);
+  CHECK(of(y) == Floats{5, 13, 5, 13, 4, 5});
+  CHECK(of(same) == Floats{4, 5});
+  CHECK(same.storage() == y.storage());
+  into(
+      y(kAll, 0), [](const std::vector<NDArray>& parts) { return concat(parts, 0); },
+      std::vector<NDArray>{a, array({9.0})});
+  CHECK(of(y(kAll, 0)) == Floats{3, 5, 9});
+  const NDArray x = arange(9).view_as({3, 3});
+  into(
+      x,
+      [](auto& m) {
+        return m.permuted({1, 0});
+      },
+      x);
+  CHECK(of(x) == Floats{0, 3, 6, 1, 4, 7, 2, 5, 8});
+  into(
+      x, [](auto& m) { return flip(m, {0}) - mean(m); }, x);
+  CHECK(of(x) == Floats{-2, 1, 4, -3, 0, 3, -4, -1, 2});
+}
+
+TEST_CASE("into converts to a dtype that holds the result's kind") {
+  const NDArray wide = zeros({2}, DType::f64), small = zeros({2}, DType::i8);
+  into(wide, add, array({1, 2}), 1);
+  CHECK(wide.to_vector<double>() == std::vector<double>{2, 3});
+  into(small, add, array<std::int64_t>({1, 2}), 1);
+  CHECK(small.to_vector<std::int8_t>() == std::vector<std::int8_t>{2, 3});
+  CHECK_THROWS_WITH_AS(into(small, exp, wide), "into: a result of dtype f64 does not fit i8",
+                       InvalidArgument);
+}
+
+TEST_CASE("into refuses another shape, undefined arrays, shared elements and gradients") {
+  const NDArray x = ones({2, 3}), y = zeros({3, 2});
+  CHECK_THROWS_WITH_AS(into(y, exp, x), "into: out has shape (3, 2), the result (2, 3)", InvalidArgument);
+  CHECK(of(y) == Floats(6, 0));
+  CHECK_THROWS_AS(into(NDArray(), exp, x), InvalidArgument);
+  CHECK_THROWS_AS(into(y, exp, NDArray()), InvalidArgument);
+  CHECK_THROWS_AS(into(zeros({1}).broadcast_view({6}), exp, ones({6})), InvalidArgument);
+  NDArray leaf = ones({2, 3});
+  set_requires_grad(leaf);
+  CHECK_THROWS_AS(into(zeros({2, 3}), exp, leaf), Error);
+  CHECK_THROWS_AS(into(leaf, exp, x), Error);
+  const NoGrad no_grad;
+  into(leaf, exp, x * 0);
+  CHECK(of(leaf) == Floats(6, 1));
+}
+
+TEST_CASE("what an op computes meanwhile on the same thread does not get the memory") {
+  Engine naive{{.scheduler = Scheduler::naive}};
+  const EngineScope scope(naive);
+  static NDArray seen;
+  const NDArray x = ones({3}), y = zeros({3});
+  const Var var = naive.new_var();
+  // The op runs on this thread, between the loan and the operator that takes it.
+  into(
+      y,
+      [](auto& a) {
+        a.engine().push([a] { seen = a + 41; }, {.read = {a.var()}});
+        return a * 2;
+      },
+      x);
+  CHECK(of(y) == Floats{2, 2, 2});
+  CHECK(of(seen) == Floats{42, 42, 42});
+  CHECK(seen.storage() != y.storage());
+  seen = {};
+}
+
+TEST_CASE("calls of into within each other each have their own memory") {
+  const NDArray x = ones({3}), y = zeros({3});
+  into(
+      y,
+      [](auto& a) {
+        const NDArray inner = zeros({3});
+        into(inner, add, a, 1);
+        return inner * 10;
+      },
+      x);
+  CHECK(of(y) == Floats{20, 20, 20});
+  CHECK_THROWS_AS(into(
+                      y, [](auto& a) { return a + ones({4}); }, x),
+                  InvalidArgument);
+  CHECK(of(x + 1) == Floats{2, 2, 2});  // the loan has ended
+  CHECK((x + 1).storage() != y.storage());
+}
