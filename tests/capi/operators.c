@@ -65,6 +65,29 @@ static void calls_compute(heddle_engine* engine) {
   OK(heddle_array_destroy(a));
 }
 
+static void results_are_written_into_arrays(heddle_engine* engine) {
+  heddle_array *a = new_array(engine, kValues, kTwoByTwo, 2), *out = new_array(engine, kValues, kTwoByTwo, 2);
+  heddle_array* flat = new_array(engine, kValues, kTwoByTwo, 1);
+  const heddle_value values[] = {of_array(a), {.kind = HEDDLE_VALUE_REAL, .as.real = 10}};
+  OK(heddle_operator_apply_into(op_named("multiply"), values, 2, NULL, 0, out, NULL));
+  const float tens[] = {10, 20, 30, 40};
+  holds(out, tens, 4);
+  OK(heddle_operator_apply_into(op_named("multiply"), values, 2, NULL, 0, a, NULL));
+  holds(a, tens, 4);
+  IS(heddle_operator_apply_into(op_named("multiply"), values, 2, NULL, 0, flat, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_operator_apply_into(op_named("multiply"), values, 1, NULL, 0, out, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_operator_apply_into(op_named("multiply"), values, 2, NULL, 0, NULL, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_operator_apply_into(op_named("add_"), values, 2, NULL, 0, out, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_operator_apply_into(NULL, values, 2, NULL, 0, out, NULL), HEDDLE_INVALID_ARGUMENT);
+  holds(flat, kValues, 2);
+  OK(heddle_array_destroy(flat));
+  OK(heddle_array_destroy(out));
+  OK(heddle_array_destroy(a));
+}
+
 static void new_arrays_belong_to_the_engine(heddle_engine* engine) {
   const heddle_value full[] = {{.kind = HEDDLE_VALUE_INTEGERS, .count = 2, .as.integers = kTwoByTwo},
                                {.kind = HEDDLE_VALUE_REAL, .as.real = 2}};
@@ -198,6 +221,7 @@ void test_operators(void) {
   heddle_engine* engine = new_engine();
   every_operator_is_described();
   calls_compute(engine);
+  results_are_written_into_arrays(engine);
   new_arrays_belong_to_the_engine(engine);
   generators_repeat(engine);
   rows_are_results_too(engine);

@@ -29,8 +29,10 @@ from collections import namedtuple
 Pair = namedtuple("Pair", "line index numpy heddle remark")
 
 # What a spelling in C++ looks like where it is not the operator's name and a parenthesis.
-SPELLINGS = {"std": "stddev(", "add_": "+= ", "subtract_": "-= ", "multiply_": "*= ", "divide_": "/= ", "assign_": ".assign(",
-             "fill_": ".fill("}
+SPELLINGS = {"std": "stddev(", "add_": "+= ", "subtract_": "-= ", "multiply_": "*= ", "divide_": "/= ", "remainder_": "%= ", "bitwise_and_": "&= ", "bitwise_or_": "|= ", "bitwise_xor_": "^= ",
+    "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= ", "assign_": ".assign(",
+             "fill_": ".fill(", "remainder_": "%= ", "bitwise_and_": "&= ", "bitwise_or_": "|= ", "bitwise_xor_": "^= ",
+             "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= "}
 WITHOUT_FAMILIES = {"Neural networks", "Row-sparse arrays", "Layers"}  # but for those that have a row
 WITHOUT = {"digamma", "lu", "expm", "truncated_normal",  # SciPy's
            "copy_to"}  # NumPy has one device
@@ -122,12 +124,17 @@ def block(text, language):
     return found[0]
 
 
+def changed_by(statement):
+    """The array that a statement changes."""
+    return re.match(r"\w+", statement)[0]
+
+
 def result_of(heddle):
     """The statements that give the result of a Heddle spelling."""
     if heddle.startswith("save_"):
         return f"{heddle}; return File{{}};"
-    if re.search(r"\.(assign|fill)\(| [-+*/]?= ", re.sub(r"\{[^{}]*\}", "", heddle)):  # {.begin = 1} is no assignment
-        return f"{heddle}; return a;"
+    if re.search(r"\.(assign|fill)\(| ([-+*/%&|^]|<<|>>)?= ", re.sub(r"\{[^{}]*\}", "", heddle)):  # {.begin = 1} is no assignment
+        return f"{heddle}; return {changed_by(heddle)};"
     return f"return {heddle};"
 
 
@@ -181,7 +188,7 @@ def evaluate(np, code, arrays):
             value = scope["a"]
     except SyntaxError:
         exec(code, scope)  # pylint: disable=exec-used
-        value = scope["a"]
+        value = scope[changed_by(code)]
     parts = parts_of(np, value)
     views = value if isinstance(value, (tuple, list)) else [value]
     return parts, any(isinstance(part, np.ndarray) and np.may_share_memory(part, scope["a"]) for part in views)

@@ -53,8 +53,13 @@ def test_gradients_of_gradients():
     x.clear_grad()
     image = heddle.ones((1, 1, 4, 4))
     image.requires_grad = True
-    with pytest.raises(heddle.Error, match="conv2d: its gradient has no gradient"):
-        heddle.sum(heddle.conv2d(image, heddle.ones((1, 1, 2, 2)))).backward(create_graph=True)
+    y = heddle.sum(heddle.square(heddle.conv2d(image, heddle.ones((1, 1, 2, 2)))))
+    slope = heddle.grad(y, [image], create_graph=True)[0]
+    twice = heddle.grad(heddle.sum(slope), [image])[0]
+    assert twice.tolist() == [[[[2 * a * b * 4 for b in (1, 2, 2, 1)] for a in (1, 2, 2, 1)]]]
+    slope = heddle.grad(heddle.sum(heddle.digamma(x)), [x], create_graph=True)[0]
+    with pytest.raises(heddle.Error, match="trigamma: its gradient has no gradient"):
+        heddle.sum(slope).backward(create_graph=True)
 
 
 def test_layers():

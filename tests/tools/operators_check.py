@@ -29,6 +29,8 @@ BY_NAME = {
     "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # and the one that prints
     "operator&&": ["logical_and"], "operator||": ["logical_or"], "operator!": ["logical_not"],
     "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
+    "operator%=": ["remainder_"], "operator&=": ["bitwise_and_"], "operator|=": ["bitwise_or_"], "operator^=": ["bitwise_xor_"],
+    "operator<<=": ["bitwise_left_shift_"], "operator>>=": ["bitwise_right_shift_"],
     "max": ["max", "maximum"], "min": ["min", "minimum"], "stddev": ["std"], "add_rows": ["add_rows_"], "sum": ["sum", "sum_row_sparse"],
     "NDArray::assign": ["assign_"], "NDArray::fill": ["fill_"], "NDArray::astype": ["cast"], "NDArray::slice": ["slice"],
     "NDArray::copy": ["copy"], "NDArray::copy_to": ["copy_to"], "NDArray::contiguous": ["contiguous"],
@@ -37,14 +39,15 @@ BY_NAME = {
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }
 # How many functions of a name there are: another one needs a look at the registry.
-OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 10, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
+OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array": 18, "into": 3, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
               "NDArray::operator()": 3, "operator()": 2,
-              "NDArray::NDArray": 3, "NDArray::operator[]": 2, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
+              "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
 LENT = "memory of other libraries is no operator: bindings have functions of their own"
 HANDLE = "a part of the handle"
 EXCEPTIONS = {
+    "into": "calls any of them", "call_operator_into": "calls one by its name",
     "array": "copies C++ values: other languages have buffers",
     "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",
     "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,

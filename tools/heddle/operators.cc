@@ -62,7 +62,9 @@ Most of them are C++ functions of the same name and the same arguments. The othe
 
 | By name                                                         | In C++                                                       |
 |-----------------------------------------------------------------|--------------------------------------------------------------|
-| `add_`, `subtract_`, `multiply_`, `divide_`                     | `+=`, `-=`, `*=`, `/=`                                       |
+| `add_`, `subtract_`, `multiply_`, `divide_`, `remainder_`       | `+=`, `-=`, `*=`, `/=`, `%=`                                 |
+| `bitwise_and_`, `bitwise_or_`, `bitwise_xor_`                   | `&=`, `|=`, `^=`                                             |
+| `bitwise_left_shift_`, `bitwise_right_shift_`                   | `<<=`, `>>=`                                                 |
 | `assign_`, `fill_`                                              | members of `NDArray`: `assign`, `fill`                       |
 | `uniform`, `normal`, `bernoulli`, `integers`, `permutation`     | members of `Generator`                                       |
 | `sum_row_sparse`, `add_rows_`                                   | `sum`, `add_rows`                                            |
@@ -81,6 +83,8 @@ A program that learns the name when it runs, such as a binding to another langua
 - An argument that is marked "gradient" gets one if its dtype is floating.
 - A list of arrays is one result: a tuple in Python, a `std::vector` or a `std::array` in C++.
 - An operator whose name ends with `_` changes its first argument in place and has no result.
+- Where the result is one array, it can be written into memory that the caller has: `out=` in Python, `into` in C++,
+  `heddle_operator_apply_into` in C ([arrays](arrays.md#changes-in-place)).
 - A dtype may be given by its name. A generator, a `Generator*`, has to outlive the call.
 - Arguments that do not fit throw `InvalidArgument` at the call.
 )";

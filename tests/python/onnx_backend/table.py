@@ -69,7 +69,9 @@ class Entry:
     def _keywords(self) -> dict[str, Any]:
         parameters = inspect.signature(self.function).parameters.values()
         return {
-            parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "out"  # of operators of heddle
         }
 
     @functools.cached_property
