@@ -12,6 +12,7 @@
 #include <heddle/ops.h>
 
 #include "command_line.h"
+#include "ops/ops_families.h"
 #include "support/peer_process.h"
 #include "support/support.h"
 
@@ -22,7 +23,7 @@ using bench::PeerProcess;
 
 struct OpsOptions {
   bench::Options common;
-  bool torch = true;
+  bool torch = true, families = false;
   std::string python = "/usr/bin/python3";
 };
 
@@ -118,9 +119,15 @@ int main(int argc, char** argv) {
   heddle::command_line::Program app("ops_bench", "How long operators take: Heddle beside PyTorch");
   bench::add_options(app, options.common);
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
+  app.add_flag("--families", options.families,
+               "every family at four sizes, as tables of ratios, in place of the cases");
   app.add_option("--python", options.python, "the Python that can import torch").show_default();
   if (const auto status = app.parse(argc, argv)) return *status;
   try {
+    if (options.families) {
+      bench::run_families(options.common, options.torch ? options.python : "");
+      return EXIT_SUCCESS;
+    }
     for (int workers : options.common.workers) run_cases(options, workers);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ops_bench: %s\n", error.what());

@@ -10,11 +10,16 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from ports import free_port  # noqa: E402
+
+# Under sanitizers one test of each kind runs: starting their programs takes most of the time.
+FEW = "HEDDLE_FEW_PROCESSES" in os.environ
+alike = unittest.skipIf(FEW, "another test does the same with other settings")
 
 PATIENCE = 120  # seconds; far beyond what anything takes on a loaded machine
 WORKER = HEDDLE = ""

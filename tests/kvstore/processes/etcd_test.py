@@ -20,6 +20,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import scheduler_test  # noqa: E402
+from cluster import alike  # noqa: E402
 from scheduler_test import Process, free_port, metric, wait_until  # noqa: E402
 
 ETCD = shutil.which("etcd")
@@ -140,6 +141,7 @@ class EtcdTest(unittest.TestCase):
             self.check_done(workers)
             self.assertEqual(of(second, "lost_total"), [0])
 
+    @alike
     def test_a_leader_without_etcd_steps_down_and_training_goes_on(self):
         with Etcd(1) as etcd, Cluster(etcd) as cluster:
             scheduler = cluster.scheduler()
@@ -156,6 +158,7 @@ class EtcdTest(unittest.TestCase):
             wait_until(lambda: leads(scheduler) and of(scheduler, "servers_here") == [2])
             self.check_done(workers)
 
+    @alike
     def test_a_leader_that_ends_makes_way_at_once_and_its_state_is_found(self):
         with Etcd(1) as etcd, Cluster(etcd) as cluster:
             first = cluster.scheduler("--etcd-lease", "600s")

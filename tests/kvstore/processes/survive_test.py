@@ -84,9 +84,11 @@ class SurviveTest(unittest.TestCase):
     def test_dist_sync_on_two_servers(self):
         self.survive_kills("dist_sync", 2)
 
+    @cluster.alike
     def test_dist_async_on_three_servers(self):
         self.survive_kills("dist_async", 3, "round_robin")
 
+    @cluster.alike
     def test_dist_ssp_on_two_servers(self):
         self.survive_kills("dist_ssp:2", 2, "greedy")
 
@@ -146,6 +148,7 @@ class SurviveTest(unittest.TestCase):
                 self.assertIn(advice, launch.text())
 
 
+    @cluster.alike
     def test_launch_waits_longer_each_time_for_a_server_that_dies_at_once(self):
         words = [cluster.HEDDLE, "launch", "-n", "1", "--servers", "2", "--server-restarts", "3", "--", cluster.WORKER, "dist_sync", "9"]
         with Process(words, HEDDLE_SERVER_MEMORY_LIMIT="much") as launch:  # which no server starts with
