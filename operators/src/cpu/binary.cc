@@ -70,12 +70,15 @@ struct Power {
   }
 };
 
-// NaN if a or b is: a != a picks a NaN a, and a comparison with a NaN b is false, which picks b.
+// NaN if a or b is: a != a picks a NaN a, and a comparison with a NaN b is false, which picks b. |, not ||: no branches, which
+// random numbers make slow.
 struct Maximum {
-  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  static constexpr bool kInBlocks = true;
+  template <class T> T operator()(T a, T b) const { return int{a > b} | int{a != a} ? a : b; }
 };
 struct Minimum {
-  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  static constexpr bool kInBlocks = true;
+  template <class T> T operator()(T a, T b) const { return int{a < b} | int{a != a} ? a : b; }
 };
 
 struct AbsGradient {

@@ -49,6 +49,7 @@ struct Exp {
   template <class T> T operator()(T x) const { return fast_exp(x); }
 };
 struct Log {
+  static constexpr bool kInBlocks = true;
   template <class T> T operator()(T x) const { return fast_log(x); }
 };
 struct Sqrt {

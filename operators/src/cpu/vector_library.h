@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "cpu/map.h"
 
@@ -25,42 +24,6 @@ namespace heddle::cpu_kernels {
     float operator()(float a, float b) const { return vector_##name##f(a, b); }                            \
     double operator()(double a, double b) const { return vector_##name(a, b); }                            \
   };
-
-// y[i] = f(x[i]) in blocks of a fixed size, so that each element goes through the version for vectors: the one for single
-// numbers may round differently, and then equal elements would give unequal results.
-template <class T, class F>
-[[gnu::noinline]] void block_run(const T* x, std::int64_t x_step, T* y, std::int64_t y_step, std::int64_t n,
-                                 F f) {
-  constexpr std::int64_t kBlock = 64 / sizeof(T);
-  T in[kBlock], out[kBlock];
-  std::int64_t i = 0;
-  for (; x_step == 1 && y_step == 1 && i + kBlock <= n; i += kBlock) {
-    std::memcpy(in, x + i, sizeof in);
-    for (std::int64_t k = 0; k < kBlock; ++k) out[k] = f(in[k]);
-    std::memcpy(y + i, out, sizeof out);
-  }
-  for (; i < n; i += kBlock) {
-    const std::int64_t size = n - i < kBlock ? n - i : kBlock;
-    for (std::int64_t k = 0; k < kBlock; ++k) in[k] = k < size ? x[(i + k) * x_step] : T{1};
-    for (std::int64_t k = 0; k < kBlock; ++k) out[k] = f(in[k]);
-    for (std::int64_t k = 0; k < size; ++k) y[(i + k) * y_step] = out[k];
-  }
-}
-
-// y[i] = f(a[i], b[i]).
-template <class T, class F>
-[[gnu::noinline]] void block_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* y,
-                                 std::int64_t y_step, std::int64_t n, F f) {
-  constexpr std::int64_t kBlock = 64 / sizeof(T);
-  T left[kBlock], right[kBlock], out[kBlock];
-  for (std::int64_t i = 0; i < n; i += kBlock) {
-    const std::int64_t size = n - i < kBlock ? n - i : kBlock;
-    for (std::int64_t k = 0; k < kBlock; ++k) left[k] = k < size ? a[(i + k) * a_step] : T{1};
-    for (std::int64_t k = 0; k < kBlock; ++k) right[k] = k < size ? b[(i + k) * b_step] : T{1};
-    for (std::int64_t k = 0; k < kBlock; ++k) out[k] = f(left[k], right[k]);
-    for (std::int64_t k = 0; k < size; ++k) y[(i + k) * y_step] = out[k];
-  }
-}
 
 template <class T, class F> void map_blocks(const NDArray& x, const NDArray& y, F f) {
   const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});

@@ -1,5 +1,5 @@
 // Functions of one float that the compiler can turn into vector code: no branches, no calls, about one ulp of error.
-// The overloads for double are the C library's.
+// The overloads for double are the C library's. Inlined always: a loop that calls a function has no vector code.
 #pragma once
 
 #include <bit>
@@ -9,13 +9,13 @@
 
 namespace heddle::cpu_kernels {
 
-inline float power_of_two(std::int32_t exponent) {
+[[gnu::always_inline]] inline float power_of_two(std::int32_t exponent) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
 // e^x = 2^n * e^r with |r| <= log(2)/2, e^r by its Taylor series. log(2) comes in two parts, the first with so few
 // bits that n times it is exact.
-inline float fast_exp(float x) {
+[[gnu::always_inline]] inline float fast_exp(float x) {
   constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, left in the low bits
   x = x > 89.0f ? 89.0f : x;
@@ -37,7 +37,7 @@ inline float fast_exp(float x) {
 }
 
 // log(x) = e log(2) + 2 atanh(s) with x = 2^e m, m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1).
-inline float fast_log(float x) {
+[[gnu::always_inline]] inline float fast_log(float x) {
   constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f;
   const bool subnormal = x < std::numeric_limits<float>::min();
   const float scaled = subnormal ? x * 8388608.0f : x;  // 2^23
@@ -59,7 +59,7 @@ inline float fast_log(float x) {
 }
 
 // tanh|x| = d / (d + 2) with d = e^(2|x|) - 1 = 2^n p + (2^n - 1), where p = e^r - 1 as in fast_exp(): no digits are lost near 0.
-inline float fast_tanh(float x) {
+[[gnu::always_inline]] inline float fast_tanh(float x) {
   constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f, kRound = 12582912.0f;
   const float size = std::fabs(x), doubled = size > 10.0f ? 20.0f : 2.0f * size;
   const float shifted = doubled * 1.44269504f + kRound;
@@ -77,11 +77,11 @@ inline float fast_tanh(float x) {
   return std::copysign(d / (d + 2.0f), x);
 }
 
-inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+[[gnu::always_inline]] inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
 
-inline double fast_exp(double x) { return std::exp(x); }
-inline double fast_log(double x) { return std::log(x); }
-inline double fast_tanh(double x) { return std::tanh(x); }
-inline double fast_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+[[gnu::always_inline]] inline double fast_exp(double x) { return std::exp(x); }
+[[gnu::always_inline]] inline double fast_log(double x) { return std::log(x); }
+[[gnu::always_inline]] inline double fast_tanh(double x) { return std::tanh(x); }
+[[gnu::always_inline]] inline double fast_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 }  // namespace heddle::cpu_kernels
