@@ -4,6 +4,7 @@
 #include <heddle/into.h>
 
 #include "autograd/operator.h"
+#include "autograd/tape.h"
 #include "ops/in_place.h"
 
 namespace heddle::operators_detail {
@@ -31,7 +32,8 @@ void OutputCall::lend() {
 
 void OutputCall::complete(const NDArray& result) {
   check_arrays(function_, {&out_, &result});
-  if (recording({&result})) refuse_recording(function_);
+  const bool is_leaf = requires_grad(result) && meta_of(result)->leaf;  // a new weight
+  if (recording({&result}) && !is_leaf) refuse_recording(function_);
   if (result.shape() != out_.shape()) {
     throw InvalidArgument(std::string(function_) + ": out has shape " + out_.shape().to_string() +
                           ", the result " + result.shape().to_string());
@@ -39,7 +41,7 @@ void OutputCall::complete(const NDArray& result) {
   check_result_fits(function_, result.dtype(), out_);
   const bool there =
       result.storage() == out_.storage() && result.dtype() == out_.dtype() && same_view(result, out_);
-  if (!there) out_.assign(result);
+  if (!there) out_.assign(result.detach());
 }
 
 }  // namespace heddle::operators_detail
