@@ -5,7 +5,7 @@
     tools/check_call_sites.py --self-test  breaks each rule in a tree of its own and looks whether it is found
 
 A function is told its place by a parameter of the type Where, or by what an argument is converted to: Operand, Index,
-ArrayArgument, AxisKey or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called CLASS::NAME there.
+ArrayArgument, AxisKey, RangeIndex or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called CLASS::NAME there.
 """
 
 import re
@@ -34,6 +34,7 @@ NOT_TOLD = {
     "Index::Index": "is told itself",
     "ArrayArgument::ArrayArgument": "is told itself",
     "AxisKey::AxisKey": "is told itself",
+    "RangeIndex::RangeIndex": "is told itself",
     "Assigned::Assigned": "is told itself",
     "Chosen::Chosen": "is told itself",
     "IndexKey::IndexKey": "is told itself",
@@ -82,7 +83,7 @@ NOT_TRACED = {
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)
-TOLD = re.compile(r"\b(Where|Operand|Index|ArrayArgument|AxisKey|Assigned)\b")
+TOLD = re.compile(r"\b(Where|Operand|Index|ArrayArgument|AxisKey|RangeIndex|Assigned)\b")
 ARRAYS = re.compile(r"\b(NDArray|RowSparse|Operand|ArrayArgument|Safetensors|Checkpoint)\b")
 NAME = re.compile(r"(operator\s*(?:\(\)|\[\]|[^\w\s(]+)|~?\w+)\s*\(")
 SCOPE = re.compile(r"^(?:template\s*<.*?>\s*)?(namespace|class|struct|enum)\b(?:\s+class)?\s*(?:\[\[\w+\]\]\s*)?([\w:]*)")

@@ -61,13 +61,10 @@ int overflow_of(PyObject* object) {
   return overflow;
 }
 
-// What Python makes of a large int, or an infinity.
-nb::object float_of(PyObject* large, int sign) {
-  double value = PyLong_AsDouble(large);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    value = HUGE_VAL * sign;
-  }
+// What Python makes of a large int; throws OverflowError if no float is near it.
+nb::object float_of(PyObject* large) {
+  const double value = PyLong_AsDouble(large);
+  if (PyErr_Occurred()) raise_set();
   return nb::steal(PyFloat_FromDouble(value));
 }
 
@@ -242,7 +239,7 @@ Scalar to_scalar(ArgumentOf of, nb::handle object) {
 nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison) {
   const int overflow = array ? overflow_of(other.ptr()) : 0;
   if (overflow == 0 || (!comparison && !is_floating(array->dtype()))) return nb::borrow(other);
-  return is_floating(array->dtype()) ? float_of(other.ptr(), overflow)
+  return is_floating(array->dtype()) ? float_of(other.ptr())
                                      : nb::steal(PyFloat_FromDouble(HUGE_VAL * overflow));
 }
 

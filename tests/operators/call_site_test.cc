@@ -171,6 +171,11 @@ TEST_CASE("each operator names the line of its call") {
   check_site("Chosen::operator/=", [&] { x[mask] /= 2; });
   const NDArray whole = labels.copy();
   check_site("Chosen::operator%=", [&] { whole[whole > 0] %= 2; });
+  check_site("Chosen::operator&=", [&] { whole[whole > 0] &= 2; });
+  check_site("Chosen::operator|=", [&] { whole[whole > 0] |= 2; });
+  check_site("Chosen::operator^=", [&] { whole[whole > 0] ^= 2; });
+  check_site("Chosen::operator<<=", [&] { whole[whole > -1] <<= 2; });
+  check_site("Chosen::operator>>=", [&] { whole[whole > -1] >>= 2; });
   check_site("operator%=", [&] { x %= 2; });
   check_site("operator&=", [&] { whole &= 3; });
   check_site("operator|=", [&] { whole |= 1; });
@@ -218,6 +223,8 @@ TEST_CASE("each operator names the line of its call") {
   check_site("copy", [&] { copy(x); });
   check_site("copy_to", [&] { copy_to(x, cpu(1)); });
   check_site("call_operator", [&] { call_operator("conv2d", {image, kernel}); });
+  const OperatorValues of_x{x};
+  check_site("call_operator_into", [&] { call_operator_into(*find_operator("exp"), of_x, {}, y.detach()); });
   check_site("call_operator", [&] { call_operator(*find_operator("add_"), values); });
 }
 

@@ -1,5 +1,6 @@
 // Results in memory that the caller has: of every operator what it gives otherwise, wherever the memory lies.
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -106,40 +107,66 @@ TEST_CASE("an operator that others are refused: its result is not one array") {
   }
 }
 
-TEST_CASE("a result is computed in the memory given, where nothing else reads it") {
-  static const Storage* used;
+namespace {
+
+const Storage* used = nullptr;
+NDArray noted(const NDArray& result) {
+  used = result.storage().get();
+  return result;
+}
+NDArray noted_sum(const NDArray& x, Where) { return noted(x + 1); }
+NDArray noted_columns(const NDArray& x) { return noted(heddle::sum(x, 0)); }
+NDArray noted_softmax(const NDArray& x) { return noted(softmax(x)); }
+NDArray kept;
+
+}  // namespace
+
+TEST_CASE("a function computes in the memory given, where nothing else reads it") {
   const NDArray x = ones({4, 3}), y = zeros({4, 3}), rows = zeros({8, 3}), sums = zeros({3});
-  const auto in = [&](const NDArray& out, auto function, auto&&... args) {
+  const auto in = [&](const NDArray& out, auto* function, const NDArray& of) {
     used = nullptr;
-    into(out, function, args...);
+    into(out, function, of);
     return used == out.storage().get();
   };
-  const auto noted = [](const NDArray& result) {
-    used = result.storage().get();
-    return result;
-  };
-  static const auto note = noted;
-  CHECK(in(
-      y, [](auto& a) { return note(a + 1); }, x));
-  CHECK(in(
-      rows.slice(0, {4, 8}), [](auto& a) { return note(heddle::exp(a)); }, x));
-  CHECK(in(
-      sums, [](auto& a) { return note(heddle::sum(a, 0)); }, x));
-  CHECK(in(
-      y, [](auto& a) { return note(softmax(a)); }, x));
-  CHECK(in(
-      y,
-      [](auto& a) {
-        return note(matmul(a, ones({3, 3})));
-      },
-      x));
-  CHECK_FALSE(in(
-      y, [](auto& a) { return note(a + 1); }, y));
-  CHECK_FALSE(in(
-      rows(Slice{.step = 2}), [](auto& a) { return note(a + 1); }, x));
-  CHECK_FALSE(in(
-      zeros({4, 3}, DType::f64), [](auto& a) { return note(a + 1); }, x));
+  CHECK(in(y, noted_sum, x));
+  CHECK(in(rows.slice(0, {4, 8}), noted_sum, x));
+  CHECK(in(sums, noted_columns, x));
+  CHECK(in(y, noted_softmax, x));
+  CHECK_FALSE(in(y, noted_sum, y));
+  CHECK_FALSE(in(rows(Slice{.step = 2}), noted_sum, x));
+  CHECK_FALSE(in(zeros({4, 3}, DType::f64), noted_sum, x));
   CHECK(of(rows.slice(0, {1, 2})) == Floats{0, 0, 0});
+}
+
+TEST_CASE("a lambda may keep arrays, and read others that share the memory") {
+  const NDArray a = array({1.0, 2.0, 3.0}), y = array({10.0, 20.0, 30.0});
+  into(
+      y,
+      [](auto& p) {
+        kept = p + 1;
+        return kept * 2;
+      },
+      a);
+  CHECK(of(kept) == Floats{2, 3, 4});
+  CHECK(of(y) == Floats{4, 6, 8});
+  kept = y;
+  into(
+      y, [](auto& p) { return flip(kept) * p; }, a);
+  CHECK(of(y) == Floats{8, 12, 12});
+  kept = {};
+}
+
+TEST_CASE("add into its first argument is one op, by name too") {
+  const NDArray x = zeros({4});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([x] {
+      const OperatorValues values{x, 1};
+      for (int i = 0; i < 200; ++i) call_operator_into(*find_operator("add"), values, {}, x);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(of(x) == Floats(4, 800));
 }
 
 TEST_CASE("into takes functions, lambdas of several steps, and views") {
@@ -194,12 +221,20 @@ TEST_CASE("into refuses another shape, undefined arrays, shared elements and gra
   CHECK(of(leaf) == Floats(6, 1));
 }
 
+namespace {
+
+NDArray seen;
+NDArray computes_beside(const NDArray& a) {
+  a.engine().push([a] { seen = a + 41; }, {.read = {a.var()}});
+  return a * 2;
+}
+
+}  // namespace
+
 TEST_CASE("what an op computes meanwhile on the same thread does not get the memory") {
   Engine naive{{.scheduler = Scheduler::naive}};
   const EngineScope scope(naive);
-  static NDArray seen;
   const NDArray x = ones({3}), y = zeros({3});
-  const Var var = naive.new_var();
   // The op runs on this thread, between the loan and the operator that takes it.
   into(
       y,

@@ -226,7 +226,7 @@ TEST_CASE("an operator without a second gradient is named, and nothing has chang
       grad({digamma(exp(x))}, {x}, {.seeds = {ones({4}, DType::f64)}, .create_graph = true})[0];
   const NDArray loss = sum(square(first));
   CHECK_THROWS_WITH_AS(backward(loss, {.create_graph = true}),
-                       "trigamma: its gradient has no gradient, which create_graph asks for", Error);
+                       "digamma: its gradient has no gradient, which create_graph asks for", Error);
   CHECK_FALSE(grad(x).defined());
   backward(loss);
   CHECK(grad(x).defined());

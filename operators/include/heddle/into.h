@@ -1,6 +1,6 @@
 // Results in memory that the caller has: NumPy's out=.
 //
-//   into(y, add, a, b);                                                         // y = a + b
+//   into(y, add, a, b);                                                         // y = a + b, computed in y's memory
 //   into(y, [](auto& a, auto& b) { return sqrt(a * a + b * b); }, a, b);        // so is what has several steps
 #pragma once
 
@@ -11,6 +11,8 @@
 
 namespace heddle {
 namespace operators_detail {
+
+bool same_elements(const NDArray& a, const NDArray& b);  // of one storage and dtype, in the same order
 
 // Lends the memory of an array to the operators that a function calls. `function` is its name in errors. Where an argument
 // uses that memory, or might, the result is computed elsewhere and copied.
@@ -48,7 +50,11 @@ class OutputCall {
 
 template <class Function, class... Args>
 NDArray call_with_place(const Function& function, Where where, const Args&... args) {
-  if constexpr (std::is_invocable_v<const Function&, const Args&..., Where>) {
+  constexpr bool kWithPlace = std::is_invocable_v<const Function&, const Args&..., Where>;
+  static_assert(
+      kWithPlace || std::is_invocable_v<const Function&, const Args&...>,
+      "into: the function does not take these arguments; one with default values is called in a lambda");
+  if constexpr (kWithPlace) {
     return function(args..., where);
   } else {
     return function(args...);
@@ -57,24 +63,22 @@ NDArray call_with_place(const Function& function, Where where, const Args&... ar
 
 }  // namespace operators_detail
 
-// Writes function(args...) into out's own memory, so that views of it see the values, and returns it. `function` is a
-// function of this library or a lambda without captures; it gets what it reads as arguments. Most operators compute in that
-// memory; from others, and where an argument shares it, the result is copied. Throws InvalidArgument unless the result has
-// out's shape and a dtype whose kind fits, and Error where a gradient would be recorded; out's values are undetermined then.
+// Writes function(args...) into out's own memory, so that views of it see the values, and returns it. Most functions of this
+// library compute in that memory; where an argument shares it, and for lambdas, which may keep or read other arrays, the result
+// is computed elsewhere and copied by an op of its own. Throws InvalidArgument unless the result has out's shape and a dtype
+// whose kind fits, and Error where a gradient would be recorded; out's values are undetermined then.
 template <class Function, class... Args>
 NDArray into(const ArrayArgument& out, const Function& function, const Args&... args) {
-  static_assert(std::is_empty_v<Function> || std::is_function_v<Function> ||
-                    std::is_function_v<std::remove_pointer_t<Function>>,
-                "into: pass what the lambda captures as arguments: into() has to know what it reads");
   const CallSite site(out.where);
   operators_detail::OutputCall call("into", out.array);
   (call.takes(args), ...);
-  call.lend();
+  if constexpr (std::is_function_v<Function> || std::is_function_v<std::remove_pointer_t<Function>>)
+    call.lend();
   call.complete(operators_detail::call_with_place(function, out.where, args...));
   return out.array;
 }
 
-// The same for functions whose names others have too, such as exp and max.
+// The same for functions of an array, or of two operands, whose names others have too: exp, hypot, into(y, max, a, b).
 inline NDArray into(const ArrayArgument& out, NDArray (*function)(const NDArray&, Where), const NDArray& x) {
   return into<NDArray(const NDArray&, Where)>(out, *function, x);
 }

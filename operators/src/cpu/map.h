@@ -1,13 +1,12 @@
 // Applies a function object to each element of one or two arrays: the loop of most elementwise kernels.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include <heddle/elementwise.h>
 
+#include "cpu/block_run.h"
 #include "cpu/map_half.h"
 #include "cpu/strided_loop.h"
 #include "cpu/words.h"
@@ -31,65 +30,6 @@ template <class T> struct Source {
   T value;
   const T* data;
   Strides strides;
-};
-
-// Numbers that lie together, for a loop without any that are left over: so each element goes through the version for vectors.
-// The one for single numbers may round differently, and then equal elements would give unequal results.
-template <class T> struct VectorBuffer {
-  static constexpr std::int64_t kVector = 64 / sizeof(T), kSize = 4096 / sizeof(T);
-  alignas(64) T values[kSize];
-
-  // The next n elements, which are `step` apart, and ones up to whole vectors. Returns how many that makes.
-  std::int64_t load(const T* from, std::int64_t step, std::int64_t n) {
-    if (step == 1) {
-      std::memcpy(values, from, static_cast<std::size_t>(n) * sizeof(T));
-    } else {
-      for (std::int64_t k = 0; k < n; ++k) values[k] = from[k * step];
-    }
-    const std::int64_t whole = (n + kVector - 1) / kVector * kVector;
-    for (std::int64_t k = n; k < whole; ++k) values[k] = T{1};
-    return whole;
-  }
-  void store(T* to, std::int64_t step, std::int64_t n) const {
-    if (step == 1) {
-      std::memcpy(to, values, static_cast<std::size_t>(n) * sizeof(T));
-    } else {
-      for (std::int64_t k = 0; k < n; ++k) to[k * step] = values[k];
-    }
-  }
-};
-
-// y[i] = f(x[i]).
-template <class T, class F>
-[[gnu::noinline]] void block_run(const T* x, std::int64_t x_step, T* y, std::int64_t y_step, std::int64_t n,
-                                 F f) {
-  VectorBuffer<T> in, out;
-  for (std::int64_t i = 0; i < n; i += in.kSize) {
-    const std::int64_t size = n - i < in.kSize ? n - i : in.kSize;
-    const std::int64_t whole = in.load(x + i * x_step, x_step, size);
-    for (std::int64_t k = 0; k < whole; ++k) out.values[k] = f(in.values[k]);
-    out.store(y + i * y_step, y_step, size);
-  }
-}
-
-// y[i] = f(a[i], b[i]).
-template <class T, class F>
-[[gnu::noinline]] void block_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* y,
-                                 std::int64_t y_step, std::int64_t n, F f) {
-  VectorBuffer<T> left, right, out;
-  for (std::int64_t i = 0; i < n; i += left.kSize) {
-    const std::int64_t size = n - i < left.kSize ? n - i : left.kSize;
-    const std::int64_t whole = left.load(a + i * a_step, a_step, size);
-    right.load(b + i * b_step, b_step, size);
-    for (std::int64_t k = 0; k < whole; ++k) out.values[k] = f(left.values[k], right.values[k]);
-    out.store(y + i * y_step, y_step, size);
-  }
-}
-
-// Functions that the compiler makes vector code of where elements lie together, and not where they are apart.
-template <class F, class T, class R>
-concept InBlocks = std::is_same_v<T, R> && std::is_floating_point_v<T> && requires {
-  F::kInBlocks;
 };
 
 // y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know. Not inlined, so that f32
@@ -150,7 +90,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   });
 }
 
-// map_unary and map_binary for f16 and bf16. R is float or bool.
+// The same for f16 and bf16. R is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
   map_half(x, y,
            HalfUnary<R>([f](const float* from, R* to, std::int64_t n) { map_run(from, 1, to, 1, n, f); }));
@@ -190,7 +130,7 @@ template <class F> void binary_word_kernel(const Operand& a, const Operand& b, c
   visit_word(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
-// y is bool, so the element type is that of whichever operand is an array.
+// y is bool: the element type is that of whichever operand is an array.
 template <class F> void boolean_word_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();
   if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});

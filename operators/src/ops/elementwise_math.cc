@@ -32,7 +32,7 @@ double largest_finite(DType dtype) {
 }
 
 NDArray tetragamma(const NDArray& x) {
-  if (recording({&x})) refuse_second_gradient("trigamma");
+  if (recording({&x})) refuse_second_gradient("digamma");
   return push_unary("tetragamma", x, x.dtype(), x.dtype());
 }
 

@@ -9,6 +9,10 @@
 
 namespace heddle::operators_detail {
 
+bool same_elements(const NDArray& a, const NDArray& b) {
+  return a.storage() == b.storage() && a.dtype() == b.dtype() && same_view(a, b);
+}
+
 OutputCall::OutputCall(const char* function, const NDArray& out) : function_(function), out_(out) {
   check_arrays(function, {&out});
   check_target(function, out);
@@ -39,9 +43,7 @@ void OutputCall::complete(const NDArray& result) {
                           ", the result " + result.shape().to_string());
   }
   check_result_fits(function_, result.dtype(), out_);
-  const bool there =
-      result.storage() == out_.storage() && result.dtype() == out_.dtype() && same_view(result, out_);
-  if (!there) out_.assign(result.detach());
+  if (!same_elements(result, out_)) out_.assign(result.detach());
 }
 
 }  // namespace heddle::operators_detail

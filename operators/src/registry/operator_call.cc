@@ -187,6 +187,14 @@ Values matched(const OperatorInfo& op, std::span<const OperatorValue> first,
   return values;
 }
 
+// add(x, b) into x itself is one op, as x += b is: ops of other threads do not come between. Null if it is no such call.
+const OperatorInfo* in_place_of(const OperatorInfo& op, std::span<const OperatorValue> values,
+                                std::span<const NamedValue> named, const NDArray& out) {
+  const auto* first = values.size() == 2 && named.empty() ? std::get_if<NDArray>(&values[0]) : nullptr;
+  if (!first || !first->defined() || !out.defined() || !same_elements(*first, out)) return nullptr;
+  return find_operator(op.name + "_");
+}
+
 }  // namespace
 }  // namespace operators_detail
 
@@ -208,6 +216,8 @@ void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> v
                         std::span<const NamedValue> named, const NDArray& out, Where where) {
   const CallSite site(where);
   if (!takes_out(op)) operators_detail::refuse(op, "its result is not one array, which `out` could hold");
+  if (const OperatorInfo* in_place = operators_detail::in_place_of(op, values, named, out))
+    return void(call_operator(*in_place, values, {}, where));
   operators_detail::OutputCall call(op.name.c_str(), out);
   const auto take = [&](const OperatorValue& value) {
     if (const auto* array = std::get_if<NDArray>(&value)) {

@@ -1,0 +1,69 @@
+// Loops over elements that may be apart, by way of buffers in which they lie together.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace heddle::cpu_kernels {
+
+// Numbers that lie together, for a loop without any that are left over: so each element goes through the version for vectors.
+// The one for single numbers may round differently, and then equal elements would give unequal results.
+template <class T> struct VectorBuffer {
+  static constexpr std::int64_t kVector = 64 / sizeof(T), kSize = 4096 / sizeof(T);
+  alignas(64) T values[kSize];
+
+  // The next n elements, which are `step` apart, and ones up to whole vectors. Returns how many that makes.
+  std::int64_t load(const T* from, std::int64_t step, std::int64_t n) {
+    if (step == 1) {
+      std::memcpy(values, from, static_cast<std::size_t>(n) * sizeof(T));
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) values[k] = from[k * step];
+    }
+    const std::int64_t whole = (n + kVector - 1) / kVector * kVector;
+    for (std::int64_t k = n; k < whole; ++k) values[k] = T{1};
+    return whole;
+  }
+  void store(T* to, std::int64_t step, std::int64_t n) const {
+    if (step == 1) {
+      std::memcpy(to, values, static_cast<std::size_t>(n) * sizeof(T));
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) to[k * step] = values[k];
+    }
+  }
+};
+
+// y[i] = f(x[i]).
+template <class T, class F>
+[[gnu::noinline]] void block_run(const T* x, std::int64_t x_step, T* y, std::int64_t y_step, std::int64_t n,
+                                 F f) {
+  VectorBuffer<T> in, out;
+  for (std::int64_t i = 0; i < n; i += in.kSize) {
+    const std::int64_t size = n - i < in.kSize ? n - i : in.kSize;
+    const std::int64_t whole = in.load(x + i * x_step, x_step, size);
+    for (std::int64_t k = 0; k < whole; ++k) out.values[k] = f(in.values[k]);
+    out.store(y + i * y_step, y_step, size);
+  }
+}
+
+// y[i] = f(a[i], b[i]).
+template <class T, class F>
+[[gnu::noinline]] void block_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* y,
+                                 std::int64_t y_step, std::int64_t n, F f) {
+  VectorBuffer<T> left, right, out;
+  for (std::int64_t i = 0; i < n; i += left.kSize) {
+    const std::int64_t size = n - i < left.kSize ? n - i : left.kSize;
+    const std::int64_t whole = left.load(a + i * a_step, a_step, size);
+    right.load(b + i * b_step, b_step, size);
+    for (std::int64_t k = 0; k < whole; ++k) out.values[k] = f(left.values[k], right.values[k]);
+    out.store(y + i * y_step, y_step, size);
+  }
+}
+
+// Has vector code where elements lie together, and none where they are apart.
+template <class F, class T, class R>
+concept InBlocks = std::is_same_v<T, R> && std::is_floating_point_v<T> && requires {
+  F::kInBlocks;
+};
+
+}  // namespace heddle::cpu_kernels
