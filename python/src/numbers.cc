@@ -130,22 +130,24 @@ PyObject* in_place_power(PyObject* self, PyObject* exponent, PyObject*) {
 }
 
 PyObject* compare(PyObject* a, PyObject* given, int how) {
-  const nb::object other = operand_beside(array_in(a), given, true);
-  PyObject* b = other.ptr();
-  switch (how) {
-    case Py_LT:
-      return binary<less>(a, b);
-    case Py_LE:
-      return binary<less_equal>(a, b);
-    case Py_GT:
-      return binary<greater>(a, b);
-    case Py_GE:
-      return binary<greater_equal>(a, b);
-    case Py_EQ:
-      return binary<equal>(a, b);
-    default:
-      return binary<not_equal>(a, b);
-  }
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const nb::object other = operand_beside(array_in(a), given, true);
+    PyObject* b = other.ptr();
+    switch (how) {
+      case Py_LT:
+        return binary<less>(a, b);
+      case Py_LE:
+        return binary<less_equal>(a, b);
+      case Py_GT:
+        return binary<greater>(a, b);
+      case Py_GE:
+        return binary<greater_equal>(a, b);
+      case Py_EQ:
+        return binary<equal>(a, b);
+      default:
+        return binary<not_equal>(a, b);
+    }
+  });
 }
 
 // The value of an array with one element.
