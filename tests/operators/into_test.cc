@@ -26,7 +26,7 @@ NDArray other(const NDArray& x) {
   return y;
 }
 
-// The same behind an element of another array, with gaps.
+// An array like x of other values whose elements are apart, in the opposite order of axes.
 NDArray spread_out(const NDArray& x) {
   Shape shape = x.shape();
   Dims axes;

@@ -78,7 +78,7 @@ NDArray into(const ArrayArgument& out, const Function& function, const Args&... 
   return out.array;
 }
 
-// The same for functions of an array, or of two operands, whose names others have too: exp, hypot, into(y, max, a, b).
+// into() for a function of one array or of two operands whose name is overloaded, such as exp, hypot, or max of a and b.
 inline NDArray into(const ArrayArgument& out, NDArray (*function)(const NDArray&, Where), const NDArray& x) {
   return into<NDArray(const NDArray&, Where)>(out, *function, x);
 }

@@ -59,7 +59,7 @@ const OperatorInfo* find_operator(std::string_view name);  // null if there is n
 // another kind, and whatever the function throws. Any thread.
 OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorValue> values,
                              std::span<const NamedValue> named = {}, Where where = Where::current());
-// The same of an operator whose only result is an array, which it writes into out's own memory as into() does (into.h). Throws
+// Calls an operator whose only result is an array, and writes that into out's own memory as into() does (into.h). Throws
 // what that throws too, and InvalidArgument for another operator.
 void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> values,
                         std::span<const NamedValue> named, const NDArray& out,

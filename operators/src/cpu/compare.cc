@@ -8,7 +8,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// As boolean_word_kernel, for what depends on the sign.
+// The kernel of an operator that yields bools and depends on the sign of integers.
 template <class F> void order_kernel(const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();
   if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});

@@ -90,7 +90,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   });
 }
 
-// The same for f16 and bf16. R is float or bool.
+// map_unary and map_binary of half types. R is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
   map_half(x, y,
            HalfUnary<R>([f](const float* from, R* to, std::int64_t n) { map_run(from, 1, to, 1, n, f); }));

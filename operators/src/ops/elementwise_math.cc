@@ -38,7 +38,7 @@ NDArray tetragamma(const NDArray& x) {
 
 NDArray trigamma(const NDArray& x) {
   return unary("trigamma", Family::floating, x,
-               {UnaryGradient::input, "trigamma",
+               {UnaryGradient::input, nullptr,
                 [](const NDArray& g, const NDArray& saved) { return g * tetragamma(saved); }});
 }
 

@@ -60,7 +60,7 @@ NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const
   return x_grad;
 }
 
-// Where in a plane of x the maximum of each window is: i64, of the shape of `where`.
+// The index of each window's maximum in its plane of x, rows after one another: i64. `where` has its place in the window.
 NDArray places_in_plane(const PoolProblem& problem, const NDArray& where) {
   const NDArray place = where.astype(DType::i64);
   const auto along = [&](int axis, const NDArray& in_window) {
@@ -71,7 +71,7 @@ NDArray places_in_plane(const PoolProblem& problem, const NDArray& where) {
   return along(0, floor_divide(place, width)) * problem.in[1] + along(1, place % width);
 }
 
-// The same on the tape.
+// max_pool2d's gradient by recorded operators.
 NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
                                        const Shape& shape) {
   const EngineScope scope(grad.engine());

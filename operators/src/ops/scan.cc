@@ -48,7 +48,8 @@ NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
   return y;
 }
 
-// The same on the tape: the products without x[j] that follow it are a row of a matrix, by one pass of cumprod.
+// cumprod's gradient by recorded operators. Row j of a matrix has the products up to each place without x[j], by one cumprod along
+// the rows.
 NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int axis) {
   const EngineScope scope(x.engine());
   const std::int64_t n = x.shape()[axis];
