@@ -37,6 +37,7 @@ LAYERS = {
     "ndarray": {
         "dtype": [],
         "arrays": ["dtype"],
+        "random": ["dtype", "arrays"],
         "files": ["dtype", "arrays"],
     },
     "operators": {

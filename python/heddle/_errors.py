@@ -8,11 +8,11 @@ class Error(RuntimeError):
 
 
 class InvalidArgument(Error, ValueError):
-    """A bad argument, found at the call."""
+    """A bad argument, found at the call, or a bad element of one, found by the op."""
 
 
 class InvalidIndex(InvalidArgument, IndexError):
-    """A key of x[key] that does not fit the array."""
+    """A key of x[key] that does not fit the array, or an index out of range, which the op finds."""
 
 
 class OutOfMemory(Error, MemoryError):

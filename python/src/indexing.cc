@@ -34,7 +34,7 @@ AxisKey slice(PyObject* part) {
 IndexKey key_of(PyObject* part, Where where) {
   if (part == Py_None) return kNewAxis;
   if (part == Py_Ellipsis) return kEllipsis;
-  if (PyBool_Check(part)) raise(PyExc_TypeError, "a bool is no index");
+  if (PyBool_Check(part)) return full({}, part == Py_True, DType::boolean, cpu(), where);
   if (is_int(part)) return to_int(part);
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {

@@ -86,7 +86,8 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
   auto* dims = new Export;
   for (int i = 0; i < array.ndim(); ++i) {
     dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
-    dims->strides[i] = static_cast<Py_ssize_t>(array.strides()[i]) * size;
+    // What overflows belongs to an axis, or an array, where no step is made.
+    if (__builtin_mul_overflow(array.strides()[i], size, &dims->strides[i])) dims->strides[i] = 0;
   }
   buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
   buffer.len = static_cast<Py_ssize_t>(array.size()) * size;

@@ -23,6 +23,10 @@ TEST_CASE("arrays print as NumPy's") {
   CHECK(full({}, 1, DType::boolean).to_string() == "True");
   CHECK(zeros({0}).to_string() == "[]");
   CHECK(zeros({3, 0}).to_string() == "[]");
+  // Strides whose bytes do not fit 64 bits, of axes where no step is made.
+  const std::int64_t huge = std::int64_t{1} << 62;
+  CHECK(zeros({0, huge}).to_string() == "[]");
+  CHECK(ones({2}).view({1, 2}, {huge, 1}, 0).to_string() == "[[1. 1.]]");
 }
 
 TEST_CASE("long rows wrap, large arrays are summarised") {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -87,6 +88,59 @@ TEST_CASE("normal numbers have the moments and tails of a bell") {
     for (std::size_t i = 0; i + 1 < values.size(); i += 2)
       neighbours += (values[i] - 5) * (values[i + 1] - 5);
     CHECK(std::abs(neighbours / static_cast<double>(kMany)) < 0.05);
+  }
+}
+
+// One number after the other from the words of philox(): the draws make many at once.
+TEST_CASE("every draw is made of its own words") {
+  constexpr std::uint64_t kSeed = 0x123456789abcdef, kStart = 0xfffffffe;  // the counter's low word overflows
+  const auto word = [](std::size_t i) {
+    const std::uint64_t at = kStart + i / 4;
+    return philox({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), 0, 0},
+                  {static_cast<std::uint32_t>(kSeed), static_cast<std::uint32_t>(kSeed >> 32)})[i % 4];
+  };
+  const auto wide = [&](std::size_t i) { return word(2 * i) | std::uint64_t{word(2 * i + 1)} << 32; };
+  const auto unit = [&](std::size_t i) { return static_cast<double>(wide(i) >> 11) * 0x1p-53; };
+  const auto draw = [&]() {
+    Generator generator(kSeed);
+    generator.set_position(kStart);
+    return generator;
+  };
+  __extension__ using Wide = unsigned __int128;
+  const auto below = [&](std::size_t i, std::uint64_t count) {
+    return static_cast<std::int64_t>(Wide{wide(i)} * count >> 64);
+  };
+  for (const std::int64_t n : {1, 7, 256, 1000, 33'000}) {
+    CAPTURE(n);
+    const auto u32 = draw().uniform({n}).to_vector<float>();
+    const auto u64 = draw().uniform({n}, 0, 1, DType::f64).to_vector<double>();
+    const auto n32 = draw().normal({n}, 1, 2).to_vector<float>();
+    const auto n64 = draw().normal({n}, 1, 2, DType::f64).to_vector<double>();
+    const auto thirds = draw().bernoulli({n}, 1.0 / 3, DType::u8).to_vector<std::uint8_t>();
+    const auto integers = draw().integers({n}, -5, 1'000'000'000'000).to_vector<std::int64_t>();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+      const std::size_t pair = i / 2 * 2;
+      const auto normal = [&](double positive, double turn) {
+        const double angle = 2 * std::numbers::pi * turn, radius = std::sqrt(-2 * std::log(positive));
+        return 1 + 2 * radius * (i % 2 ? std::sin(angle) : std::cos(angle));
+      };
+      const double small =
+          normal(static_cast<float>((word(pair) + 1.0) * 0x1p-32), (word(pair + 1) >> 8) * 0x1p-24);
+      const double large = normal(1 - unit(pair), unit(pair + 1));
+      wrong += u32[i] != static_cast<float>((word(i) >> 8) * 0x1p-24);
+      wrong += u64[i] != unit(i);
+      wrong += !(std::abs(n32[i] - small) <= 1e-5);
+      wrong += !(std::abs(n64[i] - large) <= 1e-14);
+      wrong += thirds[i] != (word(i) * 0x1p-32 < 1.0 / 3);
+      wrong += integers[i] != below(i, 1'000'000'000'005) - 5;
+    }
+    CHECK(wrong == 0);
+    std::vector<std::int64_t> shuffled(static_cast<std::size_t>(n));
+    std::iota(shuffled.begin(), shuffled.end(), 0);
+    for (std::size_t i = shuffled.size() - 1; i > 0; --i)
+      std::swap(shuffled[i], shuffled[static_cast<std::size_t>(below(i, i + 1))]);
+    CHECK(draw().permutation(n).to_vector<std::int64_t>() == shuffled);
   }
 }
 

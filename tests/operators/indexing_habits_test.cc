@@ -172,6 +172,20 @@ TEST_CASE("arrays of indices and masks stand anywhere among the keys") {
   CHECK_THROWS_AS(NDArray(x(0, array({true}))), InvalidIndex);
 }
 
+TEST_CASE("a mask without axes chooses all or nothing") {
+  const NDArray y = full({}, 3), x = arange(6).view_as({2, 3});
+  CHECK(of(y[y > 0]) == Floats{3});
+  CHECK(NDArray(y[y < 0]).shape() == Shape{0});
+  y[y > 0] = 5;
+  y[y < 5] = 7;
+  CHECK(of(y) == Floats{5});
+  CHECK(NDArray(x(kAll, full({}, true, DType::boolean), 1)).shape() == Shape{2, 1});
+  NDArray w = arange(3);
+  set_requires_grad(w);
+  backward(sum(NDArray(w[full({}, true, DType::boolean)]) * 2));
+  CHECK(of(grad(w)) == Floats{2, 2, 2});
+}
+
 TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
   const NDArray x = arange(4, DType::i64), large = x > 1;
   CHECK_THROWS_WITH_AS(x[large] *= 0.5, "operator*=: a result of dtype f64 does not fit i64",

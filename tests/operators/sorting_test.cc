@@ -3,6 +3,7 @@
 #include <cmath>
 #include <gradient_check.h>
 #include <limits>
+#include <map>
 #include <message_of.h>
 #include <numeric>
 #include <vector>
@@ -94,6 +95,74 @@ TEST_CASE("zeros of both signs are equal, and NaN is above infinity") {
           std::vector<std::int64_t>{6, 2});
     check_alike(cummax(y).slice(0, {.begin = 1}), full({7}, nan, dtype));
   }
+}
+
+TEST_CASE("the few elements that topk chooses are the first of all sorted ones") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::int64_t longest = test::kSanitized ? 70'000 : 300'000;
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::bf16, DType::i64, DType::i16, DType::u8, DType::boolean}) {
+    for (const std::int64_t n : {std::int64_t{34}, std::int64_t{1000}, longest}) {
+      NDArray mixed = Generator(7).normal({n}, 0, 50, DType::f64);
+      if (is_floating(dtype)) {
+        mixed[Slice{.step = 17}] = nan;
+        mixed[Slice{.begin = 1, .step = 13}] = -0.0;
+        mixed[Slice{.begin = 2, .step = 13}] = 0;
+      }
+      const NDArray rising = arange(0, static_cast<double>(n), 1, DType::f64) - 20;
+      for (const NDArray& given : {mixed, rising, flip(rising)}) {
+        const NDArray x = dtype == DType::u8 ? clip(given, 0, 255).astype(dtype) : given.astype(dtype);
+        for (const bool largest : {false, true}) {
+          const NDArray order = argsort(x, 0, largest);
+          for (const std::int64_t k : {1, 5, 32, 33}) {
+            INFO(name_of(dtype), " n=", n, " k=", k, " largest=", largest);
+            const auto [values, indices] = topk(x, k, 0, largest);
+            CHECK(all(indices == order.slice(0, {0, k})).item<bool>());
+            check_alike(values, take(x, indices));
+            if (!largest)
+              CHECK(kthvalue(x, k, 0)[1].item<std::int64_t>() == order[k - 1].item<std::int64_t>());
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("distinct elements, whether they are counted in one pass or sorted") {
+  struct Seen {
+    std::int64_t first, count;
+  };
+  const std::int64_t longest = test::kSanitized ? 140'000 : 400'000;
+  for (const DType dtype : {DType::i64, DType::i32, DType::u16, DType::f32, DType::f64}) {
+    for (const std::int64_t n : {std::int64_t{100}, std::int64_t{9000}, longest}) {
+      for (const std::int64_t distinct : {1, 100, 4096, 4097, 30'000}) {
+        INFO(name_of(dtype), " n=", n, " distinct=", distinct);
+        const NDArray x = (Generator(11).integers({n}, 0, distinct) * 2).astype(dtype);
+        std::map<double, Seen> seen;
+        const auto elements = x.astype(DType::f64).to_vector<double>();
+        for (std::size_t i = 0; i < elements.size(); ++i)
+          ++seen.try_emplace(elements[i], Seen{static_cast<std::int64_t>(i), 0}).first->second.count;
+        std::vector<double> keys;
+        std::vector<std::int64_t> firsts, counts;
+        for (const auto& [key, entry] : seen) {
+          keys.push_back(key);
+          firsts.push_back(entry.first);
+          counts.push_back(entry.count);
+        }
+        CHECK(unique(x).astype(DType::f64).to_vector<double>() == keys);
+        const auto [values, first, inverse, count] = unique_all(x);
+        CHECK(values.astype(DType::f64).to_vector<double>() == keys);
+        CHECK(first.to_vector<std::int64_t>() == firsts);
+        CHECK(count.to_vector<std::int64_t>() == counts);
+        CHECK(all(take(values, inverse) == x).item<bool>());
+      }
+    }
+  }
+  // A long line in which NaNs are few, and each is distinct.
+  NDArray x = zeros({longest});
+  x[Slice{.step = 50'000}] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(unique(x).size() == 2);
+  CHECK(unique(x, false).size() == 1 + (longest + 49'999) / 50'000);
 }
 
 TEST_CASE("what is sorted and counted does not depend on schedulers and workers") {

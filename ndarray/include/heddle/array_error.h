@@ -25,7 +25,7 @@ class OutOfMemory : public std::bad_alloc {
   std::size_t bytes_;
 };
 
-// Thrown for keys of x[...] and x(...) that do not fit the array.
+// Thrown for keys of x[...] and x(...) that do not fit the array; by an op for an index that is out of range.
 class InvalidIndex : public InvalidArgument {
  public:
   using InvalidArgument::InvalidArgument;

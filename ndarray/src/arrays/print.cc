@@ -200,7 +200,9 @@ class Printer {
     data_ = array.data<const std::byte>();
     summarised_ = array.size() > options.threshold;
     const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
-    for (int axis = 0; axis < strides_.size(); ++axis) strides_[axis] *= bytes;
+    // What overflows belongs to an axis, or an array, where no step is made.
+    for (int axis = 0; axis < strides_.size(); ++axis)
+      if (__builtin_mul_overflow(strides_[axis], bytes, &strides_[axis])) strides_[axis] = 0;
   }
 
   std::string text() {

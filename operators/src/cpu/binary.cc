@@ -50,7 +50,7 @@ struct Divide {
 };
 
 template <class T> T integer_power(T base, T exponent) {
-  if (exponent < T{0}) throw Error("power: an integer to a negative integer power");
+  if (exponent < T{0}) throw InvalidArgument("power: an integer to a negative integer power");
   T result{1};
   for (auto rest = static_cast<Wrapping<T>>(exponent); rest; rest >>= 1) {
     if (rest & 1) result = Multiply{}(result, base);

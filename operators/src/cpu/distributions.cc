@@ -155,8 +155,8 @@ void check(const DistributionCall& call, const DistributionParameter& parameter)
       }
       position = at.to_string();
     }
-    throw Error(std::string(call.op) + ": " + parameter.name + " is " + std::to_string(values[i]) +
-                " at position " + position + ", out of its range");
+    throw InvalidArgument(std::string(call.op) + ": " + parameter.name + " is " + std::to_string(values[i]) +
+                          " at position " + position + ", out of its range");
   }
 }
 
@@ -198,7 +198,7 @@ void draw(Sampler* sampler, const DistributionCall& call) {
 template <Sampler* sampler> void distribution_kernel(const DistributionCall& call) { draw(sampler, call); }
 
 [[noreturn]] void refuse_row(const char* op, std::int64_t row, const std::string& what) {
-  throw Error(std::string(op) + ": row " + std::to_string(row) + " " + what);
+  throw InvalidArgument(std::string(op) + ": row " + std::to_string(row) + " " + what);
 }
 
 // The class whose logit and Gumbel's noise are largest together.

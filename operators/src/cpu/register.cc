@@ -20,6 +20,7 @@ void register_cpu_kernels(KernelTable& table) {
   register_optimizer(table);
   register_pooling(table);
   register_reduce(table);
+  register_reduce_nonzero(table);
   register_rounding(table);
   register_row_sparse(table);
   register_scan(table);
@@ -29,6 +30,7 @@ void register_cpu_kernels(KernelTable& table) {
   register_sort(table);
   register_unary(table);
   register_unary_math(table);
+  register_unique(table);
 }
 
 }  // namespace heddle

@@ -21,6 +21,7 @@ void register_matmul(KernelTable& table);
 void register_optimizer(KernelTable& table);
 void register_pooling(KernelTable& table);
 void register_reduce(KernelTable& table);
+void register_reduce_nonzero(KernelTable& table);
 void register_rounding(KernelTable& table);
 void register_row_sparse(KernelTable& table);
 void register_scan(KernelTable& table);
@@ -30,5 +31,6 @@ void register_softmax(KernelTable& table);
 void register_sort(KernelTable& table);
 void register_unary(KernelTable& table);
 void register_unary_math(KernelTable& table);
+void register_unique(KernelTable& table);
 
 }  // namespace heddle::cpu_kernels

@@ -85,10 +85,50 @@ void where_kernel(const NDArray& condition, const Operand& a, const Operand& b, 
   });
 }
 
+template <class Bits>
+void copy_part(const Bits* x, std::int64_t step, Bits* y, std::int64_t begin, std::int64_t end) {
+  if (step == 1) {
+    std::copy(x + begin, x + end, y + begin);
+  } else {
+    for (std::int64_t i = begin; i < end; ++i) y[i] = x[i * step];
+  }
+}
+
+void triangle_kernel(const NDArray& x, const NDArray& y, std::int64_t k, bool lower) {
+  if (y.size() == 0) return;
+  const int last = y.ndim() - 1;
+  const std::int64_t rows = y.shape()[last - 1], columns = y.shape()[last], step = x.strides()[last];
+  Shape lines;
+  Strides from_strides, to_strides;
+  for (int axis = 0; axis < last; ++axis) {
+    lines.push_back(y.shape()[axis]);
+    from_strides.push_back(x.strides()[axis]);
+    to_strides.push_back(y.strides()[axis]);
+  }
+  const StridedLoop<2> loop(lines, {from_strides, to_strides});
+  const auto steps = loop.inner_steps();
+  visit_bits(y.dtype(), [&]<class Bits> {
+    const auto* x_data = reinterpret_cast<const Bits*>(x.data<const std::byte>());
+    auto* y_data = reinterpret_cast<Bits*>(y.data<std::byte>());
+    const auto body = [&](const auto& at, std::int64_t n) {
+      for (std::int64_t line = 0; line < n; ++line) {
+        const Bits* from = x_data + at[0] + line * steps[0];
+        const std::int64_t to_offset = at[1] + line * steps[1], row = to_offset / columns % rows;
+        const std::int64_t border = std::clamp(row + k + (lower ? 1 : 0), std::int64_t{0}, columns);
+        Bits* to = y_data + to_offset;
+        copy_part(from, step, to, lower ? 0 : border, lower ? border : columns);
+        std::fill(to + (lower ? border : 0), to + (lower ? columns : border), Bits{});
+      }
+    };
+    loop.run(body, std::max<std::int64_t>(1, kElementGrain / columns));
+  });
+}
+
 }  // namespace
 
 void register_select(KernelTable& table) {
   table.add<ClipKernel>("clip", DeviceKind::cpu, clip_kernel);
+  table.add<TriangleKernel>("triangle", DeviceKind::cpu, triangle_kernel);
   table.add<WhereKernel>("where", DeviceKind::cpu, where_kernel);
 }
 

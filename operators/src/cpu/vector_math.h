@@ -77,11 +77,18 @@ namespace heddle::cpu_kernels {
   return std::copysign(d / (d + 2.0f), x);
 }
 
-[[gnu::always_inline]] inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+// By the exponential of a negative number: that of a positive one overflows where the result is still a subnormal number.
+[[gnu::always_inline]] inline float fast_sigmoid(float x) {
+  const float e = fast_exp(-std::fabs(x));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
 
 [[gnu::always_inline]] inline double fast_exp(double x) { return std::exp(x); }
 [[gnu::always_inline]] inline double fast_log(double x) { return std::log(x); }
 [[gnu::always_inline]] inline double fast_tanh(double x) { return std::tanh(x); }
-[[gnu::always_inline]] inline double fast_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+[[gnu::always_inline]] inline double fast_sigmoid(double x) {
+  const double e = std::exp(-std::fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
 
 }  // namespace heddle::cpu_kernels

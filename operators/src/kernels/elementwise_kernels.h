@@ -17,4 +17,8 @@ using ClipKernel = void(const NDArray& x, Scalar low, Scalar high, const NDArray
 // condition is bool; a and b have y's dtype.
 using WhereKernel = void(const NDArray& condition, const Operand& a, const Operand& b, const NDArray& y);
 
+// y, contiguous, is x with 0 where the index along the last axis less that along the one before is above k, or below it if the
+// upper triangle is kept.
+using TriangleKernel = void(const NDArray& x, const NDArray& y, std::int64_t k, bool lower);
+
 }  // namespace heddle

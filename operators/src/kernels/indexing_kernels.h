@@ -5,8 +5,8 @@
 
 namespace heddle {
 
-// x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. For take.
-using TakeKernel = void(const NDArray& x, const NDArray& indices, const NDArray& y, int axis);
+// x and y are contiguous; y has x's shape with `axis` replaced by the shape of indices. Errors are in the name of `op`. For take.
+using TakeKernel = void(const char* op, const NDArray& x, const NDArray& indices, const NDArray& y, int axis);
 
 // The gradient of take: each entry of gradient (contiguous) is added to x (contiguous) at its index, in the order
 // of the indices. For take_gradient.

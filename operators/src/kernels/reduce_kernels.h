@@ -5,7 +5,8 @@
 
 namespace heddle {
 
-// y is contiguous, of x's shape with size 1 at `axes` (rising, not negative). For sum, mean, max, min.
+// y is contiguous, of x's shape with size 1 at `axes` (rising, not negative). For sum, prod, mean, max,
+// min, any, all, count_nonzero.
 using ReduceKernel = void(const NDArray& x, const NDArray& y, const Dims& axes);
 
 // y is contiguous, i64, of x's shape with size 1 at `axis`. For argmax, argmin.

@@ -17,7 +17,8 @@ using SelectKernel = void(const NDArray& x, const NDArray& values, const NDArray
 using SearchKernel = void(const NDArray& sorted, const NDArray& values, const NDArray& y, bool right);
 
 // x has one axis. The first number[0] entries of the others become: the distinct values in rising order, the index of the
-// first element of each, how often it comes; inverse: which of them each element is. All i64 but values.
+// first element of each, how often it comes; inverse: which of them each element is. All i64 but values. Indices, inverse and
+// counts are all undefined where only the values are wanted.
 using UniqueKernel = void(const NDArray& x, const NDArray& values, const NDArray& indices,
                           const NDArray& inverse, const NDArray& counts, const NDArray& number,
                           bool equal_nan);

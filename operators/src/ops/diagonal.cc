@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-#include <heddle/elementwise.h>
+#include <heddle/array_op.h>
 #include <heddle/rearrange.h>
 #include <heddle/reduce.h>
 
 #include "autograd/operator.h"
+#include "kernels/elementwise_kernels.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -38,19 +39,18 @@ std::string short_of_axes(const char* op, const NDArray& x) {
   return std::string(op) + ": an array of shape " + x.shape().to_string() + "; wanted two axes";
 }
 
-// 1 where the element is kept: its column less its row is k at most, or at least.
 NDArray triangle(const char* op, const NDArray& x, std::int64_t given, bool lower) {
   check_arrays(op, {&x});
   if (x.ndim() < 2) throw InvalidArgument(short_of_axes(op, x) + " or more");
-  const EngineScope scope(x.engine());
-  const auto range = [&](std::int64_t size) {
-    return arange(0, static_cast<double>(size), 1, DType::i64, x.device());
-  };
   const std::int64_t rows = x.shape()[x.ndim() - 2], columns = x.shape()[x.ndim() - 1];
   const std::int64_t k = std::clamp(given, -rows - 1, columns + 1);
-  const NDArray place = range(columns), bound = range(rows).view_as({rows, 1}) + k;
-  const NDArray kept = lower ? less_equal(place, bound) : greater_equal(place, bound);
-  return where(kept, x, x.dtype() == DType::boolean ? Scalar(false) : Scalar(0));
+  const NDArray source = x.detach();
+  NDArray y = make_result(x, x.shape(), x.dtype());
+  auto* kernel = kernel_for<TriangleKernel>("triangle", x);
+  array_push(op, {source}, {y}, [=] { kernel(source, y, k, lower); });
+  if (recording({&x}))
+    record(op, y, {x}, {}, [=](const NDArray& g) { return std::vector{triangle(op, g, k, lower)}; });
+  return y;
 }
 
 }  // namespace

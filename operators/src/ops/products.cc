@@ -135,6 +135,10 @@ NDArray dot(const NDArray& a, const NDArray& b, Where at) {
   const CallSite site(at);
   check_arrays("dot", {&a, &b});
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
+  if (a.ndim() == 1 && b.ndim() == 1 && a.size() == b.size()) {
+    const auto [left, right, dtype] = converted("dot", a, b);
+    return cast(matmul(left, right), dtype);
+  }
   return summed_product("dot", a, b, {-1}, {b.ndim() == 1 ? -1 : -2});
 }
 

@@ -28,7 +28,7 @@ NDArray flat(const NDArray& x) { return reshape(x.detach(), {-1}); }
 // The first elements of a longer array, in memory of their own.
 NDArray first_of(const NDArray& x, std::int64_t count) { return x.slice(0, {0, count}).copy(); }
 
-std::array<NDArray, 4> distinct(const char* op, const NDArray& x, bool equal_nan) {
+std::array<NDArray, 4> distinct_all(const char* op, const NDArray& x, bool equal_nan) {
   check_arrays(op, {&x});
   const NDArray source = flat(x).contiguous();
   const Shape shape = source.shape();
@@ -41,6 +41,16 @@ std::array<NDArray, 4> distinct(const char* op, const NDArray& x, bool equal_nan
   const auto count = number.item<std::int64_t>();
   return {first_of(values, count), first_of(indices, count), inverse.view_as(x.shape()),
           first_of(counts, count)};
+}
+
+NDArray distinct(const char* op, const NDArray& x, bool equal_nan) {
+  check_arrays(op, {&x});
+  const NDArray source = flat(x).contiguous();
+  const NDArray values = make_result(x, source.shape(), x.dtype()), number = make_result(x, {}, DType::i64);
+  auto* kernel = kernel_for<UniqueKernel>("unique", x);
+  array_push(op, {source}, {values, number},
+             [=] { kernel(source, values, NDArray(), NDArray(), NDArray(), number, equal_nan); });
+  return first_of(values, number.item<std::int64_t>());
 }
 
 // A bound of a histogram as an array of one element.
@@ -56,8 +66,8 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
 template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
   auto low = static_cast<double>(least), high = static_cast<double>(most);
   if (!std::isfinite(low) || !std::isfinite(high))
-    throw Error("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
-                " are not finite");
+    throw InvalidArgument("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
+                          " are not finite");
   if (low == high) low -= 0.5, high += 0.5;
   const double width = (high - low) / static_cast<double>(bins);
   for (std::int64_t i = 0; i < bins; ++i) edges[i] = static_cast<T>(low + static_cast<double>(i) * width);
@@ -134,12 +144,12 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
 
 NDArray unique(const NDArray& x, bool equal_nan, Where where) {
   const CallSite site(where);
-  return distinct("unique", x, equal_nan)[0];
+  return distinct("unique", x, equal_nan);
 }
 
 std::array<NDArray, 4> unique_all(const NDArray& x, bool equal_nan, Where where) {
   const CallSite site(where);
-  return distinct("unique_all", x, equal_nan);
+  return distinct_all("unique_all", x, equal_nan);
 }
 
 NDArray bincount(const NDArray& given, const NDArray& weights, std::int64_t minlength, Where where) {

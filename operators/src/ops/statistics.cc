@@ -76,6 +76,13 @@ NDArray without_nan(const NDArray& x, double instead) {
   return is_floating(x.dtype()) ? where(isnan(x), instead, x) : x;
 }
 
+NDArray of_nonzero(const char* op, const NDArray& x, const Dims& given, bool keepdims) {
+  check_arrays(op, {&x});
+  const Dims axes = reduced_axes(op, x, given);
+  const DType dtype = op == std::string("count_nonzero") ? DType::i64 : DType::boolean;
+  return without_reduced(push_reduce(op, x, axes, dtype), x, axes, keepdims);
+}
+
 }  // namespace
 
 NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
@@ -143,20 +150,17 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
 
 NDArray count_nonzero(const NDArray& x, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
-  check_arrays("count_nonzero", {&x});
-  return ndarray_detail::in_name_of("count_nonzero", [&] { return sum(x.detach() != 0, axes, keepdims); });
+  return of_nonzero("count_nonzero", x, axes, keepdims);
 }
 
 NDArray any(const NDArray& x, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
-  check_arrays("any", {&x});
-  return ndarray_detail::in_name_of("any", [&] { return count_nonzero(x, axes, keepdims) > 0; });
+  return of_nonzero("any", x, axes, keepdims);
 }
 
 NDArray all(const NDArray& x, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
-  check_arrays("all", {&x});
-  return ndarray_detail::in_name_of("all", [&] { return sum(x.detach() == 0, axes, keepdims) == 0; });
+  return of_nonzero("all", x, axes, keepdims);
 }
 
 NDArray nansum(const NDArray& x, Dims axes, bool keepdims, Where where) {

@@ -31,8 +31,8 @@ Dims without(const Dims& dims, int axis) {
 }
 
 void gather_kernel(const char* op, const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
-  const std::vector<std::int64_t> at = checked_indices(op, indices, x.shape()[axis], true);
-  if (y.size() == 0) return;
+  const CheckedIndices at(op, indices, x.shape()[axis], true, y);
+  if (y.size() == 0) return at.check_all();
   Strides steps = broadcast_strides(x.shape(), x.strides(), y.shape());
   const std::int64_t along = x.strides()[axis];
   steps[axis] = 0;
@@ -42,10 +42,16 @@ void gather_kernel(const char* op, const NDArray& x, const NDArray& indices, con
   visit_bits(x.dtype(), [&]<class Bits> {
     const auto* from = reinterpret_cast<const Bits*>(x.data<const std::byte>());
     auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
+    const bool neighbours = step[0] == 0 && step[1] == 1 && step[2] == 1 && along == 1;
     loop.run([&](const auto& offset, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i)
-        to[offset[2] + i * step[2]] =
-            from[offset[0] + i * step[0] + at[static_cast<std::size_t>(offset[1] + i * step[1])] * along];
+      const Bits* line = from + offset[0];
+      Bits* result = to + offset[2];
+      if (neighbours) {
+        for (std::int64_t i = 0; i < n; ++i) result[i] = line[at[offset[1] + i]];
+      } else {
+        for (std::int64_t i = 0; i < n; ++i)
+          result[i * step[2]] = line[i * step[0] + at[offset[1] + i * step[1]] * along];
+      }
     });
   });
 }
@@ -90,8 +96,8 @@ void change_run(T* y, std::int64_t y_step, const T* x, std::int64_t x_step, std:
 // The lines along the axis, of which no two write to one element.
 class ScatterLines {
  public:
-  ScatterLines(const std::vector<std::int64_t>& at, const NDArray& indices, const NDArray& source,
-               const NDArray& y, int axis)
+  ScatterLines(const CheckedIndices& at, const NDArray& indices, const NDArray& source, const NDArray& y,
+               int axis)
       : at_(at),
         places_(broadcast_strides(indices.shape(), contiguous_strides(indices.shape()), source.shape())),
         count_(source.shape()[axis]),
@@ -105,15 +111,15 @@ class ScatterLines {
     const auto step = loop_.inner_steps();
     const auto line = [&](const auto& offset, std::int64_t n) {
       for (std::int64_t j = 0; j < count_; ++j) {
-        const std::int64_t* place = at_.data() + offset[1] + j * place_step_;
+        const std::int64_t place = offset[1] + j * place_step_;
         const T* from = source + offset[2] + j * source_step_;
         T* to = y + offset[0];
         if (step[1] == 0) {
-          change_run(to + *place * y_step_, step[0], from, step[2], n, f);
+          change_run(to + at_[place] * y_step_, step[0], from, step[2], n, f);
           continue;
         }
         for (std::int64_t i = 0; i < n; ++i) {
-          T& element = to[i * step[0] + place[i * step[1]] * y_step_];
+          T& element = to[i * step[0] + at_[place + i * step[1]] * y_step_];
           element = f(element, from[i * step[2]]);
         }
       }
@@ -122,7 +128,7 @@ class ScatterLines {
   }
 
  private:
-  const std::vector<std::int64_t>& at_;
+  const CheckedIndices& at_;
   Strides places_;
   std::int64_t count_, place_step_, source_step_, y_step_;
   StridedLoop<3> loop_;
@@ -130,7 +136,8 @@ class ScatterLines {
 
 void scatter_kernel(const char* op, const NDArray& indices, const NDArray& source, const NDArray& y, int axis,
                     Scatter how) {
-  const std::vector<std::int64_t> at = checked_indices(op, indices, y.shape()[axis], true);
+  const CheckedIndices at(op, indices, y.shape()[axis], true, y);
+  at.check_all();
   if (source.size() == 0) return;
   const ScatterLines lines(at, indices, source, y, axis);
   if (how == Scatter::set) {
@@ -153,8 +160,8 @@ void flat_index_kernel(const char* op, const std::vector<NDArray>& indices, cons
   std::fill_n(to, y.size(), 0);
   for (std::size_t k = 0; k < indices.size(); ++k) {
     const std::int64_t bound = bounds[static_cast<int>(k)];
-    const std::vector<std::int64_t> at = checked_indices(op, indices[k], bound, true);
-    for (std::size_t i = 0; i < at.size(); ++i) to[i] = to[i] * bound + at[i];
+    const CheckedIndices at(op, indices[k], bound, true, y);
+    for (std::int64_t i = 0; i < at.size(); ++i) to[i] = to[i] * bound + at[i];
   }
 }
 

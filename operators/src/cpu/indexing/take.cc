@@ -23,10 +23,8 @@ struct Blocks {
 };
 
 // gather() of single elements.
-void gather_elements(const Blocks& blocks, const NDArray& x, const std::vector<std::int64_t>& at,
-                     const NDArray& y) {
-  const auto number = static_cast<std::int64_t>(at.size());
-  if (number == 0) return;
+void gather_elements(const Blocks& blocks, const NDArray& x, const CheckedIndices& at, const NDArray& y) {
+  const std::int64_t number = at.size();
   visit_bits(x.dtype(), [&]<class Bits> {
     const auto* from = reinterpret_cast<const Bits*>(x.data<const std::byte>());
     auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
@@ -35,46 +33,44 @@ void gather_elements(const Blocks& blocks, const NDArray& x, const std::vector<s
         const std::int64_t outer = entry / number, first = entry % number;
         const std::int64_t last = std::min(number, first + end - entry);
         const Bits* line = from + outer * blocks.bound;
-        for (std::int64_t i = first; i < last; ++i) to[entry++] = line[at[static_cast<std::size_t>(i)]];
+        for (std::int64_t i = first; i < last; ++i) to[entry++] = line[at[i]];
       }
     });
   });
 }
 
-void gather(const Blocks& blocks, const NDArray& x, const std::vector<std::int64_t>& at, const NDArray& y) {
+void gather(const Blocks& blocks, const NDArray& x, const CheckedIndices& at, const NDArray& y) {
+  if (y.size() == 0) return at.check_all();
   if (blocks.inner == 1) return gather_elements(blocks, x, at, y);
-  const auto number = static_cast<std::int64_t>(at.size());
+  const std::int64_t number = at.size();
   const std::size_t bytes = size_of(x.dtype());
   const auto* from = x.data<const std::byte>();
   auto* to = y.data<std::byte>();
   const std::size_t run = static_cast<std::size_t>(blocks.inner) * bytes;
-  if (run == 0) return;
   const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / blocks.inner);
   parallel_chunks(blocks.outer * number, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t entry = begin; entry < end; ++entry) {
-      const std::int64_t source =
-          entry / number * blocks.bound + at[static_cast<std::size_t>(entry % number)];
+      const std::int64_t source = entry / number * blocks.bound + at[entry % number];
       std::memcpy(to + static_cast<std::size_t>(entry) * run, from + static_cast<std::size_t>(source) * run,
                   run);
     }
   });
 }
 
-void take_kernel(const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
+void take_kernel(const char* op, const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
   const Blocks blocks(x.shape(), axis);
-  gather(blocks, x, checked_indices("take", indices, blocks.bound, true), y);
+  gather(blocks, x, CheckedIndices(op, indices, blocks.bound, true, y), y);
 }
 
 void embedding_kernel(const NDArray& weight, const NDArray& indices, const NDArray& y) {
   const Blocks blocks(weight.shape(), 0);
-  gather(blocks, weight, checked_indices("embedding", indices, blocks.bound, false), y);
+  gather(blocks, weight, CheckedIndices("embedding", indices, blocks.bound, false, y), y);
 }
 
 // Each chunk owns some columns of x, so that two entries with one index are never added at the same time.
-template <class T>
-void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std::int64_t>& at, T* x) {
+template <class T> void scatter_add(const Blocks& blocks, const T* gradient, const CheckedIndices& at, T* x) {
   constexpr std::int64_t kColumns = 64;
-  const std::int64_t tiles = (blocks.inner + kColumns - 1) / kColumns, number = std::int64_t(at.size());
+  const std::int64_t tiles = (blocks.inner + kColumns - 1) / kColumns, number = at.size();
   const std::int64_t work = std::max<std::int64_t>(1, number * std::min(blocks.inner, kColumns));
   parallel_chunks(blocks.outer * tiles, std::max<std::int64_t>(1, kElementGrain / work),
                   [&](std::int64_t begin, std::int64_t end) {
@@ -84,7 +80,7 @@ void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std:
                       T* into = x + outer * blocks.bound * blocks.inner + column;
                       const T* from = gradient + outer * number * blocks.inner + column;
                       for (std::int64_t i = 0; i < number; ++i) {
-                        T* row = into + at[static_cast<std::size_t>(i)] * blocks.inner;
+                        T* row = into + at[i] * blocks.inner;
                         for (std::int64_t j = 0; j < width; ++j) row[j] += from[i * blocks.inner + j];
                       }
                     }
@@ -93,7 +89,8 @@ void scatter_add(const Blocks& blocks, const T* gradient, const std::vector<std:
 
 void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const NDArray& x, int axis) {
   const Blocks blocks(x.shape(), axis);
-  const std::vector<std::int64_t> at = checked_indices("take", indices, blocks.bound, true);
+  const CheckedIndices at("take", indices, blocks.bound, true, x);
+  at.check_all();
   if (x.dtype() == DType::f64)
     return scatter_add(blocks, gradient.data<const double>(), at, x.data<double>());
   scatter_add(blocks, gradient.data<const float>(), at, x.data<float>());
@@ -101,12 +98,12 @@ void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const
 
 void one_hot_kernel(const NDArray& labels, const NDArray& y) {
   const std::int64_t n = y.shape()[y.ndim() - 1];
-  const std::vector<std::int64_t> at = checked_indices("one_hot", labels, n, false);
+  const CheckedIndices at("one_hot", labels, n, false, y);
   visit_bits(y.dtype(), [&]<class Bits> {
     auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
     const Bits one = bits_of<Bits>(1, y.dtype());
     std::fill_n(to, y.size(), Bits{0});
-    for (std::size_t i = 0; i < at.size(); ++i) to[static_cast<std::int64_t>(i) * n + at[i]] = one;
+    for (std::int64_t i = 0; i < at.size(); ++i) to[i * n + at[i]] = one;
   });
 }
 

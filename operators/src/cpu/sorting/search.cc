@@ -1,4 +1,4 @@
-// Places in sorted arrays, distinct values, and counts of bins.
+// Places in sorted arrays, and counts of bins.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -7,7 +7,6 @@
 
 #include "cpu/floating.h"
 #include "cpu/register.h"
-#include "cpu/scratch.h"
 #include "cpu/sorting/items.h"
 #include "cpu/strided_loop.h"
 #include "kernels/sorting_kernels.h"
@@ -33,39 +32,6 @@ void search_kernel(const NDArray& sorted, const NDArray& values, const NDArray& 
       }
     });
   });
-}
-
-void unique_kernel(const NDArray& x, const NDArray& values, const NDArray& indices, const NDArray& inverse,
-                   const NDArray& counts, const NDArray& number, bool equal_nan) {
-  const std::int64_t n = x.size();
-  auto* places = indices.data<std::int64_t>();
-  auto* groups = inverse.data<std::int64_t>();
-  auto* sizes = counts.data<std::int64_t>();
-  std::int64_t found = 0;
-  visit_dtype(x.dtype(), [&]<class T> {
-    const T* from = x.data<const T>();
-    T* to = values.data<T>();
-    const Scratch memory(static_cast<std::size_t>(2 * n) * sizeof(IndexedItem<T>));
-    auto* items = memory.as<IndexedItem<T>>();
-    const bool parallel = n >= kLongLine;
-    fill_indexed(from, n, false, items, parallel);
-    items = sort_indexed<T>(items, n, parallel);
-    const auto apart = [&](std::int64_t i) {
-      const std::uint64_t key = key_in(items[i]);
-      return key != key_in(items[i - 1]) || (kHasNaN<T> && !equal_nan && key == kNaNKey<T>);
-    };
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t at = index_in(items[i]);
-      if (i == 0 || apart(i)) {
-        to[found] = from[at];
-        places[found] = at;
-        sizes[found++] = 0;
-      }
-      ++sizes[found - 1];
-      groups[at] = found - 1;
-    }
-  });
-  *number.data<std::int64_t>() = found;
 }
 
 // Which bin x is in: the guess by division may be one off.
@@ -117,7 +83,6 @@ void bincount_kernel(const NDArray& x, const NDArray& y) {
 
 void register_search(KernelTable& table) {
   table.add<SearchKernel>("searchsorted", DeviceKind::cpu, search_kernel);
-  table.add<UniqueKernel>("unique", DeviceKind::cpu, unique_kernel);
   table.add<BincountKernel>("bincount", DeviceKind::cpu, bincount_kernel);
   table.add<HistogramKernel>("histogram", DeviceKind::cpu, histogram_kernel);
 }

@@ -76,6 +76,62 @@ void sort_kernel(const NDArray& x, const NDArray& values, const NDArray& indices
   });
 }
 
+// Of so few lowest items of a line, one pass is enough: it looks closer only where a block has something lower than the highest of
+// those that it has chosen so far.
+constexpr std::int64_t kFewChosen = 32, kBlock = 64;
+
+template <bool descending, class T> bool any_below(const T* x, BitsOf<T> highest) {
+  BitsOf<T> any = 0;
+  for (std::int64_t k = 0; k < kBlock; ++k) {
+    const BitsOf<T> key = key_of(x[k]), used = static_cast<BitsOf<T>>(descending ? ~key : key);
+    any |= used < highest;
+  }
+  return any != 0;
+}
+
+// The `count` lowest items of x[begin .. end), which has as many, in order.
+template <bool descending, class T>
+void choose_lowest(const T* x, std::int64_t begin, std::int64_t end, std::int64_t count,
+                   IndexedItem<T>* chosen) {
+  for (std::int64_t i = 0; i < count; ++i) chosen[i] = indexed_item(x[begin + i], begin + i, descending);
+  std::sort(chosen, chosen + count);
+  for (std::int64_t i = begin + count; i < end; i += kBlock) {
+    const std::int64_t last = std::min(end, i + kBlock);
+    const auto highest = static_cast<BitsOf<T>>(key_in(chosen[count - 1]));
+    if (last == i + kBlock && !any_below<descending>(x + i, highest)) continue;
+    for (std::int64_t k = i; k < last; ++k) {
+      const IndexedItem<T> item = indexed_item(x[k], k, descending);
+      if (item > chosen[count - 1]) continue;
+      std::int64_t place = count - 1;
+      for (; place > 0 && item < chosen[place - 1]; --place) chosen[place] = chosen[place - 1];
+      chosen[place] = item;
+    }
+  }
+}
+
+// A long line is shared out: what is lowest in a part is chosen from again.
+template <bool descending, class T>
+void choose_in_line(const T* x, std::int64_t n, std::int64_t count, IndexedItem<T>* chosen) {
+  constexpr std::int64_t kMostParts = 64;
+  const std::int64_t size = std::max(kElementGrain, (n + kMostParts - 1) / kMostParts);
+  const std::int64_t parts = n / size;
+  if (parts < 2) return choose_lowest<descending>(x, 0, n, count, chosen);
+  const Scratch memory(bytes_of<IndexedItem<T>>(parts * count));
+  auto* all = memory.as<IndexedItem<T>>();
+  parallel_chunks(parts, 1, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t part = first; part < last; ++part)
+      choose_lowest<descending>(x, part * size, part + 1 == parts ? n : (part + 1) * size, count,
+                                all + part * count);
+  });
+  std::partial_sort_copy(all, all + parts * count, chosen, chosen + count);
+}
+
+template <class T>
+void choose_few(const T* x, std::int64_t n, std::int64_t count, bool descending, IndexedItem<T>* chosen) {
+  if (descending) return choose_in_line<true>(x, n, count, chosen);
+  choose_in_line<false>(x, n, count, chosen);
+}
+
 // Moves the items of ranks first to last - 1 to their places, in order.
 template <class Item> void select(Item* items, std::int64_t n, std::int64_t first, std::int64_t last) {
   if (first > 0) std::nth_element(items, items + first, items + n);
@@ -92,10 +148,15 @@ void select_kernel(const NDArray& x, const NDArray& values, const NDArray& indic
     T* to = values.data<T>();
     auto* places = indices.data<std::int64_t>();
     for_each_line(x.size() / n, n, [=](std::int64_t line, bool parallel) {
-      const Scratch memory(bytes_of<IndexedItem<T>>(n));
+      const bool few = first + count <= kFewChosen;
+      const Scratch memory(bytes_of<IndexedItem<T>>(few ? kFewChosen : n));
       auto* items = memory.as<IndexedItem<T>>();
-      fill_indexed(from + line * n, n, descending, items, parallel);
-      select(items, n, first, first + count);
+      if (few) {
+        choose_few(from + line * n, n, first + count, descending, items);
+      } else {
+        fill_indexed(from + line * n, n, descending, items, parallel);
+        select(items, n, first, first + count);
+      }
       write_chosen(items + first, count, from + line * n, to + line * count, places + line * count, false);
     });
   });

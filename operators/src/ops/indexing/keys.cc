@@ -46,9 +46,25 @@ void check_keys(const NDArray& x, const std::vector<IndexKey>& keys) {
     if (is_floating(key.array.dtype()))
       throw InvalidIndex(std::string(kName) + ": indices have dtype " + name_of(key.array.dtype()) +
                          "; wanted integers, or bool for a mask");
-    if (is_mask(key) && key.array.ndim() == 0)
-      throw InvalidIndex(std::string(kName) + ": a mask without axes; wanted one or more");
   }
+}
+
+// A mask without axes chooses all of x or nothing: it becomes one of a new axis of x.
+void give_axes_to_masks(NDArray& x, std::vector<IndexKey>& keys) {
+  const auto has_none = [](const IndexKey& key) { return is_mask(key) && key.array.ndim() == 0; };
+  if (std::none_of(keys.begin(), keys.end(), has_none)) return;
+  const int rest = rest_of(x, keys);
+  std::vector<AxisKey> axes;
+  for (IndexKey& key : keys) {
+    if (has_none(key)) {
+      axes.emplace_back(kNewAxis);
+      key = IndexKey(key.array.view_as({1}));
+    } else {
+      const int count = is(key, AxisKey::Kind::ellipsis) ? rest : axes_of(key);
+      for (int axis = 0; axis < count; ++axis) axes.emplace_back(Slice{});
+    }
+  }
+  x = x.keyed(axes);
 }
 
 void check_mask(const NDArray& x, const NDArray& mask, int axis) {
@@ -176,7 +192,8 @@ NDArray moved(const NDArray& x, int from, int count, int to) {
 NDArray read(const Choice& choice) {
   const NDArray source =
       choice.count() == 1 ? choice.view : reshape(choice.view, choice.with({element_count(choice.bounds())}));
-  return moved(take(source, choice.indices(), choice.axis), choice.axis, choice.places.size(), choice.place);
+  return moved(taken(kName, source, choice.indices(), choice.axis), choice.axis, choice.places.size(),
+               choice.place);
 }
 
 // The view with its indexed axes as one, if they can be one axis in the same memory; else undefined.
@@ -290,6 +307,7 @@ Chosen::Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where)
   const CallSite site(where);
   check_arrays(kName, {&x});
   check_keys(x, keys_);
+  give_axes_to_masks(x_, keys_);
   if (std::none_of(keys_.begin(), keys_.end(), [](const IndexKey& key) { return key.is_array; }))
     throw InvalidArgument("Chosen: no array among the keys; NDArray::keyed() takes those");
 }

@@ -23,6 +23,9 @@ NDArray scattered(const char* op, const NDArray& x, const NDArray& indices, cons
 void scatter_into(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source, int axis,
                   Scatter how);
 
+// take(), whose op and errors are in the name of `op`, a literal.
+NDArray taken(const char* op, const NDArray& x, const NDArray& indices, int axis);
+
 // The places that the indices name in an array of shape `bounds`, counted in row-major order: i64, one axis, as many as
 // `shape` has elements, to which they broadcast.
 NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,

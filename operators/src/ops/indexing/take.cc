@@ -15,9 +15,9 @@ using namespace operators_detail;
 
 namespace {
 
-Shape taken_shape(const Shape& x, const Shape& indices, int axis) {
+Shape taken_shape(const char* op, const Shape& x, const Shape& indices, int axis) {
   if (x.size() - 1 + indices.size() > kMaxDims) {
-    throw InvalidArgument("take: shapes " + x.to_string() + " and " + indices.to_string() +
+    throw InvalidArgument(std::string(op) + ": shapes " + x.to_string() + " and " + indices.to_string() +
                           " make more than " + std::to_string(kMaxDims) + " dimensions");
   }
   Shape shape;
@@ -42,22 +42,25 @@ void operators_detail::add_taken(const NDArray& gradient, const NDArray& indices
              [=] { kernel(source, indices, target, axis); });
 }
 
-NDArray take(const NDArray& x, const NDArray& indices, int given, Where where) {
-  const CallSite site(where);
-  check_arrays("take", {&x, &indices});
-  check_indices("take", "indices", indices);
-  const int axis = ndarray_detail::axis_of("take", given, x.shape());
+NDArray operators_detail::taken(const char* op, const NDArray& x, const NDArray& indices, int given) {
+  check_arrays(op, {&x, &indices});
+  check_indices(op, "indices", indices);
+  const int axis = ndarray_detail::axis_of(op, given, x.shape());
   const NDArray source = x.detach().contiguous(), at = indices.detach();
-  NDArray y = make_result(x, taken_shape(x.shape(), indices.shape(), axis), x.dtype());
+  NDArray y = make_result(x, taken_shape(op, x.shape(), indices.shape(), axis), x.dtype());
   auto* kernel = kernel_for<TakeKernel>("take", x);
-  array_push("take", {source, at}, {y}, [=, y = y.detach()] { kernel(source, at, y, axis); });
+  array_push(op, {source, at}, {y}, [=, y = y.detach()] { kernel(op, source, at, y, axis); });
   if (recording({&x})) {
     record_part(
-        "take", y, x, {at},
-        [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); },
+        op, y, x, {at}, [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); },
         [at, axis](const NDArray& like_x) { return take(like_x, at, axis); });
   }
   return y;
+}
+
+NDArray take(const NDArray& x, const NDArray& indices, int axis, Where where) {
+  const CallSite site(where);
+  return taken("take", x, indices, axis);
 }
 
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype, Where where) {

@@ -1,4 +1,4 @@
-#include "cpu/reduce_plan.h"
+#include "cpu/reduction/plan.h"
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/reduce_plan.h"
+#include "cpu/reduction/plan.h"
 #include "cpu/register.h"
 #include "cpu/strided_loop.h"
 #include "kernels/reduce_kernels.h"

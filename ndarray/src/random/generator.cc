@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <heddle/array_op.h>
+#include <heddle/random.h>
+
+#include "arrays/new_array.h"
+#include "random/fill.h"
+
+namespace heddle {
+
+namespace {
+
+std::string describe(double a, double b) { return std::to_string(a) + " and " + std::to_string(b); }
+
+// The largest number of a type below `high`.
+template <class T> double before(double high) {
+  if constexpr (is_half_type<T>) {
+    const T near(high);
+    if (static_cast<double>(near) < high) return static_cast<double>(near);
+    if (static_cast<float>(near) == 0) return static_cast<double>(T::from_bits(0x8001));
+    return static_cast<double>(T::from_bits(static_cast<std::uint16_t>(near.bits + (high > 0 ? -1 : 1))));
+  } else {
+    return std::nextafter(static_cast<T>(high), -std::numeric_limits<T>::infinity());
+  }
+}
+
+void check_fits(std::int64_t low, std::int64_t high, DType dtype) {
+  visit_dtype(dtype, [=]<class T>() {
+    if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
+      throw InvalidArgument(std::string("integers: makes integers, not ") + name_of(dtype));
+    } else if (!std::in_range<T>(low) || !std::in_range<T>(high - 1)) {
+      throw InvalidArgument("integers: " + std::to_string(low) + " up to " + std::to_string(high) +
+                            " does not fit " + name_of(dtype));
+    }
+  });
+}
+
+void check_floating(const char* name, DType dtype) {
+  if (!is_floating(dtype)) {
+    throw InvalidArgument(std::string(name) + ": makes f32, f64, f16 and bf16, not " + name_of(dtype));
+  }
+}
+
+bool finite_as(DType dtype, double value) {
+  return visit_dtype(dtype,
+                     [=]<class T>() { return std::isfinite(static_cast<double>(static_cast<T>(value))); });
+}
+
+double last_before(DType dtype, double low, double high) {
+  const double last = visit_dtype(dtype, [=]<class T>() -> double {
+    if constexpr (std::is_integral_v<T>)
+      return high;
+    else
+      return before<T>(high);
+  });
+  return std::max(last, low);
+}
+
+// Halves are drawn as f32.
+DType drawn_as(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
+
+int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
+
+}  // namespace
+
+std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
+  const auto per_block = static_cast<std::uint64_t>(4 / words_per_element);
+  const std::uint64_t start = position_;
+  position_ += (static_cast<std::uint64_t>(elements) + per_block - 1) / per_block;
+  return start;
+}
+
+NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device, Where where) {
+  const CallSite site(where);
+  check_floating("uniform", dtype);
+  if (!(low <= high) || !finite_as(dtype, low) || !finite_as(dtype, high)) {
+    throw InvalidArgument(std::string("uniform: wants low <= high, finite as ") + name_of(dtype) + ", not " +
+                          describe(low, high));
+  }
+  NDArray result = ndarray_detail::new_array("uniform", shape, drawn_as(dtype), device);
+  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
+  const double last = last_before(dtype, low, high);
+  array_push("uniform", {}, {result}, [=] { ndarray_detail::fill_uniform(result, stream, low, high, last); });
+  return is_half(dtype) ? result.astype(dtype) : result;
+}
+
+NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, Device device, Where where) {
+  const CallSite site(where);
+  check_floating("normal", dtype);
+  if (!(stddev >= 0) || !finite_as(dtype, mean) || !finite_as(dtype, stddev)) {
+    throw InvalidArgument(std::string("normal: wants a mean and a stddev >= 0, finite as ") + name_of(dtype) +
+                          ", not " + describe(mean, stddev));
+  }
+  NDArray result = ndarray_detail::new_array("normal", shape, drawn_as(dtype), device);
+  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
+  array_push("normal", {}, {result}, [=] { ndarray_detail::fill_normal(result, stream, mean, stddev); });
+  return is_half(dtype) ? result.astype(dtype) : result;
+}
+
+NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device, Where where) {
+  const CallSite site(where);
+  if (!(probability >= 0 && probability <= 1)) {
+    throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
+  }
+  NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
+  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), 1)};
+  array_push("bernoulli", {}, {result}, [=] { ndarray_detail::fill_bernoulli(result, stream, probability); });
+  return result;
+}
+
+NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype, Device device,
+                            Where where) {
+  const CallSite site(where);
+  if (low >= high) {
+    throw InvalidArgument("integers: wants low < high, not " + std::to_string(low) + " and " +
+                          std::to_string(high));
+  }
+  check_fits(low, high, dtype);
+  NDArray result = ndarray_detail::new_array("integers", shape, dtype, device);
+  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), 2)};
+  const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  array_push("integers", {}, {result}, [=] { ndarray_detail::fill_integers(result, stream, low, count); });
+  return result;
+}
+
+NDArray Generator::permutation(std::int64_t n, Device device, Where where) {
+  const CallSite site(where);
+  if (n < 0) throw InvalidArgument("permutation: n is " + std::to_string(n) + "; wanted 0 or more");
+  NDArray result = ndarray_detail::new_array("permutation", {n}, DType::i64, device);
+  const ndarray_detail::PhiloxStream stream{seed_, take(n, 2)};
+  array_push("permutation", {}, {result}, [=] { ndarray_detail::fill_permutation(result, stream); });
+  return result;
+}
+
+Generator& default_generator() {
+  thread_local Generator generator;
+  return generator;
+}
+
+void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
+
+}  // namespace heddle

@@ -1,0 +1,96 @@
+#include "cpu/reduction/reduce.h"
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "cpu/register.h"
+#include "kernels/reduce_kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+// The type of a sum: f64 for floats; unsigned for integers, which may wrap around.
+template <class T> using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+
+struct Sum {
+  template <class T> using Partial = SumOf<T>;
+  template <class T> static Partial<T> start() { return 0; }
+  template <class P, class T> static P take(T x) { return static_cast<P>(x); }
+  template <class P> static P join(P a, P b) { return a + b; }
+  template <class R, class P> static R finish(P total, std::int64_t) { return static_cast<R>(total); }
+};
+
+struct Product : Sum {
+  template <class T> static Partial<T> start() { return 1; }
+  template <class P> static P join(P a, P b) { return a * b; }
+};
+
+struct Mean : Sum {
+  template <class R, class P> static R finish(P total, std::int64_t count) {
+    return static_cast<R>(total / static_cast<P>(count));
+  }
+};
+
+// NaN if either side is. Two conditional moves, from which the compiler makes vector code.
+struct Max {
+  template <class T>
+  using Partial = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;  // no vector<bool>
+  template <class T> static T start() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  }
+  template <class P, class T> static P take(T x) { return static_cast<P>(x); }
+  template <class T> static T join(T a, T b) {
+    const T larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
+  template <class R, class P> static R finish(P best, std::int64_t) { return best; }
+};
+
+struct Min : Max {
+  template <class T> static T start() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+  template <class T> static T join(T a, T b) {
+    const T smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
+};
+
+// The type of a sum or product: sum_dtype's.
+template <class T>
+using Total = std::conditional_t<
+    std::is_floating_point_v<T>, T,
+    std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, std::uint64_t, std::int64_t>>;
+
+void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_number(x.dtype(), [&]<class T> { reduce<Sum, T, Total<T>>(x, x.data<const T>(), y, axes); });
+}
+
+void product_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_number(x.dtype(), [&]<class T> { reduce<Product, T, Total<T>>(x, x.data<const T>(), y, axes); });
+}
+
+void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  if (x.dtype() == DType::f64) return reduce<Mean, double, double>(x, x.data<const double>(), y, axes);
+  reduce<Mean, float, float>(x, x.data<const float>(), y, axes);
+}
+
+template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  visit_number(x.dtype(), [&]<class T> { reduce<F, T, T>(x, x.data<const T>(), y, axes); });
+}
+
+}  // namespace
+
+void register_reduce(KernelTable& table) {
+  table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel);
+  table.add<ReduceKernel>("mean", DeviceKind::cpu, mean_kernel);
+  table.add<ReduceKernel>("prod", DeviceKind::cpu, product_kernel);
+  table.add<ReduceKernel>("max", DeviceKind::cpu, extreme_kernel<Max>);
+  table.add<ReduceKernel>("min", DeviceKind::cpu, extreme_kernel<Min>);
+}
+
+}  // namespace heddle::cpu_kernels
