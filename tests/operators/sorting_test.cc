@@ -158,6 +158,20 @@ TEST_CASE("distinct elements, whether they are counted in one pass or sorted") {
       }
     }
   }
+  // Integers around 0, but for the last one.
+  for (const std::int64_t outlier : {-1'000'000'000, -3000, 0, 3000, 1'000'000'000}) {
+    const NDArray y = Generator(12).integers({longest}, -3, 4, DType::i32);
+    y[longest - 1] = outlier;
+    std::vector<std::int32_t> distinct{-3, -2, -1, 0, 1, 2, 3};
+    if (outlier)
+      distinct.insert(outlier < 0 ? distinct.begin() : distinct.end(), static_cast<std::int32_t>(outlier));
+    CHECK(unique(y).to_vector<std::int32_t>() == distinct);
+    const auto [values, first, inverse, counts] = unique_all(y);
+    CHECK(values.to_vector<std::int32_t>() == distinct);
+    CHECK(all(take(values, inverse) == y).item<bool>());
+    CHECK(sum(counts).item<std::int64_t>() == longest);
+    CHECK(all(take(y, first) == values).item<bool>());
+  }
   // A long line in which NaNs are few, and each is distinct.
   NDArray x = zeros({longest});
   x[Slice{.step = 50'000}] = std::numeric_limits<float>::quiet_NaN();

@@ -1,9 +1,12 @@
-// Distinct elements. Few of them are counted in a hash table in one pass over x; else x is sorted.
+// Distinct elements. Integers of a short range are counted in a table, few other elements in a hash table; else x is sorted.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cpu/register.h"
@@ -18,6 +21,22 @@ namespace {
 constexpr std::int64_t kFewElements = 128;  // std::sort is as fast
 constexpr std::size_t kMostDistinct = 4096;
 constexpr std::int64_t kMostChunks = 64;
+
+// How x is cut, so that several workers can count.
+struct Chunks {
+  explicit Chunks(std::int64_t n)
+      : elements(n),
+        size(n < kLongLine ? n : std::max(kElementGrain, (n + kMostChunks - 1) / kMostChunks)),
+        number((n + size - 1) / size) {}
+  // body(chunk, begin, end)
+  template <class F> void each(const F& body) const {
+    parallel_chunks(number, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t c = first; c < last; ++c)
+        body(static_cast<std::size_t>(c), c * size, std::min(elements, (c + 1) * size));
+    });
+  }
+  std::int64_t elements, size, number;
+};
 
 // Where the results go; all but values may be null.
 struct Found {
@@ -83,53 +102,150 @@ void count_keys(const T* x, std::int64_t begin, std::int64_t end, bool equal_nan
   }
 }
 
+// The keys of the least and of the largest element.
+template <class T> std::array<BitsOf<T>, 2> range_of(const T* x, std::int64_t begin, std::int64_t end) {
+  T least = x[begin], most = least;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const T value = x[i];
+    least = value < least ? value : least;
+    most = value > most ? value : most;
+  }
+  return {key_of(least), key_of(most)};
+}
+
+// Which of the keys from `least` on, as many as there are places, x[begin .. end) has; with `all` their first indices and counts.
+template <class T> class KeyTable {
+ public:
+  // False if an element has no place.
+  bool count(const T* x, std::int64_t begin, std::int64_t end, BitsOf<T> least, std::size_t places,
+             bool all) {
+    seen.resize(places);
+    firsts.resize(all ? places : 0, -1);
+    counts.resize(all ? places : 0);
+    for (std::int64_t block = begin; block < end; block += kBlock) {
+      const std::int64_t last = std::min(end, block + kBlock);
+      const auto [low, high] = range_of(x, block, last);
+      if (low < least || std::uint64_t{high} - least >= places) return false;
+      all ? count_block(x, block, last, least) : mark_block(x, block, last, least);
+    }
+    return true;
+  }
+
+  static constexpr std::int64_t kBlock = 2048;  // stays in the core's cache between the two looks at it
+  std::vector<std::uint8_t> seen;
+  std::vector<std::int64_t> firsts, counts;
+
+ private:
+  static std::size_t place_of(T value, BitsOf<T> least) {
+    return static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(value) - least));
+  }
+  void mark_block(const T* x, std::int64_t begin, std::int64_t end, BitsOf<T> least) {
+    std::uint8_t* const to = seen.data();
+    for (std::int64_t i = begin; i < end; ++i) to[place_of(x[i], least)] = 1;
+  }
+  void count_block(const T* x, std::int64_t begin, std::int64_t end, BitsOf<T> least) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t place = place_of(x[i], least);
+      if (!seen[place]) firsts[place] = i;
+      seen[place] = 1;
+      ++counts[place];
+    }
+  }
+};
+
+// The number of distinct integers, or nothing if they have no places in a table around those of the first block.
+template <class T>
+std::optional<std::int64_t> by_table(const T* x, std::int64_t n, T* values, const Found& to) {
+  constexpr std::uint64_t kMostPlaces = 16384, kMargin = 4096;
+  const std::int64_t looked_at = std::min(n, KeyTable<T>::kBlock);
+  const std::uint64_t margin = looked_at == n ? 0 : kMargin;
+  const auto [low, high] = range_of(x, 0, looked_at);
+  if (std::uint64_t{high} - low + 2 * margin >= kMostPlaces) return {};
+  const auto least = static_cast<BitsOf<T>>(low - std::min(std::uint64_t{low}, margin));
+  const auto places = static_cast<std::size_t>(high - least + margin + 1);
+  const Chunks chunks(n);
+  std::vector<KeyTable<T>> tables(static_cast<std::size_t>(chunks.number));
+  std::atomic<bool> complete{true};
+  chunks.each([&](std::size_t chunk, std::int64_t begin, std::int64_t end) {
+    if (!tables[chunk].count(x, begin, end, least, places, to.all())) complete = false;
+  });
+  if (!complete) return {};
+  std::int64_t found = 0;
+  std::vector<std::int64_t> ranks(places);
+  for (std::size_t place = 0; place < places; ++place) {
+    std::int64_t first = -1, count = 0;
+    bool seen = false;
+    for (const KeyTable<T>& table : tables) {
+      if (!table.seen[place]) continue;
+      seen = true;
+      if (!to.all()) break;
+      if (first < 0) first = table.firsts[place];
+      count += table.counts[place];
+    }
+    if (!seen) continue;
+    ranks[place] = found;
+    values[found] = value_of_key<T>(static_cast<BitsOf<T>>(least + place));
+    if (to.all()) {
+      to.indices[found] = first;
+      to.counts[found] = count;
+    }
+    ++found;
+  }
+  if (to.all())
+    chunks.each([&](std::size_t, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        to.inverse[i] = ranks[static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(x[i]) - least))];
+    });
+  return found;
+}
+
+// What the chunks have counted, together; each chunk's ranks are then the numbers of its keys there. Nothing if there are too many.
+template <class T> std::optional<FewKeys<BitsOf<T>>> joined(std::vector<Chunk<T>>& parts, std::int64_t n) {
+  FewKeys<BitsOf<T>> all(n);
+  for (Chunk<T>& part : parts) {
+    if (!part.complete) return {};
+    for (const auto& entry : part.keys.entries()) {
+      part.ranks.push_back(all.add(entry.key, entry.first, entry.count));
+      if (part.ranks.back() < 0) return {};
+    }
+  }
+  return all;
+}
+
 // The number of distinct elements, or nothing if there are too many.
 template <class T>
 std::optional<std::int64_t> by_counting(const T* x, std::int64_t n, bool equal_nan, T* values,
                                         const Found& to) {
   using Keys = FewKeys<BitsOf<T>>;
-  const std::int64_t size = n < kLongLine ? n : std::max(kElementGrain, (n + kMostChunks - 1) / kMostChunks);
-  const std::int64_t count = (n + size - 1) / size;
-  std::vector<Chunk<T>> chunks(static_cast<std::size_t>(count), Chunk<T>{Keys(size), {}});
-  const auto each_chunk = [&](const auto& body) {
-    parallel_chunks(count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t c = first; c < last; ++c)
-        body(chunks[static_cast<std::size_t>(c)], c * size, std::min(n, (c + 1) * size));
-    });
-  };
+  const Chunks chunks(n);
+  std::vector<Chunk<T>> parts(static_cast<std::size_t>(chunks.number), Chunk<T>{Keys(chunks.size), {}});
   // What has too many keys often shows it in its first chunk.
-  count_keys(x, 0, std::min(n, size), equal_nan, to.inverse, chunks[0]);
-  if (!chunks[0].complete) return {};
-  each_chunk([&](Chunk<T>& chunk, std::int64_t begin, std::int64_t end) {
-    if (begin > 0) count_keys(x, begin, end, equal_nan, to.inverse, chunk);
+  count_keys(x, 0, std::min(n, chunks.size), equal_nan, to.inverse, parts[0]);
+  if (!parts[0].complete) return {};
+  chunks.each([&](std::size_t chunk, std::int64_t begin, std::int64_t end) {
+    if (begin > 0) count_keys(x, begin, end, equal_nan, to.inverse, parts[chunk]);
   });
-  Keys all(n);
-  for (Chunk<T>& chunk : chunks) {
-    if (!chunk.complete) return {};
-    for (const auto& entry : chunk.keys.entries()) {
-      chunk.ranks.push_back(all.add(entry.key, entry.first, entry.count));
-      if (chunk.ranks.back() < 0) return {};
-    }
-  }
-  const auto& entries = all.entries();
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < entries.size(); ++i) order.push_back(i);
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return entries[a].key < entries[b].key; });
+  const std::optional<Keys> all = joined(parts, n);
+  if (!all) return {};
+  const auto& entries = all->entries();
+  std::vector<std::pair<BitsOf<T>, std::size_t>> order;
+  for (std::size_t i = 0; i < entries.size(); ++i) order.emplace_back(entries[i].key, i);
+  std::sort(order.begin(), order.end());
   std::vector<std::int64_t> rank_of(entries.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const auto& entry = entries[order[rank]];
-    rank_of[order[rank]] = static_cast<std::int64_t>(rank);
+    const auto& entry = entries[order[rank].second];
+    rank_of[order[rank].second] = static_cast<std::int64_t>(rank);
     values[rank] = x[entry.first];
     if (!to.all()) continue;
     to.indices[rank] = entry.first;
     to.counts[rank] = entry.count;
   }
   if (to.all())
-    each_chunk([&](Chunk<T>& chunk, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t& rank : chunk.ranks) rank = rank_of[static_cast<std::size_t>(rank)];
+    chunks.each([&](std::size_t chunk, std::int64_t begin, std::int64_t end) {
+      std::vector<std::int64_t>& ranks = parts[chunk].ranks;
+      for (std::int64_t& rank : ranks) rank = rank_of[static_cast<std::size_t>(rank)];
       for (std::int64_t i = begin; i < end; ++i)
-        to.inverse[i] = chunk.ranks[static_cast<std::size_t>(to.inverse[i])];
+        to.inverse[i] = ranks[static_cast<std::size_t>(to.inverse[i])];
     });
   return static_cast<std::int64_t>(entries.size());
 }
@@ -188,7 +304,10 @@ void unique_kernel(const NDArray& x, const NDArray& values, const NDArray& indic
     const T* from = x.data<const T>();
     T* into = values.data<T>();
     std::optional<std::int64_t> counted;
-    if (n > kFewElements) counted = by_counting(from, n, equal_nan, into, to);
+    if constexpr (!kHasNaN<T>) {
+      if (n > kFewElements) counted = by_table(from, n, into, to);
+    }
+    if (n > kFewElements && !counted) counted = by_counting(from, n, equal_nan, into, to);
     if (counted)
       *found = *counted;
     else if (!kHasNaN<T> && !to.all())
