@@ -196,12 +196,13 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
     return {
         std::numeric_limits<std::uint32_t>::max(),
         "the scheduler does not know the servers that this process belongs to: it was started without their "
-        "state file. Start it with that file; or end all servers, and start the job from its last "
+        "saved state. Start it with that state, a file or a prefix in etcd; or end all servers, and start "
+        "the job from its last "
         "checkpoint"};
   if (enlist.version > views().version)
     return {
         0,
-        "the scheduler's state file is older than what this process was told (version " +
+        "the scheduler's saved state is older than what this process was told (version " +
             std::to_string(views().version) + ", not " + std::to_string(enlist.version) +
             "). Bring back the latest one; or end all servers, and start the job from its last checkpoint"};
   if (enlist.servers != 0 && enlist.servers != state_.servers)

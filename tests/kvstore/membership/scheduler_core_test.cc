@@ -440,7 +440,7 @@ TEST_CASE(
   world.pass(30s);
   for (const Node* node : {world.a, world.b, world.c}) {
     CHECK(node->member.is_refused_now());
-    CHECK(holds(node->member.why(), "it was started without their state file"));
+    CHECK(holds(node->member.why(), "it was started without their saved state"));
     CHECK(node->refusal.empty());
   }
   CHECK(world.core->views().version == 0);

@@ -70,7 +70,7 @@ class SchedulerTest(unittest.TestCase):
             right = job.words.index("--state") + 1
             file, job.words[right] = job.words[right], job.folder + "/typo"
             job.start_scheduler()
-            wait_until(lambda: "it was started without their state file" in ready()[1], lambda: str(ready()))
+            wait_until(lambda: "it was started without their saved state" in ready()[1], lambda: str(ready()))
             job.scheduler.kill()
             job.words[right] = file
             job.start_scheduler()
