@@ -5,7 +5,8 @@
     tools/check_types.py --self-test  looks whether each kind of name is found
 
 The linker does not report them: it takes one of two equally named destructors, and destroys the other type's objects with it.
-A module's name may be defined once in all modules, and in no program that is linked with them. Names in anonymous namespaces
+A module's name may be defined once in all modules, and in no program that is linked with them; a name of the tool `heddle` once in
+its files. Names in anonymous namespaces
 and inside functions belong to their file. A function is known by its name and the types of its parameters.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 MODULES = ["engine", "ndarray", "operators", "comm", "kvstore", "capi"]
 PROGRAMS = ["examples", "bench", "tools", "tests"]
+ONE_PROGRAM = "tools/heddle/"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 # CMake takes one file of each group.
 ALTERNATIVES = [{"arena_none.cc", "arena_tbb.cc"}]
@@ -180,10 +182,10 @@ def problems(root):
                 for kind, qualified, line in definitions(file.read_text(encoding="utf-8")):
                     places[kind, qualified].append((name, line))
     for (kind, qualified), found in sorted(places.items()):
-        first, line = found[0]
-        if first.split("/")[0] not in MODULES:
-            continue
+        if found[0][0].split("/")[0] not in MODULES:
+            found = [place for place in found if place[0].startswith(ONE_PROGRAM)]
         for other, other_line in found[1:]:
+            first, line = found[0]
             if other != first and not alternatives(first, other):
                 yield f"{other}:{other_line}: the {kind} {qualified} is defined at {first}:{line} too"
 
@@ -213,6 +215,8 @@ constexpr auto kTwice = [](int value) { return 2 * value; };
 """,
     "tests/engine/a_test.cc": "namespace { struct A {}; }\nstruct B {};\n",
     "tests/comm/a_test.cc": "struct B {};\n",
+    "tools/heddle/a.h": "namespace heddle::tool { struct Setting {}; }\n",
+    "tools/heddle/b.cc": "namespace heddle::tool { namespace { struct Setting {}; } }\n",
 }
 
 # What is added to comm/src/b.cc, and what is to be said of it.
@@ -250,7 +254,10 @@ def self_test():
             found = problems_with(name, addition)
             if len(found) != 1 or not found[0].startswith(name) or expected not in found[0]:
                 wrong.append(f"in {name}: not found: {expected}\n  but: {found}")
-    print("\n".join(wrong) or f"{len(BAD)} names defined twice found, a good tree passed")
+    found = problems_with("tools/heddle/b.cc", "namespace heddle::tool { struct Setting { int x; }; }")
+    if len(found) != 1 or "type heddle::tool::Setting is" not in found[0]:
+        wrong.append(f"in tools/heddle/b.cc: {found}")
+    print("\n".join(wrong) or f"{len(BAD) + 1} names defined twice found, a good tree passed")
     return bool(wrong)
 
 

@@ -49,10 +49,10 @@ template <class Parse> double parsed(const char* option, const std::string& text
   }
 }
 
-Setting setting_of(const Options& options) {
-  Setting setting;
-  if (!options.tuning.empty()) setting.network = tuning_from_file(options.tuning);
-  NetworkCost& network = setting.network;
+SimulatedCluster cluster_of(const Options& options) {
+  SimulatedCluster cluster;
+  if (!options.tuning.empty()) cluster.network = tuning_from_file(options.tuning);
+  NetworkCost& network = cluster.network;
   const auto set = [](const char* option, const std::string& text, double& value, auto parse) {
     if (!text.empty()) value = parsed(option, text, parse);
   };
@@ -62,9 +62,9 @@ Setting setting_of(const Options& options) {
   set("--local-beta", options.local_beta, network.local.beta, seconds_a_byte_from);
   set("--gamma", options.gamma, network.gamma, seconds_a_byte_from);
   network.ranks_per_host = options.ranks_per_host;
-  setting.bucket = parsed("--bucket", options.bucket, bytes_from);
-  setting.servers = options.servers;
-  return setting;
+  cluster.bucket = parsed("--bucket", options.bucket, bytes_from);
+  cluster.servers = options.servers;
+  return cluster;
 }
 
 Step step_of(const Options& options) {
@@ -97,10 +97,10 @@ void write_page(const std::string& path, const std::string& text) {
 }
 
 int run(const Options& options) {
-  const Setting setting = setting_of(options);
+  const SimulatedCluster cluster = cluster_of(options);
   std::vector<Scheme> schemes;
   for (const std::string& name : options.algorithms) schemes.push_back(scheme_of(name));
-  const Forecast forecast = forecast_of(step_of(options), setting, std::move(schemes), ranks_of(options));
+  const Forecast forecast = forecast_of(step_of(options), cluster, std::move(schemes), ranks_of(options));
   const std::string text = options.json ? forecast_json(forecast) : forecast_text(forecast);
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!options.html.empty()) write_page(options.html, forecast_page(forecast));

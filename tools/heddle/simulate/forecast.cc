@@ -30,8 +30,8 @@ std::string link_text(const LinkCost& link) {
   return seconds_to_text(link.alpha) + " a message, " + rate_to_text(link.beta);
 }
 
-std::string servers_text(const Setting& setting) {
-  return setting.servers > 0 ? std::to_string(setting.servers) : "one a host";
+std::string servers_text(const SimulatedCluster& cluster) {
+  return cluster.servers > 0 ? std::to_string(cluster.servers) : "one a host";
 }
 
 nlohmann::ordered_json outcome_json(const Forecast& forecast, int ranks, const Scheme& scheme,
@@ -47,12 +47,13 @@ nlohmann::ordered_json outcome_json(const Forecast& forecast, int ranks, const S
 
 }  // namespace
 
-Forecast forecast_of(Step step, Setting setting, std::vector<Scheme> schemes, std::vector<int> ranks) {
-  Forecast forecast{std::move(step), setting, std::move(schemes), std::move(ranks), {}};
+Forecast forecast_of(Step step, SimulatedCluster cluster, std::vector<Scheme> schemes,
+                     std::vector<int> ranks) {
+  Forecast forecast{std::move(step), cluster, std::move(schemes), std::move(ranks), {}};
   for (const int count : forecast.ranks) {
     std::vector<Outcome> row;
     for (const Scheme& scheme : forecast.schemes)
-      row.push_back(simulate(forecast.step, scheme, setting, count));
+      row.push_back(simulate(forecast.step, scheme, cluster, count));
     forecast.outcomes.push_back(std::move(row));
   }
   return forecast;
@@ -60,15 +61,15 @@ Forecast forecast_of(Step step, Setting setting, std::vector<Scheme> schemes, st
 
 std::string forecast_text(const Forecast& forecast) {
   const Step& step = forecast.step;
-  const Setting& setting = forecast.setting;
+  const SimulatedCluster& cluster = forecast.cluster;
   std::string out;
   print(out, "step      %s: %s alone, %s of gradients in %zu parts, %zu buckets of %s\n", step.name.c_str(),
         seconds_to_text(step.compute + step.after).c_str(), bytes_to_text(bytes_of(step)).c_str(),
-        step.gradients.size(), in_buckets(step.gradients, setting.bucket).size(),
-        bytes_to_text(setting.bucket).c_str());
+        step.gradients.size(), in_buckets(step.gradients, cluster.bucket).size(),
+        bytes_to_text(cluster.bucket).c_str());
   print(out, "network   inside hosts %s; between them %s; ranks a host: %d; servers: %s\n\n",
-        link_text(setting.network.local).c_str(), link_text(setting.network.remote).c_str(),
-        setting.network.ranks_per_host, servers_text(setting).c_str());
+        link_text(cluster.network.local).c_str(), link_text(cluster.network.remote).c_str(),
+        cluster.network.ranks_per_host, servers_text(cluster).c_str());
   out += "          ";
   for (const Scheme& scheme : forecast.schemes) print(out, "  %-27s", scheme.name.c_str());
   out += "\n     ranks";
@@ -91,14 +92,14 @@ std::string forecast_text(const Forecast& forecast) {
 
 std::string forecast_json(const Forecast& forecast) {
   const Step& step = forecast.step;
-  const NetworkCost& network = forecast.setting.network;
+  const NetworkCost& network = forecast.cluster.network;
   nlohmann::ordered_json json{{"step",
                                {{"name", step.name},
                                 {"compute", step.compute},
                                 {"after", step.after},
                                 {"bytes", bytes_of(step)},
                                 {"gradients", step.gradients.size()},
-                                {"buckets", in_buckets(step.gradients, forecast.setting.bucket).size()}}},
+                                {"buckets", in_buckets(step.gradients, forecast.cluster.bucket).size()}}},
                               {"network",
                                {{"local_alpha", network.local.alpha},
                                 {"local_beta", network.local.beta},
@@ -106,8 +107,8 @@ std::string forecast_json(const Forecast& forecast) {
                                 {"remote_beta", network.remote.beta},
                                 {"gamma", network.gamma},
                                 {"ranks_per_host", network.ranks_per_host}}},
-                              {"bucket", forecast.setting.bucket},
-                              {"servers", forecast.setting.servers},
+                              {"bucket", forecast.cluster.bucket},
+                              {"servers", forecast.cluster.servers},
                               {"ranks", nlohmann::ordered_json::array()}};
   for (std::size_t row = 0; row < forecast.ranks.size(); ++row) {
     nlohmann::ordered_json schemes = nlohmann::ordered_json::array();

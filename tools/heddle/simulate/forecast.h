@@ -10,13 +10,14 @@ namespace heddle::tool {
 
 struct Forecast {
   Step step;
-  Setting setting;
+  SimulatedCluster cluster;
   std::vector<Scheme> schemes;
   std::vector<int> ranks;
   std::vector<std::vector<Outcome>> outcomes;  // by ranks, then by scheme
 };
 
-Forecast forecast_of(Step step, Setting setting, std::vector<Scheme> schemes, std::vector<int> ranks);
+Forecast forecast_of(Step step, SimulatedCluster cluster, std::vector<Scheme> schemes,
+                     std::vector<int> ranks);
 
 std::string forecast_text(const Forecast& forecast);
 std::string forecast_json(const Forecast& forecast);  // one object; times in seconds

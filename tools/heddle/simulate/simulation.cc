@@ -14,12 +14,13 @@ struct Span {
   double ready, done;
 };
 
-std::vector<Span> reduce_all(const Step& step, AllReduce algorithm, const Setting& setting, int ranks) {
+std::vector<Span> reduce_all(const Step& step, AllReduce algorithm, const SimulatedCluster& cluster,
+                             int ranks) {
   std::vector<Span> spans;
   double wire_free = 0;
-  for (const Gradient& bucket : in_buckets(step.gradients, setting.bucket)) {
+  for (const Gradient& bucket : in_buckets(step.gradients, cluster.bucket)) {
     const double start = std::max(bucket.ready, wire_free);
-    wire_free = start + all_reduce_seconds(algorithm, setting.network, ranks, bucket.bytes);
+    wire_free = start + all_reduce_seconds(algorithm, cluster.network, ranks, bucket.bytes);
     spans.push_back({bucket.ready, wire_free});
   }
   return spans;
@@ -28,12 +29,12 @@ std::vector<Span> reduce_all(const Step& step, AllReduce algorithm, const Settin
 // Workers are alike: what one host does, all do. Links are used both ways at once.
 class Servers {
  public:
-  Servers(const Setting& setting, int ranks)
-      : network_(setting.network),
+  Servers(const SimulatedCluster& cluster, int ranks)
+      : network_(cluster.network),
         ranks_(ranks),
-        here_(std::clamp(setting.network.ranks_per_host, 1, ranks)) {
+        here_(std::clamp(cluster.network.ranks_per_host, 1, ranks)) {
     const int hosts = (ranks + here_ - 1) / here_;
-    const auto count = static_cast<std::size_t>(setting.servers > 0 ? setting.servers : hosts);
+    const auto count = static_cast<std::size_t>(cluster.servers > 0 ? cluster.servers : hosts);
     in_.resize(count);
     out_.resize(count);
   }
@@ -73,8 +74,8 @@ class Servers {
   std::size_t next_ = 0;
 };
 
-std::vector<Span> serve_all(const Step& step, const Setting& setting, int ranks) {
-  Servers servers(setting, ranks);
+std::vector<Span> serve_all(const Step& step, const SimulatedCluster& cluster, int ranks) {
+  Servers servers(cluster, ranks);
   std::vector<Span> spans;
   for (const Gradient& gradient : step.gradients) spans.push_back(servers.push_and_pull(gradient));
   return spans;
@@ -92,10 +93,10 @@ Scheme scheme_of(const std::string& name) {
   throw std::runtime_error("there is no algorithm '" + name + "'; there is " + known + "server");
 }
 
-Outcome simulate(const Step& step, const Scheme& scheme, const Setting& setting, int ranks) {
+Outcome simulate(const Step& step, const Scheme& scheme, const SimulatedCluster& cluster, int ranks) {
   const std::vector<Span> spans = ranks < 2       ? std::vector<Span>{}
-                                  : scheme.server ? serve_all(step, setting, ranks)
-                                                  : reduce_all(step, scheme.algorithm, setting, ranks);
+                                  : scheme.server ? serve_all(step, cluster, ranks)
+                                                  : reduce_all(step, scheme.algorithm, cluster, ranks);
   Outcome outcome;
   double end = step.compute, seen = 0, hidden = 0;
   for (const Span& span : spans) {  // by ready; what is covered already does not count again

@@ -19,7 +19,7 @@ struct Scheme {
 // Throws std::runtime_error that says what there is.
 Scheme scheme_of(const std::string& name);
 
-struct Setting {
+struct SimulatedCluster {
   NetworkCost network;
   double bucket = 1 << 20;  // bytes; of all_reduce only
   int servers = 0;          // 0: as many as there are hosts
@@ -36,6 +36,6 @@ struct Outcome {
 // pushed and pulled by itself, as Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014)
 // do it: those of 4 MB and more in equal parts on all servers, others whole on one after the other. Servers have hosts of
 // their own, with links like the others.
-Outcome simulate(const Step& step, const Scheme& scheme, const Setting& setting, int ranks);
+Outcome simulate(const Step& step, const Scheme& scheme, const SimulatedCluster& cluster, int ranks);
 
 }  // namespace heddle::tool
