@@ -2369,7 +2369,7 @@ def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Gene
     Differentiable."""
 
 def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The rows of weight (n, d...) at indices, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
+    """The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
 
     The result's dtype: that of weight.
 

@@ -499,7 +499,13 @@ void bind_memory(ArrayClass& type) {
           nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> "
                   "numpy.typing.NDArray[Any]"))
       .def(
-          "tolist", [](nb::handle self) { return to_numpy(self, false).attr("tolist")(); },
+          "tolist",
+          [](nb::handle self) -> nb::object {
+            // NumPy has no array of some shapes without elements.
+            const NDArray& array = *array_in(self.ptr());
+            if (array.defined() && array.ndim() > 0 && array.shape()[0] == 0) return nb::list();
+            return to_numpy(self, false).attr("tolist")();
+          },
           nb::sig("def tolist(self) -> Any"))
       .def("__dlpack__", &dlpack, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
            "dl_device"_a = nb::none(), "copy"_a = nb::none(),

@@ -88,6 +88,15 @@ TEST_CASE("zeros of both signs are equal, and NaN is above infinity") {
     check_alike(sort(y), take(y, argsort(y)));
     check_alike(topk(y, 3)[0], take(y, array<std::int64_t>({1, 4, 3})));
     CHECK(topk(y, 3, 0, false)[1].to_vector<std::int64_t>() == std::vector<std::int64_t>{7, 5, 0});
+    const auto signs = [](const NDArray& of) {
+      std::vector<bool> result;
+      for (const double value : of.astype(DType::f64).to_vector<double>())
+        result.push_back(std::signbit(value));
+      return result;
+    };
+    const NDArray zeros_of_both = array<double>({0.0, -0.0, 1.0, 0.0, -0.0}).astype(dtype);
+    CHECK(signs(sort(zeros_of_both)) == std::vector<bool>{false, true, false, true, false});
+    CHECK(signs(sort(zeros_of_both, -1, true)) == std::vector<bool>{false, false, true, false, true});
     CHECK(unique(y).size() == 5);
     CHECK(unique(y, false).size() == 6);
     CHECK(std::isnan(median(y).astype(DType::f64).item<double>()));
@@ -177,6 +186,23 @@ TEST_CASE("distinct elements, whether they are counted in one pass or sorted") {
   x[Slice{.step = 50'000}] = std::numeric_limits<float>::quiet_NaN();
   CHECK(unique(x).size() == 2);
   CHECK(unique(x, false).size() == 1 + (longest + 49'999) / 50'000);
+}
+
+TEST_CASE("between two elements that are far apart lies what is in proportion") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const NDArray low = array<double>({-infinity, 0, 1});
+  CHECK(median(array<double>({-infinity, 1})).item<double>() == -infinity);
+  CHECK(median(array<double>({1, infinity})).item<double>() == infinity);
+  CHECK(std::isnan(median(array<double>({-infinity, infinity})).item<double>()));
+  CHECK(median(array<double>({-1e308, 1.7e308})).item<double>() == doctest::Approx(3.5e307));
+  CHECK(quantile(low, 0.125).item<double>() == -infinity);
+  CHECK(quantile(low, 0.375).item<double>() == -infinity);
+  CHECK(quantile(low, 0.5).item<double>() == 0);
+  CHECK(quantile(array<double>({2, 3}), 0.9).item<double>() == doctest::Approx(2.9));
+  NDArray q = array<double>({0.5});
+  set_requires_grad(q);
+  backward(sum(quantile(array<double>({3, 1}), q)));
+  CHECK(grad(q).item<double>() == 2);
 }
 
 TEST_CASE("what is sorted and counted does not depend on schedulers and workers") {

@@ -185,3 +185,21 @@ def test_the_ends_of_integers(name):
         x + (info.max + 1)
     with pytest.raises(ValueError, match=f"does not fit {name}|below"):
         x + (info.min - 1)
+
+
+def test_what_an_op_refuses_leaves_the_target_as_it_was():
+    for call, error in [
+        (lambda out: heddle.one_hot(heddle.array([0, 5]), 3, out=out), IndexError),
+        (lambda out: heddle.take(heddle.ones((4, 3)), heddle.array([0, 4]), 0, out=out), IndexError),
+        (lambda out: heddle.power_(out, heddle.array([[2, 2, 2], [2, 2, -1]])), ValueError),
+    ]:
+        memory = np.full((2, 3), 7, np.int64 if error is ValueError else np.float32)
+        out = heddle.from_dlpack(memory)
+        call(out)
+        with pytest.raises(error):
+            out.wait()
+        assert (memory == 7).all()
+
+
+def test_lists_of_arrays_that_numpy_cannot_have():
+    assert heddle.zeros((0, 1 << 62)).tolist() == [] and heddle.zeros((2, 0)).tolist() == [[], []]

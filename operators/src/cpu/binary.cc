@@ -50,13 +50,27 @@ struct Divide {
 };
 
 template <class T> T integer_power(T base, T exponent) {
-  if (exponent < T{0}) throw InvalidArgument("power: an integer to a negative integer power");
   T result{1};
   for (auto rest = static_cast<Wrapping<T>>(exponent); rest; rest >>= 1) {
     if (rest & 1) result = Multiply{}(result, base);
     base = Multiply{}(base, base);
   }
   return result;
+}
+
+// Throws before anything is written.
+void check_exponents(const NDArray& exponents) {
+  const StridedLoop<1> loop(exponents.shape(), {exponents.strides()});
+  const std::int64_t step = loop.inner_steps()[0];
+  visit_number(exponents.dtype(), [&]<class T> {
+    if constexpr (!std::is_integral_v<T> || !std::is_signed_v<T>) return;
+    const T* from = exponents.data<const T>();
+    loop.run([&](const auto& at, std::int64_t n) {
+      bool negative = false;
+      for (std::int64_t i = 0; i < n; ++i) negative |= from[at[0] + i * step] < T{0};
+      if (negative) throw InvalidArgument("power: an integer to a negative integer power");
+    });
+  });
 }
 
 struct Power {
@@ -103,6 +117,11 @@ struct LargerShare {
   template <class T> T operator()(T a, T b) const { return a > b ? T{1} : a == b ? T{0.5} : T{0}; }
 };
 
+void power_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  if (!is_floating(y.dtype()) && b.is_array && y.size() > 0) check_exponents(b.array);
+  binary_kernel<Power>(a, b, y);
+}
+
 }  // namespace
 
 void register_binary(KernelTable& table) {
@@ -110,7 +129,7 @@ void register_binary(KernelTable& table) {
   table.add<BinaryKernel>("subtract", DeviceKind::cpu, binary_word_kernel<Subtract>);
   table.add<BinaryKernel>("multiply", DeviceKind::cpu, binary_word_kernel<Multiply>);
   table.add<BinaryKernel>("divide", DeviceKind::cpu, binary_floating_kernel<Divide>);
-  table.add<BinaryKernel>("power", DeviceKind::cpu, binary_kernel<Power>);
+  table.add<BinaryKernel>("power", DeviceKind::cpu, power_kernel);
   table.add<BinaryKernel>("maximum", DeviceKind::cpu, binary_kernel<Maximum>);
   table.add<BinaryKernel>("minimum", DeviceKind::cpu, binary_kernel<Minimum>);
   table.add<BinaryKernel>("abs_gradient", DeviceKind::cpu, binary_floating_kernel<AbsGradient>);

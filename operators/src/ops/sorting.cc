@@ -97,8 +97,13 @@ NDArray between(const NDArray& sorted, const NDArray& places) {
   const NDArray low = floor(places), high = ceil(places);
   const auto elements = [&](const NDArray& at) { return take(sorted, cast(at, DType::i64), last); };
   const NDArray below = elements(low), above = elements(high), part = cast(places - low, sorted.dtype());
-  // Neighbours that are equal, such as infinities, need no part.
-  const NDArray chosen = where(below == above, below, below + (above - below) * part);
+  // From the nearer neighbour, so that both are reached; those that are too far apart for a difference have their shares; equal
+  // ones, such as infinities, need neither. What is not chosen is made of zeros, whose gradients are not NaN.
+  const NDArray difference = above - below, far = !isfinite(difference);
+  const NDArray step = where(far, 0, difference);
+  const NDArray near = where(part < 0.5, below + step * part, above - step * (1 - part));
+  const NDArray shares = where(far, below, 0) * (1 - part) + where(far, above, 0) * part;
+  const NDArray chosen = where(below == above, below, where(far, shares, near));
   const NDArray largest = slice(sorted, last, {.begin = -1});
   return moveaxis(where(isnan(largest), largest, chosen), {last}, {0});
 }

@@ -77,8 +77,11 @@ CheckedIndices::CheckedIndices(const char* op, const NDArray& indices, std::int6
 
 void CheckedIndices::check_all() const {
   if (copy_) return;
+  const auto least = from_end_ ? -bound_ : std::int64_t{0};
   parallel_chunks(size(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) (*this)[i];
+    bool outside = false;
+    for (std::int64_t i = begin; i < end; ++i) outside |= (data_[i] < least) | (data_[i] >= bound_);
+    for (std::int64_t i = begin; outside && i < end; ++i) (*this)[i];
   });
 }
 

@@ -28,7 +28,7 @@ class CheckedIndices {
     if (static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(bound_)) refuse(i);
     return index;
   }
-  void check_all() const;  // before a kernel changes an array, which an error shall leave as it is
+  void check_all() const;  // before a kernel writes: an error leaves an array that is written into as it was
 
  private:
   [[noreturn]] void refuse(std::int64_t i) const;

@@ -32,7 +32,8 @@ Dims without(const Dims& dims, int axis) {
 
 void gather_kernel(const char* op, const NDArray& x, const NDArray& indices, const NDArray& y, int axis) {
   const CheckedIndices at(op, indices, x.shape()[axis], true, y);
-  if (y.size() == 0) return at.check_all();
+  at.check_all();
+  if (y.size() == 0) return;
   Strides steps = broadcast_strides(x.shape(), x.strides(), y.shape());
   const std::int64_t along = x.strides()[axis];
   steps[axis] = 0;

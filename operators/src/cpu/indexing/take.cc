@@ -40,7 +40,8 @@ void gather_elements(const Blocks& blocks, const NDArray& x, const CheckedIndice
 }
 
 void gather(const Blocks& blocks, const NDArray& x, const CheckedIndices& at, const NDArray& y) {
-  if (y.size() == 0) return at.check_all();
+  at.check_all();
+  if (y.size() == 0) return;
   if (blocks.inner == 1) return gather_elements(blocks, x, at, y);
   const std::int64_t number = at.size();
   const std::size_t bytes = size_of(x.dtype());
@@ -99,6 +100,7 @@ void take_gradient_kernel(const NDArray& gradient, const NDArray& indices, const
 void one_hot_kernel(const NDArray& labels, const NDArray& y) {
   const std::int64_t n = y.shape()[y.ndim() - 1];
   const CheckedIndices at("one_hot", labels, n, false, y);
+  at.check_all();
   visit_bits(y.dtype(), [&]<class Bits> {
     auto* to = reinterpret_cast<Bits*>(y.data<std::byte>());
     const Bits one = bits_of<Bits>(1, y.dtype());

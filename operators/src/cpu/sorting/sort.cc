@@ -22,6 +22,18 @@ template <class F> void run(std::int64_t n, bool parallel, const F& body) {
   body(std::int64_t{0}, n);
 }
 
+// Zeros of both signs are equal: they go back into the order in which x has them. `sorted` are exact keys.
+template <class T, class Item>
+void restore_zeros(const T* x, T* y, std::int64_t n, const Item* sorted, bool descending) {
+  const auto negative = exact_key(static_cast<T>(-0.0f)), positive = exact_key(static_cast<T>(0.0f));
+  const Item* begin = std::lower_bound(sorted, sorted + n, Item{negative});
+  const Item* end = std::upper_bound(begin, sorted + n, Item{positive});
+  if (begin == end || *begin != negative || end[-1] != positive) return;
+  T* to = y + (descending ? sorted + n - end : begin - sorted);
+  for (std::int64_t i = 0; i < n; ++i)
+    if (const auto key = exact_key(x[i]); key == negative || key == positive) *to++ = x[i];
+}
+
 template <class T> void sort_values(const T* x, T* y, std::int64_t n, bool descending, bool parallel) {
   using Item = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   const Scratch memory(bytes_of<Item>(2 * n));
@@ -34,6 +46,7 @@ template <class T> void sort_values(const T* x, T* y, std::int64_t n, bool desce
     for (std::int64_t i = begin; i < end; ++i)
       y[descending ? n - 1 - i : i] = value_of_key<T>(static_cast<BitsOf<T>>(sorted[i]));
   });
+  if constexpr (kHasNaN<T>) restore_zeros(x, y, n, sorted, descending);
 }
 
 // Writes the elements that the items stand for; `values` may be null.
