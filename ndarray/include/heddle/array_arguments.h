@@ -67,7 +67,7 @@ struct AxisKey {
 struct Assigned {
   template <class T>
   requires(std::is_arithmetic_v<T> || is_half_type<T>) Assigned(T value, Where at = Where::current())
-      : integer(static_cast<std::int64_t>(value)),
+      : integer(std::is_integral_v<T> ? static_cast<std::int64_t>(value) : 0),
         real(static_cast<double>(value)),
         is_integer(std::is_integral_v<T> && (std::is_signed_v<T> || static_cast<std::int64_t>(value) >= 0)),
         where(at) {}
