@@ -197,8 +197,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
         std::numeric_limits<std::uint32_t>::max(),
         "the scheduler does not know the servers that this process belongs to: it was started without their "
         "saved state. Start it with that state, a file or a prefix in etcd; or end all servers, and start "
-        "the job from its last "
-        "checkpoint"};
+        "the job from its last checkpoint"};
   if (enlist.version > views().version)
     return {
         0,

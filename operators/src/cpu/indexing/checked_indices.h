@@ -16,8 +16,8 @@ namespace heddle::cpu_kernels {
 std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
                                           bool from_end);
 
-// The same, without a copy of i64 that lie together: each is checked where it is used, since threads outside of the engine may
-// change memory that is on loan.
+// The indices of an array in row-major order, as checked_indices() returns them. An i64 array whose elements lie together is read
+// in place, any other is copied. Each access checks its index again: another library may change memory that it shares with us.
 class CheckedIndices {
  public:
   // The kernel writes into `y`. Indices in the memory of y are copied.

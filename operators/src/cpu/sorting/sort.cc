@@ -89,8 +89,8 @@ void sort_kernel(const NDArray& x, const NDArray& values, const NDArray& indices
   });
 }
 
-// Of so few lowest items of a line, one pass is enough: it looks closer only where a block has something lower than the highest of
-// those that it has chosen so far.
+// Up to kFewChosen lowest items of a line are chosen in one pass over its elements. A block of kBlock elements is skipped if none of
+// them is lower than the highest item chosen so far: one vector comparison finds that out.
 constexpr std::int64_t kFewChosen = 32, kBlock = 64;
 
 template <bool descending, class T> bool any_below(const T* x, BitsOf<T> highest) {

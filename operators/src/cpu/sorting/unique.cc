@@ -38,7 +38,7 @@ struct Chunks {
   std::int64_t elements, size, number;
 };
 
-// Where the results go; all but values may be null.
+// Where unique_kernel writes indices, inverse and counts; null where only the distinct values are wanted.
 struct Found {
   std::int64_t *indices, *inverse, *counts;
   bool all() const { return indices; }
@@ -79,8 +79,8 @@ template <class Bits> class FewKeys {
   std::vector<Entry> entries_;
 };
 
-// One chunk's part of x, and which number each of its keys has among all.
-template <class T> struct Chunk {
+// The keys that one chunk of x has, and the number that each of them has among the keys of all chunks.
+template <class T> struct ChunkKeys {
   FewKeys<BitsOf<T>> keys;
   std::vector<std::int64_t> ranks;
   bool complete = true;
@@ -89,7 +89,7 @@ template <class T> struct Chunk {
 // Counts x[begin .. end). Fails for too many keys, and for NaNs that are distinct.
 template <class T>
 void count_keys(const T* x, std::int64_t begin, std::int64_t end, bool equal_nan, std::int64_t* inverse,
-                Chunk<T>& chunk) {
+                ChunkKeys<T>& chunk) {
   for (std::int64_t i = begin; i < end; ++i) {
     const BitsOf<T> key = key_of(x[i]);
     const std::int64_t number =
@@ -131,14 +131,15 @@ template <class T> class KeyTable {
     return true;
   }
 
+  static std::size_t place_of(T value, BitsOf<T> least) {
+    return static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(value) - least));
+  }
+
   static constexpr std::int64_t kBlock = 2048;  // stays in the core's cache between the two looks at it
   std::vector<std::uint8_t> seen;
   std::vector<std::int64_t> firsts, counts;
 
  private:
-  static std::size_t place_of(T value, BitsOf<T> least) {
-    return static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(value) - least));
-  }
   void mark_block(const T* x, std::int64_t begin, std::int64_t end, BitsOf<T> least) {
     std::uint8_t* const to = seen.data();
     for (std::int64_t i = begin; i < end; ++i) to[place_of(x[i], least)] = 1;
@@ -193,16 +194,16 @@ std::optional<std::int64_t> by_table(const T* x, std::int64_t n, T* values, cons
   }
   if (to.all())
     chunks.each([&](std::size_t, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        to.inverse[i] = ranks[static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(x[i]) - least))];
+      for (std::int64_t i = begin; i < end; ++i) to.inverse[i] = ranks[KeyTable<T>::place_of(x[i], least)];
     });
   return found;
 }
 
 // What the chunks have counted, together; each chunk's ranks are then the numbers of its keys there. Nothing if there are too many.
-template <class T> std::optional<FewKeys<BitsOf<T>>> joined(std::vector<Chunk<T>>& parts, std::int64_t n) {
+template <class T>
+std::optional<FewKeys<BitsOf<T>>> joined(std::vector<ChunkKeys<T>>& parts, std::int64_t n) {
   FewKeys<BitsOf<T>> all(n);
-  for (Chunk<T>& part : parts) {
+  for (ChunkKeys<T>& part : parts) {
     if (!part.complete) return {};
     for (const auto& entry : part.keys.entries()) {
       part.ranks.push_back(all.add(entry.key, entry.first, entry.count));
@@ -218,7 +219,8 @@ std::optional<std::int64_t> by_counting(const T* x, std::int64_t n, bool equal_n
                                         const Found& to) {
   using Keys = FewKeys<BitsOf<T>>;
   const Chunks chunks(n);
-  std::vector<Chunk<T>> parts(static_cast<std::size_t>(chunks.number), Chunk<T>{Keys(chunks.size), {}});
+  std::vector<ChunkKeys<T>> parts(static_cast<std::size_t>(chunks.number),
+                                  ChunkKeys<T>{Keys(chunks.size), {}});
   // What has too many keys often shows it in its first chunk.
   count_keys(x, 0, std::min(n, chunks.size), equal_nan, to.inverse, parts[0]);
   if (!parts[0].complete) return {};

@@ -61,8 +61,7 @@ void operators_detail::register_embedding(OperatorTable& table) {
               return embedding(weight, indices, {.sparse_grad = sparse_grad}, where);
             },
             {"The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the "
-             "gradient of "
-             "weight is row-sparse.",
+             "gradient of weight is row-sparse.",
              {"weight", {"indices", DTypes::integers}, {"sparse_grad", false}},
              "that of weight",
              kDifferentiable});
