@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <heddle/parallel.h>
+#include "cpu/function_ref.h"
 
 namespace heddle::cpu_kernels {
 
@@ -11,10 +11,7 @@ namespace heddle::cpu_kernels {
 inline constexpr std::int64_t kElementGrain = 32768;
 
 // parallel_for, which is not called if there is one chunk only.
-template <class Body> void parallel_chunks(std::int64_t count, std::int64_t grain, const Body& body) {
-  if (count <= 0) return;
-  if (count <= grain) return body(std::int64_t{0}, count);
-  parallel_for(count, grain, body);
-}
+void parallel_chunks(std::int64_t count, std::int64_t grain,
+                     FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
 }  // namespace heddle::cpu_kernels

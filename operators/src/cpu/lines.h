@@ -18,7 +18,7 @@ struct Lines {
     for (int d = 0; d < shape.size(); ++d) (d < axis ? outer : d > axis ? inner : ignored) *= shape[d];
   }
   // body(offset of the first line, number of neighbouring lines)
-  template <class Body> void run(const Body& body) const {
+  void run(FunctionRef<void(std::int64_t offset, std::int64_t lines)> body) const {
     const std::int64_t across = (inner + kTile - 1) / kTile;
     const std::int64_t grain =
         std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, length * std::min(inner, kTile)));

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <heddle/elementwise.h>
-
 #include "cpu/block_run.h"
 #include "cpu/map_half.h"
-#include "cpu/strided_loop.h"
+#include "cpu/map_loop.h"
 #include "cpu/words.h"
 
 namespace heddle::cpu_kernels {
@@ -18,89 +16,76 @@ namespace heddle::cpu_kernels {
 template <class T>
 using Wrapping = std::make_unsigned_t<std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>>;
 
-// An operand as a kernel reads it: a scalar is the value at every index.
-template <class T> struct Source {
-  explicit Source(const Operand& operand, const Shape& shape)
-      : value(operand.is_array ? T{} : operand.scalar.as<T>()),
-        data(operand.is_array ? elements<T>(operand.array) : nullptr),
-        strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
+// UnaryRun and BinaryRun for a function object F, with element types T of the operands and R of the result.
+template <class T, class R, class F> struct MapRun {
+  F function;
 
-  const T* at(std::int64_t offset) const { return data ? data + offset : &value; }
+  // A copy of the function stays in registers. ivdep: y is x itself or does not overlap it, which the compiler cannot know.
+  void operator()(const void* from, std::int64_t x_step, void* to, std::int64_t y_step,
+                  std::int64_t n) const {
+    const T* x = static_cast<const T*>(from);
+    R* y = static_cast<R*>(to);
+    const F f = function;
+    if (x_step == 1 && y_step == 1) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+    } else if constexpr (InBlocks<F, T, R>) {
+      block_run(x, x_step, y, y_step, n, f);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(x[i * x_step]);
+    }
+  }
 
-  T value;
-  const T* data;
-  Strides strides;
+  // With a loop of its own for the case that a or b is one value.
+  void operator()(const void* left, std::int64_t a_step, const void* right, std::int64_t b_step, void* to,
+                  std::int64_t y_step, std::int64_t n) const {
+    const T *a = static_cast<const T*>(left), *b = static_cast<const T*>(right);
+    R* y = static_cast<R*>(to);
+    const F f = function;
+    if (y_step == 1 && a_step == 1 && b_step == 1) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+    } else if (y_step == 1 && a_step == 1 && b_step == 0) {
+      const T fixed = *b;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], fixed);
+    } else if (y_step == 1 && a_step == 0 && b_step == 1) {
+      const T fixed = *a;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(fixed, b[i]);
+    } else if constexpr (InBlocks<F, T, R>) {
+      block_run(a, a_step, b, b_step, y, y_step, n, f);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(a[i * a_step], b[i * b_step]);
+    }
+  }
 };
 
-// y[i] = f(x[i]). ivdep: y is x itself or does not overlap it, which the compiler cannot know. Not inlined, so that f32
-// and the half types share one loop.
-template <class T, class R, class F>
-[[gnu::noinline]] void map_run(const T* x, std::int64_t x_step, R* y, std::int64_t y_step, std::int64_t n,
-                               F f) {
-  if (x_step == 1 && y_step == 1) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
-  } else if constexpr (InBlocks<F, T, R>) {
-    block_run(x, x_step, y, y_step, n, f);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(x[i * x_step]);
-  }
-}
-
-// y[i] = f(a[i], b[i]), with a loop of its own for the case that a or b is one value.
-template <class T, class R, class F>
-[[gnu::noinline]] void map_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, R* y,
-                               std::int64_t y_step, std::int64_t n, F f) {
-  if (y_step == 1 && a_step == 1 && b_step == 1) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  } else if (y_step == 1 && a_step == 1 && b_step == 0) {
-    const T fixed = *b;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], fixed);
-  } else if (y_step == 1 && a_step == 0 && b_step == 1) {
-    const T fixed = *a;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(fixed, b[i]);
-  } else if constexpr (InBlocks<F, T, R>) {
-    block_run(a, a_step, b, b_step, y, y_step, n, f);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i * y_step] = f(a[i * a_step], b[i * b_step]);
-  }
-}
-
 template <class T, class R, class F> void map_unary(const NDArray& x, const NDArray& y, F f) {
-  const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});
-  const auto [x_step, y_step] = loop.inner_steps();
-  const T* from = elements<T>(x);
-  R* to = writable_elements<R>(y);
-  loop.run([&, x_step = x_step, y_step = y_step](const auto& at, std::int64_t n) {
-    map_run(from + at[0], x_step, to + at[1], y_step, n, f);
-  });
+  map_loop(x, y, MapRun<T, R, F>{f});
+}
+
+template <class T> T scalar_in(const Operand& operand) {
+  return operand.is_array ? T{} : operand.scalar.as<T>();
+}
+
+// map_loop for a run on elements of type T.
+template <class T> void map_operands(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run) {
+  const T left = scalar_in<T>(a), right = scalar_in<T>(b);
+  map_loop(Source(a, &left), Source(b, &right), sizeof(T), y, run);
 }
 
 template <class T, class R, class F>
 void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
-  const Source<T> left(a, y.shape()), right(b, y.shape());
-  const StridedLoop<3> loop(y.shape(), {left.strides, right.strides, y.strides()});
-  const auto steps = loop.inner_steps();
-  R* to = writable_elements<R>(y);
-  loop.run([&](const auto& at, std::int64_t n) {
-    map_run(left.at(at[0]), steps[0], right.at(at[1]), steps[1], to + at[2], steps[2], n, f);
-  });
+  map_operands<T>(a, b, y, MapRun<T, R, F>{f});
 }
 
 // map_unary and map_binary of half types. R is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
-  map_half(x, y,
-           HalfUnary<R>([f](const float* from, R* to, std::int64_t n) { map_run(from, 1, to, 1, n, f); }));
+  map_half(x, y, MapRun<float, R, F>{f});
 }
-
 template <class R, class F> void map_half_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
-  map_half(a, b, y,
-           HalfBinary<R>([f](const float* left, std::int64_t left_step, const float* right,
-                             std::int64_t right_step, R* to,
-                             std::int64_t n) { map_run(left, left_step, right, right_step, to, 1, n, f); }));
+  map_half(a, b, y, MapRun<float, R, F>{f});
 }
 
 // Kernels made of a function object that is callable with any element type, or with floating ones alone.

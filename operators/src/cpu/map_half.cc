@@ -53,9 +53,8 @@ void write(const std::array<bool, kBlock>& block, bool* to, std::int64_t step, s
   for (std::int64_t i = 0; i < n; ++i) to[i * step] = block[static_cast<std::size_t>(i)];
 }
 
-// T is the half type, R the type of the loop's results.
-template <class T, class R>
-void map(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<R>& run) {
+// T is the half type, R the type of the run's results.
+template <class T, class R> void map_as(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run) {
   const Reader<T> left(a, y.shape()), right(b, y.shape());
   const StridedLoop<3> loop(y.shape(), {left.strides, right.strides, y.strides()});
   const auto steps = loop.inner_steps();
@@ -70,38 +69,28 @@ void map(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<
       const bool many_b = right.read(at[1] + begin * steps[1], steps[1], n, from_b);
       if (!many_a && !many_b) {
         std::fill_n(from_a.begin(), n, from_a[0]);
-        run(from_a.data(), 1, from_b.data(), 0, made.data(), n);
+        run(from_a.data(), 1, from_b.data(), 0, made.data(), 1, n);
       } else {
-        run(from_a.data(), many_a, from_b.data(), many_b, made.data(), n);
+        run(from_a.data(), many_a, from_b.data(), many_b, made.data(), 1, n);
       }
       write(made, to + at[2] + begin * steps[2], steps[2], n);
     }
   });
 }
 
-DType dtype_of_arrays(const Operand& a, const Operand& b) { return (a.is_array ? a : b).array.dtype(); }
-
-template <class R>
-void map_binary(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<R>& run) {
-  dtype_of_arrays(a, b) == DType::f16 ? map<Float16>(a, b, y, run) : map<BFloat16>(a, b, y, run);
-}
-
-template <class R> void map_unary(const NDArray& x, const NDArray& y, const HalfUnary<R>& run) {
-  map_binary<R>(x, Scalar(0), y,
-                [&run](const float* from, std::int64_t, const float*, std::int64_t, R* to, std::int64_t n) {
-                  run(from, to, n);
-                });
-}
-
 }  // namespace
 
-void map_half(const NDArray& x, const NDArray& y, const HalfUnary<float>& run) { map_unary(x, y, run); }
-void map_half(const NDArray& x, const NDArray& y, const HalfUnary<bool>& run) { map_unary(x, y, run); }
-void map_half(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<float>& run) {
-  map_binary(a, b, y, run);
+void map_half(const NDArray& x, const NDArray& y, UnaryRun run) {
+  map_half(Operand(x), Operand(Scalar(0)), y,
+           [&run](const void* from, std::int64_t step, const void*, std::int64_t, void* to,
+                  std::int64_t to_step, std::int64_t n) { run(from, step, to, to_step, n); });
 }
-void map_half(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<bool>& run) {
-  map_binary(a, b, y, run);
+
+void map_half(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run) {
+  const bool f16 = (a.is_array ? a : b).array.dtype() == DType::f16;
+  if (y.dtype() == DType::boolean)
+    return f16 ? map_as<Float16, bool>(a, b, y, run) : map_as<BFloat16, bool>(a, b, y, run);
+  f16 ? map_as<Float16, float>(a, b, y, run) : map_as<BFloat16, float>(a, b, y, run);
 }
 
 }  // namespace heddle::cpu_kernels

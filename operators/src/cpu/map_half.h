@@ -2,22 +2,13 @@
 // is rounded once. So no loop is built for the half types, and an operator rounds once, whatever it computes.
 #pragma once
 
-#include <functional>
-
-#include <heddle/elementwise.h>
+#include "cpu/map_loop.h"
 
 namespace heddle::cpu_kernels {
 
-// y = f(x), and y = f(a, b) where a step is 0 for a scalar, else 1.
-template <class R> using HalfUnary = std::function<void(const float* x, R* y, std::int64_t n)>;
-template <class R>
-using HalfBinary = std::function<void(const float* a, std::int64_t a_step, const float* b,
-                                      std::int64_t b_step, R* y, std::int64_t n)>;
-
-// The arrays are of one half dtype; so is y, unless R is bool. Scalars are rounded to that dtype first.
-void map_half(const NDArray& x, const NDArray& y, const HalfUnary<float>& run);
-void map_half(const NDArray& x, const NDArray& y, const HalfUnary<bool>& run);
-void map_half(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<float>& run);
-void map_half(const Operand& a, const Operand& b, const NDArray& y, const HalfBinary<bool>& run);
+// `run` is one for f32, and writes f32, or bool if y is bool. The arrays are of one half dtype; so is y, unless it is bool.
+// Scalars are rounded to that dtype first.
+void map_half(const NDArray& x, const NDArray& y, UnaryRun run);
+void map_half(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run);
 
 }  // namespace heddle::cpu_kernels

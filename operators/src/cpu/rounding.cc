@@ -7,6 +7,7 @@
 
 #include "cpu/map.h"
 #include "cpu/register.h"
+#include "cpu/strided_loop.h"
 #include "kernels/elementwise_kernels.h"
 
 namespace heddle::cpu_kernels {

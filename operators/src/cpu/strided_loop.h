@@ -1,10 +1,9 @@
 // Walks several arrays of one shape together, in parallel, in runs along the innermost axis.
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
 #include <heddle/shape.h>
 
@@ -12,139 +11,42 @@
 
 namespace heddle::cpu_kernels {
 
-// The iteration space of a kernel on N arrays. Axes are ordered by the last array's strides (the one written) and
+// The iteration space of a kernel on N arrays, 1 to 4. Axes are ordered by the last array's strides (the one written) and
 // merged where that is possible in all arrays, so that inner runs are as long as possible.
 template <std::size_t N> class StridedLoop {
  public:
   using Offsets = std::array<std::int64_t, N>;
+  // n elements from `offsets` on (of each array), inner_steps() apart.
+  using Body = FunctionRef<void(const Offsets& offsets, std::int64_t n)>;
 
-  StridedLoop(const Shape& shape, const std::array<Strides, N>& strides) {
-    for (int axis = 0; axis < shape.size(); ++axis) {
-      Offsets steps;
-      for (std::size_t k = 0; k < N; ++k) steps[k] = strides[k][axis];
-      if (shape[axis] != 1) insert(shape[axis], steps);
-    }
-    merge();
-    if (dims_ == 0) sizes_[dims_++] = 1;
-    for (int d = 0; d < dims_; ++d) count_ *= sizes_[d];
-  }
+  StridedLoop(const Shape& shape, const std::array<Strides, N>& strides);
 
   // The step of each array along the innermost axis.
   const Offsets& inner_steps() const { return steps_[dims_ - 1]; }
 
-  // Calls body(offsets, n): n elements from `offsets` on (of each array), inner_steps() apart, in chunks of `grain`.
-  template <class Body> void run(const Body& body, std::int64_t grain = kElementGrain) const {
-    if (grain == kElementGrain && transposed()) return run_tiles(body);
-    parallel_chunks(count_, grain,
-                    [&](std::int64_t begin, std::int64_t end) { run_range(begin, end, body); });
-  }
+  // Calls body for all elements, in chunks of `grain`.
+  void run(Body body, std::int64_t grain = kElementGrain) const;
 
  private:
-  static void shift(Offsets& offsets, const Offsets& steps, std::int64_t n) {
-    for (std::size_t k = 0; k < N; ++k) offsets[k] += n * steps[k];
-  }
-
-  void insert(std::int64_t size, const Offsets& steps) {
-    int at = dims_++;
-    while (at > 0 && std::abs(steps_[at - 1][N - 1]) < std::abs(steps[N - 1])) {
-      sizes_[at] = sizes_[at - 1];
-      steps_[at] = steps_[at - 1];
-      --at;
-    }
-    sizes_[at] = size;
-    steps_[at] = steps;
-  }
-
-  bool mergeable(int outer, int inner) const {
-    for (std::size_t k = 0; k < N; ++k) {
-      if (steps_[outer][k] != steps_[inner][k] * sizes_[inner]) return false;
-    }
-    return true;
-  }
-
-  void merge() {
-    int last = 0;
-    for (int d = 1; d < dims_; ++d) {
-      const bool fits = mergeable(last, d);
-      if (!fits) ++last;
-      sizes_[last] = fits ? sizes_[last] * sizes_[d] : sizes_[d];
-      steps_[last] = steps_[d];
-    }
-    dims_ = std::min(dims_, last + 1);
-  }
-
-  // True if the last axis but one is contiguous in some array, which then has each element of a row on another line.
-  bool transposed() const {
-    if (dims_ < 2 || sizes_[dims_ - 1] < kTile || sizes_[dims_ - 2] < kTile) return false;
-    for (std::size_t k = 0; k < N; ++k) {
-      if (std::abs(steps_[dims_ - 1][k]) >= kTile && std::abs(steps_[dims_ - 2][k]) == 1) return true;
-    }
-    return false;
-  }
-
-  // Iterates over the last two axes in square tiles, whose cache lines stay in the cache. Chunks are strips of rows.
-  template <class Body> void run_tiles(const Body& body) const {
-    const std::int64_t rows = sizes_[dims_ - 2], columns = sizes_[dims_ - 1];
-    const std::int64_t strips = (rows + kTile - 1) / kTile;
-    const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / (kTile * columns));
-    parallel_chunks(count_ / rows / columns * strips, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t strip = begin; strip < end; ++strip) {
-        const std::int64_t first = strip % strips * kTile, high = std::min(kTile, rows - first);
-        run_strip(offsets_of(strip / strips * rows + first, dims_ - 2), high, columns, body);
-      }
-    });
-  }
-
-  template <class Body>
-  void run_strip(Offsets corner, std::int64_t rows, std::int64_t columns, const Body& body) const {
-    for (std::int64_t column = 0; column < columns; column += kTile) {
-      Offsets at = corner;
-      for (std::int64_t row = 0; row < rows; ++row) {
-        body(at, std::min(kTile, columns - column));
-        shift(at, steps_[dims_ - 2], 1);
-      }
-      shift(corner, steps_[dims_ - 1], kTile);
-    }
-  }
-
-  // The offsets of the index-th element of axes 0 .. last.
-  Offsets offsets_of(std::int64_t index, int last) const {
-    Offsets offsets{};
-    for (int d = last; d >= 0; index /= sizes_[d--]) shift(offsets, steps_[d], index % sizes_[d]);
-    return offsets;
-  }
-
-  template <class Body> void run_range(std::int64_t begin, std::int64_t end, const Body& body) const {
-    std::array<std::int64_t, kMaxDims> index{};
-    Offsets offsets = offsets_of(begin, dims_ - 1);
-    for (std::int64_t d = dims_ - 1, rest = begin; d >= 0; rest /= sizes_[d--]) index[d] = rest % sizes_[d];
-    const int inner = dims_ - 1;
-    while (begin < end) {
-      const std::int64_t n = std::min(end - begin, sizes_[inner] - index[inner]);
-      body(offsets, n);
-      begin += n;
-      advance(index, offsets, n);
-    }
-  }
-
-  void advance(std::array<std::int64_t, kMaxDims>& index, Offsets& offsets, std::int64_t n) const {
-    int d = dims_ - 1;
-    index[d] += n;
-    shift(offsets, steps_[d], n);
-    while (d > 0 && index[d] == sizes_[d]) {
-      shift(offsets, steps_[d], -sizes_[d]);
-      shift(offsets, steps_[d - 1], 1);
-      index[d] = 0;
-      ++index[--d];
-    }
-  }
-
-  static constexpr std::int64_t kTile = 16;
+  void insert(std::int64_t size, const Offsets& steps);
+  bool mergeable(int outer, int inner) const;
+  void merge();
+  bool transposed() const;
+  void run_tiles(Body body) const;
+  void run_strip(Offsets corner, std::int64_t rows, std::int64_t columns, Body body) const;
+  void run_range(std::int64_t begin, std::int64_t end, Body body) const;
+  Offsets offsets_of(std::int64_t index, int last) const;
+  void advance(std::array<std::int64_t, kMaxDims>& index, Offsets& offsets, std::int64_t n) const;
 
   int dims_ = 0;
   std::int64_t count_ = 1;
   std::array<std::int64_t, kMaxDims> sizes_{};
   std::array<Offsets, kMaxDims> steps_{};
 };
+
+extern template class StridedLoop<1>;
+extern template class StridedLoop<2>;
+extern template class StridedLoop<3>;
+extern template class StridedLoop<4>;
 
 }  // namespace heddle::cpu_kernels

@@ -25,42 +25,29 @@ namespace heddle::cpu_kernels {
     double operator()(double a, double b) const { return vector_##name(a, b); }                            \
   };
 
-template <class T, class F> void map_blocks(const NDArray& x, const NDArray& y, F f) {
-  const StridedLoop<2> loop(y.shape(), {x.strides(), y.strides()});
-  const auto steps = loop.inner_steps();
-  const T* from = x.data<const T>();
-  T* to = y.data<T>();
-  loop.run(
-      [&](const auto& at, std::int64_t n) { block_run(from + at[0], steps[0], to + at[1], steps[1], n, f); });
-}
-
-template <class T, class F> void map_blocks(const Operand& a, const Operand& b, const NDArray& y, F f) {
-  const Source<T> left(a, y.shape()), right(b, y.shape());
-  const StridedLoop<3> loop(y.shape(), {left.strides, right.strides, y.strides()});
-  const auto steps = loop.inner_steps();
-  T* to = y.data<T>();
-  loop.run([&](const auto& at, std::int64_t n) {
-    block_run(left.at(at[0]), steps[0], right.at(at[1]), steps[1], to + at[2], steps[2], n, f);
-  });
-}
+// UnaryRun and BinaryRun for a function object, all of whose elements go through vector code.
+template <class T, class F> struct BlockRun {
+  void operator()(const void* x, std::int64_t x_step, void* y, std::int64_t y_step, std::int64_t n) const {
+    block_run(static_cast<const T*>(x), x_step, static_cast<T*>(y), y_step, n, F{});
+  }
+  void operator()(const void* a, std::int64_t a_step, const void* b, std::int64_t b_step, void* y,
+                  std::int64_t y_step, std::int64_t n) const {
+    block_run(static_cast<const T*>(a), a_step, static_cast<const T*>(b), b_step, static_cast<T*>(y), y_step,
+              n, F{});
+  }
+};
 
 // The kernels of a function object that is callable with float and double.
 template <class F> void unary_block_kernel(const NDArray& x, const NDArray& y) {
-  if (y.dtype() == DType::f64) return map_blocks<double>(x, y, F{});
-  if (y.dtype() == DType::f32) return map_blocks<float>(x, y, F{});
-  map_half(x, y, HalfUnary<float>([](const float* from, float* to, std::int64_t n) {
-             block_run(from, 1, to, 1, n, F{});
-           }));
+  if (is_half(y.dtype())) return map_half(x, y, BlockRun<float, F>{});
+  if (y.dtype() == DType::f64) return map_loop(x, y, BlockRun<double, F>{});
+  map_loop(x, y, BlockRun<float, F>{});
 }
 
 template <class F> void binary_block_kernel(const Operand& a, const Operand& b, const NDArray& y) {
-  if (y.dtype() == DType::f64) return map_blocks<double>(a, b, y, F{});
-  if (y.dtype() == DType::f32) return map_blocks<float>(a, b, y, F{});
-  map_half(a, b, y,
-           HalfBinary<float>([](const float* left, std::int64_t left_step, const float* right,
-                                std::int64_t right_step, float* to, std::int64_t n) {
-             block_run(left, left_step, right, right_step, to, 1, n, F{});
-           }));
+  if (is_half(y.dtype())) return map_half(a, b, y, BlockRun<float, F>{});
+  if (y.dtype() == DType::f64) return map_operands<double>(a, b, y, BlockRun<double, F>{});
+  map_operands<float>(a, b, y, BlockRun<float, F>{});
 }
 
 }  // namespace heddle::cpu_kernels

@@ -14,47 +14,60 @@ namespace heddle::cpu_kernels::reduction {
 
 constexpr std::int64_t kTile = 256;  // results that are summed up together
 
-// `rows` rows of input into `width` neighbouring partial results: several at once, so that these are loaded and
-// stored less often.
-template <std::size_t rows, class F, class T, class P>
-void join_rows(const std::array<const T*, rows>& from, std::int64_t step, P* partial, std::int64_t width) {
-  const auto column = [&](std::int64_t j, std::int64_t at) {
-    const auto value = [&](std::size_t row) { return F::template take<P>(from[row][at]); };
-    if constexpr (rows == 4) {
-      partial[j] = F::join(partial[j], join_four<F, P>(value(0), value(1), value(2), value(3)));
-    } else {
-      partial[j] = F::join(partial[j], value(0));
-    }
-  };
-  if (step == 1) {
+// Four rows of input, or one, into `width` neighbouring partial results: four at once, so that these are loaded and stored
+// less often.
+template <class F, class T, class P>
+void join_rows(const std::array<const T*, 4>& from, P* partial, std::int64_t width) {
+  const auto [a, b, c, d] = from;
+  const auto take = [](T x) { return F::template take<P>(x); };
 #pragma GCC ivdep
-    for (std::int64_t j = 0; j < width; ++j) column(j, j);
-  } else {
-    for (std::int64_t j = 0; j < width; ++j) column(j, j * step);
-  }
+  for (std::int64_t j = 0; j < width; ++j)
+    partial[j] = F::join(partial[j], join_four<F, P>(take(a[j]), take(b[j]), take(c[j]), take(d[j])));
+}
+template <class F, class T, class P> void join_row(const T* from, P* partial, std::int64_t width) {
+#pragma GCC ivdep
+  for (std::int64_t j = 0; j < width; ++j) partial[j] = F::join(partial[j], F::template take<P>(from[j]));
 }
 
-// Rows [begin, end) of the reduced axes into `width` neighbouring partial results.
+// The rows of the reduced axes in one tile; those whose elements do not lie together are copied.
+template <class T> class TileRows {
+ public:
+  TileRows(const ReducePlan& plan, const T* x, std::int64_t width)
+      : plan_(plan), x_(x), width_(width), step_(plan.kept.inner_step()) {}
+  // Valid until the next call with the same `place`, 0 to 3.
+  const T* row(std::int64_t row, std::size_t place) {
+    const T* from = x_ + plan_.reduced.offsets(row)[0];
+    if (step_ == 1) return from;
+    T* copy = copies_[place].data();
+    for (std::int64_t j = 0; j < width_; ++j) copy[j] = from[j * step_];
+    return copy;
+  }
+
+ private:
+  const ReducePlan& plan_;
+  const T* x_;
+  std::int64_t width_, step_;
+  std::array<std::array<T, kTile>, 4> copies_;
+};
+
+// Rows [begin, end) into `width` neighbouring partial results.
 template <class F, class T, class P>
-void reduce_tile(const ReducePlan& plan, const T* x, std::int64_t begin, std::int64_t end, P* partial,
-                 std::int64_t width) {
+void reduce_tile(TileRows<T>& rows, std::int64_t begin, std::int64_t end, P* partial, std::int64_t width) {
   if (end - begin > kRows) {
     const std::int64_t middle = begin + half_of(end - begin);
     std::array<P, kTile> rest;
-    reduce_tile<F, T, P>(plan, x, begin, middle, partial, width);
-    reduce_tile<F, T, P>(plan, x, middle, end, rest.data(), width);
+    reduce_tile<F>(rows, begin, middle, partial, width);
+    reduce_tile<F>(rows, middle, end, rest.data(), width);
     for (std::int64_t j = 0; j < width; ++j) partial[j] = F::join(partial[j], rest[j]);
     return;
   }
-  const std::int64_t step = plan.kept.inner_step();
   std::fill(partial, partial + width, F::template start<T>());
-  const auto row_at = [&](std::int64_t row) { return x + plan.reduced.offsets(row)[0]; };
   std::int64_t row = begin;
   for (; row + 4 <= end; row += 4) {
-    const std::array from{row_at(row), row_at(row + 1), row_at(row + 2), row_at(row + 3)};
-    join_rows<4, F>(from, step, partial, width);
+    const std::array from{rows.row(row, 0), rows.row(row + 1, 1), rows.row(row + 2, 2), rows.row(row + 3, 3)};
+    join_rows<F>(from, partial, width);
   }
-  for (; row < end; ++row) join_rows<1, F>(std::array{row_at(row)}, step, partial, width);
+  for (; row < end; ++row) join_row<F>(rows.row(row, 0), partial, width);
 }
 
 // One tile of neighbouring results and where it lies.
@@ -88,7 +101,8 @@ template <class F, class T, class R> void reduce_columns(const ReducePlan& plan,
       const Tile tile = tile_at(plan.kept, unit / cuts.number);
       const std::int64_t first = unit % cuts.number * cuts.size, last = std::min(count, first + cuts.size);
       P* into = cuts.number > 1 ? partial.data() + unit * kTile : local.data();
-      reduce_tile<F, T, P>(plan, x + tile.from, first, last, into, tile.width);
+      TileRows<T> rows(plan, x + tile.from, tile.width);
+      reduce_tile<F>(rows, first, last, into, tile.width);
       if (cuts.number == 1) finish_tile<F, R>(into, y + tile.to, step, tile.width, count);
     }
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/chunks.h"
@@ -16,6 +17,21 @@ constexpr std::int64_t kLanes = 64;  // independent partial results, for vector 
 
 template <class P> using Lanes = std::array<P, kLanes>;
 
+// Joins `rows` rows of kLanes elements, four at a time while there are four, into the lanes.
+template <class F, class T, class P> void join_rows(const T* x, std::int64_t rows, Lanes<P>& lanes) {
+  const auto at = [x](std::int64_t row, std::int64_t l) { return F::template take<P>(x[row * kLanes + l]); };
+  std::int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      const P four = join_four<F, P>(at(row, l), at(row + 1, l), at(row + 2, l), at(row + 3, l));
+      lanes[l] = F::join(lanes[l], four);
+    }
+  }
+  for (; row < rows; ++row) {
+    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], at(row, l));
+  }
+}
+
 // `rows` rows of kLanes elements, which lie `step` apart.
 template <class F, class T, class P> Lanes<P> reduce_lanes(const T* x, std::int64_t step, std::int64_t rows) {
   Lanes<P> lanes;
@@ -27,34 +43,35 @@ template <class F, class T, class P> Lanes<P> reduce_lanes(const T* x, std::int6
     return lanes;
   }
   lanes.fill(F::template start<T>());
-  const auto join_rows = [&](std::int64_t distance) {
-    const auto at = [=](std::int64_t row, std::int64_t l) {
-      return F::template take<P>(x[(row * kLanes + l) * distance]);
-    };
-    std::int64_t row = 0;
-    for (; row + 4 <= rows; row += 4) {
-      for (std::int64_t l = 0; l < kLanes; ++l) {
-        const P four = join_four<F, P>(at(row, l), at(row + 1, l), at(row + 2, l), at(row + 3, l));
-        lanes[l] = F::join(lanes[l], four);
-      }
-    }
-    for (; row < rows; ++row) {
-      for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = F::join(lanes[l], at(row, l));
-    }
-  };
-  step == 1 ? join_rows(1) : join_rows(step);  // The compiler makes vector code for a step of 1.
+  std::array<T, kRows * kLanes> packed;
+  if (step != 1) {
+    for (std::int64_t i = 0; i < rows * kLanes; ++i) packed[static_cast<std::size_t>(i)] = x[i * step];
+    x = packed.data();
+  }
+  join_rows<F>(x, rows, lanes);
   return lanes;
 }
 
-// n elements that lie `step` apart, in kLanes interleaved parts that are joined as a tree.
+// n elements that lie `step` apart. The order makes no difference to integers, from whose loop the compiler makes vector code.
+// Floating numbers are in kLanes interleaved parts that are joined as a tree.
 template <class F, class T, class P> P reduce_run(const T* x, std::int64_t step, std::int64_t n) {
-  Lanes<P> lanes = reduce_lanes<F, T, P>(x, step, n / kLanes);
-  for (std::int64_t i = n / kLanes * kLanes, l = 0; i < n; ++i, ++l)
-    lanes[l] = F::join(lanes[l], F::template take<P>(x[i * step]));
-  for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::int64_t l = 0; l < width; ++l) lanes[l] = F::join(lanes[l], lanes[l + width]);
+  if constexpr (std::is_integral_v<P>) {
+    P total = F::template start<T>();
+    if (step == 1) {
+      for (std::int64_t i = 0; i < n; ++i) total = F::join(total, F::template take<P>(x[i]));
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) total = F::join(total, F::template take<P>(x[i * step]));
+    }
+    return total;
+  } else {
+    Lanes<P> lanes = reduce_lanes<F, T, P>(x, step, n / kLanes);
+    for (std::int64_t i = n / kLanes * kLanes, l = 0; i < n; ++i, ++l)
+      lanes[l] = F::join(lanes[l], F::template take<P>(x[i * step]));
+    for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (std::int64_t l = 0; l < width; ++l) lanes[l] = F::join(lanes[l], lanes[l + width]);
+    }
+    return lanes[0];
   }
-  return lanes[0];
 }
 
 // Elements [begin, end) of the reduced axes, for one result.

@@ -61,7 +61,8 @@ template <class T> IndexedItem<T>* sort_indexed(IndexedItem<T>* items, std::int6
 inline constexpr std::int64_t kLongLine = std::int64_t{1} << 17;
 
 // line(i, parallel) for each of `count` lines of n elements.
-template <class F> void for_each_line(std::int64_t count, std::int64_t n, const F& line) {
+inline void for_each_line(std::int64_t count, std::int64_t n,
+                          FunctionRef<void(std::int64_t i, bool parallel)> line) {
   if (n >= kLongLine) {
     for (std::int64_t i = 0; i < count; ++i) line(i, true);
     return;

@@ -29,7 +29,7 @@ struct Chunks {
         size(n < kLongLine ? n : std::max(kElementGrain, (n + kMostChunks - 1) / kMostChunks)),
         number((n + size - 1) / size) {}
   // body(chunk, begin, end)
-  template <class F> void each(const F& body) const {
+  void each(FunctionRef<void(std::size_t chunk, std::int64_t begin, std::int64_t end)> body) const {
     parallel_chunks(number, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t c = first; c < last; ++c)
         body(static_cast<std::size_t>(c), c * size, std::min(elements, (c + 1) * size));
