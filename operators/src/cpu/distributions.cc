@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/chunks.h"
 #include "cpu/element_stream.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/register.h"
 
 namespace heddle::cpu_kernels {

@@ -6,8 +6,8 @@
 
 #include <heddle/parallel.h>
 
-#include "cpu/chunks.h"
 #include "cpu/floating.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
 #include "cpu/register.h"
 #include "kernels/optimizer_kernels.h"

@@ -10,9 +10,9 @@
 
 #include <heddle/error.h>
 
-#include "cpu/chunks.h"
 #include "cpu/floating.h"
 #include "cpu/indexing/checked_indices.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
 #include "cpu/register.h"
 #include "kernels/row_sparse_kernels.h"

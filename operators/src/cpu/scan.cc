@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cpu/lines.h"
+#include "cpu/loops/lines.h"
 #include "cpu/register.h"
 #include "cpu/scratch.h"
 #include "kernels/scan_kernels.h"

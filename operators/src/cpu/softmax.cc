@@ -10,10 +10,10 @@
 #include <heddle/error.h>
 #include <heddle/parallel.h>
 
+#include "cpu/elementwise/vector_math.h"
 #include "cpu/floating.h"
 #include "cpu/pairwise.h"
 #include "cpu/register.h"
-#include "cpu/vector_math.h"
 #include "kernels/softmax_kernels.h"
 
 namespace heddle {

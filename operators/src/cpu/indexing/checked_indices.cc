@@ -6,8 +6,8 @@
 
 #include <heddle/array_error.h>
 
-#include "cpu/chunks.h"
-#include "cpu/strided_loop.h"
+#include "cpu/loops/chunks.h"
+#include "cpu/loops/strided_loop.h"
 
 namespace heddle::cpu_kernels {
 

@@ -6,9 +6,9 @@
 
 #include "cpu/bits.h"
 #include "cpu/indexing/checked_indices.h"
-#include "cpu/map.h"
+#include "cpu/loops/map.h"
+#include "cpu/loops/strided_loop.h"
 #include "cpu/register.h"
-#include "cpu/strided_loop.h"
 #include "kernels/scatter_kernels.h"
 
 namespace heddle::cpu_kernels {

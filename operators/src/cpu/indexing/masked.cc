@@ -8,7 +8,7 @@
 #include <heddle/error.h>
 
 #include "cpu/bits.h"
-#include "cpu/chunks.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/register.h"
 #include "kernels/scatter_kernels.h"
 

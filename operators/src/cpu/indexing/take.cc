@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cpu/bits.h"
-#include "cpu/chunks.h"
 #include "cpu/indexing/checked_indices.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/register.h"
 #include "kernels/indexing_kernels.h"
 

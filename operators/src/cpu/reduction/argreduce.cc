@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cpu/loops/strided_loop.h"
 #include "cpu/reduction/plan.h"
 #include "cpu/register.h"
-#include "cpu/strided_loop.h"
 #include "kernels/reduce_kernels.h"
 
 namespace heddle::cpu_kernels {

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/reduction/reduce.h"
+#include "cpu/reduction/loops.h"
 #include "cpu/register.h"
 #include "kernels/reduce_kernels.h"
 
@@ -40,9 +40,7 @@ struct Count : Any {
 
 // By the elements' size: the sign of an integer does not matter.
 template <class F, class R> void kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  const auto as = [&]<class T>() {
-    reduce<F, T, R>(x, reinterpret_cast<const T*>(x.data<const std::byte>()), y, axes);
-  };
+  const auto as = [&]<class T>() { reduce(x, y, axes, reduction::Loops<F, T, R>::kAll); };
   const std::size_t size = size_of(x.dtype());
   if (x.dtype() == DType::f32) return as.template operator()<float>();
   if (x.dtype() == DType::f64) return as.template operator()<double>();

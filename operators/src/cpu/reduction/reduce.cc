@@ -1,9 +1,8 @@
-#include "cpu/reduction/reduce.h"
-
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "cpu/reduction/loops.h"
 #include "cpu/register.h"
 #include "kernels/reduce_kernels.h"
 
@@ -35,8 +34,7 @@ struct Mean : Sum {
 
 // NaN if either side is. Two conditional moves, from which the compiler makes vector code.
 struct Max {
-  template <class T>
-  using Partial = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;  // no vector<bool>
+  template <class T> using Partial = T;
   template <class T> static T start() {
     using Limits = std::numeric_limits<T>;
     return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
@@ -66,29 +64,37 @@ using Total = std::conditional_t<
     std::is_floating_point_v<T>, T,
     std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, std::uint64_t, std::int64_t>>;
 
-void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_number(x.dtype(), [&]<class T> { reduce<Sum, T, Total<T>>(x, x.data<const T>(), y, axes); });
-}
+template <class F, class T, class R> const ReduceLoops& loops_of() { return reduction::Loops<F, T, R>::kAll; }
 
-void product_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_number(x.dtype(), [&]<class T> { reduce<Product, T, Total<T>>(x, x.data<const T>(), y, axes); });
+// bool and i64 are u8 and u64 here: the sum has the same bits.
+template <class F> void sum_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  const DType dtype = x.dtype() == DType::boolean ? DType::u8
+                      : x.dtype() == DType::i64   ? DType::u64
+                                                  : x.dtype();
+  visit_number(dtype, [&]<class T> {
+    if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, std::int64_t>)
+      reduce(x, y, axes, loops_of<F, T, Total<T>>());
+  });
 }
 
 void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  if (x.dtype() == DType::f64) return reduce<Mean, double, double>(x, x.data<const double>(), y, axes);
-  reduce<Mean, float, float>(x, x.data<const float>(), y, axes);
+  reduce(x, y, axes,
+         x.dtype() == DType::f64 ? loops_of<Mean, double, double>() : loops_of<Mean, float, float>());
 }
 
+// bool is u8 here.
 template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  visit_number(x.dtype(), [&]<class T> { reduce<F, T, T>(x, x.data<const T>(), y, axes); });
+  visit_number(x.dtype() == DType::boolean ? DType::u8 : x.dtype(), [&]<class T> {
+    if constexpr (!std::is_same_v<T, bool>) reduce(x, y, axes, loops_of<F, T, T>());
+  });
 }
 
 }  // namespace
 
 void register_reduce(KernelTable& table) {
-  table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel);
+  table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel<Sum>);
   table.add<ReduceKernel>("mean", DeviceKind::cpu, mean_kernel);
-  table.add<ReduceKernel>("prod", DeviceKind::cpu, product_kernel);
+  table.add<ReduceKernel>("prod", DeviceKind::cpu, sum_kernel<Product>);
   table.add<ReduceKernel>("max", DeviceKind::cpu, extreme_kernel<Max>);
   table.add<ReduceKernel>("min", DeviceKind::cpu, extreme_kernel<Min>);
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cpu/chunks.h"
+#include "cpu/loops/chunks.h"
 #include "cpu/sorting/order.h"
 
 namespace heddle::cpu_kernels {

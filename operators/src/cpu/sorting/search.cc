@@ -6,9 +6,9 @@
 #include <heddle/error.h>
 
 #include "cpu/floating.h"
+#include "cpu/loops/strided_loop.h"
 #include "cpu/register.h"
 #include "cpu/sorting/items.h"
-#include "cpu/strided_loop.h"
 #include "kernels/sorting_kernels.h"
 
 namespace heddle::cpu_kernels {

@@ -1,0 +1,27 @@
+#include <functional>
+
+#include "cpu/loops/map.h"
+#include "cpu/register.h"
+#include "kernels/elementwise_kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+// The kernel of an operator that yields bools and depends on the sign of integers.
+template <class F> void order_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+  const DType dtype = (a.is_array ? a : b).array.dtype();
+  if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
+  visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
+}
+
+}  // namespace
+
+void register_compare(KernelTable& table) {
+  table.add<BinaryKernel>("equal", DeviceKind::cpu, boolean_word_kernel<std::equal_to<>>);
+  table.add<BinaryKernel>("not_equal", DeviceKind::cpu, boolean_word_kernel<std::not_equal_to<>>);
+  table.add<BinaryKernel>("less", DeviceKind::cpu, order_kernel<std::less<>>);
+  table.add<BinaryKernel>("less_equal", DeviceKind::cpu, order_kernel<std::less_equal<>>);
+}
+
+}  // namespace heddle::cpu_kernels
