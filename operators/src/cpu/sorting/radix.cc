@@ -111,7 +111,7 @@ Item* sort_items(Item* items, Item* other, std::int64_t n, int first_bit, int bi
   const int top = std::max(first_bit, static_cast<int>(std::bit_width(varying_bits(items, n))));
   const int shift = std::max(first_bit, top - kTopBits);
   const std::vector<std::int64_t> begins = part(items, other, n, shift);
-  parallel_for(static_cast<std::int64_t>(kTopDigits), 1, [&](std::int64_t digit, std::int64_t) {
+  parallel_chunks(static_cast<std::int64_t>(kTopDigits), 1, [&](std::int64_t digit, std::int64_t) {
     const std::int64_t begin = begins[static_cast<std::size_t>(digit)];
     const std::int64_t size = begins[static_cast<std::size_t>(digit) + 1] - begin;
     if (size == 0) return;
