@@ -19,7 +19,7 @@ using namespace heddle;
 using namespace heddle::test;
 
 TEST_CASE("programs of which parts are captured and launched give what pushing all of it to naive gives") {
-  const auto programs = argument("programs", kSanitized ? 12 : 100);
+  const auto programs = argument("programs", kSanitized ? 6 : 100);
   for (long long program_seed = 0; program_seed < programs; ++program_seed) {
     CAPTURE(program_seed);
     const auto seed = static_cast<std::uint64_t>(program_seed);

@@ -13,8 +13,8 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr int kPrograms = kSanitized ? 12 : 100;
-constexpr std::uint64_t kSchedules = kSanitized ? 20 : 100;
+constexpr int kPrograms = kSanitized ? 6 : 100;
+constexpr std::uint64_t kSchedules = kSanitized ? 10 : 100;
 
 Program without_streams(Program program) {
   program.streams = 0;

@@ -25,7 +25,7 @@ std::vector<std::unique_ptr<Stream>> host_streams(HostStreamOptions options) {
 StreamProgram program_of(std::uint64_t seed) { return random_stream_program(seed, kOps, kVars, 4); }
 
 std::uint64_t programs() {
-  return static_cast<std::uint64_t>(argument("stream-programs", kSanitized ? 12 : 100));
+  return static_cast<std::uint64_t>(argument("stream-programs", kSanitized ? 6 : 100));
 }
 
 TEST_CASE("random programs on stepped streams leave what serial execution leaves") {

@@ -50,7 +50,7 @@ struct Total {
 
 // A seed that is even has one fault at a time.
 TEST_CASE("replication: every acknowledged push counts once, whatever dies, is silent or is cut off") {
-  const auto programs = test::argument("programs", test::kSanitized ? 30 : 800);
+  const auto programs = test::argument("programs", test::kSanitized ? 12 : 800);
   const auto first = test::argument("seed", 0);
   Total of_single_faults, of_any_faults;
   for (long long seed = first; seed < first + programs; ++seed) {

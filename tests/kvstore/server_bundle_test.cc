@@ -173,7 +173,7 @@ struct Alone {
 }  // namespace
 
 TEST_CASE("server bundles: no push is lost or counts twice, wherever connections are cut") {
-  const auto programs = test::argument("programs", test::kSanitized ? 60 : 500);
+  const auto programs = test::argument("programs", test::kSanitized ? 25 : 500);
   for (long long seed = 0; seed < programs; ++seed) {
     run_program(static_cast<std::uint64_t>(seed), "sync", 0);
     run_program(static_cast<std::uint64_t>(seed), "async", 0);

@@ -148,7 +148,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::uint64
 }  // namespace
 
 TEST_CASE("server core: no push is lost or counts twice, wherever connections are cut") {
-  const auto programs = test::argument("programs", test::kSanitized ? 60 : 500);
+  const auto programs = test::argument("programs", test::kSanitized ? 25 : 500);
   for (long long seed = 0; seed < programs; ++seed) {
     run_program(static_cast<std::uint64_t>(seed), "sync", 0);
     run_program(static_cast<std::uint64_t>(seed), "async", 0);
@@ -158,7 +158,7 @@ TEST_CASE("server core: no push is lost or counts twice, wherever connections ar
 }
 
 TEST_CASE("server core: no push is lost or counts twice where another core goes on with a saved state") {
-  const auto programs = test::argument("programs", test::kSanitized ? 40 : 300);
+  const auto programs = test::argument("programs", test::kSanitized ? 20 : 300);
   for (long long seed = 0; seed < programs; ++seed) {
     run_program(static_cast<std::uint64_t>(seed), "sync", 0, 30);
     run_program(static_cast<std::uint64_t>(seed), "async", 0, 30);

@@ -282,7 +282,7 @@ bool survives(const std::vector<Packet>& state) {
 }  // namespace
 
 TEST_CASE("state stream: a core that goes on with a saved state gives the same answers, bit for bit") {
-  const auto programs = test::argument("programs", test::kSanitized ? 20 : 150);
+  const auto programs = test::argument("programs", test::kSanitized ? 8 : 150);
   for (long long seed = 0; seed < programs; ++seed) {
     for (const char* consistency : {"sync", "async", "ssp:0", "ssp:2"}) {
       CAPTURE(seed);
@@ -324,7 +324,7 @@ void check_same(const std::vector<SavedMessage>& found, const std::vector<Packet
 }  // namespace
 
 TEST_CASE("state stream: a state that is collected while the core goes on is that of the beginning") {
-  for (std::uint64_t seed = 0; seed < (test::kSanitized ? 30 : 300); ++seed) {
+  for (std::uint64_t seed = 0; seed < (test::kSanitized ? 10 : 300); ++seed) {
     CAPTURE(seed);
     const char* const consistencies[] = {"sync", "async", "ssp:1"};
     Program program(seed, consistencies[seed % 3], false);

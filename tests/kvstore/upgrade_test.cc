@@ -179,7 +179,7 @@ TEST_CASE("upgrade: a server of a version takes over what one of the other versi
 
 TEST_CASE("upgrade: pushes count once while processes of two versions die and come back in another version") {
   using namespace kv_detail::sim;
-  const auto programs = argument("programs", kSanitized ? 10 : 120), first = argument("seed", 0);
+  const auto programs = argument("programs", kSanitized ? 5 : 120), first = argument("seed", 0);
   int failovers = 0, lost = 0;
   for (long long seed = first; seed < first + programs; ++seed) {
     CAPTURE(seed);

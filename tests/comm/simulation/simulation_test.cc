@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr long long kLives = kSanitized ? 400 : 4000;
+constexpr long long kLives = kSanitized ? 200 : 4000;
 
 void all_seeds(const char* name, long long everyday, std::string (*simulate)(std::uint64_t)) {
   const long long first = argument("seed", 0), seeds = argument("seeds", everyday);

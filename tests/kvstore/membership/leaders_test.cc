@@ -420,7 +420,7 @@ class Program {
 }  // namespace
 
 TEST_CASE("leaders: whoever leads, and whatever the store loses, no two views contradict each other") {
-  const auto programs = test::argument("programs", test::kSanitized ? 40 : 400);
+  const auto programs = test::argument("programs", test::kSanitized ? 20 : 400);
   std::size_t leaders = 0;
   for (long long seed = test::argument("first", 0); seed < programs; ++seed) {
     CAPTURE(seed);

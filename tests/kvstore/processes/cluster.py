@@ -101,12 +101,12 @@ class Process:
     def text(self):
         return "".join(self.lines)
 
-    def event(self, name, **fields):
-        """The first line of the log of this event with these fields; waits for it."""
+    def event(self, name, saying="", **fields):
+        """The first line of the log of this event that has this text and these fields; waits for it."""
 
         def found():
             for line in self.lines:
-                if line.startswith("{"):
+                if line.startswith("{") and saying in line:
                     event = json.loads(line)
                     if event["event"] == name and all(event.get(key) == value for key, value in fields.items()):
                         return event

@@ -199,7 +199,7 @@ class EtcdTest(unittest.TestCase):
                 stranger = cluster.scheduler("--etcd-ca", ca)
                 self.assertIn(f"etcd {etcd.urls}: ", stranger.event("etcd_unreachable")["why"])
                 unsure = cluster.scheduler()
-                self.assertIn("certificate", unsure.event("etcd_unreachable")["why"])
+                unsure.event("etcd_unreachable", saying="certificate")  # on a busy machine a timeout comes first
 
     def test_what_is_wrong_is_said(self):
         nowhere = f"http://127.0.0.1:{free_port()}"

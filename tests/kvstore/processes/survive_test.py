@@ -111,6 +111,7 @@ class SurviveTest(unittest.TestCase):
             for one in ended:
                 self.assertEqual(one.end(), 0, one.text())
 
+    @cluster.alike
     def test_launch_starts_servers_and_scheduler_again(self):
         metrics = f"127.0.0.1:{free_port()}"
         words = [cluster.HEDDLE, "launch", "-n", "2", "--servers", "2", "--", cluster.WORKER, "dist_sync", *ROUNDS]
@@ -146,7 +147,6 @@ class SurviveTest(unittest.TestCase):
                 os.kill(child(launch.process.pid, "server", "--number"), signal.SIGKILL)
                 self.assertEqual(launch.end(), 128 + signal.SIGKILL, launch.text())
                 self.assertIn(advice, launch.text())
-
 
     @cluster.alike
     def test_launch_waits_longer_each_time_for_a_server_that_dies_at_once(self):
