@@ -201,17 +201,17 @@ template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
 
   void set(heddle::EngineOptions& options) { options.spin = Spins ? kShortSpin : 0; }
   void user(int) {
-    Engine* const engine = &*this->engine;
-    inner = engine->new_var();
-    outer = engine->new_var();
-    engine->push(
-        [this, engine] {
-          engine->push([this] { value.set(1); }, {.mutate = {inner}});
-          engine->wait(inner);
+    Engine* const running = &*this->engine;
+    inner = running->new_var();
+    outer = running->new_var();
+    running->push(
+        [this, running] {
+          running->push([this] { value.set(1); }, {.mutate = {inner}});
+          running->wait(inner);
           result.set(value.get() + 1);
         },
         {.mutate = {outer}});
-    engine->wait(outer);
+    running->wait(outer);
     check(result.get() == 2, "a wait inside an op returned early");
     inner = outer = Var();
   }
