@@ -1,4 +1,4 @@
-// A function object that is called through a pointer, so that a loop over it is compiled once and not for each.
+// A reference to a function object of any type: a function that takes one is compiled once, not once for each type.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ struct Cuts {
   std::int64_t count, size, number;
 };
 
-// Where a reduction reads and writes.
+// One call of reduce(): the axes, the loops, the memory of the input and that of the results.
 struct Reduction {
   const ReducePlan& plan;
   const ReduceLoops& loops;
@@ -56,7 +56,8 @@ class Partials {
   std::vector<std::byte> bytes_;
 };
 
-// Joins `number` parts of `width` values, `stride` apart, into the first one, `first` in all.
+// Joins `number` parts of `width` partial results each into the part that begins at partial result `first`. Parts begin
+// `stride` partial results apart.
 void join_parts(const ReduceLoops& loops, Partials& all, std::int64_t first, std::int64_t number,
                 std::int64_t stride, std::int64_t width) {
   for (std::int64_t gap = 1; gap < number; gap *= 2) {
