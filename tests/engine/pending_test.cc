@@ -160,8 +160,8 @@ TEST_CASE("what waits behind a blocked op is named, with its site and what it wa
   for (int workers : {1, 2}) {
     for (double watchdog : {0.0, 1e6}) {
       CAPTURE(watchdog);
-      Engine engine({.workers = workers, .watchdog = watchdog});
       Gate gate;
+      Engine engine({.workers = workers, .watchdog = watchdog});
       Diamond diamond;
       diamond.push(engine, gate);
       const std::string text = describe_with(engine, {"load", "scale", "shift", "sum"});
@@ -186,8 +186,8 @@ TEST_CASE("what waits behind a blocked op is named, with its site and what it wa
 }
 
 TEST_CASE("the graph has an edge from what waits to what it waits for") {
-  Engine engine({.workers = 2});
   Gate gate;
+  Engine engine({.workers = 2});
   Diamond diamond;
   diamond.push(engine, gate);
   describe_with(engine, {"load", "scale", "shift", "sum"});
@@ -200,9 +200,9 @@ TEST_CASE("the graph has an edge from what waits to what it waits for") {
 }
 
 TEST_CASE("names are written so that the graph stays one") {
+  Gate gate;
   Engine engine({.workers = 1});
   Var var = engine.new_var();
-  Gate gate;
   engine.push([&] { gate.pass(); }, {.mutate = {var}, .name = "a \"quoted\" \\ [name]\nof two lines"});
   gate.await();
   const std::string dot = engine.pending_dot();
@@ -265,9 +265,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a wait inside an op shows as such, and as an edge") {
+  Gate gate;
   Engine engine({.workers = 2, .watchdog = 1e6});
   Var a = engine.new_var(), b = engine.new_var();
-  Gate gate;
   engine.push([&] { gate.pass(); }, {.mutate = {a}, .name = "slow"});
   gate.await();
   engine.push([&] { engine.wait(a); }, {.mutate = {b}, .name = "impatient"});
@@ -284,9 +284,9 @@ TEST_CASE("a wait inside an op shows as such, and as an edge") {
 }
 
 TEST_CASE("of a long queue the first ops are listed, the others counted") {
+  Gate gate;
   Engine engine({.workers = 1});
   Var var = engine.new_var();
-  Gate gate;
   engine.push([&] { gate.pass(); }, {.mutate = {var}, .name = "first"});
   gate.await();
   for (int i = 0; i < 3000; ++i) engine.push([] {}, {.mutate = {var}, .name = "later"});

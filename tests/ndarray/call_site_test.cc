@@ -105,10 +105,10 @@ TEST_CASE("an error's path names the line of each call") {
 }
 
 TEST_CASE("what waits is named with the line of its call") {
+  std::atomic<bool> open{false};
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const EngineScope scope(engine);
   const NDArray x = zeros({4});
-  std::atomic<bool> open{false};
   array_push("gate", {}, {x}, [&] { open.wait(false); });
   const NDArray y = x.copy();
   const std::string place = "'copy' at tests/ndarray/call_site_test.cc:" + std::to_string(__LINE__ - 1);

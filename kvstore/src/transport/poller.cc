@@ -40,7 +40,11 @@ const std::vector<std::uint64_t>& FdPoller::wait(std::chrono::nanoseconds timeou
     count = epoll_wait(epoll_.fd(), events.data(), most, static_cast<int>(milliseconds));
   }
   ready_.clear();
-  for (int i = 0; i < count; ++i) ready_.push_back(events[static_cast<std::size_t>(i)].data.u64);
+  for (int i = 0; i < count; ++i) {
+    // A copy, since epoll_event is packed: a reference to its member would not be aligned.
+    const std::uint64_t number = events[static_cast<std::size_t>(i)].data.u64;
+    ready_.push_back(number);
+  }
   return ready_;
 }
 
