@@ -19,6 +19,11 @@ if(HEDDLE_SANITIZE)
   # frame pointers make the reports readable
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
                                                 -fno-omit-frame-pointer)
+  # A quarter of the compilation goes into these two: AddressSanitizer stops at what is read through a null pointer, and GCC
+  # misses members of packed types, of which Clang tells (docs/reliability.md).
+  if(HEDDLE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(heddle_flags INTERFACE -fno-sanitize=null,alignment)
+  endif()
   target_compile_definitions(heddle_flags INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()

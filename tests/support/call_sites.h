@@ -60,17 +60,30 @@ inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
   return sites;
 }
 
-// Each op that call() pushes names the line of this check, on which the call has to stand; there is at least one.
-// tools/check_call_sites.py wants a check of every function that is told its place.
-inline void check_site(const char* function, const std::function<void()>& call,
-                       Where where = Where::current()) {
+inline void check_sites(const char* function, const std::vector<OpSite>& sites, Where where) {
   CAPTURE(std::string(function));
-  const std::vector<OpSite> sites = sites_of_ops(call);
   CHECK_FALSE(sites.empty());
   for (const OpSite& site : sites) {
     CAPTURE(site.name);
     CHECK(site.at == text_of(where));
   }
+}
+
+// Refers to a call of any type: one type for all of them, where std::function would be compiled anew for each.
+struct CallRef {
+  template <class Call>
+  explicit CallRef(const Call& call)
+      : object(&call), run([](const void* one) { (*static_cast<const Call*>(one))(); }) {}
+  void operator()() const { run(object); }
+
+  const void* object;
+  void (*run)(const void*);
+};
+
+// Each op that call() pushes names the line of this check, on which the call has to stand; there is at least one.
+// tools/check_call_sites.py wants a check of every function that is told its place.
+template <class Call> void check_site(const char* function, const Call& call, Where where = Where::current()) {
+  check_sites(function, sites_of_ops(CallRef(call)), where);
 }
 
 }  // namespace heddle::test

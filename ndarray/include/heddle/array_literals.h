@@ -66,6 +66,7 @@ template <class T, class Nested> NDArray array_of(Nested list, Device device) {
 // array(1) has no axis, array({1, 2}) one, array({{1, 2}, {3, 4}}) rows of one length, and lists of those three. The dtype is
 // that of the C++ type, but literals such as 1.5 make f32, the dtype that arrays have unless told: array<double>({1.5}) makes
 // f64. Numbers of several types make f32 if one is floating, else i64, or u64 if one needs it.
+// std::initializer_list stands in full where T is deduced: Clang deduces nothing through an alias of it.
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<T> values, Device device = cpu()) {
   return ndarray_detail::array_of<T>(values, device);
@@ -75,7 +76,8 @@ NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device devic
   return ndarray_detail::array_of<T>(rows, device);
 }
 template <ndarray_detail::ListElement T>
-NDArray array(ndarray_detail::Blocks<T> blocks, Device device = cpu()) {
+NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
+              Device device = cpu()) {
   return ndarray_detail::array_of<T>(blocks, device);
 }
 template <ndarray_detail::ListElement T> NDArray array(T value, Device device = cpu()) {
@@ -97,7 +99,8 @@ NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device devic
   return ndarray_detail::array_of<float>(rows, device);
 }
 template <int = 0, std::same_as<double> T>
-NDArray array(ndarray_detail::Blocks<T> blocks, Device device = cpu()) {
+NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
+              Device device = cpu()) {
   return ndarray_detail::array_of<float>(blocks, device);
 }
 template <int = 0, std::same_as<double> T> NDArray array(T value, Device device = cpu()) {
