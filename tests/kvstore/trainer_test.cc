@@ -219,6 +219,21 @@ TEST_CASE("a second trainer on a store is refused, and the first one keeps its o
                        InvalidArgument);
 }
 
+TEST_CASE("parameters may be parts of one array that share no element") {
+  const NDArray whole = arange(0, 8).view_as({4, 2});
+  NDArray left = whole(kAll, 0), right = whole(kAll, 1), top = whole[Slice{0, 2}];
+  for (NDArray* part : {&left, &right, &top}) set_requires_grad(*part);
+  CHECK_THROWS_WITH_AS(
+      Trainer({{"left", left}, {"top", top}}),
+      "Trainer: parameters 'left' and 'top' share elements; make the array that they are parts of the "
+      "parameter",
+      InvalidArgument);
+  Trainer trainer({{"left", left}, {"right", right}, {"again", left}}, {.params = {{"lr", 1}}});
+  backward(sum(left) + sum(right));
+  trainer.step();
+  CHECK(whole.to_vector<float>() == std::vector<float>{-1, 0, 1, 2, 3, 4, 5, 6});
+}
+
 TEST_CASE("a trainer refuses state that is not of its parameters, and keeps its own") {
   NDArray first = ones({2}), second = ones({3}, DType::f64);
   for (NDArray* weight : {&first, &second}) set_requires_grad(*weight);

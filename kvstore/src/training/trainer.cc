@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <heddle/autograd.h>
 #include <heddle/trainer.h>
@@ -9,6 +12,45 @@ namespace {
 
 constexpr const char* kSteps = "steps";
 const std::string kOptimizer = "optimizer.";
+
+// Where the elements of an array lie in its storage, in elements.
+std::vector<std::int64_t> places_of(const NDArray& array) {
+  std::vector<std::int64_t> places(array.size() > 0 ? 1 : 0, array.offset());
+  for (int axis = 0; axis < array.ndim(); ++axis) {
+    std::vector<std::int64_t> longer;
+    longer.reserve(places.size() * static_cast<std::size_t>(array.shape()[axis]));
+    for (const std::int64_t place : places)
+      for (std::int64_t i = 0; i < array.shape()[axis]; ++i)
+        longer.push_back(place + i * array.strides()[axis]);
+    places = std::move(longer);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+bool share_elements(const NDArray& a, const NDArray& b) {
+  const std::vector<std::int64_t> of_a = places_of(a), of_b = places_of(b);
+  std::vector<std::int64_t> both;
+  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(both));
+  return !both.empty();
+}
+
+// A store keeps each parameter on its own: what it updates in one would be lost with the next one that has the element too. The
+// same array twice is one parameter, for it has one gradient.
+void check_apart(const std::vector<Parameter>& parameters) {
+  std::map<const Storage*, std::vector<const Parameter*>> of_storage;
+  for (const Parameter& parameter : parameters) {
+    std::vector<const Parameter*>& others = of_storage[parameter.value.storage().get()];
+    for (const Parameter* other : others) {
+      if (other->value.grad_meta() == parameter.value.grad_meta()) continue;
+      if (share_elements(other->value, parameter.value)) {
+        throw InvalidArgument("Trainer: parameters '" + other->name + "' and '" + parameter.name +
+                              "' share elements; make the array that they are parts of the parameter");
+      }
+    }
+    others.push_back(&parameter);
+  }
+}
 
 }  // namespace
 
@@ -39,6 +81,7 @@ void Trainer::check_replicas() const {
         throw InvalidArgument("Trainer: parameter '" + parameter.name + "' requires no gradient");
       }
     }
+    check_apart(replica);
   }
 }
 
