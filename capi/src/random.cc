@@ -1,3 +1,5 @@
+#include <vector>
+
 #include <heddle/c/random.h>
 
 #include "array_handle.h"
@@ -36,6 +38,38 @@ heddle_status heddle_generator_set_position(heddle_generator* generator, uint64_
     const Borrowed<heddle_generator> of(generator, "heddle_generator_set_position");
     const std::lock_guard guard((*of)->mutex);
     (*of)->generator.set_position(position);
+  });
+}
+
+heddle_status heddle_generator_split(heddle_generator* generator, int parts, heddle_generator** generators,
+                                     heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_generator> of(generator, "heddle_generator_split");
+    check_out(generators, "heddle_generator_split", "generators");
+    std::vector<Generator> made;
+    {
+      const std::lock_guard guard((*of)->mutex);
+      made = (*of)->generator.split(parts);
+    }
+    std::vector<std::shared_ptr<LockedGenerator>> locked;
+    for (const Generator& one : made) {
+      locked.push_back(std::make_shared<LockedGenerator>(one.seed()));
+      locked.back()->generator = one;
+    }
+    for (std::size_t i = 0; i < locked.size(); ++i)
+      generators[i] = make_handle<heddle_generator>(std::move(locked[i]));
+  });
+}
+
+heddle_status heddle_generator_jumped(const heddle_generator* generator, int64_t times,
+                                      heddle_generator** jumped, heddle_error** error) {
+  return called(error, [&] {
+    const Borrowed<heddle_generator> of(generator, "heddle_generator_jumped");
+    check_out(jumped, "heddle_generator_jumped", "jumped");
+    const std::lock_guard guard((*of)->mutex);
+    auto locked = std::make_shared<LockedGenerator>((*of)->generator.seed());
+    locked->generator = (*of)->generator.jumped(times);
+    *jumped = make_handle<heddle_generator>(std::move(locked));
   });
 }
 

@@ -124,6 +124,22 @@ static void generators_repeat(heddle_engine* engine) {
   OK(heddle_generator_set_position(second, 0, NULL));
   OK(heddle_generator_position(second, &seed, &position, NULL));
   CHECK(position == 0);
+  heddle_generator *parts[3] = {NULL}, *jumped = NULL;
+  OK(heddle_generator_split(second, 3, parts, NULL));
+  uint64_t seeds[3];
+  for (int i = 0; i < 3; ++i) {
+    OK(heddle_generator_position(parts[i], &seeds[i], &position, NULL));
+    CHECK(position == 0 && seeds[i] != 7);
+    OK(heddle_generator_destroy(parts[i]));
+  }
+  CHECK(seeds[0] != seeds[1] && seeds[1] != seeds[2]);
+  OK(heddle_generator_jumped(second, 2, &jumped, NULL));
+  OK(heddle_generator_position(jumped, &seed, &position, NULL));
+  CHECK(seed == 7 && position == 1 + ((uint64_t)2 << 40));
+  OK(heddle_generator_destroy(jumped));
+  IS(heddle_generator_split(second, 0, parts, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_generator_split(second, 1, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_generator_jumped(second, -1, &jumped, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_seed(3, NULL));
   OK(heddle_generator_destroy(first));
   OK(heddle_generator_destroy(second));

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -213,6 +214,26 @@ TEST_CASE("draws do not repeat one another, and a saved position resumes") {
   CHECK(resumed.uniform({5}).to_vector<float>() == second);
   const auto longer = Generator(11).uniform({8}).to_vector<float>();
   CHECK(std::equal(first.begin(), first.end(), longer.begin()));
+}
+
+TEST_CASE("generators that are split or jump draw numbers of their own, which repeat") {
+  using Numbers = std::vector<float>;
+  Generator first(5), second(5);
+  std::vector<Generator> ones = first.split(3), others = second.split(3);
+  for (Generator& one : first.split(2)) ones.push_back(one);
+  ones.push_back(first);
+  ones.push_back(first.jumped());
+  ones.push_back(first.jumped(2));
+  std::set<Numbers> drawn;
+  for (Generator one : ones) drawn.insert(one.uniform({8}).to_vector<float>());
+  CHECK(drawn.size() == ones.size());
+  for (std::size_t i = 0; i < others.size(); ++i) CHECK(others[i].seed() == ones[i].seed());
+  Generator copy = first.jumped(0), same = first;
+  CHECK(copy.uniform({8}).to_vector<float>() == same.uniform({8}).to_vector<float>());
+  CHECK(first.jumped(3).position() == first.position() + 3 * (std::uint64_t{1} << 40));
+  CHECK_THROWS_WITH_AS(first.split(0), "split: parts is 0; wanted 1 or more", InvalidArgument);
+  CHECK_THROWS_WITH_AS(first.jumped(-1), "jumped: times is -1; wanted 0 to 16777215", InvalidArgument);
+  CHECK_THROWS_AS(first.jumped(std::int64_t{1} << 24), InvalidArgument);
 }
 
 TEST_CASE("the thread's own generator is reseeded") {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include <heddle/ndarray.h>
 
@@ -31,6 +32,13 @@ class Generator {
   std::uint64_t seed() const { return seed_; }
   std::uint64_t position() const { return position_; }  // in blocks of four words; save both to resume
   void set_position(std::uint64_t position) { position_ = position; }
+
+  // Generators for parts of a program, such as threads or layers, with seeds of their own that follow from this one's seed and
+  // position. It draws a block, so that the next split gives others. Throws InvalidArgument unless parts > 0.
+  std::vector<Generator> split(int parts);
+  // A copy that is `times` * 2^40 blocks further on: rank r of a job takes jumped(r), and none draws what another one does.
+  // Throws InvalidArgument unless 0 <= times < 2^24.
+  Generator jumped(std::int64_t times = 1) const;
 
  private:
   std::uint64_t take(std::int64_t elements, int words_per_element);

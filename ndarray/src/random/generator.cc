@@ -72,6 +72,31 @@ std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
   return start;
 }
 
+std::vector<Generator> Generator::split(int parts) {
+  if (parts < 1) throw InvalidArgument("split: parts is " + std::to_string(parts) + "; wanted 1 or more");
+  const std::uint64_t block = take(1, 1);
+  const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
+  const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
+  std::vector<Generator> made;
+  for (std::uint32_t part = 0; part < static_cast<std::uint32_t>(parts); ++part) {
+    // Numbers that are drawn have 0 in the two last words of the counter.
+    const auto words = philox({low(block), high(block), part, 1}, {low(seed_), high(seed_)});
+    made.emplace_back(words[0] | std::uint64_t{words[1]} << 32);
+  }
+  return made;
+}
+
+Generator Generator::jumped(std::int64_t times) const {
+  constexpr std::uint64_t kJump = std::uint64_t{1} << 40;
+  if (times < 0 || times >= (std::int64_t{1} << 24)) {
+    throw InvalidArgument("jumped: times is " + std::to_string(times) + "; wanted 0 to " +
+                          std::to_string((std::int64_t{1} << 24) - 1));
+  }
+  Generator further = *this;
+  further.position_ += static_cast<std::uint64_t>(times) * kJump;
+  return further;
+}
+
 NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, Device device, Where where) {
   const CallSite site(where);
   check_floating("uniform", dtype);
