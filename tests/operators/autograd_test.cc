@@ -407,7 +407,8 @@ TEST_CASE("a gradient of the wrong shape names its operator") {
   NDArray x = leaf({1, 2}, {2});
   NDArray y = x.detach().copy();
   record("broken", y, {x}, {}, [](const NDArray& g) { return std::vector{sum(g)}; });
-  CHECK_THROWS_WITH_AS(backward(sum(y)), "broken: its gradient is f64() where the input is f64(2,)", Error);
+  CHECK_THROWS_WITH_AS(backward(sum(y)),
+                       "broken: its gradient is f64() on cpu(0) where the input is f64(2,) on cpu(0)", Error);
   NDArray z = x.detach().copy();
   record("missing", z, {x}, {}, [](const NDArray&) { return std::vector<NDArray>{}; });
   CHECK_THROWS_WITH_AS(backward(sum(z)), "missing: 0 gradients for 1 inputs", Error);

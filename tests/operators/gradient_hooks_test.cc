@@ -62,8 +62,9 @@ TEST_CASE("wrong hooks") {
   CHECK_THROWS_WITH_AS(on_gradient(x.detach(), [](const NDArray& g) { return g; }),
                        "on_gradient: the array requires no gradient", InvalidArgument);
   on_gradient(y, [](const NDArray&) { return zeros({2}, DType::f64); });
-  CHECK_THROWS_WITH_AS(backward(y), "on_gradient: the hook of exp returned f64(2,) for a gradient f64(1,)",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      backward(y), "on_gradient: the hook of exp returned f64(2,) on cpu(0) for a gradient f64(1,) on cpu(0)",
+      Error);
 }
 
 TEST_CASE("FindNaN names the operator whose gradient first has NaN, and its line") {
@@ -85,4 +86,92 @@ TEST_CASE("FindNaN names the operator whose gradient first has NaN, and its line
   CHECK(message.ends_with("gradient_hooks_test.cc:" + std::to_string(line)));
   CHECK((message.starts_with("sqrt: ") || message.starts_with("multiply: ")));
   backward(sum(x));
+}
+
+TEST_CASE("what a hook keeps or returns is changed by nobody") {
+  const NDArray x = leaf({1, 2}), constant = array<double>({1, 1});
+  std::vector<NDArray> seen;
+  on_gradient(x, [&](const NDArray& g) {
+    seen.push_back(g);
+    return NDArray();
+  });
+  for (int pass = 0; pass < 3; ++pass) backward(sum(x * x));
+  for (const NDArray& gradient : seen) CHECK(gradient.to_vector<double>() == Doubles{2, 4});
+  CHECK(gradient_of(x) == Doubles{6, 12});
+
+  const NDArray w = leaf({1, 2});
+  on_gradient(w, [&](const NDArray&) { return constant; });
+  for (int pass = 0; pass < 3; ++pass) backward(sum(w * w));
+  CHECK(gradient_of(w) == Doubles{3, 3});
+  CHECK(constant.to_vector<double>() == Doubles{1, 1});
+
+  const NDArray itself = leaf({1, 2});
+  on_gradient(itself, [&](const NDArray&) { return itself.detach(); });
+  for (int pass = 0; pass < 2; ++pass) backward(sum(itself * itself));
+  CHECK(itself.to_vector<double>() == Doubles{1, 2});
+  CHECK(gradient_of(itself) == Doubles{2, 4});
+}
+
+TEST_CASE("what hooks of arrays on the way keep stays as it was") {
+  const NDArray x = leaf({1, 2});
+  std::vector<NDArray> seen;
+  for (int pass = 0; pass < 3; ++pass) {
+    const NDArray y = x.view_as({2, 1});
+    on_gradient(y, [&](const NDArray& g) {
+      seen.push_back(g);
+      return g;
+    });
+    const NDArray gradient = grad({sum(y * y)}, {y}, {.keep_tape = true})[0];
+    backward(sum(y * y));
+    gradient.fill(7);
+  }
+  for (const NDArray& gradient : seen) CHECK(gradient.to_vector<double>() == Doubles{2, 4});
+  CHECK(gradient_of(x) == Doubles{6, 12});
+}
+
+TEST_CASE("a gradient on another device or of another engine is refused where it comes from") {
+  Engine other({.workers = 1});
+  const NDArray x = leaf({1, 2});
+  const auto elsewhere = [&](bool engine) {
+    const EngineScope scope(engine ? other : current_engine());
+    return full({2}, 1, DType::f64, engine ? cpu() : cpu(1));
+  };
+  const auto custom = [&](bool engine) {
+    NDArray y = (x * 1).detach();
+    record("mine", y, {x}, {}, [=](const NDArray&) { return std::vector{elsewhere(engine)}; });
+    backward(sum(y));
+  };
+  CHECK_THROWS_WITH_AS(custom(false),
+                       "mine: its gradient is f64(2,) on cpu(1) where the input is f64(2,) on cpu(0)", Error);
+  CHECK_THROWS_WITH_AS(custom(true), "mine: its gradient belongs to another engine than the input", Error);
+  for (const bool engine : {false, true}) {
+    const NDArray w = leaf({1, 2});
+    on_gradient(w, [=](const NDArray&) { return elsewhere(engine); });
+    CHECK_THROWS_AS(backward(sum(w)), Error);
+  }
+}
+
+TEST_CASE("an operator of the user may keep the gradients that it returns") {
+  const NDArray w = leaf({1, 2}), kept = array<double>({1, 1});
+  const auto fused = [&] {
+    NDArray y = (w * 1).detach();
+    record("fused", y, {w}, {}, [&](const NDArray&) { return std::vector{kept}; });
+    return sum(y);
+  };
+  for (int pass = 0; pass < 3; ++pass) backward(fused());
+  CHECK(gradient_of(w) == Doubles{3, 3});
+  backward(fused() + fused() + fused());
+  CHECK(gradient_of(w) == Doubles{6, 6});
+  CHECK(kept.to_vector<double>() == Doubles{1, 1});
+
+  const NDArray lent = array<double>({0, 0}), v = leaf({1, 2});
+  lend_gradient_memory(v, lent);
+  NDArray y = (v * 1).detach();
+  record("computes_in_lent_memory", y, {v}, {}, [](const NDArray& g) {
+    const NDArray gradient = make_gradient(0, g);
+    gradient.fill(5);
+    return std::vector{gradient};
+  });
+  backward(sum(y));
+  CHECK(grad(v).storage() == lent.storage());
 }

@@ -64,6 +64,7 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
                           const GradOptions& options = {}, Where where = Where::current());
 
 // Gets the complete gradient of an array in a backward pass; what it returns takes its place, and an undefined array leaves it.
+// It may keep both, which nobody changes then.
 // Runs on the thread that calls backward() or grad(), under NoGrad unless create_graph.
 using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 
@@ -97,7 +98,8 @@ class NoGrad {
 };
 
 // For operators: computes the gradients of the inputs (an undefined array where none is needed) from the output's. Runs
-// on the thread that calls backward(), under NoGrad; for create_graph what it calls is recorded.
+// on the thread that calls backward(), under NoGrad; for create_graph what it calls is recorded. It may keep what it returns: a
+// leaf copies it, unless make_gradient() made it.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
 
 // The array for a Backward to keep, detached: an input, the output, or anything else, which counts as constant. While

@@ -123,10 +123,12 @@ void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
   leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
 }
 
-// True if memory of gradients[index] is also that of grad_output, of a saved array or of another input's gradient.
+// True if memory of gradients[index] may also be that of grad_output, of a saved array, of another input's gradient or of what
+// an operator of the user keeps.
 bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<NDArray>& gradients,
-               std::size_t index) {
+               std::size_t index, const MadeGradients& made) {
   const std::shared_ptr<Storage>& storage = gradients[index].storage();
+  if (!node.keeps_no_gradient && std::find(made.begin(), made.end(), storage) == made.end()) return true;
   if (grad_output.storage() == storage) return true;
   for (const Saved& saved : node.saved) {
     if (saved.storage == storage) return true;
@@ -137,13 +139,21 @@ bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<N
   return false;
 }
 
+std::string described(DType dtype, const Shape& shape, Device device) {
+  return name_of(dtype) + shape.to_string() + " on " + device.to_string();
+}
+
 // gradient: an NDArray or a RowSparse.
 template <class Gradient>
 void check_gradient(const Node& node, const Input& input, const Gradient& gradient) {
-  if (gradient.shape() == input.shape && gradient.dtype() == input.dtype) return;
-  throw Error(std::string(node.name) + ": its gradient is " + name_of(gradient.dtype()) +
-              gradient.shape().to_string() + " where the input is " + name_of(input.dtype) +
-              input.shape.to_string());
+  if (gradient.shape() != input.shape || gradient.dtype() != input.dtype ||
+      gradient.device() != input.device) {
+    throw Error(std::string(node.name) + ": its gradient is " +
+                described(gradient.dtype(), gradient.shape(), gradient.device()) + " where the input is " +
+                described(input.dtype, input.shape, input.device));
+  }
+  if (&gradient.engine() != input.engine)
+    throw Error(std::string(node.name) + ": its gradient belongs to another engine than the input");
 }
 
 void check_count(const Node& node, std::size_t gradients) {
@@ -170,19 +180,26 @@ void check_nan(const Node& node, std::size_t input, const NDArray& gradient) {
               std::to_string(node.where.line()));
 }
 
-// The gradient that hooks make of it.
-NDArray hooked(const char* name, const std::vector<GradientHook>& hooks, NDArray gradient) {
-  for (const GradientHook& hook : hooks) {
-    const NDArray changed = hook(gradient);
-    if (!changed.defined()) continue;
-    if (changed.shape() != gradient.shape() || changed.dtype() != gradient.dtype()) {
-      throw Error(std::string("on_gradient: the hook of ") + name + " returned " + name_of(changed.dtype()) +
-                  changed.shape().to_string() + " for a gradient " + name_of(gradient.dtype()) +
-                  gradient.shape().to_string());
-    }
-    gradient = changed;
+void check_hooked(const char* name, const NDArray& changed, const NDArray& gradient) {
+  if (changed.shape() != gradient.shape() || changed.dtype() != gradient.dtype() ||
+      changed.device() != gradient.device()) {
+    throw Error(std::string("on_gradient: the hook of ") + name + " returned " +
+                described(changed.dtype(), changed.shape(), changed.device()) + " for a gradient " +
+                described(gradient.dtype(), gradient.shape(), gradient.device()));
   }
-  return gradient;
+  if (&changed.engine() != &gradient.engine())
+    throw Error(std::string("on_gradient: the hook of ") + name + " returned an array of another engine");
+}
+
+// The gradient that hooks make of it, which they may keep.
+void run_hooks(const char* name, const std::vector<GradientHook>& hooks, Sum& sum) {
+  for (const GradientHook& hook : hooks) {
+    sum.owned = false;
+    const NDArray changed = hook(sum.gradient);
+    if (!changed.defined()) continue;
+    check_hooked(name, changed, sum.gradient);
+    sum.gradient = changed;
+  }
 }
 
 struct PassOptions {
@@ -216,7 +233,7 @@ class Pass {
   void run_rows(const Node& node, const NDArray& grad_output);
   void run_part(const Node& node, const NDArray& grad_output);
   NDArray recorded_part(const Node& node, const NDArray& grad_output);
-  std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output);
+  std::vector<NDArray> gradients_of(const Node& node, const NDArray& grad_output, MadeGradients& made);
   NDArray whole_gradient(const Input& input, const NDArray& like);
   NDArray whole_in_leaf(const Input& input, const NDArray& like);
   void add(Sum& sum, const NDArray& gradient);
@@ -263,7 +280,7 @@ void Pass::take_back_loans() {
 
 void Pass::start_at(const NDArray& root, const NDArray& seed, bool shared) {
   const std::shared_ptr<AutogradMeta> meta = meta_of(root);
-  if (!meta->producer) return add_to_input({meta, root.shape(), root.dtype()}, seed, shared);
+  if (!meta->producer) return add_to_input(input_of(root, meta), seed, shared);
   find_nodes(meta->producer);
   seeds_.push_back(seed.storage());
   add(nodes_.at(meta->producer->sequence).sum, seed);
@@ -307,13 +324,13 @@ void Pass::run() {
   while (!nodes_.empty()) {
     PendingNode next = std::move(nodes_.begin()->second);
     if (next.sum.gradient.defined() && !next.node->hooks.empty())
-      next.sum.gradient = hooked(next.node->name, next.node->hooks, next.sum.gradient);
+      run_hooks(next.node->name, next.node->hooks, next.sum);
     if (const auto inner = inner_.find(next.node); inner != inner_.end()) inner->second = next.sum;
     if (next.sum.gradient.defined() && next.wanted) run_node(next);
     if (!options_.keep_tape) free_node(*next.node);
     nodes_.erase(nodes_.begin());
   }
-  for (auto& [leaf, sum] : leaves_) sum.gradient = hooked("a leaf", leaf->hooks, sum.gradient);
+  for (auto& [leaf, sum] : leaves_) run_hooks("a leaf", leaf->hooks, sum);
 }
 
 NDArray Pass::gradient_of(const NDArray& input) const {
@@ -357,8 +374,8 @@ void Pass::add_to_input(const Input& input, const NDArray& gradient, bool shared
   accumulate_in_leaf(*input.meta, gradient, shared);
 }
 
-// What node.backward returns.
-std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_output) {
+// What node.backward returns; `made`: what it got from make_gradient().
+std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_output, MadeGradients& made) {
   const CallSite site = CallSite::on_behalf_of(node.where);
   const RunsBackward running(node, mode_);
   std::vector<NDArray> gradients = node.backward(grad_output);
@@ -370,6 +387,7 @@ std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_ou
     if (options_.recorded && !on_tape(gradients[i])) refuse_second_gradient(node.name);
     check_nan(node, i, gradients[i]);
   }
+  made = std::move(RunsBackward::made());
   return gradients;
 }
 
@@ -444,8 +462,8 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
     whole.fill(0);
     node.add(grad_output.detach(), whole);
   }
-  record(node.name, whole, {grad_output}, {},
-         [part = node.part](const NDArray& g) { return std::vector{part(g)}; });
+  record_op(node.name, whole, {grad_output}, {},
+            [part = node.part](const NDArray& g) { return std::vector{part(g)}; });
   return whole;
 }
 
@@ -454,11 +472,12 @@ void Pass::run_node(const PendingNode& pending) {
   const NDArray& grad_output = pending.sum.gradient;
   if (node.rows) return run_rows(node, grad_output);
   if (node.add) return run_part(node, grad_output);
-  const std::vector<NDArray> gradients = gradients_of(node, grad_output);
+  MadeGradients made;
+  const std::vector<NDArray> gradients = gradients_of(node, grad_output, made);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Input& input = node.inputs[i];
     if (!input.meta || !gradients[i].defined()) continue;
-    add_to_input(input, gradients[i], is_shared(node, grad_output, gradients, i));
+    add_to_input(input, gradients[i], is_shared(node, grad_output, gradients, i, made));
   }
 }
 
@@ -500,7 +519,9 @@ NDArray make_gradient(std::size_t index, const NDArray& like) {
   check_defined("make_gradient", like);
   const Node* node = RunsBackward::node();
   if (!node) throw Error("make_gradient: no Backward runs on this thread");
-  return gradient_for(node->inputs.at(index), like, RunsBackward::mode().lends_memory);
+  NDArray gradient = gradient_for(node->inputs.at(index), like, RunsBackward::mode().lends_memory);
+  if (!node->keeps_no_gradient) RunsBackward::made().push_back(gradient.storage());
+  return gradient;
 }
 
 void backward(const NDArray& root, const BackwardOptions& options, Where where) {

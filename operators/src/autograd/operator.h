@@ -47,6 +47,11 @@ template <class Fn> Fn* kernel_for(const char* op, const NDArray& array) {
 // computes by operators then, or calls refuse_second_gradient().
 bool differentiating_gradient();
 
+// record() for an operator whose Backward keeps no array that it returns, but grad_output and saved ones: a leaf takes it as its
+// gradient without a copy.
+void record_op(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
+               Backward backward, Where where = Where::current());
+
 // Throws Error that names `op`: there is no second gradient.
 [[noreturn]] void refuse_second_gradient(const char* op);
 

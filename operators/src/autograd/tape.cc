@@ -19,6 +19,7 @@ namespace {
 thread_local bool grad_mode = true;
 thread_local const Node* current_node = nullptr;  // whose Backward runs on this thread
 thread_local BackwardMode backward_mode{false, false};
+thread_local MadeGradients* made_gradients = nullptr;
 std::atomic<std::uint64_t> next_sequence{0};
 
 // What a node holds, to be destroyed outside the node's destructor.
@@ -111,14 +112,18 @@ void check_defined(const char* op, const NDArray& array) {
 }
 
 RunsBackward::RunsBackward(const Node& node, BackwardMode mode)
-    : outer_node_(std::exchange(current_node, &node)), outer_mode_(std::exchange(backward_mode, mode)) {}
+    : outer_node_(std::exchange(current_node, &node)),
+      outer_mode_(std::exchange(backward_mode, mode)),
+      outer_made_(std::exchange(made_gradients, &made_)) {}
 
 RunsBackward::~RunsBackward() {
   current_node = outer_node_;
   backward_mode = outer_mode_;
+  made_gradients = outer_made_;
 }
 
 const Node* RunsBackward::node() { return current_node; }
+MadeGradients& RunsBackward::made() { return *made_gradients; }
 BackwardMode RunsBackward::mode() { return backward_mode; }
 
 GradMode::GradMode(bool on) : previous_(std::exchange(grad_mode, on)) {}
@@ -184,7 +189,7 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
   for (const NDArray& input : inputs) {
-    node->inputs.push_back({on_tape(input) ? meta_of(input) : nullptr, input.shape(), input.dtype()});
+    node->inputs.push_back(input_of(input, on_tape(input) ? meta_of(input) : nullptr));
   }
   for (const NDArray& array : saved) {
     node->saved.push_back({array.storage(), array.storage()->version()});
@@ -203,6 +208,13 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
 void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std::vector<NDArray> saved,
             Backward backward, Where where) {
   record_node(name, output, inputs, saved, where).backward = std::move(backward);
+}
+
+void operators_detail::record_op(const char* name, NDArray& output, std::vector<NDArray> inputs,
+                                 std::vector<NDArray> saved, Backward backward, Where where) {
+  Node& node = record_node(name, output, inputs, saved, where);
+  node.backward = std::move(backward);
+  node.keeps_no_gradient = true;
 }
 
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,

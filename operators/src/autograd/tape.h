@@ -30,7 +30,7 @@ struct AutogradMeta final : GradMeta {
   std::mutex mutex;  // guards the gradient of a leaf, to which several threads may add: the four that follow
   NDArray grad;
   bool grad_owned =
-      true;  // nothing else refers to its memory, and it is not on the tape: more can be added in place
+      true;  // nothing else refers to its memory, and it is not on the tape: more is added in place
   RowSparse row_sparse_grad;  // at most one of the two gradients is defined
   NDArray lent_memory;        // for the next gradient, see lend_gradient_memory()
   std::shared_ptr<Node> producer;
@@ -66,7 +66,12 @@ struct Input {
   std::shared_ptr<AutogradMeta> meta;  // null: needs no gradient
   Shape shape;
   DType dtype;
+  Device device;
+  Engine* engine;
 };
+inline Input input_of(const NDArray& array, std::shared_ptr<AutogradMeta> meta) {
+  return {std::move(meta), array.shape(), array.dtype(), array.device(), &array.engine()};
+}
 
 struct Saved {
   std::shared_ptr<Storage> storage;
@@ -88,6 +93,7 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<GradientHook> hooks;  // of the output
   // False if it saved an array without save_for_backward(): its gradient then does not depend on that array, for the tape.
   bool saved_on_tape = true;
+  bool keeps_no_gradient = false;  // of record_op()
   bool freed = false;
 
   ~Node();
@@ -108,6 +114,8 @@ struct BackwardMode {
   bool lends_memory;  // they may compute in memory lent for a leaf's gradient
 };
 
+using MadeGradients = std::vector<std::shared_ptr<Storage>>;  // what make_gradient() gave to a Backward
+
 // While one lives, its thread runs the Backward of `node`.
 class RunsBackward {
  public:
@@ -116,12 +124,15 @@ class RunsBackward {
   RunsBackward(const RunsBackward&) = delete;
   RunsBackward& operator=(const RunsBackward&) = delete;
 
-  static const Node* node();  // null while none runs on this thread
+  static const Node* node();     // null while none runs on this thread
+  static MadeGradients& made();  // while one runs
   static BackwardMode mode();
 
  private:
   const Node* outer_node_;
   BackwardMode outer_mode_;
+  MadeGradients made_;
+  MadeGradients* outer_made_;
 };
 
 // While one lives, operators called on its thread are recorded, or are not.

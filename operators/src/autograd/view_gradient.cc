@@ -13,8 +13,8 @@ namespace {
 
 template <class Undo> void record_undo(const char* op, NDArray& y, const NDArray& x, Undo undo) {
   if (!recording({&x})) return;
-  record(op, y, {x}, {},
-         [undo = std::move(undo)](const NDArray& g) { return std::vector<NDArray>{undo(g)}; });
+  record_op(op, y, {x}, {},
+            [undo = std::move(undo)](const NDArray& g) { return std::vector<NDArray>{undo(g)}; });
 }
 
 NDArray in_shape(const NDArray& array, const Shape& shape) {

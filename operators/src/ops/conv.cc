@@ -16,6 +16,7 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+using operators_detail::record_op;
 
 [[noreturn]] void refuse(const std::string& what) { throw InvalidArgument("conv2d: " + what); }
 
@@ -160,7 +161,7 @@ NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArra
   NDArray x_grad = backward_data(problem, plain(g), {}, plain(weight));
   if (!recording({&g, &weight})) return x_grad;
   const NDArray of_g = save_for_backward(g), of_weight = save_for_backward(weight);
-  record("conv2d_backward_data", x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
+  record_op("conv2d_backward_data", x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
     return std::vector{without_bias(problem, h, of_weight), gradient_of_weight(problem, of_g, h)};
   });
   return x_grad;
@@ -170,7 +171,7 @@ NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const N
   NDArray w_grad = weights_gradient(problem, plain(g), plain(x));
   if (!recording({&g, &x})) return w_grad;
   const NDArray of_g = save_for_backward(g), of_x = save_for_backward(x);
-  record("conv2d_backward_weights", w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
+  record_op("conv2d_backward_weights", w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
     return std::vector{without_bias(problem, of_x, h), gradient_of_x(problem, of_g, h)};
   });
   return w_grad;
@@ -212,7 +213,7 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
   if (bias.defined()) inputs.push_back(bias);
   const NDArray relu_of = options.relu ? y.detach() : NDArray();
   if (options.relu) saved.push_back(save_for_backward(y));
-  record("conv2d", y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
+  record_op("conv2d", y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
     if (operators_detail::differentiating_gradient())
       return by_operators(problem, grad_output, relu_of, of_x, of_weight);
     const NDArray grad = grad_output.detach().contiguous();

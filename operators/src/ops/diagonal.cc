@@ -49,7 +49,7 @@ NDArray triangle(const char* op, const NDArray& x, std::int64_t given, bool lowe
   auto* kernel = kernel_for<TriangleKernel>("triangle", x);
   array_push(op, {source}, {y}, [=] { kernel(source, y, k, lower); });
   if (recording({&x}))
-    record(op, y, {x}, {}, [=](const NDArray& g) { return std::vector{triangle(op, g, k, lower)}; });
+    record_op(op, y, {x}, {}, [=](const NDArray& g) { return std::vector{triangle(op, g, k, lower)}; });
   return y;
 }
 
@@ -96,7 +96,7 @@ NDArray diag(const NDArray& x, std::int64_t k, Where where) {
   y.fill(0);
   diagonal_view(y, k, 0, 1).assign(x.detach());
   if (recording({&x}))
-    record("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal(g, k)}; });
+    record_op("diag", y, {x}, {}, [k](const NDArray& g) { return std::vector{diagonal(g, k)}; });
   return y;
 }
 

@@ -34,7 +34,7 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
   NDArray y = masked("dropout", x.detach().contiguous(), mask, scale);
   if (recording({&x})) {
     const NDArray kept = save_for_backward(mask);
-    record("dropout", y, {x}, {kept}, [=](const NDArray& grad_output) {
+    operators_detail::record_op("dropout", y, {x}, {kept}, [=](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient())
         return std::vector<NDArray>{grad_output * kept * scale};
       return std::vector<NDArray>{masked("dropout_backward", grad_output.detach().contiguous(), mask, scale)};

@@ -166,13 +166,13 @@ const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_lar
 void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient) {
   if (!recording({&x})) return;
   if (gradient.saves == UnaryGradient::nothing) {
-    return record(op, y, {x}, {}, [=](const NDArray& g) {
+    return record_op(op, y, {x}, {}, [=](const NDArray& g) {
       return std::vector{gradient.of ? gradient.of(g, {})
                                      : unary(gradient.kernel, Family::no_bool, g, gradient)};
     });
   }
   const NDArray kept = save_for_backward(gradient.saves == UnaryGradient::input ? x : y);
-  record(op, y, {x}, {kept}, [=](const NDArray& g) {
+  record_op(op, y, {x}, {kept}, [=](const NDArray& g) {
     if (gradient.of) return std::vector{gradient.of(g, kept)};
     if (differentiating_gradient()) return std::vector{by_operators(gradient.kernel, g, kept)};
     return std::vector{binary_like(gradient.kernel, g, kept)};
@@ -194,7 +194,7 @@ void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& 
   std::vector<NDArray> inputs;
   if (a.is_array) inputs.push_back(a.array);
   if (b.is_array) inputs.push_back(b.array);
-  record(op, y, std::move(inputs), std::move(saved), [=, &gradient](const NDArray& g) {
+  record_op(op, y, std::move(inputs), std::move(saved), [=, &gradient](const NDArray& g) {
     BinaryValues with_gradient = values;
     with_gradient.gradient = g;
     std::vector<NDArray> gradients;

@@ -46,7 +46,7 @@ NDArray trigamma(const NDArray& x) {
 NDArray no_change(const NDArray& g) {
   NDArray y = zeros_like(g);
   if (recording({&g}))
-    record("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
+    record_op("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
   return y;
 }
 

@@ -145,10 +145,10 @@ std::vector<NDArray> qr(const NDArray& given, const std::string& mode, Where at)
     const NDArray of_x = save_for_backward(x);
     const Arrays saved = constants(y);
     const auto parts = [=] { return differentiating_gradient() ? qr(of_x, mode) : saved; };
-    record("qr", y[0], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{qr_gradient(g, {}, of_x, parts())}; });
-    record("qr", y[1], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{qr_gradient({}, g, of_x, parts())}; });
+    record_op("qr", y[0], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{qr_gradient(g, {}, of_x, parts())}; });
+    record_op("qr", y[1], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{qr_gradient({}, g, of_x, parts())}; });
   }
   return y;
 }
@@ -171,12 +171,12 @@ std::vector<NDArray> svd(const NDArray& given, bool full_matrices, Where at) {
     const NDArray of_x = save_for_backward(x);
     const Arrays saved = constants(y);
     const auto parts = [=] { return differentiating_gradient() ? svd(of_x, false) : saved; };
-    record("svd", y[0], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts())}; });
-    record("svd", y[1], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts())}; });
-    record("svd", y[2], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts())}; });
+    record_op("svd", y[0], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{left_vectors_gradient(g, parts())}; });
+    record_op("svd", y[1], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{singular_values_gradient(g, parts())}; });
+    record_op("svd", y[2], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{right_vectors_gradient(g, parts())}; });
   }
   return y;
 }
@@ -192,7 +192,7 @@ NDArray svdvals(const NDArray& given, Where at) {
   Arrays y = thin_svd("svdvals", x);
   const NDArray of_x = save_for_backward(x);
   const Arrays saved = constants(y);
-  record("svdvals", y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+  record_op("svdvals", y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
     return Arrays{singular_values_gradient(g, differentiating_gradient() ? svd(of_x, false) : saved)};
   });
   return y[1];
@@ -208,10 +208,10 @@ std::vector<NDArray> eigh(const NDArray& given, const std::string& uplo, Where a
     const NDArray of_x = save_for_backward(x);
     const Arrays saved = constants(y);
     const auto parts = [=] { return differentiating_gradient() ? eigh(of_x, uplo) : saved; };
-    record("eigh", y[0], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{eigenvalues_gradient(g, parts())}; });
-    record("eigh", y[1], {x}, with_input(of_x, saved),
-           [=](const NDArray& g) { return Arrays{eigenvectors_gradient(g, parts())}; });
+    record_op("eigh", y[0], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{eigenvalues_gradient(g, parts())}; });
+    record_op("eigh", y[1], {x}, with_input(of_x, saved),
+              [=](const NDArray& g) { return Arrays{eigenvectors_gradient(g, parts())}; });
   }
   return y;
 }
@@ -228,7 +228,7 @@ NDArray eigvalsh(const NDArray& given, const std::string& uplo, Where at) {
   Arrays y = eigenvectors("eigvalsh", x, upper);
   const NDArray of_x = save_for_backward(x);
   const Arrays saved = constants(y);
-  record("eigvalsh", y[0], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+  record_op("eigvalsh", y[0], {x}, with_input(of_x, saved), [=](const NDArray& g) {
     return Arrays{eigenvalues_gradient(g, differentiating_gradient() ? eigh(of_x, uplo) : saved)};
   });
   return y[0];

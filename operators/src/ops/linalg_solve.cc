@@ -88,8 +88,8 @@ NDArray solve(const NDArray& given_a, const NDArray& given_b, Where at) {
   NDArray x = push_linalg({.op = "solve", .kernel = "solve"}, {given.a, given.b}, {given.b.shape()})[0];
   if (recording({&given.a, &given.b})) {
     const NDArray of_a = save_for_backward(given.a), of_x = save_for_backward(x);
-    record("solve", x, {given.a, given.b}, {of_a, of_x},
-           [=](const NDArray& g) { return both_gradients(solve(transposed(of_a), g), of_x); });
+    record_op("solve", x, {given.a, given.b}, {of_a, of_x},
+              [=](const NDArray& g) { return both_gradients(solve(transposed(of_a), g), of_x); });
   }
   return result_of(x, given);
 }
@@ -101,7 +101,7 @@ NDArray solve_triangular(const NDArray& given_a, const NDArray& given_b, bool up
                           {given.a, given.b}, {given.b.shape()})[0];
   if (recording({&given.a, &given.b})) {
     const NDArray of_a = save_for_backward(given.a), of_x = save_for_backward(x);
-    record("solve_triangular", x, {given.a, given.b}, {of_a, of_x}, [=](const NDArray& g) {
+    record_op("solve_triangular", x, {given.a, given.b}, {of_a, of_x}, [=](const NDArray& g) {
       std::vector<NDArray> both = both_gradients(solve_triangular(transposed(of_a), g, !upper), of_x);
       both[0] = upper ? triu(both[0]) : tril(both[0]);
       return both;
@@ -118,7 +118,7 @@ NDArray lstsq(const NDArray& given_a, const NDArray& given_b, std::optional<doub
   NDArray x = push_linalg({.op = "lstsq", .kernel = "lstsq", .number = rtol}, {given.a, given.b}, {shape})[0];
   if (recording({&given.a, &given.b})) {
     const NDArray of_a = save_for_backward(given.a), of_b = save_for_backward(given.b);
-    record("lstsq", x, {given.a, given.b}, {of_a, of_b}, [=](const NDArray& g) {
+    record_op("lstsq", x, {given.a, given.b}, {of_a, of_b}, [=](const NDArray& g) {
       const NDArray p = pinv(of_a, rtol);
       return std::vector{pinv_gradient(matmul(g, transposed(of_b)), of_a, p), matmul(transposed(p), g)};
     });
@@ -133,7 +133,7 @@ NDArray inv(const NDArray& given, Where at) {
   NDArray y = push_linalg({.op = "inv", .kernel = "inv"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
     const NDArray of_y = save_for_backward(y);
-    record("inv", y, {x}, {of_y}, [=](const NDArray& g) {
+    record_op("inv", y, {x}, {of_y}, [=](const NDArray& g) {
       const NDArray back = transposed(of_y);
       return std::vector{negative(matmul(matmul(back, g), back))};
     });
@@ -148,8 +148,8 @@ NDArray pinv(const NDArray& given, std::optional<double> rtol, Where at) {
   NDArray y = pseudo_inverse(x, relative_tolerance("pinv", rtol, x));
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
-    record("pinv", y, {x}, {of_x, of_y},
-           [=](const NDArray& g) { return std::vector{pinv_gradient(g, of_x, of_y)}; });
+    record_op("pinv", y, {x}, {of_x, of_y},
+              [=](const NDArray& g) { return std::vector{pinv_gradient(g, of_x, of_y)}; });
   }
   return y;
 }
@@ -161,7 +161,7 @@ NDArray det(const NDArray& given, Where at) {
   NDArray y = push_linalg({.op = "det", .kernel = "det"}, {x}, {batch_shape(x)})[0];
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
-    record("det", y, {x}, {of_x, of_y}, [=](const NDArray& g) {
+    record_op("det", y, {x}, {of_x, of_y}, [=](const NDArray& g) {
       // The kernel does without the inverse, but has no gradient.
       const NDArray slope =
           differentiating_gradient()
@@ -184,9 +184,9 @@ std::vector<NDArray> slogdet(const NDArray& given, Where at) {
       push_linalg({.op = "slogdet", .kernel = "det", .flag = true}, {x}, {batch_shape(x), batch_shape(x)});
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
-    record("slogdet", y[0], {x}, {}, [of_x](const NDArray&) { return std::vector{zeros_like(of_x)}; });
-    record("slogdet", y[1], {x}, {of_x},
-           [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
+    record_op("slogdet", y[0], {x}, {}, [of_x](const NDArray&) { return std::vector{zeros_like(of_x)}; });
+    record_op("slogdet", y[1], {x}, {of_x},
+              [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
   }
   return y;
 }
@@ -198,7 +198,7 @@ NDArray cholesky(const NDArray& given, Where at) {
   NDArray y = push_linalg({.op = "cholesky", .kernel = "cholesky"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
     const NDArray l = save_for_backward(y);
-    record("cholesky", y, {x}, {l}, [l](const NDArray& g) {
+    record_op("cholesky", y, {x}, {l}, [l](const NDArray& g) {
       // Murray (2016): L^-T P L^-1, where P is the lower triangle of L^T g with half of its diagonal.
       const NDArray back = transposed(l), product = matmul(back, g);
       const NDArray lower = (tril(product) + tril(product, -1)) / 2;

@@ -17,6 +17,7 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+using operators_detail::record_op;
 
 void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) {
   operators_detail::check_arrays("linear", {&x, &weight});
@@ -130,18 +131,19 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
   for (const NDArray& array : {in.x, in.weight}) saved.push_back(save_for_backward(array));
   if (bias.defined()) inputs.push_back(bias);
   if (options.relu) saved.push_back(save_for_backward(y));
-  record("linear", result, std::move(inputs), std::move(saved),
-         [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
-           if (operators_detail::differentiating_gradient())
-             return by_operators(grad_output, kept_x, kept_weight, has_bias, options.relu ? y : NDArray());
-           NDArray g = grad_output.contiguous().view_as(y.shape());
-           if (options.relu) g = operators_detail::relu_mask("linear_relu_backward", g, y);
-           std::vector<NDArray> grads(has_bias ? 3 : 2);
-           if (need_x) grads[0] = product(0, g, false, inner.weight, false);
-           if (need_weight) grads[1] = product(1, g, true, inner.x, false, operators_detail::kWeightsFirst);
-           if (need_bias) grads[2] = column_sums(g);
-           return grads;
-         });
+  record_op("linear", result, std::move(inputs), std::move(saved),
+            [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
+              if (operators_detail::differentiating_gradient())
+                return by_operators(grad_output, kept_x, kept_weight, has_bias, options.relu ? y : NDArray());
+              NDArray g = grad_output.contiguous().view_as(y.shape());
+              if (options.relu) g = operators_detail::relu_mask("linear_relu_backward", g, y);
+              std::vector<NDArray> grads(has_bias ? 3 : 2);
+              if (need_x) grads[0] = product(0, g, false, inner.weight, false);
+              if (need_weight)
+                grads[1] = product(1, g, true, inner.x, false, operators_detail::kWeightsFirst);
+              if (need_bias) grads[2] = column_sums(g);
+              return grads;
+            });
   return result;
 }
 

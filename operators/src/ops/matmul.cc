@@ -15,6 +15,7 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+using operators_detail::record_op;
 using Operand = MatmulProblem::Operand;
 
 // An array whose last two axes are matrices that a BLAS can read, perhaps as their transposes.
@@ -188,16 +189,16 @@ NDArray matmul(const NDArray& a, const NDArray& b, Where where) {
     const Like of_a{a.shape(), a.dtype()}, of_b{b.shape(), b.dtype()};
     const NDArray kept_a = save_for_backward(a), kept_b = save_for_backward(b);
     const NDArray saved_left = save_for_backward(left.array), saved_right = save_for_backward(right.array);
-    record("matmul", y, {a, b}, {kept_a, kept_b, saved_left, saved_right},
-           [=, need_a = requires_grad(a), need_b = requires_grad(b)](const NDArray& grad_output) {
-             if (operators_detail::differentiating_gradient())
-               return by_operators(grad_output, kept_a, kept_b, product);
-             const Stack g = stack_of(grad_output.contiguous().view_as(product));
-             std::vector<NDArray> grads(2);
-             if (need_a) grads[0] = gradient(0, of_a, g, right.transpose(), left.batch());
-             if (need_b) grads[1] = gradient(1, of_b, left.transpose(), g, right.batch());
-             return grads;
-           });
+    record_op("matmul", y, {a, b}, {kept_a, kept_b, saved_left, saved_right},
+              [=, need_a = requires_grad(a), need_b = requires_grad(b)](const NDArray& grad_output) {
+                if (operators_detail::differentiating_gradient())
+                  return by_operators(grad_output, kept_a, kept_b, product);
+                const Stack g = stack_of(grad_output.contiguous().view_as(product));
+                std::vector<NDArray> grads(2);
+                if (need_a) grads[0] = gradient(0, of_a, g, right.transpose(), left.batch());
+                if (need_b) grads[1] = gradient(1, of_b, left.transpose(), g, right.batch());
+                return grads;
+              });
   }
   return y;
 }

@@ -75,7 +75,8 @@ NDArray expm(const NDArray& given, Where at) {
   NDArray y = push_linalg({.op = "expm", .kernel = "expm"}, {x}, {x.shape()})[0];
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
-    record("expm", y, {x}, {of_x}, [of_x](const NDArray& g) { return std::vector{expm_gradient(g, of_x)}; });
+    record_op("expm", y, {x}, {of_x},
+              [of_x](const NDArray& g) { return std::vector{expm_gradient(g, of_x)}; });
   }
   return y;
 }

@@ -49,7 +49,7 @@ NDArray padded_by_value(const NDArray& x, const Dims& before, const Dims& after,
   y.fill(value);
   inner_part(y, x.shape(), before).assign(x.detach());
   if (recording({&x})) {
-    record("pad", y, {x}, {}, [before, shape = x.shape()](const NDArray& g) {
+    record_op("pad", y, {x}, {}, [before, shape = x.shape()](const NDArray& g) {
       return std::vector{inner_part(g, shape, before)};
     });
   }

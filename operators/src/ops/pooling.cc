@@ -16,6 +16,7 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+using operators_detail::record_op;
 
 PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOptions& options) {
   operators_detail::check_arrays(op.c_str(), {&x});
@@ -90,8 +91,8 @@ NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const
   array_push("avg_pool2d_backward", {source}, {x_grad},
              [=, out = x_grad.detach()] { kernel(problem, source, out); });
   if (recording({&grad})) {
-    record("avg_pool2d_backward", x_grad, {grad}, {},
-           [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(problem, g)}; });
+    record_op("avg_pool2d_backward", x_grad, {grad}, {},
+              [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(problem, g)}; });
   }
   return x_grad;
 }
@@ -102,7 +103,7 @@ NDArray avg_pool(const PoolProblem& problem, const NDArray& x) {
   auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);
   array_push("avg_pool2d", {source}, {y}, [=, out = y.detach()] { kernel(problem, source, out); });
   if (recording({&x})) {
-    record("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
+    record_op("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
       return std::vector<NDArray>{avg_pool_backward(problem, grad_output, shape)};
     });
   }
@@ -126,7 +127,7 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
   operators_detail::push_op("max_pool2d", {{source}}, writes,
                             [=, out = y.detach()] { kernel(problem, source, out, where); });
   if (taped) {
-    record("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
+    record_op("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient())
         return std::vector{max_pool_backward_by_operators(problem, grad_output, where, shape)};
       return std::vector{max_pool_backward(problem, grad_output.detach().contiguous(), where, shape)};

@@ -88,7 +88,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (!recording({&x})) return y;
   const NDArray of_x = save_for_backward(x), largest = save_for_backward(kept.detach());
-  record(op, y, {x}, {of_x, largest}, [=, shape = kept.shape(), dtype = x.dtype()](const NDArray& g) {
+  record_op(op, y, {x}, {of_x, largest}, [=, shape = kept.shape(), dtype = x.dtype()](const NDArray& g) {
     const NDArray winners = equal(of_x, largest);
     const NDArray share = divide(g.contiguous().view_as(shape), sum(winners.astype(dtype), axes, true));
     return std::vector{where(winners, share, 0)};
@@ -120,8 +120,8 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
   const Dims axes = reduced_axes("sum", x, given);
   NDArray y = without_reduced(push_reduce("sum", x, axes, sum_dtype(x.dtype())), x, axes, keepdims);
   if (recording({&x})) {
-    record("sum", y, {x}, {},
-           [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
+    record_op("sum", y, {x}, {},
+              [shape = x.shape(), axes](const NDArray& g) { return std::vector{spread(g, shape, axes)}; });
   }
   return y;
 }
@@ -134,7 +134,7 @@ NDArray mean(const NDArray& x, Dims given, bool keepdims, Where where) {
   const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
   NDArray y = without_reduced(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);
   if (recording({&x})) {
-    record("mean", y, {x}, {}, [shape = x.shape(), axes](const NDArray& g) {
+    record_op("mean", y, {x}, {}, [shape = x.shape(), axes](const NDArray& g) {
       const auto share = static_cast<double>(g.size()) / static_cast<double>(element_count(shape));
       return std::vector{spread(multiply(g, share), shape, axes)};
     });

@@ -76,8 +76,9 @@ NDArray cumsum(const NDArray& x, int given, Where where) {
   if (!is_floating(x.dtype())) return push_scan("cumsum", cast(x, sum_dtype(x.dtype())), axis);
   NDArray y = push_scan("cumsum", x, axis);
   if (recording({&x})) {
-    record("cumsum", y, {x}, {},
-           [axis](const NDArray& g) { return std::vector{flipped(cumsum(flipped(g, axis), axis), axis)}; });
+    record_op("cumsum", y, {x}, {}, [axis](const NDArray& g) {
+      return std::vector{flipped(cumsum(flipped(g, axis), axis), axis)};
+    });
   }
   return y;
 }
@@ -91,7 +92,7 @@ NDArray cumprod(const NDArray& x, int given, Where where) {
   NDArray y = push_scan("cumprod", x, axis);
   if (recording({&x})) {
     const NDArray kept = save_for_backward(x);
-    record("cumprod", y, {x}, {kept}, [kept, axis](const NDArray& g) {
+    record_op("cumprod", y, {x}, {kept}, [kept, axis](const NDArray& g) {
       return std::vector{differentiating_gradient() ? cumprod_gradient_by_operators(g, kept, axis)
                                                     : cumprod_gradient(g, kept, axis)};
     });

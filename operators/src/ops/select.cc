@@ -72,7 +72,7 @@ void record_where(NDArray& y, const NDArray& condition, const Operand& a, const 
     sides.push_back({operand == &a, requires_grad(array), array.shape(), array.dtype()});
   }
   const NDArray mask = condition.detach();
-  record("where", y, inputs, {mask}, [mask, sides](const NDArray& g) {
+  record_op("where", y, inputs, {mask}, [mask, sides](const NDArray& g) {
     std::vector<NDArray> gradients(sides.size());
     for (std::size_t i = 0; i < sides.size(); ++i) {
       const Side& side = sides[i];
@@ -116,7 +116,7 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   array_push("clip", {source}, {y}, [=, y = y.detach()] { kernel(source, low, high, y); });
   if (recording({&x})) {
     const NDArray kept = save_for_backward(x);
-    record("clip", y, {x}, {kept}, [=](const NDArray& g) {
+    record_op("clip", y, {x}, {kept}, [=](const NDArray& g) {
       return std::vector{where(less(kept, low), 0, where(greater(kept, high), 0, g))};
     });
   }

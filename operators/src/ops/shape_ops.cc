@@ -85,7 +85,7 @@ struct Piece {
 void record_concat(NDArray& y, const std::vector<NDArray>& arrays, const std::vector<Piece>& pieces,
                    int axis) {
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.wanted; })) return;
-  record("concat", y, arrays, {}, [pieces, axis](const NDArray& g) {
+  record_op("concat", y, arrays, {}, [pieces, axis](const NDArray& g) {
     std::vector<NDArray> gradients;
     for (const Piece& piece : pieces) {
       if (!piece.wanted)

@@ -16,6 +16,7 @@ namespace {
 
 using operators_detail::kernel_for;
 using operators_detail::make_result;
+using operators_detail::record_op;
 
 // What the kernel of the gradient computes.
 NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
@@ -38,7 +39,7 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   array_push(name, {source}, {out}, [=] { kernel(problem, source, out); });
   if (recording({&x})) {
     const NDArray of_y = save_for_backward(y);
-    record(name, y, {x}, {of_y}, [=](const NDArray& grad_output) {
+    record_op(name, y, {x}, {of_y}, [=](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient())
         return std::vector{by_operators(grad_output, of_y, along, log)};
       const NDArray grad = grad_output.detach().contiguous();
@@ -94,7 +95,7 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
              [=, out = loss.detach()] { kernel(x, classes, probabilities, out); });
   if (recording({&logits})) {
     const NDArray of_logits = save_for_backward(logits), shares = save_for_backward(probabilities);
-    record("cross_entropy", loss, {logits}, {of_logits, shares, classes}, [=](const NDArray& grad_output) {
+    record_op("cross_entropy", loss, {logits}, {of_logits, shares, classes}, [=](const NDArray& grad_output) {
       if (operators_detail::differentiating_gradient()) {
         const std::int64_t rows = of_logits.shape()[0], count = of_logits.shape()[1];
         const NDArray chosen = one_hot(classes.astype(DType::i64), count, grad_output.dtype());

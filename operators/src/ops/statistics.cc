@@ -63,7 +63,7 @@ NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
-    record("norm", y, {x}, {of_x, of_y}, [of_x, of_y, shape = kept.shape()](const NDArray& g) {
+    record_op("norm", y, {x}, {of_x, of_y}, [of_x, of_y, shape = kept.shape()](const NDArray& g) {
       const NDArray length = of_y.view_as(shape), flat = length == 0;
       return std::vector{where(flat, 0, g.contiguous().view_as(shape) * of_x / where(flat, 1, length))};
     });
@@ -94,7 +94,7 @@ NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
-    record("prod", y, {x}, {of_x}, [x = of_x, axes, shape = kept.shape()](const NDArray& g) {
+    record_op("prod", y, {x}, {of_x}, [x = of_x, axes, shape = kept.shape()](const NDArray& g) {
       const NDArray shares =
           differentiating_gradient() ? shares_by_operators(x, axes) : shares_of_product(x, axes);
       return std::vector{g.contiguous().view_as(shape) * shares};

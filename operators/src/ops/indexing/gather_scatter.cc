@@ -117,16 +117,16 @@ void record_scatter(const char* op, NDArray& y, const NDArray& x, const NDArray&
   const Written written{op, indices.detach(), source.shape(), axis};
   const bool of_x = requires_grad(x), of_source = requires_grad(source);
   if (how == Scatter::set) {
-    return record(op, y, {x, source}, {written.indices},
-                  [=](const NDArray& g) { return gradients_of_set(written, g, of_x, of_source); });
+    return record_op(op, y, {x, source}, {written.indices},
+                     [=](const NDArray& g) { return gradients_of_set(written, g, of_x, of_source); });
   }
   if (how == Scatter::add) {
-    return record(op, y, {x, source}, {written.indices}, [=](const NDArray& g) {
+    return record_op(op, y, {x, source}, {written.indices}, [=](const NDArray& g) {
       return std::vector{of_x ? g : NDArray(), of_source ? written.from(g) : NDArray()};
     });
   }
   const NDArray a = save_for_backward(x), b = save_for_backward(source), result = save_for_backward(y);
-  record(op, y, {x, source}, {written.indices, a, b, result}, [=](const NDArray& g) {
+  record_op(op, y, {x, source}, {written.indices, a, b, result}, [=](const NDArray& g) {
     std::vector<NDArray> gradients = gradients_of_extreme(written, g, a, b, result);
     if (!of_x) gradients[0] = {};
     if (!of_source) gradients[1] = {};

@@ -55,7 +55,7 @@ NDArray selected(const char* op, const NDArray& x, const NDArray& mask, std::int
   NDArray y = make_result(x, {size}, x.dtype());
   push_masked("masked_select", op, mask, x, y, exact);
   if (!recording({&x})) return y;
-  record(op, y, {x}, {mask}, [=](const NDArray& g) {
+  record_op(op, y, {x}, {mask}, [=](const NDArray& g) {
     const NDArray whole = make_result(g, mask.shape(), g.dtype());
     whole.fill(0);
     return std::vector{scattered_by_mask(op, whole, mask, g, exact)};
@@ -70,7 +70,7 @@ NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask,
   push_masked("masked_scatter", op, mask, source, y, exact);
   if (!recording({&x, &source})) return y;
   const bool of_x = requires_grad(x), of_source = requires_grad(source);
-  record(op, y, {x, source}, {mask}, [=, size = source.size()](const NDArray& g) {
+  record_op(op, y, {x, source}, {mask}, [=, size = source.size()](const NDArray& g) {
     return std::vector{of_x ? where(mask, 0, g) : NDArray(),
                        of_source ? selected(op, g, mask, size, exact) : NDArray()};
   });
