@@ -73,7 +73,9 @@ def _signature(text: str) -> ast.FunctionDef:
 
 def _wanted(annotation: ast.expr, value: Any) -> str:
     words = _words(annotation)
-    if _fits(annotation, value):  # of this type, and beyond what C++ has
+    if value is None:
+        return f"{words}, not None" if words in ("Any", "object") else words
+    if _is_index(value) and _fits(annotation, value):  # of this type, and beyond what C++ has
         return "one of 32 or 64 bits" + (", from 0" if _is_index(value) and value < 0 else "")
     return words
 

@@ -572,6 +572,16 @@ class Generator:
     @position.setter
     def position(self, value: int, /) -> None: ...
 
+    def split(self, parts: int) -> list[Generator]:
+        """
+        Generators with seeds of their own, which follow from this one's seed and position; the next split gives others.
+        """
+
+    def jumped(self, times: int = 1) -> Generator:
+        """
+        A copy that is times * 2**40 blocks further on: one for each rank of a job. jumped(0) is a copy.
+        """
+
 def manual_seed(seed: int) -> None:
     """Reseeds this thread's generator."""
 
@@ -581,8 +591,34 @@ def _operator_table() -> list[Any]: ...
 
 def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]: ...
 
+def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None:
+    """
+    Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in every pass to come; what it returns takes the gradient's place, None leaves it.
+    """
+
+def save_for_backward(array: NDArray) -> NDArray:
+    """
+    The array for the gradient of an operator of your own to use, detached; second gradients depend on it.
+    """
+
+def record(name: str, output: NDArray, inputs: Sequence[NDArray], gradient: Callable[[NDArray], NDArray | Sequence[NDArray | None]], saved: Sequence[NDArray] = ()) -> NDArray:
+    """
+    Puts an operator of your own on the tape: output was computed from inputs in no_grad(), gradient(g) gives a gradient for each input, saved are the arrays that it uses. Returns output.
+    """
+
 class no_grad:
     """In the block, operators of this thread record nothing for backward()."""
+
+    def __init__(self) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+class find_nan:
+    """
+    In the block, backward() and grad() of this thread raise Error where the first gradient with NaN was computed, and name the operator and the line of its call.
+    """
 
     def __init__(self) -> None: ...
 

@@ -45,6 +45,7 @@ NB_MODULE(_heddle, m) {
   bind_engine(m);
   bind_arrays(m);
   bind_operators(m);
+  bind_autograd(m);
   bind_training(m);
   bind_communicators(m);
   bind_stores(m);

@@ -272,6 +272,17 @@ nb::list table() {
   return list;
 }
 
+PythonGenerator python_generator(const Generator& generator) {
+  return PythonGenerator(std::make_shared<Generator>(generator));
+}
+
+nb::list split_generator(PythonGenerator& self, int parts) {
+  nb::list list;
+  for (const Generator& one : self.call([&](Generator& generator) { return generator.split(parts); }))
+    list.append(nb::cast(python_generator(one)));
+  return list;
+}
+
 }  // namespace
 
 void bind_operators(nb::module_& m) {
@@ -295,7 +306,18 @@ void bind_operators(nb::module_& m) {
             self.call([&](Generator& generator) { generator.set_position(position); });
           },
           nb::for_setter(nb::sig("def position(self, value: int, /) -> None")),
-          "Save it and the seed to resume.");
+          "Save it and the seed to resume.")
+      .def("split", &split_generator, "parts"_a, nb::sig("def split(self, parts: int) -> list[Generator]"),
+           "Generators with seeds of their own, which follow from this one's seed and position; the next "
+           "split gives "
+           "others.")
+      .def(
+          "jumped",
+          [](const PythonGenerator& self, std::int64_t times) {
+            return self.call([&](Generator& generator) { return python_generator(generator.jumped(times)); });
+          },
+          "times"_a = 1,
+          "A copy that is times * 2**40 blocks further on: one for each rank of a job. jumped(0) is a copy.");
   m.def("manual_seed", &manual_seed, "seed"_a, "Reseeds this thread's generator.");
   nb::list names;
   for (const OperatorInfo& info : operators()) {

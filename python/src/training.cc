@@ -1,6 +1,4 @@
-// Autograd and layers.
-#include <algorithm>
-#include <iterator>
+// Layers.
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +11,6 @@
 #include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
-#include <heddle/autograd.h>
 #include <heddle/sequential.h>
 
 #include "array.h"
@@ -223,69 +220,8 @@ void bind_layers(nb::module_& m) {
   bind_other_layers(m);
 }
 
-// The blocks of no_grad that a thread is in. Those of coroutines of one thread may end in any order.
-struct NoGradBlock {};
-struct OpenBlocks {
-  std::vector<const NoGradBlock*> list;
-  std::optional<NoGrad> scope;  // while there is one
-
-  void enter(const NoGradBlock* block) {
-    list.push_back(block);
-    if (!scope) scope.emplace();
-  }
-  void leave(const NoGradBlock* block) {
-    const auto at = std::find(list.rbegin(), list.rend(), block);
-    if (at == list.rend())
-      raise(PyExc_RuntimeError, "no_grad.__exit__: this thread has not entered the block");
-    list.erase(std::next(at).base());
-    if (list.empty()) scope.reset();
-  }
-};
-thread_local OpenBlocks open_blocks;
-
-std::vector<NDArray> arrays_in(const nb::list& list) {
-  std::vector<NDArray> arrays;
-  for (const nb::handle item : list) arrays.push_back(nb::cast<NDArray>(item));
-  return arrays;
-}
-
-// Called by heddle.grad(), which makes lists of single arrays; None in the result is an input that was not used.
-nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
-                 bool create_graph, bool allow_unused) {
-  const Where where = python_place();
-  const std::vector<NDArray> from = arrays_in(outputs), to = arrays_in(inputs);
-  const GradOptions options{arrays_in(seeds), keep_tape, create_graph, allow_unused};
-  std::vector<NDArray> gradients;
-  {
-    const ReleaseGil released;
-    gradients = grad(from, to, options, where);
-  }
-  nb::list result;
-  for (NDArray& gradient : gradients)
-    result.append(gradient.defined() ? wrap(std::move(gradient)) : nb::none());
-  return result;
-}
-
-void bind_autograd(nb::module_& m) {
-  m.def("_grad", &grad_of,
-        nb::sig("def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], "
-                "keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]"));
-  nb::class_<NoGradBlock>(m, "no_grad",
-                          "In the block, operators of this thread record nothing for backward().")
-      .def(nb::init<>())
-      .def(
-          "__enter__", [](const NoGradBlock& self) { open_blocks.enter(&self); },
-          nb::sig("def __enter__(self) -> None"))
-      .def(
-          "__exit__", [](const NoGradBlock& self, const nb::args&) { open_blocks.leave(&self); },
-          nb::sig("def __exit__(self, *args: object) -> None"));
-}
-
 }  // namespace
 
-void bind_training(nb::module_& m) {
-  bind_autograd(m);
-  bind_layers(m);
-}
+void bind_training(nb::module_& m) { bind_layers(m); }
 
 }  // namespace heddle::python

@@ -286,3 +286,9 @@ def test_the_array_api_has_no_other_errors():
         with pytest.raises(ALLOWED) as raised:
             function(*[Wrong()] * max(count, 1))
         assert not BANNED.search(str(raised.value)), f"{name}: {raised.value}"
+
+
+@pytest.mark.parametrize("call", [heddle.array, heddle.asarray, heddle.from_dlpack])
+def test_none_is_no_array(call):
+    with pytest.raises(TypeError, match=rf"{call.__name__}: (x|object) is None; want Any, not None"):
+        call(None)

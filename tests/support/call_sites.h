@@ -82,7 +82,8 @@ struct CallRef {
 
 // Each op that call() pushes names the line of this check, on which the call has to stand; there is at least one.
 // tools/check_call_sites.py wants a check of every function that is told its place.
-template <class Call> void check_site(const char* function, const Call& call, Where where = Where::current()) {
+template <class Call>
+void check_site(const char* function, const Call& call, Where where = Where::current()) {
   check_sites(function, sites_of_ops(CallRef(call)), where);
 }
 
