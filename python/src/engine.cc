@@ -209,7 +209,7 @@ void bind_vars(nb::module_& m) {
           [](const PythonVar& self, nb::handle other) {
             return nb::isinstance<PythonVar>(other) && nb::inst_ptr<PythonVar>(other)->var == self.var;
           },
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const PythonVar& self) { return reinterpret_cast<std::intptr_t>(self.var.state()) >> 4; });
 }
@@ -311,7 +311,7 @@ void bind_scope(EngineClass& type) {
             return nb::isinstance<PythonEngine>(other) &&
                    nb::inst_ptr<PythonEngine>(other)->engine.get() == self.engine.get();
           },
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const PythonEngine& self) { return reinterpret_cast<std::intptr_t>(self.engine.get()) >> 4; });
 }

@@ -146,7 +146,7 @@ void bind_dtypes(nb::module_& m) {
             }
             return nb::borrow(Py_NotImplemented);
           },
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const PythonDType& self) { return static_cast<int>(self.value) + 7; })
       .def(
           "__reduce__",
@@ -174,7 +174,7 @@ void bind_devices(nb::module_& m) {
           [](const Device& self, nb::handle other) {
             return nb::isinstance<Device>(other) && *nb::inst_ptr<Device>(other) == self;
           },
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Device& self) { return static_cast<int>(self.kind) * 1000 + self.index; })
       .def(
           "__reduce__",

@@ -535,3 +535,9 @@ def test_none_is_no_axis_where_there_is_no_such_default():
 
 def test_array_api_is_an_attribute():
     assert heddle.array_api is heddle.ones(1).__array_namespace__()
+
+
+def test_nothing_equals_none():
+    engine = heddle.default_engine()
+    for one in (heddle.f32, heddle.cpu(), engine, engine.var()):
+        assert not one == None and one != None and one not in (None, 3)  # noqa: E711
