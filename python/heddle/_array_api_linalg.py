@@ -29,6 +29,15 @@ class _SVD(_NamedTuple):
     Vh: _Array
 
 
+def _reduced(function: _Any, x: _Array, axis: _Any, keepdims: _Any, **options: _Any) -> _Array:
+    """x reduced by the function. For axis=() each element is reduced alone, as a row of length 1, which works for eight axes too."""
+    if isinstance(axis, (tuple, list)) and len(axis) == 0:
+        result: _Array = function(_heddle.reshape(x, (x.size, 1)), axis=1, **options)
+        return _heddle.reshape(result, x.shape)
+    result = function(x, axis=axis, keepdims=keepdims, **options)
+    return result
+
+
 def cholesky(x: _Array, /, *, upper: bool = False) -> _Array:
     lower = _heddle.cholesky(x)
     return lower.mT if upper else lower
@@ -126,4 +135,4 @@ def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
 
 
 def vector_norm(x: _Array, /, *, axis: _Any = None, keepdims: bool = False, ord: float = 2) -> _Array:
-    return _heddle.vector_norm(x, float(ord), axis, keepdims)
+    return _reduced(_heddle.vector_norm, x, axis, keepdims, ord=float(ord))

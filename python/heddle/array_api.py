@@ -413,25 +413,25 @@ def argmin(x: _Array, /, *, axis: int | None = None, keepdims: _Any = False) -> 
 
 
 def max(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return x.max(axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.max, x, axis, keepdims)
 
 
 def min(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return x.min(axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.min, x, axis, keepdims)
 
 
 def mean(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return x.mean(axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.mean, x, axis, keepdims)
 
 
 def sum(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
     dtype = _summed(x) if dtype is None else dtype
-    return _cast(x, dtype).sum(axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.sum, _cast(x, dtype), axis, keepdims)
 
 
 def prod(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
     dtype = _summed(x) if dtype is None else dtype
-    return _heddle.prod(_cast(x, dtype), axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.prod, _cast(x, dtype), axis, keepdims)
 
 
 def _scanned(function: _Any, x: _Array, axis: int | None, dtype: _Any, first: int | None) -> _Array:
@@ -464,25 +464,23 @@ def diff(x: _Array, /, *, axis: int = -1, n: int = 1, prepend: _Any = None, appe
 
 
 def var(x: _Array, /, *, axis: _Any = None, correction: float = 0.0, keepdims: _Any = False) -> _Array:
-    apart = _heddle.square(x - x.mean(axis=axis, keepdims=True))
-    total = apart.sum(axis=axis, keepdims=keepdims)
-    return total / (x.size / total.size - correction)
+    return linalg._reduced(_heddle.var, x, axis, keepdims, correction=correction)
 
 
 def std(x: _Array, /, *, axis: _Any = None, correction: float = 0.0, keepdims: _Any = False) -> _Array:
-    return _heddle.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return linalg._reduced(_heddle.std, x, axis, keepdims, correction=correction)
 
 
 def count_nonzero(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return (x != 0).astype(int64).sum(axis=axis, keepdims=keepdims)
+    return linalg._reduced(_heddle.count_nonzero, x, axis, keepdims)
 
 
 def all(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return (x == 0).astype(int64).sum(axis=axis, keepdims=keepdims) == 0
+    return linalg._reduced(_heddle.all, x, axis, keepdims)
 
 
 def any(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
-    return count_nonzero(x, axis=axis, keepdims=keepdims) > 0
+    return linalg._reduced(_heddle.any, x, axis, keepdims)
 
 
 class _Info:

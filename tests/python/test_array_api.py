@@ -144,3 +144,32 @@ def test_copies():
     assert x.to_device("cpu") is not None and heddle.ones((4, 2, 3)).mT.shape == (4, 3, 2)
     with pytest.raises(ValueError, match="two axes"):
         x.mT  # noqa: B018
+
+
+@pytest.mark.skipif(np.__version__ < "2.1", reason="NumPy has no array API")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "all", "any", "std", "var", "count_nonzero", "linalg.vector_norm"])
+def test_reductions_along_no_axis_keep_every_element(name, dtype):
+    def call(module, x, **options):
+        for part in name.split("."):
+            module = getattr(module, part)
+        return module(x, axis=(), **options)
+
+    for shape in ((2, 3), (), (0, 3), (1,) * 7 + (2,)):
+        values = np.asarray(np.arange(np.prod(shape)).reshape(shape) - 2).astype(dtype)
+        for options in ({}, {"keepdims": True}):
+            got = call(xp, heddle.array(values), **options)
+            assert got.shape == shape
+            if name == "linalg.vector_norm":
+                np.testing.assert_allclose(got.numpy(), np.abs(values.astype("f8")))
+                continue
+            want = np.asarray(call(np, values, **options))
+            np.testing.assert_array_equal(got.numpy(), want)
+            assert got.dtype.numpy_name == want.dtype.name, (got.dtype, want.dtype)
+
+
+def test_reductions_of_nothing_and_of_one_element():
+    assert xp.var(xp.zeros((0, 3)), axis=1).shape == (0,)
+    assert np.isnan(xp.var(xp.ones(1), correction=2).item()) and np.isnan(xp.std(xp.ones(1), correction=1).item())
+    x = heddle.array([1e4, 1e4 + 8], dtype="f16")  # the square of their distance from 0 is beyond f16
+    assert xp.var(x).item() == 16 and xp.var(x).dtype == heddle.f16
