@@ -29,6 +29,11 @@ class _SVD(_NamedTuple):
     Vh: _Array
 
 
+def _cast(x: _Array, dtype: _Any) -> _Array:
+    """x in this dtype, or as it is. Before a sum, as the standard has it, and after one: the operators add integers in 64 bits."""
+    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+
+
 def _reduced(function: _Any, x: _Array, axis: _Any, keepdims: _Any, **options: _Any) -> _Array:
     """x reduced by the function. For axis=() each element is reduced alone, as a row of length 1, which works for eight axes too."""
     if isinstance(axis, (tuple, list)) and len(axis) == 0:
@@ -126,8 +131,7 @@ def tensordot(x1: _Array, x2: _Array, /, *, axes: _Any = 2) -> _Array:
 
 
 def trace(x: _Array, /, *, offset: int = 0, dtype: _Any = None) -> _Array:
-    given = x if dtype is None or x.dtype == dtype else x.astype(dtype)
-    return _heddle.matrix_trace(given, offset, -2, -1)
+    return _cast(_heddle.matrix_trace(_cast(x, dtype), offset, -2, -1), dtype)
 
 
 def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:

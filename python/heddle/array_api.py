@@ -37,15 +37,7 @@ _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
 
 
-def _cast(x: _Array, dtype: _Any) -> _Array:
-    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
-
-
-def _summed(x: _Array) -> _Any:
-    """The dtype of sums and products of x."""
-    if x.dtype in _KINDS["unsigned integer"]:
-        return uint64
-    return x.dtype if x.dtype in _KINDS["real floating"] else int64
+_cast = linalg._cast
 
 
 def _on(device: _Any) -> _Any:
@@ -425,37 +417,37 @@ def mean(x: _Array, /, *, axis: _Any = None, keepdims: _Any = False) -> _Array:
 
 
 def sum(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
-    dtype = _summed(x) if dtype is None else dtype
-    return linalg._reduced(_heddle.sum, _cast(x, dtype), axis, keepdims)
+    return _cast(linalg._reduced(_heddle.sum, _cast(x, dtype), axis, keepdims), dtype)
 
 
 def prod(x: _Array, /, *, axis: _Any = None, dtype: _Any = None, keepdims: _Any = False) -> _Array:
-    dtype = _summed(x) if dtype is None else dtype
-    return linalg._reduced(_heddle.prod, _cast(x, dtype), axis, keepdims)
+    return _cast(linalg._reduced(_heddle.prod, _cast(x, dtype), axis, keepdims), dtype)
 
 
-def _scanned(function: _Any, x: _Array, axis: int | None, dtype: _Any, first: int | None) -> _Array:
-    if axis is None and x.ndim != 1:
-        raise ValueError("axis is needed for an array of several axes")
-    axis = (axis or 0) % x.ndim
-    dtype = _summed(x) if dtype is None else dtype
-    result: _Array = function(_cast(x, dtype), axis=axis)
+def _scanned(name: str, function: _Any, x: _Array, axis: int | None, dtype: _Any, first: int | None) -> _Array:
+    """The running sum or product; that of an array without axes has one element, as in NumPy."""
+    if axis is None and x.ndim > 1:
+        raise ValueError(f"{name}: axis is None for an array of {x.ndim} axes; want one of them")
+    x = _heddle.reshape(x, (1,)) if x.ndim == 0 else x
+    axis = 0 if axis is None else axis
+    result = _cast(function(_cast(x, dtype), axis=axis), dtype)
     if first is None:
         return result
-    shape = tuple(1 if i == axis else n for i, n in enumerate(result.shape))
+    shape = list(result.shape)
+    shape[axis] = 1
     return _heddle.concat([full(shape, first, dtype=result.dtype, device=x.device), result], axis=axis)
 
 
 def cumulative_sum(
     x: _Array, /, *, axis: int | None = None, dtype: _Any = None, include_initial: _Any = False
 ) -> _Array:
-    return _scanned(_heddle.cumsum, x, axis, dtype, 0 if include_initial else None)
+    return _scanned("cumulative_sum", _heddle.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
     x: _Array, /, *, axis: int | None = None, dtype: _Any = None, include_initial: _Any = False
 ) -> _Array:
-    return _scanned(_heddle.cumprod, x, axis, dtype, 1 if include_initial else None)
+    return _scanned("cumulative_prod", _heddle.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
 def diff(x: _Array, /, *, axis: int = -1, n: int = 1, prepend: _Any = None, append: _Any = None) -> _Array:

@@ -173,3 +173,35 @@ def test_reductions_of_nothing_and_of_one_element():
     assert np.isnan(xp.var(xp.ones(1), correction=2).item()) and np.isnan(xp.std(xp.ones(1), correction=1).item())
     x = heddle.array([1e4, 1e4 + 8], dtype="f16")  # the square of their distance from 0 is beyond f16
     assert xp.var(x).item() == 16 and xp.var(x).dtype == heddle.f16
+
+
+@pytest.mark.skipif(np.__version__ < "2.1", reason="NumPy has no array API")
+@pytest.mark.parametrize("dtype", [None, *"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()])
+@pytest.mark.parametrize("values", [np.array([100, 100]), np.array([200, 100], np.uint8), np.array([1.75, 3.5], np.float32), np.array([True, True])])
+def test_sums_have_the_dtype_that_is_asked_for(values, dtype):
+    ours = None if dtype is None else getattr(heddle, dtype if dtype != "bool" else "bool_")
+    for call in (
+        lambda xp, x, d: xp.sum(x, dtype=d), lambda xp, x, d: xp.prod(x, dtype=d), lambda xp, x, d: xp.cumulative_sum(x, dtype=d),
+        lambda xp, x, d: xp.cumulative_prod(x, dtype=d), lambda xp, x, d: xp.cumulative_sum(x, dtype=d, include_initial=True),
+        lambda xp, x, d: xp.linalg.trace(x[:, None] * x[None, :], dtype=d), lambda xp, x, d: xp.sum(x, axis=(), dtype=d),
+    ):  # fmt: skip
+        want, got = np.asarray(call(np, values, dtype)), call(xp, heddle.array(values), ours)
+        assert got.dtype.numpy_name == want.dtype.name and got.shape == want.shape
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_sums_of_halves():
+    x = heddle.ones(4000, dtype="f16") + heddle.array(0.001, dtype="f16")  # 4000 times 1.000977; a sum in f16 stays at 2048
+    assert xp.sum(x).dtype == xp.cumulative_sum(x).dtype == xp.prod(x).dtype == heddle.f16
+    assert xp.sum(x).item() == xp.cumulative_sum(x)[-1].item() == 4004
+    assert xp.sum(heddle.ones(3, dtype="bf16")).dtype == heddle.bf16
+    assert xp.sum(x, dtype=xp.float32).item() == pytest.approx(4003.906)
+
+
+def test_running_sums_check_their_axis():
+    assert xp.cumulative_sum(xp.asarray(3)).tolist() == [3] and xp.cumulative_prod(xp.asarray(3), include_initial=True).tolist() == [1, 3]
+    assert xp.cumulative_sum(xp.ones((2, 3)), axis=-2, include_initial=True).tolist() == [[0] * 3, [1] * 3, [2] * 3]
+    with pytest.raises(ValueError, match="cumsum: axis 5"):
+        xp.cumulative_sum(xp.ones((2, 3)), axis=5)
+    with pytest.raises(ValueError, match="cumulative_prod: axis is None for an array of 2 axes"):
+        xp.cumulative_prod(xp.ones((2, 3)))
