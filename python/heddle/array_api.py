@@ -479,7 +479,7 @@ class _Info:
     """What __array_namespace_info__ returns."""
 
     def capabilities(self) -> dict[str, _Any]:
-        return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 8}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> _Any:
         return _heddle.cpu()
