@@ -1,6 +1,7 @@
 """The extension `linalg` of Python's array API standard, 2024.12: heddle.array_api.linalg."""
 
 import math as _math
+from numbers import Real as _Real
 from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
 
@@ -87,8 +88,24 @@ def matrix_power(x: _Array, n: int, /) -> _Array:
     return _heddle.matrix_power(x, n)
 
 
-def matrix_rank(x: _Array, /, *, rtol: float | None = None) -> _Array:
-    return _heddle.matrix_rank(x, rtol)
+def _above(name: str, values: _Array, rtol: _Array) -> _Array:
+    """Which singular values are above rtol times the largest of their matrix, which is the first."""
+    if not rtol.dtype.numpy_name.startswith(("float", "bfloat")):
+        raise TypeError(f"{name}: rtol has dtype {rtol.dtype.name}; want a floating one")
+    return values > _heddle.expand_dims(rtol, -1) * values[..., :1]
+
+
+def _number(name: str, rtol: _Any) -> float | None:
+    if rtol is not None and not isinstance(rtol, _Real):
+        raise TypeError(f"{name}: rtol is a {type(rtol).__name__}; want a float, an array or None")
+    return None if rtol is None else float(rtol)
+
+
+def matrix_rank(x: _Array, /, *, rtol: float | _Array | None = None) -> _Array:
+    """rtol: a number, or an array with one for each matrix."""
+    if isinstance(rtol, _Array):
+        return _heddle.count_nonzero(_above("matrix_rank", _heddle.svdvals(x), rtol), axis=-1)
+    return _heddle.matrix_rank(x, _number("matrix_rank", rtol))
 
 
 def matrix_transpose(x: _Array, /) -> _Array:
@@ -99,8 +116,14 @@ def outer(x1: _Array, x2: _Array, /) -> _Array:
     return _heddle.outer(x1, x2)
 
 
-def pinv(x: _Array, /, *, rtol: float | None = None) -> _Array:
-    return _heddle.pinv(x, rtol)
+def pinv(x: _Array, /, *, rtol: float | _Array | None = None) -> _Array:
+    """rtol: a number, or an array with one for each matrix."""
+    if not isinstance(rtol, _Array):
+        return _heddle.pinv(x, _number("pinv", rtol))
+    u, values, vh = _heddle.svd(x, False)
+    kept = _above("pinv", values, rtol)
+    inverse = _heddle.where(kept, 1 / _heddle.where(kept, values, 1), 0)  # no division by 0, whose gradient is NaN
+    return _heddle.matmul(vh.mT * _heddle.expand_dims(inverse, -2), u.mT)
 
 
 def qr(x: _Array, /, *, mode: _Any = "reduced") -> _QR:

@@ -97,3 +97,26 @@ def test_distributions():
     assert set(heddle.multinomial([1.0, 0.0, 2.0], 2).tolist()) == {0, 2}
     with pytest.raises(ValueError, match="beta: a is -1"):
         heddle.beta(2, -1, 2)
+
+
+def test_tolerances_of_each_matrix():
+    rng = np.random.default_rng(1)
+    for values in (rng.normal(size=(2, 3, 4)), np.stack([np.diag([4.0, 2.0, 1.0]), np.zeros((3, 3))]), rng.normal(size=(3, 2)), np.zeros((2, 0, 3))):
+        for dtype, tolerances in (("f4", np.array([0.3, 0.6])), ("f8", np.array(0.4)), ("f8", np.array([[0.1], [0.9]]))):
+            x, rtol = values.astype(dtype), tolerances.astype(dtype)
+            wide = np.broadcast_shapes(x.shape[:-2], rtol.shape)
+            each = [(a, float(t)) for a, t in zip(np.broadcast_to(x, wide + x.shape[-2:]).reshape(math.prod(wide), *x.shape[-2:]), np.broadcast_to(rtol, wide).ravel(), strict=True)]
+            rank = xp.linalg.matrix_rank(heddle.array(x), rtol=heddle.array(rtol))
+            inverse = xp.linalg.pinv(heddle.array(x), rtol=heddle.array(rtol))
+            assert rank.shape == wide and rank.dtype == heddle.i64
+            assert inverse.shape == wide + x.shape[:-3:-1] and inverse.dtype == heddle.array(x).dtype
+            want = [xp.linalg.matrix_rank(heddle.array(a.copy()), rtol=t).item() for a, t in each]
+            assert rank.reshape(-1).tolist() == want
+            for got, (a, t) in zip(inverse.numpy().reshape(math.prod(wide), *x.shape[:-3:-1]), each, strict=True):
+                np.testing.assert_allclose(got, xp.linalg.pinv(heddle.array(a.copy()), rtol=t).numpy(), rtol=1e-4, atol=1e-5)
+    for function in (xp.linalg.matrix_rank, xp.linalg.pinv):
+        assert function(heddle.array(A), rtol=np.float32(0.5)).shape == function(heddle.array(A), rtol=1).shape
+        with pytest.raises(TypeError, match=f"{function.__name__}: rtol is a str; want a float, an array or None"):
+            function(heddle.array(A), rtol="a")
+        with pytest.raises(TypeError, match=f"{function.__name__}: rtol has dtype i64; want a floating one"):
+            function(heddle.array(A), rtol=heddle.array([1]))
