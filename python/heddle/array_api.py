@@ -3,7 +3,7 @@
     xp = x.__array_namespace__()    # this module
 
 Signatures are the standard's. Functions of heddle that are not here, and options beyond the standard's, are in the module heddle.
-Where the shape of a result depends on values (nonzero, unique) the call waits for them.
+Where the shape of a result depends on values (nonzero, unique) the call waits for them; searchsorted waits for its sorter.
 """
 
 import functools as _functools
@@ -14,6 +14,7 @@ from collections.abc import Sequence as _Sequence
 from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
 
+import ml_dtypes as _ml_dtypes
 import numpy as _numpy
 
 import heddle as _heddle
@@ -35,6 +36,7 @@ _KINDS = {
 }
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"]
+_HALVES = (_heddle.f16, _heddle.bf16)  # beyond the standard's dtypes
 
 
 _cast = linalg._cast
@@ -240,23 +242,46 @@ def can_cast(from_: _Any, to: _Any, /) -> _Any:
     return result_type(_dtype_of(from_), to) == to
 
 
+def _of_kind(function: str, kind: _Any) -> tuple[_Any, ...]:
+    if isinstance(kind, str) and kind in _KINDS:
+        return _KINDS[kind]
+    wanted = f"want one of {', '.join(map(repr, _KINDS))}"
+    if isinstance(kind, str):
+        raise ValueError(f"{function}: kind is {kind!r}; {wanted}")
+    raise TypeError(f"{function}: kind is a {type(kind).__name__}; {wanted}, or a tuple of them")
+
+
 def isdtype(dtype: _Any, kind: _Any) -> _Any:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return True in [dtype in _KINDS[one] if isinstance(one, str) else dtype == one for one in kinds]
+    """kind: a dtype, the name of a kind, or a tuple of these. f16 and bf16 are real floating, too."""
+    dtype = _dtype_of(dtype)
+    found = False
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, _heddle.DType):
+            found |= dtype == one
+        else:
+            found |= dtype in _of_kind("isdtype", one) or (dtype in _HALVES and one in ("real floating", "numeric"))
+    return found
 
 
 def finfo(type: _Any, /) -> _Any:
-    """Of float32 and float64."""
-    info = _numpy.finfo(_dtype_of(type).numpy_name)
+    """Of float32, float64, f16 and bf16."""
+    dtype = _dtype_of(type)
+    if dtype not in (*_HALVES, float32, float64):
+        raise ValueError(f"finfo: type is {dtype.name}; want a floating dtype")
+    finfo_of: _Any = _ml_dtypes.finfo  # NumPy's lacks bf16
+    info = finfo_of(dtype.numpy_name)
     return _SimpleNamespace(
         bits=info.bits, eps=float(info.eps), max=float(info.max), min=float(info.min),
-        smallest_normal=float(info.smallest_normal), dtype=_dtype_of(type),
+        smallest_normal=float(info.smallest_normal), dtype=dtype,
     )  # fmt: skip
 
 
 def iinfo(type: _Any, /) -> _Any:
-    info = _numpy.iinfo(_dtype_of(type).numpy_name)
-    return _SimpleNamespace(bits=info.bits, max=int(info.max), min=int(info.min), dtype=_dtype_of(type))
+    dtype = _dtype_of(type)
+    if dtype not in _KINDS["integral"]:
+        raise ValueError(f"iinfo: type is {dtype.name}; want an integer dtype")
+    info = _numpy.iinfo(dtype.numpy_name)
+    return _SimpleNamespace(bits=info.bits, max=int(info.max), min=int(info.min), dtype=dtype)
 
 
 def take(x: _Array, indices: _Array, /, *, axis: int | None = None) -> _Array:
@@ -277,8 +302,21 @@ def nonzero(x: _Array, /) -> tuple[_Array, ...]:
     return _heddle.nonzero(x)
 
 
+def _in_order(x1: _Array, sorter: _Any) -> _Array:
+    """x1[sorter]. The call waits for the sorter, so that the error of an index out of range names it."""
+    sorter = sorter if isinstance(sorter, _Array) else _heddle.array(sorter)
+    if sorter.dtype not in _KINDS["integral"] or sorter.shape != x1.shape:
+        raise ValueError(f"searchsorted: sorter has dtype {sorter.dtype.name} and shape {sorter.shape}; want integers of x1's shape {x1.shape}")
+    for index in (int(sorter.min()), int(sorter.max())) if sorter.size else ():
+        if not -x1.size <= index < x1.size:
+            raise _heddle.InvalidIndex(f"searchsorted: sorter has index {index}; want indices of the {x1.size} elements of x1")
+    return _heddle.take(x1, sorter)
+
+
 def searchsorted(x1: _Array, x2: _Array, /, *, side: str = "left", sorter: _Array | None = None) -> _Array:
-    rising = x1 if sorter is None else _heddle.take(x1, sorter)
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side is {side!r}; want 'left' or 'right'")
+    rising = x1 if sorter is None else _in_order(x1, sorter)
     return _heddle.searchsorted(rising, x2, side == "right")
 
 
@@ -492,7 +530,7 @@ class _Info:
 
     def dtypes(self, *, device: _Any = None, kind: _Any = None) -> dict[str, _Any]:
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        return {dtype.numpy_name: dtype for one in kinds for dtype in _KINDS[one]}
+        return {dtype.numpy_name: dtype for one in kinds for dtype in _of_kind("dtypes", one)}
 
 
 def __array_namespace_info__() -> _Info:  # noqa: N807 (the standard's name)

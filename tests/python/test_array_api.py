@@ -207,3 +207,27 @@ def test_running_sums_check_their_axis():
         xp.cumulative_sum(xp.ones((2, 3)), axis=5)
     with pytest.raises(ValueError, match="cumulative_prod: axis is None for an array of 2 axes"):
         xp.cumulative_prod(xp.ones((2, 3)))
+
+
+def test_errors_name_function_and_argument():
+    x = xp.asarray([1, 2])
+    kinds = "want one of 'bool', 'signed integer', .*'numeric'"
+    for error, text, call in (
+        (IndexError, "searchsorted: sorter has index 9; want indices of the 2 elements", lambda: xp.searchsorted(x, x, sorter=xp.asarray([0, 9]))),
+        (IndexError, "searchsorted: sorter has index -3", lambda: xp.searchsorted(x, x, sorter=[-3, 0])),
+        (ValueError, "searchsorted: sorter has dtype f32 and shape", lambda: xp.searchsorted(x, x, sorter=xp.ones(2))),
+        (ValueError, r"searchsorted: sorter .* shape \(1,\); want integers of x1's shape \(2,\)", lambda: xp.searchsorted(x, x, sorter=x[:1])),
+        (ValueError, "searchsorted: side is 'foo'; want 'left' or 'right'", lambda: xp.searchsorted(x, x, side="foo")),
+        (ValueError, f"isdtype: kind is 'foo'; {kinds}", lambda: xp.isdtype(xp.bool, "foo")),
+        (ValueError, "isdtype: kind is 'foo'", lambda: xp.isdtype(xp.bool, ("bool", "foo"))),
+        (TypeError, f"isdtype: kind is a int; {kinds}", lambda: xp.isdtype(xp.bool, 3)),
+        (ValueError, "dtypes: kind is 'foo'", lambda: xp.__array_namespace_info__().dtypes(kind="foo")),
+        (ValueError, "finfo: type is i8; want a floating dtype", lambda: xp.finfo(xp.int8)),
+        (ValueError, "iinfo: type is bool; want an integer dtype", lambda: xp.iinfo(xp.bool)),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    assert xp.searchsorted(xp.asarray([3, 1]), x, sorter=[1, -2]).tolist() == [0, 1]
+    assert xp.searchsorted(xp.ones(0), xp.ones(1), sorter=xp.zeros(0, dtype=xp.int64)).tolist() == [0]
+    assert xp.isdtype(heddle.f16, "real floating") and xp.isdtype(heddle.bf16, "numeric") and not xp.isdtype(heddle.f16, "integral")
+    assert xp.finfo(heddle.bf16).bits == 16 and xp.finfo(heddle.bf16).eps == 2**-7 and xp.finfo(heddle.f16).max == 65504
