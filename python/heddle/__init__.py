@@ -90,6 +90,10 @@ def set_printoptions(
         kind = bool if name == "suppress" else int
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             raise TypeError(f"set_printoptions: {name} is a {type(value).__name__}; want a {kind.__name__}")
+        least, most = int(name in ("edgeitems", "linewidth")), 2**31 - 1 if name == "precision" else 2**63 - 1
+        if value is not None and not least <= value <= most:
+            came = value if value.bit_length() < 1000 else f"an int of {value.bit_length()} bits"
+            raise _errors.InvalidArgument(f"set_printoptions: {name} is {came}; want {least} to {most}")
     _heddle._set_print_options(**{**get_printoptions()._asdict(), **{k: v for k, v in given.items() if v is not None}})
 
 

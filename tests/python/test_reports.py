@@ -48,8 +48,10 @@ def test_options_are_those_of_the_thread():
     finally:
         heddle.set_printoptions(precision=8)
     for wrong, error in [({"precision": -1}, ValueError), ({"edgeitems": 0}, ValueError), ({"precision": 1.5}, TypeError),
-                         ({"suppress": 1}, TypeError), ({"threshold": True}, TypeError)]:
-        with pytest.raises(error):
+                         ({"suppress": 1}, TypeError), ({"threshold": True}, TypeError), ({"precision": 2**70}, ValueError),
+                         ({"precision": 2**31}, ValueError), ({"threshold": 2**63}, ValueError), ({"linewidth": 0}, ValueError),
+                         ({"linewidth": 10**5000}, ValueError)]:
+        with pytest.raises(error, match=f"^set_printoptions: {next(iter(wrong))} is .*; want "):
             heddle.set_printoptions(**wrong)
         assert heddle.get_printoptions() == (8, 1000, 3, 75, False)
 
