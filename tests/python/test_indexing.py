@@ -196,3 +196,20 @@ def test_an_index_out_of_range_is_an_error_of_the_op():
         x[key] = 1
         with pytest.raises(IndexError, match=r"operator\[\]: index .* out of range"):
             x.wait()
+
+
+def test_errors_of_keys_have_the_types_that_the_page_names():
+    x = heddle.ones(2)
+    for key in (5, (0, 0), [1.0], heddle.array([True])):
+        with pytest.raises(heddle.InvalidIndex):
+            x[key]
+    for key in ("a", 1.0):
+        with pytest.raises(TypeError):
+            x[key]
+    with pytest.raises(IndexError):
+        x[2**70]
+
+
+def test_scalars_of_numpy_beside_an_array():
+    assert (heddle.ones(2) + np.float64(2)).dtype == heddle.f32 and (heddle.ones(2, "f16") + np.float64(2)).dtype == heddle.f16
+    assert (heddle.ones(2, "f16") + np.float32(2)).dtype == heddle.f32
