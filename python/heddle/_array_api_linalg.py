@@ -80,6 +80,9 @@ def matmul(x1: _Array, x2: _Array, /) -> _Array:
 def matrix_norm(x: _Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> _Array:
     name: _Any = "fro" if ord is None else ord
     if not isinstance(name, str):
+        if not isinstance(name, _Real):
+            raise TypeError(f"matrix_norm: ord is a {type(ord).__name__}; want a number, 'fro' or 'nuc'")
+        name = float(name)
         name = ("inf" if name > 0 else "-inf") if _math.isinf(name) else f"{name:g}"
     return _heddle.matrix_norm(x, name, keepdims)
 
@@ -150,6 +153,8 @@ def tensordot(x1: _Array, x2: _Array, /, *, axes: _Any = 2) -> _Array:
     """axes: how many, or the axes of x1 and those of x2."""
     if isinstance(axes, int):
         return _heddle.tensordot(x1, x2, axes)
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+        raise ValueError(f"tensordot: axes is {axes!r}; want an int, or the axes of x1 and those of x2")
     return _heddle.tensordot(x1, x2, a_axes=tuple(axes[0]), b_axes=tuple(axes[1]))
 
 
@@ -162,4 +167,6 @@ def vecdot(x1: _Array, x2: _Array, /, *, axis: int = -1) -> _Array:
 
 
 def vector_norm(x: _Array, /, *, axis: _Any = None, keepdims: bool = False, ord: float = 2) -> _Array:
+    if not isinstance(ord, _Real):
+        raise TypeError(f"vector_norm: ord is a {type(ord).__name__}; want a number")
     return _reduced(_heddle.vector_norm, x, axis, keepdims, ord=float(ord))

@@ -124,18 +124,22 @@ remainder = _elementwise("remainder", _heddle.remainder, 2)
 subtract = _elementwise("subtract", _heddle.subtract, 2)
 pow = _elementwise("pow", _heddle.power, 2)
 matmul = _elementwise("matmul", _heddle.matmul, 2)
-positive = _elementwise("positive", lambda x: +x, 1)
+
+
+def positive(x: _Array, /) -> _Array:
+    return x.copy()
 
 
 def clip(x: _Array, /, min: _Any = None, max: _Any = None) -> _Array:
-    result = x if min is None else _heddle.maximum(x, min)
+    result = x.copy() if min is None and max is None else x
+    result = result if min is None else _heddle.maximum(result, min)
     return _cast(result if max is None else _heddle.minimum(result, max), x.dtype)
 
 
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: _Any = None, device: _Any = None) -> _Array:
     first, last = (0, start) if stop is None else (start, stop)
     if dtype is None:
-        dtype = float32 if float in map(type, (first, last, step)) else int64
+        dtype = float32 if True in [isinstance(one, float) for one in (first, last, step)] else int64
     return _heddle.arange(first, last, step, dtype=dtype, device=_on(device))
 
 
@@ -207,8 +211,8 @@ def linspace(
     return _heddle.linspace(start, stop, num, endpoint, dtype=dtype or float32, device=_on(device))
 
 
-def meshgrid(*arrays: _Array, indexing: _Any = "xy") -> tuple[_Array, ...]:
-    return _heddle.meshgrid(arrays, indexing)
+def meshgrid(*arrays: _Array, indexing: _Any = "xy") -> list[_Array]:
+    return list(_heddle.meshgrid(arrays, indexing))
 
 
 def from_dlpack(x: object, /, *, device: _Any = None, copy: _Any = None) -> _Array:
@@ -234,7 +238,7 @@ def result_type(*arrays_and_dtypes: _Any) -> _Any:
         result = result + _heddle.zeros(0, dtype=dtype)
     for number in arrays_and_dtypes:
         if isinstance(number, (int, float)):
-            result = result + number
+            result = result + type(number)()  # of any value, which need not fit
     return result.dtype
 
 
@@ -286,7 +290,7 @@ def iinfo(type: _Any, /) -> _Any:
 
 def take(x: _Array, indices: _Array, /, *, axis: int | None = None) -> _Array:
     if axis is None and x.ndim != 1:
-        raise ValueError("take: axis is needed for an array of several axes")
+        raise ValueError(f"take: axis is None for an array of {x.ndim} axes; want one of them")
     return _heddle.take(x, indices, axis=axis or 0)
 
 
@@ -374,7 +378,7 @@ def moveaxis(x: _Array, source: _Any, destination: _Any, /) -> _Array:
 
 
 def flip(x: _Array, /, *, axis: _Any = None) -> _Array:
-    return _heddle.flip(x, axis)
+    return x.copy() if axis == () else _heddle.flip(x, axis)
 
 
 def roll(x: _Array, /, shift: _Any, *, axis: _Any = None) -> _Array:
@@ -397,15 +401,25 @@ def broadcast_arrays(*arrays: _Array) -> list[_Array]:
     return list(_heddle.broadcast_arrays(arrays))
 
 
+def _common(name: str, arrays: _Sequence[_Array]) -> _Any:
+    """The dtype of the arrays together."""
+    for x in arrays:
+        if not isinstance(x, _Array):
+            raise TypeError(f"{name}: arrays has a {type(x).__name__}; want NDArrays")
+    if len(arrays) == 0:
+        raise ValueError(f"{name}: arrays is empty; want at least one array")
+    return result_type(*arrays)
+
+
 def concat(arrays: _Sequence[_Array], /, *, axis: int | None = 0) -> _Array:
     if axis is None:
-        arrays, axis = [_heddle.reshape(x, (-1,)) for x in arrays], 0
-    dtype = result_type(*arrays)
+        arrays, axis = [_heddle.reshape(x, (x.size,)) for x in arrays], 0
+    dtype = _common("concat", arrays)
     return _heddle.concat([_cast(x, dtype) for x in arrays], axis=axis)
 
 
 def stack(arrays: _Sequence[_Array], /, *, axis: int = 0) -> _Array:
-    dtype = result_type(*arrays)
+    dtype = _common("stack", arrays)
     return _heddle.stack([_cast(x, dtype) for x in arrays], axis=axis)
 
 
@@ -413,12 +427,12 @@ def unstack(x: _Array, /, *, axis: int = 0) -> tuple[_Array, ...]:
     return _heddle.unstack(x, axis)
 
 
-def expand_dims(x: _Array, /, *, axis: int = 0) -> _Array:
+def expand_dims(x: _Array, /, axis: int = 0) -> _Array:
     return _heddle.expand_dims(x, axis)
 
 
 def squeeze(x: _Array, /, axis: _Any) -> _Array:
-    return _heddle.squeeze(x, axis)
+    return x[...] if axis == () else _heddle.squeeze(x, axis)
 
 
 def reshape(x: _Array, /, shape: tuple[int, ...], *, copy: _Any = None) -> _Array:

@@ -231,3 +231,34 @@ def test_errors_name_function_and_argument():
     assert xp.searchsorted(xp.ones(0), xp.ones(1), sorter=xp.zeros(0, dtype=xp.int64)).tolist() == [0]
     assert xp.isdtype(heddle.f16, "real floating") and xp.isdtype(heddle.bf16, "numeric") and not xp.isdtype(heddle.f16, "integral")
     assert xp.finfo(heddle.bf16).bits == 16 and xp.finfo(heddle.bf16).eps == 2**-7 and xp.finfo(heddle.f16).max == 65504
+
+
+def test_results_are_the_standards():
+    x, bytes_ = xp.asarray([[1.5, 2.5]]), xp.asarray([1, 2], dtype=xp.uint8)
+    for copy in (xp.positive(x), xp.clip(x), xp.flip(x, axis=())):  # elementwise: of memory of its own
+        copy += 1
+        assert copy.tolist() == [[2.5, 3.5]]
+    assert x.tolist() == [[1.5, 2.5]]
+    assert xp.squeeze(x, ()).shape == (1, 2)
+    assert xp.expand_dims(x, 2).shape == xp.expand_dims(x, axis=-1).shape == (1, 2, 1)
+    assert xp.arange(np.float64(2)).dtype == xp.float32 and isinstance(xp.meshgrid(x[0], x[0]), list)
+    assert xp.result_type(bytes_, 300) == xp.uint8 and xp.result_type(True, xp.bool) == xp.bool and xp.result_type(1.0, x) == xp.float32
+    assert xp.concat([xp.ones((0, 2)), xp.ones((0,))], axis=None).shape == (0,)
+    for error, text, call in (
+        (ValueError, "concat: arrays is empty", lambda: xp.concat([])), (ValueError, "stack: arrays is empty", lambda: xp.stack([])),
+        (TypeError, "concat: arrays has a int", lambda: xp.concat([x, 1])), (ValueError, "take: axis is None", lambda: xp.take(x, bytes_)),
+        (TypeError, "matrix_norm: ord is a list", lambda: xp.linalg.matrix_norm(x, ord=[1])),
+        (TypeError, "vector_norm: ord is a str", lambda: xp.linalg.vector_norm(x, ord="x")),
+        (ValueError, "tensordot: axes is", lambda: xp.linalg.tensordot(x, x, axes=((0,),))),
+    ):  # fmt: skip
+        with pytest.raises(error, match=text):
+            call()
+
+
+@pytest.mark.parametrize("name", "add atan2 copysign divide equal floor_divide greater hypot less logaddexp maximum minimum multiply nextafter not_equal pow remainder subtract".split())
+def test_numbers_of_python_stand_on_either_side(name):
+    x = np.array([1.5, 2.5], np.float32)
+    for call in (lambda module, x: getattr(module, name)(x, 2.0), lambda module, x: getattr(module, name)(2.0, x)):
+        want, got = call(np, x), call(xp, heddle.array(x))
+        assert got.dtype.numpy_name == want.dtype.name
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
