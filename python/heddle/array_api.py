@@ -177,8 +177,9 @@ def zeros(shape: _Any, *, dtype: _Any = None, device: _Any = None) -> _Array:
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: _Any = None, device: _Any = None
 ) -> _Array:
-    columns = arange(n_rows if n_cols is None else n_cols, device=device)
-    return (arange(n_rows, device=device)[:, None] + k == columns).astype(dtype or float32)
+    n_cols = n_rows if n_cols is None else n_cols
+    offset = sorted((-n_rows, k, n_cols))[1]  # there are no diagonals beyond these, however large k is
+    return (arange(n_rows, device=device)[:, None] + offset == arange(n_cols, device=device)).astype(dtype or float32)
 
 
 def tril(x: _Array, /, *, k: int = 0) -> _Array:

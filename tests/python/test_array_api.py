@@ -262,3 +262,9 @@ def test_numbers_of_python_stand_on_either_side(name):
         want, got = call(np, x), call(xp, heddle.array(x))
         assert got.dtype.numpy_name == want.dtype.name
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [-(2**63), -4, -3, -1, 0, 2, 3, 2**70])
+def test_diagonals_beyond_the_matrix_are_empty(k):
+    assert xp.eye(3, k=k).tolist() == np.eye(3, k=max(-9, min(k, 9))).tolist()
+    assert xp.eye(0, 2, k=k).shape == (0, 2)
