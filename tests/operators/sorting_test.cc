@@ -259,4 +259,18 @@ TEST_CASE("refusals of sorting and searching say what came") {
   });
 }
 
+TEST_CASE("an array of fractions with one outside 0 to 1 is an error of quantile that says which") {
+  test::on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray x = arange(5, DType::f64);
+    for (const double q : {-0.1, 1.5, std::nan("")}) {
+      const NDArray y = quantile(x, array<double>({0.5, q}));
+      const std::string message = test::message_of([&] { y.wait(); });
+      CAPTURE(message);
+      CHECK(message.find("quantile: q is " + std::to_string(q) + "; wanted 0 to 1") != std::string::npos);
+    }
+    CHECK(quantile(x, array<double>({0, 0.5, 1})).to_vector<double>() == std::vector<double>{0, 2, 4});
+  });
+}
+
 }  // namespace heddle

@@ -91,6 +91,27 @@ NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
   return reshape(transpose(x, order), shape);
 }
 
+[[noreturn]] void refuse_fraction(double q) {
+  throw InvalidArgument("quantile: q is " + std::to_string(q) + "; wanted 0 to 1");
+}
+
+// q (f64), whose values are known only when the op runs: one outside [0, 1] would choose a place outside the line, which take()
+// counts from the end or refuses in its own name.
+NDArray checked_fractions(const NDArray& q) {
+  const NDArray source = q.detach().contiguous();
+  NDArray y = make_result(q, q.shape(), DType::f64);
+  if (recording({&q})) record("quantile", y, {q}, {}, [](const NDArray& g) { return std::vector{g}; });
+  array_push("quantile", {source}, {y}, [=, y = y.detach()] {
+    const auto* from = source.data<const double>();
+    auto* to = y.data<double>();
+    for (std::int64_t i = 0; i < source.size(); ++i) {
+      if (!(from[i] >= 0 && from[i] <= 1)) refuse_fraction(from[i]);
+      to[i] = from[i];
+    }
+  });
+  return y;
+}
+
 // `places` (f64, one axis) between the sorted elements of each line: one more axis in front.
 NDArray between(const NDArray& sorted, const NDArray& places) {
   const int last = sorted.ndim() - 1;
@@ -172,8 +193,7 @@ std::array<NDArray, 2> kthvalue(const NDArray& given, std::int64_t k, int axis, 
 NDArray quantile(const NDArray& given, const Operand& q, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("quantile", {&given, q.is_array ? &q.array : &given});
-  if (!q.is_array && !(q.scalar.real() >= 0 && q.scalar.real() <= 1))
-    throw InvalidArgument("quantile: q is " + std::to_string(q.scalar.real()) + "; wanted 0 to 1");
+  if (!q.is_array && !(q.scalar.real() >= 0 && q.scalar.real() <= 1)) refuse_fraction(q.scalar.real());
   if (q.is_array && !is_floating(q.array.dtype()))
     throw InvalidArgument(std::string("quantile: q has dtype ") + name_of(q.array.dtype()) +
                           "; wanted a floating one");
@@ -182,8 +202,8 @@ NDArray quantile(const NDArray& given, const Operand& q, Dims axes, bool keepdim
   const Dims reduced = reduced_axes("quantile", given, axes);
   const NDArray lines = reduced_last("quantile", given, reduced);
   const EngineScope scope(given.engine());
-  const NDArray fractions =
-      q.is_array ? cast(q.array, DType::f64) : full({}, q.scalar.real(), DType::f64, given.device());
+  const NDArray fractions = q.is_array ? checked_fractions(cast(q.array, DType::f64))
+                                       : full({}, q.scalar.real(), DType::f64, given.device());
   const auto steps = static_cast<double>(lines.shape()[lines.ndim() - 1] - 1);
   const NDArray y = between(sort(lines), reshape(fractions, {-1}) * steps);
   Shape shape = fractions.shape();
