@@ -258,3 +258,19 @@ TEST_CASE("the graph of gradients goes with its last handle") {
   CHECK(inner.expired());
   CHECK(result.expired());
 }
+
+TEST_CASE("the first gradient of a norm at zeros is the same with and without create_graph") {
+  for (const double p : {0.5, 1.5, 3.0, 4.0, -1.0, -2.0}) {
+    for (const auto& values : {Doubles{0, 0}, Doubles{0, 2, -3}}) {
+      CAPTURE(p);
+      NDArray x = array(values, {static_cast<std::int64_t>(values.size())});
+      set_requires_grad(x);
+      const Doubles plain = grad({norm(x, p)}, {x})[0].to_vector<double>();
+      const Doubles taped = grad({norm(x, p)}, {x}, {.create_graph = true})[0].to_vector<double>();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values[i] == 0) CHECK(plain[i] == 0);
+        CHECK(taped[i] == doctest::Approx(plain[i]));
+      }
+    }
+  }
+}

@@ -24,7 +24,8 @@ NDArray binary_like(const char* kernel, const NDArray& a, const NDArray& b) {
 NDArray by_operators(std::string_view kernel, const NDArray& g, const NDArray& kept) {
   if (kernel == "multiply") return g * kept;
   if (kernel == "divide") return g / kept;
-  if (kernel == "abs_gradient") return g * sign(kept);
+  // 0 at 0 also for an infinite or undetermined g, as the kernel gives.
+  if (kernel == "abs_gradient") return where(kept == 0, 0, g * sign(kept));
   if (kernel == "square_gradient") return g * kept * 2;
   if (kernel == "relu_gradient") return where(kept > 0, g, 0);
   if (kernel == "sqrt_gradient") return g / (kept * 2);
