@@ -1,4 +1,7 @@
 // Gradients of gradients: create_graph and grad().
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -273,4 +276,35 @@ TEST_CASE("the first gradient of a norm at zeros is the same with and without cr
       }
     }
   }
+}
+
+TEST_CASE("gradients at NaN, zeros and infinities are the same with and without create_graph") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const auto check = [](const std::function<NDArray(const NDArray&)>& f, const NDArray& at,
+                        const Doubles& expected) {
+    for (const bool create_graph : {false, true}) {
+      CAPTURE(create_graph);
+      NDArray x = at.copy();
+      set_requires_grad(x);
+      const Doubles got = grad({sum(f(x))}, {x}, {.create_graph = create_graph})[0].to_vector<double>();
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        CAPTURE(i);
+        if (std::isnan(expected[i])) CHECK(std::isnan(got[i]));
+        if (!std::isnan(expected[i])) CHECK(got[i] == expected[i]);
+      }
+    }
+  };
+  const auto product = [](const NDArray& x) { return prod(x, {-1}); };
+  check([](const NDArray& x) { return relu(x); }, array<double>({nan, -1, 0, 2, inf}), {1, 0, 0, 1, 1});
+  check(product, array<double>({inf, 1}), {1, inf});
+  check(product, array<double>({inf, -2, 3}), {-6, inf, -inf});
+  check(product, array<double>({inf, -inf, 2}), {-inf, inf, -inf});
+  check(product, array<double>({inf, 0, 2}), {0, inf, nan});
+  check(product, array<double>({0, 0, 2, 0, 5, 0}, {2, 3}), {0, 0, 0, 0, 0, 0});
+  check(product, array<double>({nan, 2}), {2, nan});
+  const auto products = [](const NDArray& x) { return cumprod(x, 0); };
+  check(products, array<double>({inf, 1, 1, inf, 0, 0}, {3, 2}), {2, nan, nan, 1, inf, inf});
+  check([](const NDArray& x) { return slice(cumprod(x), 0, {.end = 2}); }, array<double>({2, 3, inf}),
+        {4, 2, 0});
+  check([](const NDArray& x) { return cumprod(x); }, array<double>({3, nan, 2}), {nan, 9, nan});
 }

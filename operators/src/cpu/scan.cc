@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "cpu/loops/lines.h"
@@ -73,11 +74,11 @@ struct Scaled {
   void multiply(double factor) {
     value *= factor;
     const double magnitude = std::abs(value);
-    if (magnitude == 0) exponent = 0;
-    if (magnitude == 0 || (magnitude > 0x1p-400 && magnitude < 0x1p400)) return;
+    if (magnitude == 0 || !std::isfinite(magnitude)) exponent = 0;
+    if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 0x1p-400 && magnitude < 0x1p400)) return;
     int shift = 0;
     value = std::frexp(value, &shift);
-    exponent += std::isfinite(magnitude) ? shift : 0;
+    exponent += shift;
   }
   void add(double term) {
     if (exponent == 0) {
@@ -89,26 +90,47 @@ struct Scaled {
     }
   }
   double times(const Scaled& other) const {
-    if (value == 0 || other.value == 0) return 0;
+    if (value == 0 || other.value == 0) return value * other.value;  // NaN of 0 times infinity
     constexpr std::int64_t kMost = 5000;
     return std::ldexp(value * other.value,
                       static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
   }
 };
 
+// A sum of terms g[j] times products. A factor that multiplies the sum has not always the effect that it has on each term: infinity
+// makes NaN of a term that is 0. Terms whose g is 0 are left out.
+struct Terms {
+  Scaled sum;
+  bool any = false, zero = false;  // whether there are terms, and whether one is 0
+
+  void multiply(double factor) {
+    sum.multiply(zero && std::isinf(factor) ? std::numeric_limits<double>::quiet_NaN() : factor);
+    zero |= factor == 0;
+  }
+  void add(double term) {
+    if (term == 0) return;
+    sum.add(term);
+    any = true;
+  }
+  double times(const Scaled& factor) const {
+    if (!any) return 0;
+    return zero && std::isinf(factor.value) ? std::numeric_limits<double>::quiet_NaN() : factor.times(sum);
+  }
+};
+
 // One line: element i gets the sum over j >= i of g[j] times the product of all x up to j but x[i]: the product of those
 // before i, times a sum that element i + 1 extends by x[i + 1]. Nothing is divided, so that zeros need no case of their own.
 template <class T>
-void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* sums) {
-  Scaled sum;
+void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Terms* sums) {
+  Terms sum;
   for (std::int64_t i = length - 1; i >= 0; --i) {
-    if (sum.value != 0) sum.multiply(static_cast<double>(x[(i + 1) * step]));
+    if (sum.any) sum.multiply(static_cast<double>(x[(i + 1) * step]));
     sum.add(static_cast<double>(g[i * step]));
     sums[i] = sum;
   }
   Scaled before{1, 0};
   for (std::int64_t i = 0; i < length; ++i) {
-    y[i * step] = static_cast<T>(before.times(sums[i]));
+    y[i * step] = static_cast<T>(sums[i].times(before));
     before.multiply(static_cast<double>(x[i * step]));
   }
 }
@@ -121,9 +143,9 @@ void cumprod_gradient_kernel(const NDArray& gradient, const NDArray& x, const ND
     const T* from = x.data<const T>();
     T* to = y.data<T>();
     lines.run([&](std::int64_t at, std::int64_t width) {
-      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(Scaled));
+      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(Terms));
       for (std::int64_t j = at; j < at + width; ++j)
-        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<Scaled>());
+        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<Terms>());
     });
   };
   if (x.dtype() == DType::f64) return compute.template operator()<double>();

@@ -27,7 +27,7 @@ NDArray by_operators(std::string_view kernel, const NDArray& g, const NDArray& k
   // 0 at 0 also for an infinite or undetermined g, as the kernel gives.
   if (kernel == "abs_gradient") return where(kept == 0, 0, g * sign(kept));
   if (kernel == "square_gradient") return g * kept * 2;
-  if (kernel == "relu_gradient") return where(kept > 0, g, 0);
+  if (kernel == "relu_gradient") return where(kept <= 0, 0, g);
   if (kernel == "sqrt_gradient") return g / (kept * 2);
   if (kernel == "tanh_gradient") return g * (1 - square(kept));
   if (kernel == "sigmoid_gradient") return g * kept * (1 - kept);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/engine.h>
 #include <heddle/rearrange.h>
 #include <heddle/reduce.h>
@@ -61,8 +62,10 @@ NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int ax
   };
   const NDArray self = eye(n, DType::boolean, x.device()),
                 later = triu(ones({n, n}, DType::boolean, x.device()));
-  const NDArray products = cumprod(where(self, 1, rows(x)), -1);
-  const NDArray sums = sum(where(later, products * rows(g), 0), {3});
+  const NDArray products = cumprod(where(self, 1, rows(x)), -1), weights = rows(g);
+  // What nothing is asked of counts for nothing, infinite or not.
+  const NDArray counts = later && (isfinite(products) || weights != 0);
+  const NDArray sums = sum(where(counts, products, 0) * weights, {3});
   return reshape(transpose(sums, {0, 2, 1}), x.shape());
 }
 

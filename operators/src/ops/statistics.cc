@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/creation.h>
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/reduce.h>
@@ -28,12 +29,23 @@ NDArray floating(const char* op, const NDArray& x) {
   return is_floating(x.dtype()) ? x : x.astype(DType::f64);
 }
 
-// Each element's share of the gradient of a product: the product over the element; where elements are 0, only the product of
-// the others counts, and only if a single one is.
+// The product of those other elements of each one that cannot be divided out again: 0, infinities and NaN. They are counted, since
+// nothing but their kinds matters.
+NDArray product_of_special(const NDArray& x, const Dims& axes) {
+  const auto others = [&](const NDArray& is) { return sum(is, axes, true) - cast(is, DType::i64); };
+  const NDArray zeros = others(x == 0) > 0, infinite = others(isinf(x)) > 0, nan = others(isnan(x)) > 0;
+  const NDArray negative = remainder(others(x == -kInfinity), 2) == 1;
+  const NDArray one = ones_like(x), endless = where(negative, -kInfinity, where(infinite, kInfinity, one));
+  return where(nan || (zeros && infinite), std::nan(""), where(zeros, 0, endless));
+}
+
+// Each element's share of the gradient of a product: the product over the element, times that of the others which cannot be
+// divided out.
 NDArray shares_of_product(const NDArray& x, const Dims& axes) {
-  const NDArray zero = x == 0, zeros = sum(zero, axes, true);
-  const NDArray others = prod(where(zero, 1, x), axes, true);
-  return where(zeros == 0, others / x, where(zero && zeros == 1, others, 0));
+  const NDArray plain = isfinite(x) && x != 0;
+  const NDArray others = prod(where(plain, x, 1), axes, true), special = product_of_special(x, axes);
+  // A product of finite ones that overflows is not infinite, and does not make NaN of 0.
+  return where(special == 0, 0, where(plain, others / x, others) * special);
 }
 
 // The shares as shares_of_product() computes them, by operators whose gradients are right where elements are 0, too. Each line of
