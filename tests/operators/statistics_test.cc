@@ -103,4 +103,18 @@ TEST_CASE("errors of statistics and scans name the function") {
     CHECK(says(call).ends_with(": an array is undefined"));
 }
 
+TEST_CASE("the gradient of the deviation of equal elements is 0, and so is the second") {
+  NDArray x = array<double>({2, 2, 2, 1, 2, 3}, {2, 3});
+  set_requires_grad(x);
+  const double share = 1 / std::sqrt(6);
+  for (const bool create_graph : {false, true}) {
+    const NDArray first = grad({sum(stddev(x, {1}))}, {x}, {.create_graph = create_graph})[0];
+    const std::vector<double> got = first.to_vector<double>(), expected{0, 0, 0, -share, 0, share};
+    for (std::size_t i = 0; i < 6; ++i) CHECK(got[i] == doctest::Approx(expected[i]));
+    if (!create_graph) continue;
+    const std::vector<double> second = grad({sum(square(first))}, {x})[0].to_vector<double>();
+    for (std::size_t i = 0; i < 3; ++i) CHECK(second[i] == 0);
+  }
+}
+
 }  // namespace heddle

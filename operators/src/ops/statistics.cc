@@ -83,6 +83,13 @@ NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   return y;
 }
 
+// Its gradient at 0, a pole, is 0: there the variance, whose gradient is 0 too, would make NaN of it.
+NDArray flat_root(const NDArray& x) {
+  if (!recording({&x})) return sqrt(x);
+  const NDArray flat = x == 0;
+  return where(flat, 0, sqrt(where(flat, 1, x)));
+}
+
 // The elements that are not NaN; `instead` for the others.
 NDArray without_nan(const NDArray& x, double instead) {
   return is_floating(x.dtype()) ? where(isnan(x), instead, x) : x;
@@ -129,7 +136,7 @@ NDArray stddev(const NDArray& x, Dims axes, double correction, bool keepdims, Wh
   const CallSite site(where);
   check_arrays("stddev", {&x});
   if (is_half(x.dtype())) return cast(stddev(wide(x), axes, correction, keepdims), x.dtype());
-  return sqrt(ndarray_detail::in_name_of("stddev", [&] { return var(x, axes, correction, keepdims); }));
+  return flat_root(ndarray_detail::in_name_of("stddev", [&] { return var(x, axes, correction, keepdims); }));
 }
 
 NDArray logsumexp(const NDArray& given, Dims axes, bool keepdims, Where where) {
