@@ -139,4 +139,20 @@ TEST_CASE("softmax and cross entropy of extreme numbers") {
       {1000, 0}, {1, -1});
 }
 
+TEST_CASE("logaddexp of infinities: each one's share") {
+  const std::vector<double> a = {2, kInf, -kInf, 1, -kInf, kInf, kNan, 3, -800},
+                            b = {kInf, 2, 1, -kInf, -kInf, kInf, 1, 3, 0},
+                            of_a = {0, 1, 0, 1, 0.5, 0.5, kNan, 0.5, 0};
+  const auto beside = [](const std::vector<double>& other) {
+    return [other](const NDArray& x) {
+      return logaddexp(x, array(other, {static_cast<std::int64_t>(other.size())}).astype(x.dtype()));
+    };
+  };
+  std::vector<double> of_b;
+  for (const double share : of_a) of_b.push_back(1 - share);
+  check_slopes(beside(b), a, of_a);
+  check_slopes(beside(a), b, of_b);
+  check_slopes([](const NDArray& x) { return logaddexp(x, 1); }, {kInf, -kInf, 1}, {1, 0, 0.5});
+}
+
 }  // namespace heddle

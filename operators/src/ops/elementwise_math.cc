@@ -160,8 +160,14 @@ NDArray atan2_of_y(const BinaryValues& v) { return over_squares(v, v.b); }
 NDArray atan2_of_x(const BinaryValues& v) { return -over_squares(v, v.a); }
 NDArray a_over_y(const BinaryValues& v) { return v.gradient * divide(v.a, v.y); }
 NDArray b_over_y(const BinaryValues& v) { return v.gradient * divide(v.b, v.y); }
-NDArray share_of_a(const BinaryValues& v) { return v.gradient * exp(subtract(v.a, v.y)); }
-NDArray share_of_b(const BinaryValues& v) { return v.gradient * exp(subtract(v.b, v.y)); }
+// From the difference of both, which a single infinity leaves determined, other than that of one and y. Two equal infinities share
+// alike, as any equal numbers.
+NDArray share_of_first(const BinaryValues& v, const Operand& a, const Operand& b) {
+  const NDArray difference = subtract(a, b);
+  return v.gradient * sigmoid(where(equal(a, b) && isnan(difference), 0, difference));
+}
+NDArray share_of_a(const BinaryValues& v) { return share_of_first(v, v.a, v.b); }
+NDArray share_of_b(const BinaryValues& v) { return share_of_first(v, v.b, v.a); }
 // 1 where the sign stayed, -1 where it changed, 0 at 0.
 NDArray changed_sign(const BinaryValues& v) { return v.gradient * sign(v.a.array) * sign(v.y); }
 
@@ -170,7 +176,7 @@ constexpr BinaryGradient kRemainderGradient{{pass}, {minus_floor, true, true}};
 constexpr BinaryGradient kFmodGradient{{pass}, {minus_trunc, true, true}};
 constexpr BinaryGradient kAtan2Gradient{{atan2_of_y, true, true}, {atan2_of_x, true, true}};
 constexpr BinaryGradient kHypotGradient{{a_over_y, true, false, true}, {b_over_y, false, true, true}};
-constexpr BinaryGradient kLogaddexpGradient{{share_of_a, true, false, true}, {share_of_b, false, true, true}};
+constexpr BinaryGradient kLogaddexpGradient{{share_of_a, true, true}, {share_of_b, true, true}};
 constexpr BinaryGradient kCopysignGradient{{changed_sign, true, false, true}, {zero}};
 
 }  // namespace
