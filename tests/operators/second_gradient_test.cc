@@ -308,3 +308,16 @@ TEST_CASE("gradients at NaN, zeros and infinities are the same with and without 
         {4, 2, 0});
   check([](const NDArray& x) { return cumprod(x); }, array<double>({3, nan, 2}), {nan, 9, nan});
 }
+
+TEST_CASE("the sign of a determinant has a gradient of 0 that can be differentiated") {
+  const NDArray x = random_leaf({2, 3, 3}, 13);
+  const auto first = [&](bool with_sign) {
+    const std::vector<NDArray> y = slogdet(x);
+    return grad({sum(with_sign ? y[0] * y[1] : y[0].detach() * y[1])}, {x}, {.create_graph = true})[0];
+  };
+  const NDArray with = first(true), without = first(false);
+  CHECK(with.to_vector<double>() == without.to_vector<double>());
+  CHECK(grad({sum(square(with))}, {x})[0].to_vector<double>() ==
+        grad({sum(square(without))}, {x})[0].to_vector<double>());
+  CHECK(grad({sum(slogdet(x)[0])}, {x}, {.create_graph = true})[0].to_vector<double>() == Doubles(18, 0));
+}

@@ -164,6 +164,13 @@ const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, t
 const BinaryGradient kMaximumGradient{{where_a_larger, true, true}, {where_b_larger, true, true}};
 const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_larger, true, true}};
 
+NDArray no_change(const NDArray& g) {
+  NDArray y = zeros_like(g);
+  if (recording({&g}))
+    record("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
+  return y;
+}
+
 void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient) {
   if (!recording({&x})) return;
   if (gradient.saves == UnaryGradient::nothing) {

@@ -42,14 +42,6 @@ NDArray trigamma(const NDArray& x) {
                 [](const NDArray& g, const NDArray& saved) { return g * tetragamma(saved); }});
 }
 
-// The gradient of what is constant between steps, which is on the tape where g is.
-NDArray no_change(const NDArray& g) {
-  NDArray y = zeros_like(g);
-  if (recording({&g}))
-    record_op("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
-  return y;
-}
-
 }  // namespace
 
 // Unary operators, one a line: name, which its kernel has too, what its gradient saves (x or the result y), its gradient

@@ -10,6 +10,7 @@
 #include <heddle/rearrange.h>
 #include <heddle/shape_ops.h>
 
+#include "ops/elementwise_gradient.h"
 #include "ops/linalg.h"
 #include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
@@ -184,9 +185,11 @@ std::vector<NDArray> slogdet(const NDArray& given, Where at) {
       push_linalg({.op = "slogdet", .kernel = "det", .flag = true}, {x}, {batch_shape(x), batch_shape(x)});
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
-    record_op("slogdet", y[0], {x}, {}, [of_x](const NDArray&) { return std::vector{zeros_like(of_x)}; });
-    record_op("slogdet", y[1], {x}, {of_x},
-              [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
+    record("slogdet", y[0], {x}, {}, [shape = x.shape()](const NDArray& g) {
+      return std::vector{broadcast_to(no_change(with_ones(g, 2)), shape)};
+    });
+    record("slogdet", y[1], {x}, {of_x},
+           [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
   }
   return y;
 }
