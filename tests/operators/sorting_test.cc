@@ -273,4 +273,27 @@ TEST_CASE("an array of fractions with one outside 0 to 1 is an error of quantile
   });
 }
 
+TEST_CASE("a histogram with one bound that all elements are beyond is an error that says which") {
+  test::on_every_scheduler_with_errors([](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray x = arange(5, DType::f64);
+    const NDArray above = histogram(x, 4, 10)[1], below = histogram(x, 4, {}, -3)[1];
+    CHECK(test::message_of([&] { above.wait(); }).find("histogram: low is 10.000000 and high 4.000000") !=
+          std::string::npos);
+    CHECK(test::message_of([&] { below.wait(); }).find("histogram: low is 0.000000 and high -3.000000") !=
+          std::string::npos);
+    CHECK(histogram(x, 2, 4)[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1});
+    CHECK(histogram(zeros({0}), 2, 10)[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 0});
+  });
+}
+
+TEST_CASE("a histogram of almost all numbers") {
+  const double most = 1.7e308;
+  const auto [counts, edges] = histogram(array<double>({-most, -1, 0, 1, most}), 4);
+  const std::vector<double> at = edges.to_vector<double>();
+  for (std::size_t i = 0; i < 5; ++i)
+    CHECK(std::abs(at[i] / most - (static_cast<double>(i) / 2 - 1)) < 1e-15);
+  CHECK(counts.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 2, 1});
+}
+
 }  // namespace heddle

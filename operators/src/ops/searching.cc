@@ -61,6 +61,11 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
   return full({}, given.value_or(otherwise), x.dtype(), x.device());
 }
 
+[[noreturn]] void refuse_order(double low, double high) {
+  throw InvalidArgument("histogram: low is " + std::to_string(low) + " and high " + std::to_string(high) +
+                        "; wanted low <= high");
+}
+
 // Edges from low to high in equal steps. They are computed here and not by a kernel: a fused product would move those that
 // integers lie on.
 template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
@@ -68,9 +73,16 @@ template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins
   if (!std::isfinite(low) || !std::isfinite(high))
     throw InvalidArgument("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
                           " are not finite");
+  if (low > high) refuse_order(low, high);  // one is given, and all elements are beyond it
   if (low == high) low -= 0.5, high += 0.5;
-  const double width = (high - low) / static_cast<double>(bins);
-  for (std::int64_t i = 0; i < bins; ++i) edges[i] = static_cast<T>(low + static_cast<double>(i) * width);
+  const auto number = static_cast<double>(bins);
+  const double width = (high - low) / number;
+  for (std::int64_t i = 0; i < bins; ++i) {
+    const auto at = static_cast<double>(i);
+    // The distance of the largest numbers overflows; their shares do not.
+    edges[i] = static_cast<T>(std::isfinite(width) ? low + at * width
+                                                   : low * (1 - at / number) + high * (at / number));
+  }
   edges[bins] = static_cast<T>(high);
 }
 
@@ -127,15 +139,16 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   if (bins < 1 || bins > kMostBins)
     throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
   if (low && high && !(*low <= *high))
-    throw InvalidArgument("histogram: low is " + std::to_string(*low) + " and high " + std::to_string(*high) +
-                          "; wanted low <= high");
+    refuse_order(*low, *high);
   if (is_half(given.dtype())) {
     const auto [counts, edges] = histogram(wide(given.detach()), bins, low, high);
     return {counts, cast(edges, given.dtype())};
   }
   NDArray x = flat(given).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
-  const NDArray least = bound_of(x, low, 0, min), most = bound_of(x, high, 1, max);
+  // Without elements, what is not given lies on the other side of what is.
+  const NDArray least = bound_of(x, low, std::min(0.0, high.value_or(0)), min),
+                most = bound_of(x, high, std::max(1.0, low.value_or(1)), max);
   const NDArray edges = push_edges(least, most, bins), counts = make_result(x, {bins}, DType::i64);
   auto* kernel = kernel_for<HistogramKernel>("histogram", x);
   array_push("histogram", {x, edges}, {counts}, [=] { kernel(x, edges, counts); });

@@ -34,10 +34,13 @@ void search_kernel(const NDArray& sorted, const NDArray& values, const NDArray& 
   });
 }
 
-// Which bin x is in: the guess by division may be one off.
-template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_width) {
-  auto bin = static_cast<std::int64_t>((static_cast<double>(x) - static_cast<double>(edges[0])) * per_width);
-  bin = std::clamp<std::int64_t>(bin, 0, bins - 1);
+double half(double x) { return x / 2; }
+
+// Which bin x is in: the guess by division may be one off. It is made of halves, since the distance of the largest numbers
+// overflows; where all edges are equal, it is no number.
+template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_half) {
+  const double guess = (half(x) - half(edges[0])) * per_half, last = static_cast<double>(bins - 1);
+  std::int64_t bin = guess > 0 ? static_cast<std::int64_t>(std::min(guess, last)) : 0;
   while (bin > 0 && x < edges[bin]) --bin;
   while (bin + 1 < bins && x >= edges[bin + 1]) ++bin;
   return bin;
@@ -53,13 +56,12 @@ void histogram_kernel(const NDArray& x, const NDArray& edges, const NDArray& cou
   visit_floating(x.dtype(), [&]<class T> {
     const T* edge = edges.data<const T>();
     const T* from = x.data<const T>();
-    const double per_width =
-        static_cast<double>(bins) / (static_cast<double>(edge[bins]) - static_cast<double>(edge[0]));
+    const double per_half = static_cast<double>(bins) / (half(edge[bins]) - half(edge[0]));
     parallel_chunks(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c) {
         std::int64_t* part = parts.data() + c * bins;
         for (std::int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i)
-          if (from[i] >= edge[0] && from[i] <= edge[bins]) ++part[bin_of(from[i], edge, bins, per_width)];
+          if (from[i] >= edge[0] && from[i] <= edge[bins]) ++part[bin_of(from[i], edge, bins, per_half)];
       }
     });
   });
