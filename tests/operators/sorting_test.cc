@@ -296,4 +296,15 @@ TEST_CASE("a histogram of almost all numbers") {
   CHECK(counts.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 2, 1});
 }
 
+TEST_CASE("a histogram of halves counts by the edges that it returns") {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    CAPTURE(name_of(dtype));
+    const NDArray x = (arange(11, DType::f64) / 10).astype(dtype);
+    const auto [counts, edges] = histogram(x, 10, 0, 1);
+    CHECK(edges.dtype() == dtype);
+    CHECK(edges.astype(DType::f64).to_vector<double>() == x.astype(DType::f64).to_vector<double>());
+    CHECK(counts.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 1, 1, 1, 1, 1, 1, 1, 2});
+  }
+}
+
 }  // namespace heddle

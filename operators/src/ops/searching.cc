@@ -138,20 +138,18 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   check_arrays("histogram", {&given});
   if (bins < 1 || bins > kMostBins)
     throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
-  if (low && high && !(*low <= *high))
-    refuse_order(*low, *high);
-  if (is_half(given.dtype())) {
-    const auto [counts, edges] = histogram(wide(given.detach()), bins, low, high);
-    return {counts, cast(edges, given.dtype())};
-  }
-  NDArray x = flat(given).contiguous();
+  if (low && high && !(*low <= *high)) refuse_order(*low, *high);
+  NDArray x = wide(flat(given)).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
   // Without elements, what is not given lies on the other side of what is.
   const NDArray least = bound_of(x, low, std::min(0.0, high.value_or(0)), min),
                 most = bound_of(x, high, std::max(1.0, low.value_or(1)), max);
-  const NDArray edges = push_edges(least, most, bins), counts = make_result(x, {bins}, DType::i64);
+  NDArray edges = push_edges(least, most, bins);
+  // An element belongs where the edges that are returned say.
+  if (is_half(given.dtype())) edges = cast(edges, given.dtype());
+  const NDArray counts = make_result(x, {bins}, DType::i64), borders = wide(edges);
   auto* kernel = kernel_for<HistogramKernel>("histogram", x);
-  array_push("histogram", {x, edges}, {counts}, [=] { kernel(x, edges, counts); });
+  array_push("histogram", {x, borders}, {counts}, [=] { kernel(x, borders, counts); });
   return {counts, edges};
 }
 
