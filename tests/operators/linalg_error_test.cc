@@ -50,7 +50,7 @@ TEST_CASE("a singular matrix is an error that names the op, the matrix and the l
     const std::string what = "matrix (1, 1) is singular: element (1, 1) of its triangular factor is 0";
     const auto at = [&](int after) { return "linalg_error_test.cc:" + std::to_string(line + after); };
     for (const auto& [result, name, place] :
-         std::vector<std::tuple<NDArray, std::string, int>>{{y, "solve", 1}, {z, "inv", 2}, {p, "inv", 5}}) {
+         std::vector<std::tuple<NDArray, std::string, int>>{{y, "solve", 1}, {z, "inv", 2}, {p, "matrix_power", 5}}) {
       const std::string message = error_of(result);
       CAPTURE(message);
       CHECK(holds(message, name + ": " + what));
@@ -79,7 +79,9 @@ TEST_CASE("a singular matrix has a determinant, singular values and a condition"
   NDArray leaf = x.copy();
   set_requires_grad(leaf);
   backward(sum(slogdet(leaf)[1]));
-  CHECK(holds(error_of(grad(leaf)), "inv: matrix 1 is singular"));
+  CHECK(holds(error_of(grad(leaf)), "slogdet: its gradient needs regular matrices: matrix 1 is singular"));
+  const NDArray first = grad({sum(det(leaf))}, {leaf}, {.create_graph = true})[0];
+  CHECK(holds(error_of(first), "det: its second gradient needs regular matrices: matrix 1 is singular"));
 }
 
 TEST_CASE("values that have no factors are errors") {
@@ -93,6 +95,11 @@ TEST_CASE("values that have no factors are errors") {
   CHECK(holds(error_of(e), "eigh: the matrix has an element that is not finite"));
   CHECK(holds(error_of(l), "lstsq: the matrix has an element that is not finite"));
   CHECK(holds(error_of(one), "lstsq: the matrix has an element that is not finite"));
+  // The function that was called is named, not the one that it is made of.
+  const NDArray rank = matrix_rank(nan), nuclear = matrix_norm(nan, "nuc"), condition = cond(nan);
+  CHECK(holds(error_of(rank), "matrix_rank: the matrix has an element that is not finite"));
+  CHECK(holds(error_of(nuclear), "matrix_norm: the matrix has an element that is not finite"));
+  CHECK(holds(error_of(condition), "cond: the matrix has an element that is not finite"));
   // Only the triangle that is read counts.
   const NDArray half = array<double>({1, std::nan(""), 0, 2}, {2, 2});
   CHECK(eigvalsh(half).to_vector<double>() == std::vector<double>{1, 2});

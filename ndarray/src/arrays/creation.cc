@@ -33,8 +33,10 @@ std::string text_of(Scalar value) {
 std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
   double count = std::ceil((end.real() - begin.real()) / step.real());
   if (step.real() == 0 || !std::isfinite(count) || count > 9e18) {
-    throw InvalidArgument("arange: begin " + text_of(begin) + ", end " + text_of(end) + ", step " +
-                          text_of(step) + " make no range, or one that is too long");
+    // Without the names of begin and end, which are start and stop in Python.
+    throw InvalidArgument("arange: from " + text_of(begin) + " to before " + text_of(end) +
+                          ", where step is " + text_of(step) +
+                          "; wanted finite numbers, a step that is not 0, and at most 9e18 elements");
   }
   if (!is_whole(begin) || !is_whole(end) || !is_whole(step))
     return static_cast<std::int64_t>(std::max(count, 0.0));

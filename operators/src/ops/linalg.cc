@@ -50,7 +50,7 @@ NDArray as_column(const NDArray& x) { return expand_dims(x, -1); }
 
 std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
                                  const std::vector<Shape>& shapes) {
-  LinalgCall call{op.op, {}, {}, op.flag, op.number};
+  LinalgCall call{op.in_errors ? op.in_errors : op.op, {}, {}, op.flag, op.number};
   for (const NDArray& x : in) call.in.push_back(x.detach().contiguous());
   for (const Shape& shape : shapes) call.out.push_back(make_result(in[0], shape, in[0].dtype()));
   const std::vector<NDArray> reads = call.in, results = call.out;

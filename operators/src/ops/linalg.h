@@ -34,6 +34,7 @@ struct LinalgOp {
   const char *op, *kernel;
   bool flag = false;
   double number = 0;
+  const char* in_errors = nullptr;  // what errors begin with, a literal; `op` without it
 };
 std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
                                  const std::vector<Shape>& shapes);
@@ -43,6 +44,11 @@ NDArray identity_like(const NDArray& x);
 
 // {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
+
+// inv() by an op that its caller names, with the kernel "inv", whose flag makes NaN of a singular matrix instead of an error; and
+// svdvals() in the name of `op`. x is f32 or f64; both are on the tape.
+NDArray inverse(const LinalgOp& op, const NDArray& x);
+NDArray singular_values(const char* op, const NDArray& x);
 
 // The share of the largest singular value below which one counts as 0: given, or max(m, n) * epsilon.
 double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x);

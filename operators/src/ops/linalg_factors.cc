@@ -185,14 +185,18 @@ NDArray svdvals(const NDArray& given, Where at) {
   const CallSite site(at);
   const NDArray x = matrices("svdvals", given);
   if (is_half(x.dtype())) return cast(svdvals(wide(x)), x.dtype());
+  return singular_values("svdvals", x);
+}
+
+NDArray operators_detail::singular_values(const char* op, const NDArray& x) {
   if (!recording({&x})) {
     const Shape shape = batch_shape(x, {std::min(rows_of(x), columns_of(x))});
-    return push_linalg({.op = "svdvals", .kernel = "svd"}, {x}, {shape})[0];
+    return push_linalg({.op = op, .kernel = "svd"}, {x}, {shape})[0];
   }
-  Arrays y = thin_svd("svdvals", x);
+  Arrays y = thin_svd(op, x);
   const NDArray of_x = save_for_backward(x);
   const Arrays saved = constants(y);
-  record_op("svdvals", y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+  record(op, y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
     return Arrays{singular_values_gradient(g, differentiating_gradient() ? svd(of_x, false) : saved)};
   });
   return y[1];

@@ -66,6 +66,12 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
   return y + right - matmul(matmul(right, p), x);
 }
 
+// Inverses in gradients, which a singular matrix has none of though it has a determinant.
+constexpr LinalgOp kDetTwice{
+    .op = "det_backward", .kernel = "inv", .in_errors = "det: its second gradient needs regular matrices"};
+constexpr LinalgOp kSlogdetBackward{
+    .op = "slogdet_backward", .kernel = "inv", .in_errors = "slogdet: its gradient needs regular matrices"};
+
 // The pseudo-inverse, outside the tape.
 NDArray pseudo_inverse(const NDArray& x, double rtol) {
   const std::int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n);
@@ -127,19 +133,23 @@ NDArray lstsq(const NDArray& given_a, const NDArray& given_b, std::optional<doub
   return result_of(x, given);
 }
 
-NDArray inv(const NDArray& given, Where at) {
-  const CallSite site(at);
-  const NDArray x = square_matrices("inv", given);
-  if (is_half(x.dtype())) return cast(inv(wide(x)), x.dtype());
-  NDArray y = push_linalg({.op = "inv", .kernel = "inv"}, {x}, {x.shape()})[0];
+NDArray operators_detail::inverse(const LinalgOp& op, const NDArray& x) {
+  NDArray y = push_linalg(op, {x}, {x.shape()})[0];
   if (recording({&x})) {
     const NDArray of_y = save_for_backward(y);
-    record_op("inv", y, {x}, {of_y}, [=](const NDArray& g) {
+    record(op.op, y, {x}, {of_y}, [=](const NDArray& g) {
       const NDArray back = transposed(of_y);
       return std::vector{negative(matmul(matmul(back, g), back))};
     });
   }
   return y;
+}
+
+NDArray inv(const NDArray& given, Where at) {
+  const CallSite site(at);
+  const NDArray x = square_matrices("inv", given);
+  if (is_half(x.dtype())) return cast(inv(wide(x)), x.dtype());
+  return inverse({.op = "inv", .kernel = "inv"}, x);
 }
 
 NDArray pinv(const NDArray& given, std::optional<double> rtol, Where at) {
@@ -166,7 +176,7 @@ NDArray det(const NDArray& given, Where at) {
       // The kernel does without the inverse, but has no gradient.
       const NDArray slope =
           differentiating_gradient()
-              ? with_ones(of_y, 2) * transposed(inv(of_x))
+              ? with_ones(of_y, 2) * transposed(inverse(kDetTwice, of_x))
               : push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {of_x}, {of_x.shape()})[0];
       return std::vector{with_ones(g, 2) * slope};
     });
@@ -188,8 +198,9 @@ std::vector<NDArray> slogdet(const NDArray& given, Where at) {
     record("slogdet", y[0], {x}, {}, [shape = x.shape()](const NDArray& g) {
       return std::vector{broadcast_to(no_change(with_ones(g, 2)), shape)};
     });
-    record("slogdet", y[1], {x}, {of_x},
-           [of_x](const NDArray& g) { return std::vector{with_ones(g, 2) * transposed(inv(of_x))}; });
+    record("slogdet", y[1], {x}, {of_x}, [of_x](const NDArray& g) {
+      return std::vector{with_ones(g, 2) * transposed(inverse(kSlogdetBackward, of_x))};
+    });
   }
   return y;
 }

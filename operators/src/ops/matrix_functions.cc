@@ -41,9 +41,9 @@ NDArray extreme_sum(const NDArray& x, int axis, bool smallest) {
 
 NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
   if (ord == "fro") return norm(x, 2, {-2, -1});
-  if (ord == "nuc") return sum(svdvals(x), {-1});
-  if (ord == "2") return max(svdvals(x), {-1});
-  if (ord == "-2") return min(svdvals(x), {-1});
+  if (ord == "nuc") return sum(singular_values(op, x), {-1});
+  if (ord == "2") return max(singular_values(op, x), {-1});
+  if (ord == "-2") return min(singular_values(op, x), {-1});
   if (ord == "1" || ord == "-1") return extreme_sum(x, -2, ord == "-1");
   if (ord == "inf" || ord == "-inf") return extreme_sum(x, -1, ord == "-inf");
   std::string wanted;
@@ -58,7 +58,7 @@ NDArray matrix_power(const NDArray& given, std::int64_t n, Where at) {
   const NDArray floating = square_matrices("matrix_power", given);
   if (is_half(floating.dtype())) return cast(matrix_power(wide(floating), n), floating.dtype());
   if (n == 0) return copy(broadcast_to(identity_like(given), given.shape()));
-  NDArray square = n < 0 ? inv(floating) : given, result;
+  NDArray square = n < 0 ? inverse({.op = "matrix_power", .kernel = "inv"}, floating) : given, result;
   for (std::uint64_t rest = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {
     if (rest & 1) result = result.defined() ? matmul(result, square) : square;
     rest >>= 1;
@@ -85,7 +85,7 @@ NDArray matrix_rank(const NDArray& given, std::optional<double> rtol, Where at) 
   const CallSite site(at);
   const NDArray x = wide(matrices("matrix_rank", given).detach());
   const double share = relative_tolerance("matrix_rank", rtol, x);
-  const NDArray s = svdvals(x);
+  const NDArray s = singular_values("matrix_rank", x);
   return sum(s > slice(s, -1, {.end = 1}) * share, {-1});
 }
 
@@ -109,7 +109,7 @@ NDArray cond(const NDArray& given, const std::string& p, Where at) {
   if (is_half(x.dtype())) return cast(cond(wide(x), p), x.dtype());
   return ndarray_detail::in_name_of("cond", [&] {
     if (!by_values) return norm_of("cond", x, p) * norm_of("cond", inv(x), p);
-    const NDArray s = svdvals(x), ratio = max(s, {-1}) / min(s, {-1});
+    const NDArray s = singular_values("cond", x), ratio = max(s, {-1}) / min(s, {-1});
     return p == "2" ? ratio : 1 / ratio;
   });
 }
