@@ -3,6 +3,7 @@
 #include <functional>
 #include <gradient_check.h>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -234,6 +235,28 @@ TEST_CASE("exponentials of matrices") {
   check_equal(expm(nilpotent), array<double>({1, 1, 3.5, 0, 1, 3, 0, 0, 1}, {3, 3}));
   check_equal(expm(zeros({2, 2})), eye(2));
   CHECK(std::isnan(expm(full({1, 1}, std::numeric_limits<double>::infinity(), DType::f64)).item<double>()));
+}
+
+TEST_CASE("the condition of a singular matrix is infinite, and that of the others in its batch as ever") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const NDArray flat = zeros({2, 2}, DType::f64), x = stack({eye(2, DType::f64), ones({2, 2}, DType::f64)});
+  using Case = std::pair<std::string, double>;
+  for (const auto& [p, expected] : {Case{"1", 1}, {"-1", 1}, {"2", 1}, {"-2", 1}, {"inf", 1}, {"-inf", 1},
+                                    {"fro", 2}, {"nuc", 4}}) {
+    CAPTURE(p);
+    CHECK(cond(flat, p).item<double>() == infinity);
+    const std::vector<double> both = cond(x, p).to_vector<double>();
+    CHECK(both[0] == doctest::Approx(expected));
+    // The singular values of ones are 0 up to rounding.
+    CHECK((p == "-2" ? 1 / both[1] : both[1]) > 1e15);
+    NDArray leaf = x.copy();
+    set_requires_grad(leaf);
+    backward(sum(cond(leaf, p)));
+    const std::vector<double> slope = grad(leaf).to_vector<double>();
+    for (std::size_t i = 0; i < 4; ++i) CHECK(std::isfinite(slope[i]));
+  }
+  CHECK(cond(x, "1").to_vector<double>() == std::vector<double>{1, infinity});
+  CHECK(std::isnan(cond(full({2, 2}, std::nan("")), "1").item<float>()));
 }
 
 }  // namespace heddle

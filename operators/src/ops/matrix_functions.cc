@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <heddle/elementwise.h>
+#include <heddle/elementwise_math.h>
 #include <heddle/linalg.h>
 #include <heddle/matmul.h>
 #include <heddle/rearrange.h>
@@ -23,6 +24,7 @@ using namespace operators_detail;
 
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
 
 // The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]].
@@ -49,6 +51,22 @@ NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
   std::string wanted;
   for (const char* word : kNorms) wanted += std::string(wanted.empty() ? "'" : ", '") + word + "'";
   throw InvalidArgument(std::string(op) + ": the norm is '" + ord + "'; wanted one of " + wanted);
+}
+
+// The largest singular value over the smallest, or the other way round; infinity for a matrix of zeros.
+NDArray ratio_of_values(const NDArray& x, bool inverted) {
+  const NDArray s = singular_values("cond", x), largest = max(s, {-1}), least = min(s, {-1});
+  const NDArray nothing = largest == 0, some = where(nothing, 1, largest);
+  return where(nothing, kInfinity, inverted ? least / some : some / least);
+}
+
+// From the inverse. Where there is none, the condition is infinite, or NaN as the norm of x; what the kernel leaves there reaches no
+// norm, since that of singular values is an error of the whole batch.
+NDArray condition_by_inverse(const NDArray& x, const std::string& p) {
+  const NDArray inverted = inverse({.op = "cond", .kernel = "inv", .flag = true}, x);
+  const NDArray singular = any(!isfinite(inverted), {-2, -1});
+  const NDArray regular = where(with_ones(singular, 2), 0, inverted), size = norm_of("cond", x, p);
+  return where(singular, size + kInfinity, size * norm_of("cond", regular, p));
 }
 
 }  // namespace
@@ -108,9 +126,7 @@ NDArray cond(const NDArray& given, const std::string& p, Where at) {
   const NDArray x = by_values ? matrices("cond", given) : square_matrices("cond", given);
   if (is_half(x.dtype())) return cast(cond(wide(x), p), x.dtype());
   return ndarray_detail::in_name_of("cond", [&] {
-    if (!by_values) return norm_of("cond", x, p) * norm_of("cond", inv(x), p);
-    const NDArray s = singular_values("cond", x), ratio = max(s, {-1}) / min(s, {-1});
-    return p == "2" ? ratio : 1 / ratio;
+    return by_values ? ratio_of_values(x, p == "-2") : condition_by_inverse(x, p);
   });
 }
 

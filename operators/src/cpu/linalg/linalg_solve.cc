@@ -96,7 +96,7 @@ void solve_triangular_kernel(const LinalgCall& call) {
   });
 }
 
-// out = the inverse.
+// out = the inverse; of a singular matrix NaN, if `flag`, else an error.
 void inv_kernel(const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -108,7 +108,11 @@ void inv_kernel(const LinalgCall& call) {
           std::vector<int> pivots(static_cast<std::size_t>(n));
           T* y = to + i * n * n;
           std::copy_n(from + i * n * n, n * n, y);
-          if (const int info = getrf(lapack_int(n), lapack_int(n), y, pivots.data())) return info;
+          if (const int info = getrf(lapack_int(n), lapack_int(n), y, pivots.data())) {
+            if (!call.flag) return info;
+            std::fill_n(y, n * n, std::numeric_limits<T>::quiet_NaN());
+            return 0;
+          }
           return getri(lapack_int(n), y, pivots.data());
         },
         singular);
