@@ -49,8 +49,8 @@ TEST_CASE("a singular matrix is an error that names the op, the matrix and the l
     const NDArray p = matrix_power(x, -2);
     const std::string what = "matrix (1, 1) is singular: element (1, 1) of its triangular factor is 0";
     const auto at = [&](int after) { return "linalg_error_test.cc:" + std::to_string(line + after); };
-    for (const auto& [result, name, place] :
-         std::vector<std::tuple<NDArray, std::string, int>>{{y, "solve", 1}, {z, "inv", 2}, {p, "matrix_power", 5}}) {
+    for (const auto& [result, name, place] : std::vector<std::tuple<NDArray, std::string, int>>{
+             {y, "solve", 1}, {z, "inv", 2}, {p, "matrix_power", 5}}) {
       const std::string message = error_of(result);
       CAPTURE(message);
       CHECK(holds(message, name + ": " + what));
@@ -121,7 +121,18 @@ TEST_CASE("errors of linear algebra at the call") {
   CHECK(says([&] { matrix_norm(square, "3"); }) ==
         "matrix_norm: the norm is '3'; wanted one of 'fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'");
   CHECK(says([&] { cond(x, "1"); }) == "cond: shape (2, 3); wanted square matrices");
-  CHECK(says([&] { matrix_norm(zeros({0, 2}), "2"); }).starts_with("matrix_norm: nothing to choose from"));
+  CHECK(says([&] {
+          matrix_norm(zeros({0, 2}), "-2");
+        }) == "matrix_norm: nothing to choose from in shape (0, 2)");
+  CHECK(says([&] {
+          matrix_norm(zeros({2, 3, 0}), "-1");
+        }) == "matrix_norm: nothing to choose from in shape (2, 3, 0)");
+  CHECK(says([&] {
+          matrix_norm(zeros({0, 3}), "-inf");
+        }) == "matrix_norm: nothing to choose from in shape (0, 3)");
+  CHECK(says([&] { vector_norm(zeros({0}), -std::numeric_limits<double>::infinity()); }) ==
+        "vector_norm: nothing to choose from in shape (0,)");
+  CHECK(says([&] { cond(zeros({0, 0})); }) == "cond: shape (0, 0); wanted matrices with elements");
   CHECK(says([&] { vector_norm(x, 2, {2}); }).starts_with("vector_norm: axis 2"));
   NDArray leaf = ones({3, 2});
   set_requires_grad(leaf);

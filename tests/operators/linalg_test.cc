@@ -241,8 +241,8 @@ TEST_CASE("the condition of a singular matrix is infinite, and that of the other
   const double infinity = std::numeric_limits<double>::infinity();
   const NDArray flat = zeros({2, 2}, DType::f64), x = stack({eye(2, DType::f64), ones({2, 2}, DType::f64)});
   using Case = std::pair<std::string, double>;
-  for (const auto& [p, expected] : {Case{"1", 1}, {"-1", 1}, {"2", 1}, {"-2", 1}, {"inf", 1}, {"-inf", 1},
-                                    {"fro", 2}, {"nuc", 4}}) {
+  for (const auto& [p, expected] :
+       {Case{"1", 1}, {"-1", 1}, {"2", 1}, {"-2", 1}, {"inf", 1}, {"-inf", 1}, {"fro", 2}, {"nuc", 4}}) {
     CAPTURE(p);
     CHECK(cond(flat, p).item<double>() == infinity);
     const std::vector<double> both = cond(x, p).to_vector<double>();
@@ -257,6 +257,28 @@ TEST_CASE("the condition of a singular matrix is infinite, and that of the other
   }
   CHECK(cond(x, "1").to_vector<double>() == std::vector<double>{1, infinity});
   CHECK(std::isnan(cond(full({2, 2}, std::nan("")), "1").item<float>()));
+}
+
+TEST_CASE("norms of nothing are 0") {
+  for (const Shape& shape : {Shape{0, 3}, Shape{3, 0}, Shape{0, 0}, Shape{2, 0, 3}, Shape{2, 3, 0}}) {
+    CAPTURE(shape.to_string());
+    const std::vector<double> expected(shape.size() == 3 ? 2 : 1, 0.0);
+    for (const char* ord : {"fro", "nuc", "2", "1", "inf"}) {
+      CAPTURE(ord);
+      NDArray x = zeros(shape, DType::f64);
+      CHECK(matrix_norm(x, ord).to_vector<double>() == expected);
+      set_requires_grad(x);
+      const NDArray y = matrix_norm(x, ord, true);
+      CHECK(y.ndim() == shape.size());
+      backward(sum(y));
+      CHECK(grad(x).shape() == shape);
+      grad(x).wait();
+    }
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(vector_norm(zeros({0}), infinity).item<float>() == 0);
+  CHECK(vector_norm(zeros({2, 0}), infinity, {1}).to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(norm(zeros({0, 2}), infinity, {1}).shape() == Shape{0});
 }
 
 }  // namespace heddle

@@ -35,19 +35,21 @@ NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n});
 }
 
-// The largest or smallest sum of sizes along one of the last two axes.
-NDArray extreme_sum(const NDArray& x, int axis, bool smallest) {
-  const NDArray sums = sum(abs(x), {axis});
-  return smallest ? min(sums, {-1}) : max(sums, {-1});
+// The largest or smallest of the sizes that each matrix of x has along the last axis. The largest of none is 0, as a norm.
+NDArray extreme_of(const char* op, const NDArray& x, const NDArray& sizes, bool smallest) {
+  const bool none = sizes.shape()[sizes.ndim() - 1] == 0;
+  if (none && smallest)
+    throw InvalidArgument(std::string(op) + ": nothing to choose from in shape " + x.shape().to_string());
+  return smallest ? min(sizes, {-1}) : none ? sum(sizes, {-1}) : max(sizes, {-1});
 }
 
 NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
   if (ord == "fro") return norm(x, 2, {-2, -1});
   if (ord == "nuc") return sum(singular_values(op, x), {-1});
-  if (ord == "2") return max(singular_values(op, x), {-1});
-  if (ord == "-2") return min(singular_values(op, x), {-1});
-  if (ord == "1" || ord == "-1") return extreme_sum(x, -2, ord == "-1");
-  if (ord == "inf" || ord == "-inf") return extreme_sum(x, -1, ord == "-inf");
+  const bool smallest = ord.starts_with('-');
+  if (ord == "2" || ord == "-2") return extreme_of(op, x, singular_values(op, x), smallest);
+  if (ord == "1" || ord == "-1") return extreme_of(op, x, sum(abs(x), {-2}), smallest);
+  if (ord == "inf" || ord == "-inf") return extreme_of(op, x, sum(abs(x), {-1}), smallest);
   std::string wanted;
   for (const char* word : kNorms) wanted += std::string(wanted.empty() ? "'" : ", '") + word + "'";
   throw InvalidArgument(std::string(op) + ": the norm is '" + ord + "'; wanted one of " + wanted);
@@ -124,10 +126,11 @@ NDArray cond(const NDArray& given, const std::string& p, Where at) {
   const CallSite site(at);
   const bool by_values = p == "2" || p == "-2";
   const NDArray x = by_values ? matrices("cond", given) : square_matrices("cond", given);
+  if (rows_of(x) == 0 || columns_of(x) == 0)
+    throw InvalidArgument("cond: shape " + x.shape().to_string() + "; wanted matrices with elements");
   if (is_half(x.dtype())) return cast(cond(wide(x), p), x.dtype());
-  return ndarray_detail::in_name_of("cond", [&] {
-    return by_values ? ratio_of_values(x, p == "-2") : condition_by_inverse(x, p);
-  });
+  return ndarray_detail::in_name_of(
+      "cond", [&] { return by_values ? ratio_of_values(x, p == "-2") : condition_by_inverse(x, p); });
 }
 
 void operators_detail::register_matrix_functions(OperatorTable& table) {

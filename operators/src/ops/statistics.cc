@@ -158,7 +158,8 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
   if (std::isnan(p)) throw InvalidArgument("norm: p is NaN");
   if (is_half(x.dtype())) return cast(norm(wide(x), p, axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("norm", [&] {
-    if (p == kInfinity) return max(abs(x), axes, keepdims);
+    // Of nothing 0, as any norm whose p is positive.
+    if (p == kInfinity) return x.size() == 0 ? sum(abs(x), axes, keepdims) : max(abs(x), axes, keepdims);
     if (p == -kInfinity) return min(abs(x), axes, keepdims);
     if (p == 0) return cast(count_nonzero(x, axes, keepdims), x.dtype());
     if (p == 1) return sum(abs(x), axes, keepdims);
