@@ -167,7 +167,7 @@ const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_lar
 NDArray no_change(const NDArray& g) {
   NDArray y = zeros_like(g);
   if (recording({&g}))
-    record("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
+    record_op("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
   return y;
 }
 

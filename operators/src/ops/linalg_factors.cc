@@ -196,7 +196,7 @@ NDArray operators_detail::singular_values(const char* op, const NDArray& x) {
   Arrays y = thin_svd(op, x);
   const NDArray of_x = save_for_backward(x);
   const Arrays saved = constants(y);
-  record(op, y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
+  record_op(op, y[1], {x}, with_input(of_x, saved), [=](const NDArray& g) {
     return Arrays{singular_values_gradient(g, differentiating_gradient() ? svd(of_x, false) : saved)};
   });
   return y[1];

@@ -137,7 +137,7 @@ NDArray operators_detail::inverse(const LinalgOp& op, const NDArray& x) {
   NDArray y = push_linalg(op, {x}, {x.shape()})[0];
   if (recording({&x})) {
     const NDArray of_y = save_for_backward(y);
-    record(op.op, y, {x}, {of_y}, [=](const NDArray& g) {
+    record_op(op.op, y, {x}, {of_y}, [=](const NDArray& g) {
       const NDArray back = transposed(of_y);
       return std::vector{negative(matmul(matmul(back, g), back))};
     });
@@ -195,10 +195,10 @@ std::vector<NDArray> slogdet(const NDArray& given, Where at) {
       push_linalg({.op = "slogdet", .kernel = "det", .flag = true}, {x}, {batch_shape(x), batch_shape(x)});
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x);
-    record("slogdet", y[0], {x}, {}, [shape = x.shape()](const NDArray& g) {
+    record_op("slogdet", y[0], {x}, {}, [shape = x.shape()](const NDArray& g) {
       return std::vector{broadcast_to(no_change(with_ones(g, 2)), shape)};
     });
-    record("slogdet", y[1], {x}, {of_x}, [of_x](const NDArray& g) {
+    record_op("slogdet", y[1], {x}, {of_x}, [of_x](const NDArray& g) {
       return std::vector{with_ones(g, 2) * transposed(inverse(kSlogdetBackward, of_x))};
     });
   }

@@ -100,7 +100,7 @@ NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
 NDArray checked_fractions(const NDArray& q) {
   const NDArray source = q.detach().contiguous();
   NDArray y = make_result(q, q.shape(), DType::f64);
-  if (recording({&q})) record("quantile", y, {q}, {}, [](const NDArray& g) { return std::vector{g}; });
+  if (recording({&q})) record_op("quantile", y, {q}, {}, [](const NDArray& g) { return std::vector{g}; });
   array_push("quantile", {source}, {y}, [=, y = y.detach()] {
     const auto* from = source.data<const double>();
     auto* to = y.data<double>();
