@@ -1,5 +1,6 @@
 // Spellings of NumPy's users: keys in brackets, writing through them, literals.
 #include <cstdint>
+#include <message_of.h>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <heddle/sorting.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
@@ -264,6 +266,25 @@ TEST_CASE("literals of no axis and of three") {
   CHECK(array<double>({{{1.5, 2}, {2.5, 3}}}).shape() == Shape{1, 2, 2});
   CHECK(array({{{1, 2.5}}}).dtype() == DType::f32);
   CHECK_THROWS_AS(array({{{1, 2}}, {{1, 2}, {3, 4}}}), InvalidArgument);
+}
+
+TEST_CASE("literals whose lists of a level differ in length, across the lists around them too, are refused") {
+  const std::string message = "array: lists of 2 and of 1 values; wanted lists of one length";
+  CHECK(message_of([] { array({{{1, 2}}, {{3}}, {{4, 5, 6}}}); }) == message);
+  CHECK(message_of([] { array({{{1.5, 2.5}}, {{3.5}}, {{4.5, 5.5, 6.5}}}); }) == message);
+  CHECK(message_of([] { array<double>({{{1, 2}}, {{3}}, {{4, 5, 6}}}); }) == message);
+  CHECK(message_of([] { array({{{1, 2.5}}, {{3}}, {{4, 5, 6}}}); }) == message);
+  CHECK_THROWS_AS(array({{{1, 2.5}}, {{3, 4.5, 6}}, {{4}}}), InvalidArgument);
+  CHECK_THROWS_AS(array<float>({{}, {{1}}}), InvalidArgument);
+  CHECK_THROWS_AS(array<float>({{{}, {}}, {}}), InvalidArgument);
+}
+
+TEST_CASE("a literal has no axis behind a list that is empty") {
+  CHECK(array<float>({}).shape() == Shape{0});
+  CHECK(array<float>({{}}).shape() == Shape{1, 0});
+  CHECK(array<std::int64_t>({{}, {}}).shape() == Shape{2, 0});
+  CHECK(array<bool>({{{}}, {{}}}).shape() == Shape{2, 1, 0});
+  CHECK(array<float>({}).dtype() == DType::f32);
 }
 
 TEST_CASE("numbers of 16 bits stand beside arrays and are assigned") {

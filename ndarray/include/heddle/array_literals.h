@@ -33,33 +33,42 @@ template <class T> using Rows = List<List<T>>;
 template <class T> using Blocks = List<Rows<T>>;
 [[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
 
-// Appends the values of nested lists, and throws InvalidArgument unless those of a level have one length.
-template <class To, class T> void append(std::vector<To>& values, List<T> list) {
-  values.insert(values.end(), list.begin(), list.end());
+// The lengths of the first list of each level. Ends at one that is empty, as in NumPy: {{}, {}} has the shape (2, 0).
+template <class T> void add_axes(Shape& shape, List<T> list) { shape.push_back(std::ssize(list)); }
+template <class T> void add_axes(Shape& shape, List<List<T>> lists) {
+  shape.push_back(std::ssize(lists));
+  if (lists.size() > 0) add_axes(shape, *lists.begin());
 }
-template <class To, class T> void append(std::vector<To>& values, List<List<T>> lists) {
-  for (const List<T>& list : lists) {
-    if (list.size() != lists.begin()->size()) refuse_rows(lists.begin()->size(), list.size());
-    append(values, list);
-  }
-}
-template <class To, class T> std::vector<To> values_in(List<T> list) {
-  std::vector<To> values;
-  append(values, list);
-  return values;
+template <class T> Shape shape_of(List<T> list) {
+  Shape shape;
+  add_axes(shape, list);
+  return shape;
 }
 
-template <class T> Shape shape_of(List<T> list) { return {std::ssize(list)}; }
-template <class T> Shape shape_of(List<List<T>> lists) {
-  Shape shape = {std::ssize(lists)};
-  for (const std::int64_t length : shape_of(lists.size() > 0 ? *lists.begin() : List<T>()))
-    shape.push_back(length);
-  return shape;
+// Appends the values of nested lists, and throws InvalidArgument unless those of each level have its length in `shape`.
+template <class T> void check_length(const Shape& shape, int axis, List<T> list) {
+  if (std::ssize(list) != shape[axis]) refuse_rows(static_cast<std::size_t>(shape[axis]), list.size());
+}
+template <class To, class T>
+void append(std::vector<To>& values, List<T> list, const Shape& shape, int axis) {
+  check_length(shape, axis, list);
+  values.insert(values.end(), list.begin(), list.end());
+}
+template <class To, class T>
+void append(std::vector<To>& values, List<List<T>> lists, const Shape& shape, int axis) {
+  check_length(shape, axis, lists);
+  for (const List<T>& list : lists) append(values, list, shape, axis + 1);
+}
+template <class To, class T> std::vector<To> values_in(List<T> list, const Shape& shape) {
+  std::vector<To> values;
+  append(values, list, shape, 0);
+  return values;
 }
 
 // The array that holds `list` as elements of type T.
 template <class T, class Nested> NDArray array_of(Nested list, Device device) {
-  return array(values_in<T>(list), shape_of(list), device);
+  const Shape shape = shape_of(list);
+  return array(values_in<T>(list, shape), shape, device);
 }
 }  // namespace ndarray_detail
 

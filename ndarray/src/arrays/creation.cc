@@ -142,8 +142,8 @@ void ndarray_detail::refuse_rows(std::size_t columns, std::size_t size) {
 namespace {
 
 template <class Nested> NDArray mixed(Nested list, Device device) {
-  const std::vector<Scalar> values = ndarray_detail::values_in<Scalar>(list);
   const Shape shape = ndarray_detail::shape_of(list);
+  const std::vector<Scalar> values = ndarray_detail::values_in<Scalar>(list, shape);
   const auto any = [&](auto what) { return std::any_of(values.begin(), values.end(), what); };
   const auto converted = [&]<class T>(T) {
     std::vector<T> result;
