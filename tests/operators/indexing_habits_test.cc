@@ -25,6 +25,21 @@ using Floats = std::vector<float>;
 Floats of(const NDArray& x) { return x.to_vector<float>(); }
 NDArray numbers() { return arange(6).view_as({2, 3}); }
 
+template <class T>
+concept has_three_levels = requires(T x) {
+  array({{{x, x}}, {{x, x}}});
+};
+template <class T>
+concept has_four_levels = requires(T x) {
+  array({{{{x}}}});
+}
+|| requires(T x) { array({{{{x, x}}}}); }
+|| requires(T x) { array({{{{x, 2.5F}}}}); };
+template <class T, class To>
+concept has_four_levels_as = requires(T x) {
+  array<To>({{{{x}}}});
+};
+
 }  // namespace
 
 TEST_CASE("what is assigned to a part is written into the array; a variable gets another array") {
@@ -285,6 +300,30 @@ TEST_CASE("a literal has no axis behind a list that is empty") {
   CHECK(array<std::int64_t>({{}, {}}).shape() == Shape{2, 0});
   CHECK(array<bool>({{{}}, {{}}}).shape() == Shape{2, 1, 0});
   CHECK(array<float>({}).dtype() == DType::f32);
+  CHECK(array<double>({}).shape() == Shape{0});
+  CHECK(array<double>({{}, {}}).shape() == Shape{2, 0});
+  CHECK(array<double>({{}}).dtype() == DType::f64);
+}
+
+TEST_CASE("literals of one column") {
+  CHECK(array({{1LL}, {2LL}}).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2});
+  CHECK(array({{1LL}, {2LL}}).shape() == Shape{2, 1});
+  CHECK(array({{1LL}}).shape() == Shape{1, 1});
+  CHECK(array({{1ULL}, {2ULL}}).dtype() == DType::u64);
+  CHECK(array({{'a'}, {'b'}}).to_vector<std::int8_t>() == std::vector<std::int8_t>{97, 98});
+  CHECK(array({{{1LL}}}).shape() == Shape{1, 1, 1});
+  CHECK(array({{{1ULL}, {2ULL}}}).dtype() == DType::u64);
+  CHECK(array({{{'a'}}, {{'b'}}}).shape() == Shape{2, 1, 1});
+  CHECK(array<double>({{1}, {2}}).shape() == Shape{2, 1});
+  CHECK(array<double>({{{1}}, {{2}}}).to_vector<double>() == std::vector<double>{1, 2});
+  CHECK(array<double>({{1}, {2}}, cpu(1)).device() == cpu(1));
+  CHECK(array({{1.5}, {2.5}}, cpu(1)).dtype() == DType::f32);
+}
+
+TEST_CASE("literals of four levels do not compile") {
+  CHECK((has_three_levels<int> && has_three_levels<double> && has_three_levels<long long>));
+  CHECK_FALSE((has_four_levels<int> || has_four_levels<double> || has_four_levels<long long>));
+  CHECK_FALSE((has_four_levels_as<int, float> || has_four_levels_as<int, double>));
 }
 
 TEST_CASE("numbers of 16 bits stand beside arrays and are assigned") {

@@ -16,21 +16,23 @@ namespace heddle {
 namespace ndarray_detail {
 template <class T, class... Types> inline constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
 template <class T>
-concept ListElement = is_one_of<T, float, std::int32_t, std::int64_t, std::uint8_t, bool, Float16, BFloat16,
-                                std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t>;
-// The other names of integers, such as long long and char: of the dtype with the same size and sign.
+inline constexpr bool is_element =
+    is_one_of<T, float, std::int32_t, std::int64_t, std::uint8_t, bool, Float16, BFloat16, std::int8_t,
+              std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 template <class T>
-concept OtherInteger = std::integral<T> && !ListElement<T>;
+concept ListElement = is_element<T> || std::integral<T>;
 template <std::size_t bytes>
 using Signed = std::conditional_t<
     bytes == 1, std::int8_t,
     std::conditional_t<bytes == 2, std::int16_t, std::conditional_t<bytes == 4, std::int32_t, std::int64_t>>>;
-template <OtherInteger T>
-using Named =
-    std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>;
+// The other names of integers, such as long long and char: of the dtype with the same size and sign.
+template <ListElement T>
+using Named = std::conditional_t<
+    is_element<T>, T,
+    std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>>;
 template <class T> using List = std::initializer_list<T>;
-template <class T> using Rows = List<List<T>>;
-template <class T> using Blocks = List<Rows<T>>;
+template <class T> using Blocks = List<List<List<T>>>;
+struct ThreeLevelsAtMostThenViewAs;  // only a name, which compilers print
 [[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
 
 // The lengths of the first list of each level. Ends at one that is empty, as in NumPy: {{}, {}} has the shape (2, 0).
@@ -78,54 +80,59 @@ template <class T, class Nested> NDArray array_of(Nested list, Device device) {
 // std::initializer_list stands in full where T is deduced: Clang deduces nothing through an alias of it.
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<T> values, Device device = cpu()) {
-  return ndarray_detail::array_of<T>(values, device);
+  return ndarray_detail::array_of<ndarray_detail::Named<T>>(values, device);
 }
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device = cpu()) {
-  return ndarray_detail::array_of<T>(rows, device);
+  return ndarray_detail::array_of<ndarray_detail::Named<T>>(rows, device);
 }
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
               Device device = cpu()) {
-  return ndarray_detail::array_of<T>(blocks, device);
+  return ndarray_detail::array_of<ndarray_detail::Named<T>>(blocks, device);
 }
 template <ndarray_detail::ListElement T> NDArray array(T value, Device device = cpu()) {
-  return array(std::vector<T>{value}, {}, device);
+  using Element = ndarray_detail::Named<T>;
+  return array(std::vector<Element>{static_cast<Element>(value)}, {}, device);
 }
-template <ndarray_detail::OtherInteger T>
-NDArray array(std::initializer_list<T> values, Device device = cpu()) {
-  return ndarray_detail::array_of<ndarray_detail::Named<T>>(values, device);
+template <int = 0, std::same_as<double> T> NDArray array(std::initializer_list<T> values) {
+  return ndarray_detail::array_of<float>(values, cpu());
 }
-template <ndarray_detail::OtherInteger T> NDArray array(T value, Device device = cpu()) {
-  return array(static_cast<ndarray_detail::Named<T>>(value), device);
-}
-template <int = 0, std::same_as<double> T>
-NDArray array(std::initializer_list<T> values, Device device = cpu()) {
+template <int = 0, std::same_as<double> T> NDArray array(std::initializer_list<T> values, Device device) {
   return ndarray_detail::array_of<float>(values, device);
 }
 template <int = 0, std::same_as<double> T>
-NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device = cpu()) {
+NDArray array(std::initializer_list<std::initializer_list<T>> rows) {
+  return ndarray_detail::array_of<float>(rows, cpu());
+}
+template <int = 0, std::same_as<double> T>
+NDArray array(std::initializer_list<std::initializer_list<T>> rows, Device device) {
   return ndarray_detail::array_of<float>(rows, device);
 }
 template <int = 0, std::same_as<double> T>
-NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
-              Device device = cpu()) {
+NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks) {
+  return ndarray_detail::array_of<float>(blocks, cpu());
+}
+template <int = 0, std::same_as<double> T>
+NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks, Device device) {
   return ndarray_detail::array_of<float>(blocks, device);
 }
 template <int = 0, std::same_as<double> T> NDArray array(T value, Device device = cpu()) {
   return array(static_cast<float>(value), device);
 }
-template <std::same_as<double> T>
-NDArray array(std::type_identity_t<ndarray_detail::List<T>> values, Device device = cpu()) {
-  return ndarray_detail::array_of<double>(values, device);
+// T is told. Where it is deduced, the functions above are preferred, because these end in a pack (of at most one device).
+template <std::same_as<double> T, std::convertible_to<Device>... Place>
+NDArray array(std::initializer_list<T> values, Place... device) {
+  return ndarray_detail::array_of<double>(values, Device(device...));
 }
-template <std::same_as<double> T>
-NDArray array(std::type_identity_t<ndarray_detail::Rows<T>> rows, Device device = cpu()) {
-  return ndarray_detail::array_of<double>(rows, device);
+template <std::same_as<double> T, std::convertible_to<Device>... Place>
+NDArray array(std::initializer_list<std::initializer_list<T>> rows, Place... device) {
+  return ndarray_detail::array_of<double>(rows, Device(device...));
 }
-template <std::same_as<double> T>
-NDArray array(std::type_identity_t<ndarray_detail::Blocks<T>> blocks, Device device = cpu()) {
-  return ndarray_detail::array_of<double>(blocks, device);
+template <std::same_as<double> T, std::convertible_to<Device>... Place>
+NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
+              Place... device) {
+  return ndarray_detail::array_of<double>(blocks, Device(device...));
 }
 template <std::same_as<double> T> NDArray array(std::type_identity_t<T> value, Device device = cpu()) {
   return array(std::vector<double>{value}, {}, device);
@@ -133,5 +140,11 @@ template <std::same_as<double> T> NDArray array(std::type_identity_t<T> value, D
 NDArray array(std::initializer_list<Scalar> values, Device device = cpu());
 NDArray array(std::initializer_list<std::initializer_list<Scalar>> rows, Device device = cpu());
 NDArray array(ndarray_detail::Blocks<Scalar> blocks, Device device = cpu());
+template <class = void, class T>
+ndarray_detail::ThreeLevelsAtMostThenViewAs array(
+    std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>,
+    Device = cpu()) = delete;
+ndarray_detail::ThreeLevelsAtMostThenViewAs array(std::initializer_list<ndarray_detail::Blocks<Scalar>>,
+                                                  Device = cpu()) = delete;
 
 }  // namespace heddle
