@@ -8,6 +8,7 @@
 #include <heddle/array_op.h>
 #include <heddle/npz.h>
 
+#include "files/atomic_file.h"
 #include "files/npy_reader.h"
 
 namespace heddle {
@@ -157,6 +158,14 @@ void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions 
   archive.release();
 }
 
+// libzip removes a file instead of leaving it without entries.
+void write_empty_archive(const std::string& path) {
+  constexpr char kEndOfCentralDirectory[22] = {'P', 'K', 5, 6};
+  AtomicFile file(path);
+  file.write(kEndOfCentralDirectory, sizeof kEndOfCentralDirectory);
+  file.commit();
+}
+
 // Only inside an op that reads the arrays.
 std::vector<Parts> copied(const Arrays& arrays) {
   std::vector<Parts> all;
@@ -169,8 +178,7 @@ std::vector<Parts> copied(const Arrays& arrays) {
   return all;
 }
 
-Arrays checked(const std::string& path, const std::map<std::string, NDArray>& arrays) {
-  if (arrays.empty()) fail(path, "an archive without arrays cannot be written");
+Arrays checked(const std::map<std::string, NDArray>& arrays) {
   Arrays list;
   for (const auto& [name, array] : arrays) {
     const std::string of = "save_npz: '" + name + "'";
@@ -190,7 +198,8 @@ Arrays checked(const std::string& path, const std::map<std::string, NDArray>& ar
 void save_npz(const std::string& path, const std::map<std::string, NDArray>& arrays, NpzOptions options,
               Where where) {
   const CallSite site(where);
-  const Arrays list = checked(path, arrays);
+  if (arrays.empty()) return write_empty_archive(path);
+  const Arrays list = checked(arrays);
   std::vector<NDArray> values;
   for (const auto& [name, array] : list) values.push_back(array);
   Engine& engine = values.front().engine();
