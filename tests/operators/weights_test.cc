@@ -1,4 +1,5 @@
 #include <map>
+#include <message_of.h>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <heddle/weights.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 TEST_CASE("weights are loaded by name, and what did not fit is reported") {
   Sequential net{Dense(3, 2), Relu(), Dense(2, 1)};
@@ -34,4 +36,11 @@ TEST_CASE("weights are loaded by name, and what did not fit is reported") {
   arrays["2.bias"] = zeros({1});
   CHECK(load_weights(net.parameters(), arrays).to_string() == "all weights fit");
   CHECK(net(ones({1, 3})).item<float>() == 1 + 3 + 12 + 1);
+}
+
+TEST_CASE("undefined weights are refused by name") {
+  const NDArray w = ones({2});
+  const std::string message = "load_weights: 'a': an array is undefined";
+  CHECK(message_of([&] { load_weights({{"a", w}}, {{"a", NDArray()}}); }) == message);
+  CHECK(message_of([&] { load_weights({{"a", NDArray()}}, {{"a", w}}); }) == message);
 }

@@ -36,7 +36,11 @@ WeightReport load_weights(const std::vector<Parameter>& parameters,
     const auto found = arrays.find(parameter.name);
     if (found == arrays.end()) {
       report.missing.push_back(parameter.name);
-    } else if (found->second.shape() != parameter.value.shape()) {
+      continue;
+    }
+    if (!found->second.defined() || !parameter.value.defined())
+      ndarray_detail::refuse_undefined(("load_weights: '" + parameter.name + "'").c_str());
+    if (found->second.shape() != parameter.value.shape()) {
       report.other_shape.push_back(parameter.name + ": " + found->second.shape().to_string() + ", wanted " +
                                    parameter.value.shape().to_string());
     } else {
