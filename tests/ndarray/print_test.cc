@@ -21,6 +21,10 @@ TEST_CASE("arrays print as NumPy's") {
   CHECK(full({}, 2.5).to_string() == "2.5");
   CHECK(full({}, 1e-5, DType::f64).to_string() == "1e-05");
   CHECK(full({}, 1, DType::boolean).to_string() == "True");
+  // 0.0001 in the array's dtype is not below 0.0001, also where it is as a double.
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16})
+    CHECK(array<double>({1e-4, 1e-3}).astype(dtype).to_string() == "[0.0001 0.001 ]");
+  CHECK(array<float>({9e-5F, 1e-3F}).to_string() == "[9.e-05 1.e-03]");
   CHECK(zeros({0}).to_string() == "[]");
   CHECK(zeros({3, 0}).to_string() == "[]");
   // Strides whose bytes do not fit 64 bits, of axes where no step is made.

@@ -76,6 +76,12 @@ template <class T> class FloatFormat {
     return plain_text(places <= precision_ ? decimal : ndarray_detail::rounded_plain(x, precision_));
   }
 
+  T in_dtype(T x) const {
+    if (dtype_ == DType::f16) return static_cast<T>(Float16(x));
+    if (dtype_ == DType::bf16) return static_cast<T>(BFloat16(x));
+    return x;
+  }
+
   void choose_form(const std::vector<T>& values) {
     T largest = 0, smallest = std::numeric_limits<T>::infinity();
     for (T x : values) {
@@ -83,10 +89,9 @@ template <class T> class FloatFormat {
       largest = std::max(largest, std::abs(x));
       smallest = std::min(smallest, std::abs(x));
     }
-    T ratio = largest / smallest;
-    if (dtype_ == DType::f16) ratio = static_cast<T>(Float16(ratio));
-    if (dtype_ == DType::bf16) ratio = static_cast<T>(BFloat16(ratio));
-    const bool small = !suppress_ && (double{smallest} < 0.0001 || ratio > T(1000));
+    // Compared in the array's dtype: the f32 next to 0.0001 is below it as a double, and plain.
+    const T least_plain = in_dtype(T(0.0001)), ratio = in_dtype(largest / smallest);
+    const bool small = !suppress_ && (smallest < least_plain || ratio > T(1000));
     scientific_ = largest > 0 && (largest >= T(1e8) || small);
   }
 
