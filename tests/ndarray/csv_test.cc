@@ -56,6 +56,8 @@ TEST_CASE("what is no number, or no table, is named with its line") {
   CHECK(Text("1,2\n3\n").problem() == "line 2: 1 columns, where the lines before have 2");
   CHECK(Text("1,2\n").problem({.columns = {2}}) == "line 1: no column 2 of 2");
   CHECK(Text("1.5\n").problem({.dtype = DType::i64}) == "line 1: column 0 is '1.5', no i64");
+  CHECK(Text(std::string("1,\0002\n", 5)).problem() == "line 1: column 1 is '\\x002', no f64");
+  CHECK(Text("1,\x1b[2\x7f\n").problem() == "line 1: column 1 is '\\x1b[2\\x7f', no f64");
   CHECK(Text("1,\n").problem({.dtype = DType::i32}) == "line 1: column 1 is '', no i32");
   CHECK(Text("300\n").problem({.dtype = DType::u8}) == "line 1: column 0 is '300', no u8");
   CHECK(Text("2\n").problem({.dtype = DType::boolean}) == "line 1: column 0 is '2', no bool");

@@ -26,6 +26,20 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
+// With the bytes escaped that would end a message or change the terminal.
+std::string printable(std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      result += c;
+    else
+      result += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return result;
+}
+
 // The fields of a line, without spaces around them.
 void split(std::string_view line, char delimiter, std::vector<std::string_view>& fields) {
   fields.clear();
@@ -76,7 +90,7 @@ struct Table {
 
   void add(std::int64_t line, std::size_t column, std::string_view field) {
     const auto refuse = [&] {
-      fail(line, "column " + std::to_string(column) + " is '" + std::string(field.substr(0, 40)) + "', no " +
+      fail(line, "column " + std::to_string(column) + " is '" + printable(field.substr(0, 40)) + "', no " +
                      name_of(options.dtype));
     };
     if (is_floating(options.dtype)) {
