@@ -90,6 +90,10 @@ TEST_CASE("bad files are named with what is wrong") {
   CHECK(problem(file_of(dictionary(">f4", "False", "(2,)"), 8)).find(">f4") != std::string::npos);
   CHECK(problem(file_of(dictionary("<f4", "Maybe", "(2,)"), 8)).find("header") != std::string::npos);
   CHECK(problem(file_of(dictionary("<f4", "False", "(2)"), 8)).find("header") != std::string::npos);
+  const std::string records =
+      "{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (2,), }\n";
+  CHECK(problem(file_of(records, 16)) ==
+        "file '" + file.path + "' has a structured dtype, which is not supported");
   CHECK(problem(file_of(dictionary("<f4", "False", "(-2,)"), 8)).find("header") != std::string::npos);
   CHECK(problem(file_of(dictionary("<f4", "False", "(4611686018427387904, 4611686018427387904)"), 8)) !=
         "no error");

@@ -100,6 +100,8 @@ NpyHeader read_header(ByteSource& file) {
   file.read(text.data(), length);
   try {
     return parse_npy_header(text);
+  } catch (const StructuredDtype& error) {
+    file.fail(error.what());
   } catch (const Error& error) {
     file.fail(std::string("has a bad header: ") + error.what());
   }

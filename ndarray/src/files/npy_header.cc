@@ -121,6 +121,7 @@ NpyHeader parse_npy_header(const std::string& text) {
     const std::string key = reader.string();
     reader.expect(':');
     if (key == "descr") {
+      if (reader.accept('[')) throw StructuredDtype("has a structured dtype, which is not supported");
       set_once(dtype, dtype_of_code(reader.string()), key);
     } else if (key == "fortran_order") {
       set_once(fortran_order, reader.boolean(), key);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <heddle/dtype.h>
+#include <heddle/error.h>
 #include <heddle/shape.h>
 
 namespace heddle::ndarray_detail {
@@ -12,6 +13,12 @@ struct NpyHeader {
   DType dtype;
   bool fortran_order;
   Shape shape;
+};
+
+// The header is right, but its elements are records.
+class StructuredDtype : public Error {
+ public:
+  using Error::Error;
 };
 
 // Throws Error saying what is wrong, whatever the text. The element count of the shape fits 63 bits.
