@@ -21,7 +21,7 @@ if(HEDDLE_SANITIZE)
                                                 -fno-omit-frame-pointer)
   # A quarter of the compilation goes into these two: AddressSanitizer stops at what is read through a null pointer, and GCC
   # misses members of packed types, of which Clang tells (docs/reliability.md).
-  if(HEDDLE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(HEDDLE_SANITIZE MATCHES address AND HEDDLE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(heddle_flags INTERFACE -fno-sanitize=null,alignment)
   endif()
   target_compile_definitions(heddle_flags INTERFACE _GLIBCXX_ASSERTIONS)

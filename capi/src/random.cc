@@ -56,8 +56,14 @@ heddle_status heddle_generator_split(heddle_generator* generator, int parts, hed
       locked.push_back(std::make_shared<LockedGenerator>(one.seed()));
       locked.back()->generator = one;
     }
-    for (std::size_t i = 0; i < locked.size(); ++i)
-      generators[i] = make_handle<heddle_generator>(std::move(locked[i]));
+    std::size_t done = 0;
+    try {
+      for (; done < locked.size(); ++done)
+        generators[done] = make_handle<heddle_generator>(std::move(locked[done]));
+    } catch (...) {
+      while (done > 0) take(generators[--done], "heddle_generator_split");
+      throw;
+    }
   });
 }
 

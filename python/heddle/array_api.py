@@ -413,9 +413,9 @@ def _common(name: str, arrays: _Sequence[_Array]) -> _Any:
 
 
 def concat(arrays: _Sequence[_Array], /, *, axis: int | None = 0) -> _Array:
+    dtype = _common("concat", arrays)
     if axis is None:
         arrays, axis = [_heddle.reshape(x, (x.size,)) for x in arrays], 0
-    dtype = _common("concat", arrays)
     return _heddle.concat([_cast(x, dtype) for x in arrays], axis=axis)
 
 

@@ -228,6 +228,13 @@ TEST_CASE("parameters may be parts of one array that share no element") {
       "Trainer: parameters 'left' and 'top' share elements; make the array that they are parts of the "
       "parameter",
       InvalidArgument);
+  NDArray rows = whole[Slice{1, 3}];
+  set_requires_grad(rows);
+  CHECK_THROWS_WITH_AS(
+      Trainer({{"rows", rows}, {"top", top}}),
+      "Trainer: parameters 'top' and 'rows' share elements; make the array that they are parts of the "
+      "parameter",
+      InvalidArgument);
   Trainer trainer({{"left", left}, {"right", right}, {"again", left}}, {.params = {{"lr", 1}}});
   backward(sum(left) + sum(right));
   trainer.step();

@@ -1,6 +1,7 @@
 // Hooks on gradients, and FindNaN.
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -174,4 +175,71 @@ TEST_CASE("an operator of the user may keep the gradients that it returns") {
   });
   backward(sum(y));
   CHECK(grad(v).storage() == lent.storage());
+}
+
+TEST_CASE("a hook may add hooks, and run the tape that it is on") {
+  const NDArray x = leaf({1, 2});
+  int calls = 0;
+  on_gradient(x, [&](const NDArray&) {
+    for (int i = 0; i < 20; ++i) {
+      on_gradient(x, [&](const NDArray&) {
+        ++calls;
+        return NDArray();
+      });
+    }
+    return NDArray();
+  });
+  backward(sum(x * x));
+  CHECK(calls == 0);
+  backward(sum(x * x));
+  CHECK(calls == 20);
+  CHECK(gradient_of(x) == Doubles{4, 8});
+
+  const NDArray w = leaf({1, 2}), y = exp(w * 2), loss = sum(y);
+  bool inside = false;
+  on_gradient(y, [&](const NDArray&) {
+    if (std::exchange(inside, true)) return NDArray();
+    backward(loss);
+    return NDArray();
+  });
+  CHECK_THROWS_WITH_AS(
+      backward(loss, {.keep_tape = true}),
+      "backward: the tape of multiply was freed by a backward() that a hook or a gradient ran; give that one "
+      "keep_tape = true",
+      Error);
+}
+
+TEST_CASE("a hook keeps what it gets of a leaf that memory was lent for") {
+  const NDArray x = leaf({1, 2}), memory = array<double>({0, 0});
+  std::vector<NDArray> seen;
+  on_gradient(x, [&](const NDArray& g) {
+    seen.push_back(g);
+    return g;
+  });
+  for (const double factor : {2, 3}) {
+    clear_grad(x);
+    lend_gradient_memory(x, memory);
+    const NDArray rows = x.view_as({1, 2});
+    backward(sum(matmul(rows, full({2, 1}, factor, DType::f64))));
+  }
+  CHECK(seen[0].to_vector<double>() == Doubles{2, 2});
+  CHECK(seen[1].to_vector<double>() == Doubles{3, 3});
+}
+
+TEST_CASE("with create_graph a leaf's gradient is not the array that a hook keeps") {
+  const NDArray x = leaf({1, 2}), constant = array<double>({5, 5});
+  on_gradient(x, [&](const NDArray&) { return constant; });
+  backward(sum(x * x), {.create_graph = true});
+  {
+    const NoGrad no_grad;
+    grad(x).fill(0);
+  }
+  CHECK(constant.to_vector<double>() == Doubles{5, 5});
+  clear_grad(x);
+}
+
+TEST_CASE("a seed is on the device of the root") {
+  const NDArray x = leaf({1, 2}), seed = full({2}, 1, DType::f64, cpu(1));
+  CHECK_THROWS_WITH_AS(backward(x * 2, seed), "backward: seed is on cpu(1) where root is on cpu(0)",
+                       InvalidArgument);
 }

@@ -198,3 +198,29 @@ def test_generators_are_split_and_jump():
         a.split(0)
     with pytest.raises(ValueError, match="jumped: times is -1; wanted 0 to 16777215"):
         a.jumped(-1)
+
+
+def test_a_hook_adds_hooks_while_it_runs():
+    x, calls = leaf([1.0]), []
+    heddle.on_gradient(x, lambda g: [heddle.on_gradient(x, calls.append) for _ in range(50)] and None)
+    heddle.sum(x * 2).backward()
+    assert calls == []
+    heddle.sum(x * 2).backward()
+    assert len(calls) == 50 and x.grad.tolist() == [4]
+
+
+def test_a_gradient_that_runs_its_own_tape():
+    x = leaf([1.0])
+    losses = []
+
+    def gradient(g):
+        if len(losses) == 1:
+            losses.append(None)
+            losses[0].backward()
+        return [g * 2]
+
+    with heddle.no_grad():
+        y = x * 2
+    losses.append(heddle.sum(heddle.record("mine", y, [x], gradient)))
+    losses[0].backward(keep_tape=True)  # the inner one frees it
+    assert x.grad.tolist() == [4]

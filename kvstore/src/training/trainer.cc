@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,42 +14,68 @@ namespace {
 constexpr const char* kSteps = "steps";
 const std::string kOptimizer = "optimizer.";
 
-// Where the elements of an array lie in its storage, in elements.
-std::vector<std::int64_t> places_of(const NDArray& array) {
-  std::vector<std::int64_t> places(array.size() > 0 ? 1 : 0, array.offset());
-  for (int axis = 0; axis < array.ndim(); ++axis) {
-    std::vector<std::int64_t> longer;
-    longer.reserve(places.size() * static_cast<std::size_t>(array.shape()[axis]));
-    for (const std::int64_t place : places)
-      for (std::int64_t i = 0; i < array.shape()[axis]; ++i)
-        longer.push_back(place + i * array.strides()[axis]);
-    places = std::move(longer);
+// A parameter in its storage: places count in elements, both inclusive.
+struct Part {
+  const Parameter* parameter;
+  std::int64_t first, last;
+};
+
+Part part_of(const Parameter& parameter) {
+  Part part{&parameter, parameter.value.offset(), parameter.value.offset()};
+  for (int axis = 0; axis < parameter.value.ndim(); ++axis) {
+    const std::int64_t way = (parameter.value.shape()[axis] - 1) * parameter.value.strides()[axis];
+    (way < 0 ? part.first : part.last) += way;
   }
-  std::sort(places.begin(), places.end());
-  return places;
+  return part;
 }
 
-bool share_elements(const NDArray& a, const NDArray& b) {
-  const std::vector<std::int64_t> of_a = places_of(a), of_b = places_of(b);
-  std::vector<std::int64_t> both;
-  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(both));
-  return !both.empty();
+void for_each_place(const NDArray& array, int axis, std::int64_t place,
+                    const std::function<void(std::int64_t)>& body) {
+  if (axis == array.ndim()) return body(place);
+  for (std::int64_t i = 0; i < array.shape()[axis]; ++i)
+    for_each_place(array, axis + 1, place + i * array.strides()[axis], body);
+}
+
+[[noreturn]] void refuse_shared(const Parameter& a, const Parameter& b) {
+  throw InvalidArgument("Trainer: parameters '" + a.name + "' and '" + b.name +
+                        "' share elements; make the array that they are parts of the parameter");
+}
+
+// For parts that interleave, as the columns of a matrix do: each place is marked with the part that has it.
+void check_places(const std::vector<Part>& parts) {
+  std::unordered_map<std::int64_t, const Parameter*> owners;
+  for (const Part& part : parts) {
+    for_each_place(part.parameter->value, 0, part.parameter->value.offset(), [&](std::int64_t place) {
+      const auto [owner, is_new] = owners.emplace(place, part.parameter);
+      if (!is_new && owner->second != part.parameter) refuse_shared(*owner->second, *part.parameter);
+    });
+  }
 }
 
 // A store keeps each parameter on its own: what it updates in one would be lost with the next one that has the element too. The
 // same array twice is one parameter, for it has one gradient.
 void check_apart(const std::vector<Parameter>& parameters) {
-  std::map<const Storage*, std::vector<const Parameter*>> of_storage;
+  std::map<const Storage*, std::map<const GradMeta*, Part>> of_storage;
   for (const Parameter& parameter : parameters) {
-    std::vector<const Parameter*>& others = of_storage[parameter.value.storage().get()];
-    for (const Parameter* other : others) {
-      if (other->value.grad_meta() == parameter.value.grad_meta()) continue;
-      if (share_elements(other->value, parameter.value)) {
-        throw InvalidArgument("Trainer: parameters '" + other->name + "' and '" + parameter.name +
-                              "' share elements; make the array that they are parts of the parameter");
+    if (parameter.value.size() > 0)
+      of_storage[parameter.value.storage().get()].emplace(parameter.value.grad_meta().get(),
+                                                          part_of(parameter));
+  }
+  for (const auto& [storage, of_meta] : of_storage) {
+    std::vector<Part> parts;
+    for (const auto& [meta, part] : of_meta) parts.push_back(part);
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.first < b.first; });
+    bool interleave = false;
+    const Part* farthest = nullptr;
+    for (const Part& part : parts) {
+      if (farthest && part.first <= farthest->last) {
+        if (part.parameter->value.is_contiguous() && farthest->parameter->value.is_contiguous())
+          refuse_shared(*farthest->parameter, *part.parameter);
+        interleave = true;
       }
+      if (!farthest || part.last > farthest->last) farthest = &part;
     }
-    others.push_back(&parameter);
+    if (interleave) check_places(parts);
   }
 }
 

@@ -15,7 +15,7 @@ struct NpyHeader {
   Shape shape;
 };
 
-// The header is right, but its elements are records.
+// The header describes elements that are records.
 class StructuredDtype : public Error {
  public:
   using Error::Error;

@@ -16,7 +16,9 @@
 #include <heddle/row_sparse.h>
 #include <heddle/statistics.h>
 
+#include "autograd/leaf.h"
 #include "autograd/operator.h"
+#include "autograd/running.h"
 #include "autograd/tape.h"
 
 namespace heddle {
@@ -41,14 +43,14 @@ struct PendingNode {
 // By falling sequence number: every node comes after all nodes that use its output.
 using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
 
-// An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to
-// that.
+// An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to that. A hook may
+// keep what it gets.
 NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
   if (lends && input.meta && input.meta->leaf) {
     AutogradMeta& leaf = *input.meta;
     const std::lock_guard lock(leaf.mutex);
-    if (leaf.lent_memory.defined() && !leaf.grad.defined() && leaf.lent_memory.device() == like.device() &&
-        &leaf.lent_memory.engine() == &like.engine())
+    if (leaf.lent_memory.defined() && leaf.hooks.empty() && !leaf.grad.defined() &&
+        leaf.lent_memory.device() == like.device() && &leaf.lent_memory.engine() == &like.engine())
       return std::exchange(leaf.lent_memory, NDArray());
   }
   return make_result(like, input.shape, input.dtype);
@@ -75,52 +77,6 @@ bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage
     }
   }
   return false;
-}
-
-// Adds to the gradient that a leaf holds, dense, under its mutex: in place where nothing else refers to the memory, else as an
-// operator, so that a gradient on a tape stays there and nobody's memory changes. `add` adds in place to what it is given.
-template <class Add> void add_in_leaf(AutogradMeta& leaf, Add add) {
-  if (leaf.grad_owned) return add(leaf.grad);
-  const GradMode on(true);
-  NDArray more = zeros(leaf.grad.shape(), leaf.grad.dtype(), leaf.grad.device());
-  add(more);
-  leaf.grad = leaf.grad + more;
-  leaf.grad_owned = !on_tape(leaf.grad);
-}
-
-// The gradient of a leaf was row-sparse and is dense from now on.
-void add_sparse_part(AutogradMeta& leaf) {
-  const RowSparse part = std::exchange(leaf.row_sparse_grad, RowSparse());
-  if (part.defined()) add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, part); });
-}
-
-// Memory that something else refers to (`shared`) is copied.
-void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
-  const std::lock_guard lock(leaf.mutex);
-  if (leaf.grad.defined()) {
-    add_in_leaf(leaf, [&](NDArray& to) { to += gradient; });
-  } else {
-    const bool own = !shared && gradient.is_contiguous() && gradient.covers_storage();
-    leaf.grad = own ? gradient.detach() : gradient.detach().copy();
-    leaf.grad_owned = true;
-  }
-  add_sparse_part(leaf);
-}
-
-// The gradient stays on the tape.
-void give_recorded(AutogradMeta& leaf, const NDArray& gradient) {
-  const std::lock_guard lock(leaf.mutex);
-  const NDArray whole = gradient.is_contiguous() ? gradient : gradient.contiguous();
-  leaf.grad = leaf.grad.defined() ? leaf.grad + whole : whole;
-  leaf.grad_owned = false;
-  add_sparse_part(leaf);
-}
-
-void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
-  const std::lock_guard lock(leaf.mutex);
-  if (leaf.grad.defined()) return add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, gradient); });
-  const RowSparse earlier = leaf.row_sparse_grad;
-  leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
 }
 
 // True if memory of gradients[index] may also be that of grad_output, of a saved array, of another input's gradient or of what
@@ -192,10 +148,10 @@ void check_hooked(const char* name, const NDArray& changed, const NDArray& gradi
 }
 
 // The gradient that hooks make of it, which they may keep.
-void run_hooks(const char* name, const std::vector<GradientHook>& hooks, Sum& sum) {
-  for (const GradientHook& hook : hooks) {
+void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
+  for (const GradientHook* hook : hooks.all()) {
     sum.owned = false;
-    const NDArray changed = hook(sum.gradient);
+    const NDArray changed = (*hook)(sum.gradient);
     if (!changed.defined()) continue;
     check_hooked(name, changed, sum.gradient);
     sum.gradient = changed;
@@ -229,6 +185,7 @@ class Pass {
   void find_nodes(const std::shared_ptr<Node>& root);
   void skip_unwanted();
   void take_back_loans();
+  void run_hooked(PendingNode& next);
   void run_node(const PendingNode& pending);
   void run_rows(const Node& node, const NDArray& grad_output);
   void run_part(const Node& node, const NDArray& grad_output);
@@ -323,14 +280,26 @@ void Pass::run() {
   take_back_loans();
   while (!nodes_.empty()) {
     PendingNode next = std::move(nodes_.begin()->second);
-    if (next.sum.gradient.defined() && !next.node->hooks.empty())
-      run_hooks(next.node->name, next.node->hooks, next.sum);
-    if (const auto inner = inner_.find(next.node); inner != inner_.end()) inner->second = next.sum;
-    if (next.sum.gradient.defined() && next.wanted) run_node(next);
+    run_hooked(next);
     if (!options_.keep_tape) free_node(*next.node);
     nodes_.erase(nodes_.begin());
   }
   for (auto& [leaf, sum] : leaves_) run_hooks("a leaf", leaf->hooks, sum);
+}
+
+// The hooks of the node's output, and the node.
+void Pass::run_hooked(PendingNode& next) {
+  if (!next.sum.gradient.defined()) return;
+  if (next.wanted && next.node->freed)
+    throw Error(std::string("backward: the tape of ") + next.node->name +
+                " was freed by a backward() that a hook or a gradient ran; give that one keep_tape = true");
+  const InNode inside(*next.node);
+  run_hooks(next.node->name, next.node->hooks, next.sum);
+  if (const auto inner = inner_.find(next.node); inner != inner_.end()) {
+    inner->second = next.sum;
+    if (!next.node->keeps_no_gradient) inner->second.owned = false;  // its Backward may keep grad_output
+  }
+  if (next.wanted) run_node(next);
 }
 
 NDArray Pass::gradient_of(const NDArray& input) const {
@@ -462,8 +431,8 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
     whole.fill(0);
     node.add(grad_output.detach(), whole);
   }
-  record_op(node.name, whole, {grad_output}, {},
-            [part = node.part](const NDArray& g) { return std::vector{part(g)}; });
+  record(node.name, whole, {grad_output}, {},
+         [part = node.part](const NDArray& g) { return std::vector{part(g)}; });
   return whole;
 }
 
@@ -495,6 +464,11 @@ NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, b
   if (seed.defined() && (seed.shape() != root.shape() || seed.dtype() != root.dtype())) {
     throw InvalidArgument(std::string(op) + ": seed is " + name_of(seed.dtype()) + seed.shape().to_string() +
                           " where root is " + name_of(root.dtype()) + root.shape().to_string());
+  }
+  if (seed.defined() && (seed.device() != root.device() || &seed.engine() != &root.engine())) {
+    throw InvalidArgument(std::string(op) + ": seed is on " + seed.device().to_string() +
+                          " where root is on " + root.device().to_string() +
+                          (seed.device() == root.device() ? ", of another engine" : ""));
   }
   if (create_graph && seed.defined() && on_tape(seed)) return seed;
   NDArray result = seed.defined() ? seed.detach() : full(root.shape(), 1, root.dtype(), root.device());

@@ -1,11 +1,16 @@
 // What users set and ask of arrays: whether they need a gradient, the gradient, and memory for it.
+#include "autograd/leaf.h"
+
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include <heddle/autograd.h>
+#include <heddle/elementwise.h>
 #include <heddle/error.h>
+#include <heddle/row_sparse.h>
 
+#include "autograd/running.h"
 #include "autograd/tape.h"
 
 namespace heddle {
@@ -86,7 +91,55 @@ void on_gradient(const NDArray& array, GradientHook hook) {
   if (!hook) throw InvalidArgument("on_gradient: the hook is empty");
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta || !meta->needs_gradient()) throw InvalidArgument("on_gradient: the array requires no gradient");
-  (meta->producer ? meta->producer->hooks : meta->hooks).push_back(std::move(hook));
+  (meta->producer ? meta->producer->hooks : meta->hooks).add(std::move(hook));
+}
+
+namespace {
+
+// Adds to the gradient that a leaf holds, dense, under its mutex: in place where nothing else refers to the memory, else as an
+// operator, so that a gradient on a tape stays there and nobody's memory changes. `add` adds in place to what it is given.
+template <class Add> void add_in_leaf(AutogradMeta& leaf, Add add) {
+  if (leaf.grad_owned) return add(leaf.grad);
+  const GradMode on(true);
+  NDArray more = zeros(leaf.grad.shape(), leaf.grad.dtype(), leaf.grad.device());
+  add(more);
+  leaf.grad = leaf.grad + more;
+  leaf.grad_owned = !on_tape(leaf.grad);
+}
+
+}  // namespace
+
+void operators_detail::add_sparse_part(AutogradMeta& leaf) {
+  const RowSparse part = std::exchange(leaf.row_sparse_grad, RowSparse());
+  if (part.defined()) add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, part); });
+}
+
+void operators_detail::accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared) {
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.grad.defined()) {
+    add_in_leaf(leaf, [&](NDArray& to) { to += gradient; });
+  } else {
+    const bool own = !shared && gradient.is_contiguous() && gradient.covers_storage();
+    leaf.grad = own ? gradient.detach() : gradient.detach().copy();
+    leaf.grad_owned = true;
+  }
+  add_sparse_part(leaf);
+}
+
+void operators_detail::give_recorded(AutogradMeta& leaf, const NDArray& gradient) {
+  const std::lock_guard lock(leaf.mutex);
+  NDArray whole = gradient.is_contiguous() ? gradient : gradient.contiguous();
+  if (!on_tape(whole)) whole = whole.copy();  // what a hook returned, which may keep it
+  leaf.grad = leaf.grad.defined() ? leaf.grad + whole : whole;
+  leaf.grad_owned = false;
+  add_sparse_part(leaf);
+}
+
+void operators_detail::accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient) {
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.grad.defined()) return add_in_leaf(leaf, [&](const NDArray& to) { add_rows(to, gradient); });
+  const RowSparse earlier = leaf.row_sparse_grad;
+  leaf.row_sparse_grad = earlier.defined() ? sum({earlier, gradient}) : gradient;
 }
 
 }  // namespace heddle

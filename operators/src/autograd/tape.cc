@@ -9,6 +9,7 @@
 #include <heddle/error.h>
 
 #include "autograd/operator.h"
+#include "autograd/running.h"
 
 namespace heddle {
 
@@ -30,7 +31,7 @@ struct NodeContents {
   AddGradient add;
   PartOf part;
   RowSparseBackward rows;
-  std::vector<GradientHook> hooks;
+  Hooks hooks;
 };
 
 // The destructor of a node may destroy the nodes that computed its inputs, and so on: a stack frame a node. So contents
@@ -57,7 +58,7 @@ void release(Node& node) {
   release_deferred({std::exchange(node.inputs, {}), std::exchange(node.saved, {}),
                     std::exchange(node.backward, nullptr), std::exchange(node.add, nullptr),
                     std::exchange(node.part, nullptr), std::exchange(node.rows, nullptr),
-                    std::exchange(node.hooks, {})});
+                    std::move(node.hooks)});
 }
 
 // Only record(), set_requires_grad() and save_for_backward() put metas into arrays.
@@ -71,7 +72,11 @@ Node::~Node() { release(*this); }
 
 void free_node(Node& node) {
   node.freed = true;
-  release(node);
+  if (node.running == 0) release(node);
+}
+
+InNode::~InNode() {
+  if (--node_.running == 0 && node_.freed) release(node_);
 }
 
 void AutogradMeta::check(const char* op, bool tracked) {

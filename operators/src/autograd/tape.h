@@ -9,6 +9,7 @@
 #include <heddle/autograd.h>
 #include <heddle/row_sparse.h>
 
+#include "autograd/hooks.h"
 #include "autograd/view_gradient.h"
 
 namespace heddle::operators_detail {
@@ -24,8 +25,8 @@ struct AutogradMeta final : GradMeta {
   StandsFor stands_for = StandsFor::itself;
   std::shared_ptr<AutogradMeta> original;  // of StandsFor::input
   bool leaf = false;
-  bool drops_gradient = false;      // a leaf whose gradient nobody asks for
-  std::vector<GradientHook> hooks;  // of a leaf
+  bool drops_gradient = false;  // a leaf whose gradient nobody asks for
+  Hooks hooks;                  // of a leaf
   bool view_of_leaf = false;
   std::mutex mutex;  // guards the gradient of a leaf, to which several threads may add: the four that follow
   NDArray grad;
@@ -87,14 +88,15 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
-  AddGradient add;                  // instead of backward
-  PartOf part;                      // with add
-  RowSparseBackward rows;           // instead of backward
-  std::vector<GradientHook> hooks;  // of the output
+  AddGradient add;         // instead of backward
+  PartOf part;             // with add
+  RowSparseBackward rows;  // instead of backward
+  Hooks hooks;             // of the output
   // False if it saved an array without save_for_backward(): its gradient then does not depend on that array, for the tape.
   bool saved_on_tape = true;
   bool keeps_no_gradient = false;  // of record_op()
   bool freed = false;
+  int running = 0;  // passes that are in it: what they run is not destroyed before they leave
 
   ~Node();
 };
@@ -107,44 +109,5 @@ void free_node(Node& node);
 
 // Throws Error that names `op`, for an undefined array.
 void check_defined(const char* op, const NDArray& array);
-
-// How a backward pass runs Backward functions.
-struct BackwardMode {
-  bool recorded;      // what they call goes on the tape
-  bool lends_memory;  // they may compute in memory lent for a leaf's gradient
-};
-
-using MadeGradients = std::vector<std::shared_ptr<Storage>>;  // what make_gradient() gave to a Backward
-
-// While one lives, its thread runs the Backward of `node`.
-class RunsBackward {
- public:
-  RunsBackward(const Node& node, BackwardMode mode);
-  ~RunsBackward();
-  RunsBackward(const RunsBackward&) = delete;
-  RunsBackward& operator=(const RunsBackward&) = delete;
-
-  static const Node* node();     // null while none runs on this thread
-  static MadeGradients& made();  // while one runs
-  static BackwardMode mode();
-
- private:
-  const Node* outer_node_;
-  BackwardMode outer_mode_;
-  MadeGradients made_;
-  MadeGradients* outer_made_;
-};
-
-// While one lives, operators called on its thread are recorded, or are not.
-class GradMode {
- public:
-  explicit GradMode(bool on);
-  ~GradMode();
-  GradMode(const GradMode&) = delete;
-  GradMode& operator=(const GradMode&) = delete;
-
- private:
-  bool previous_;
-};
 
 }  // namespace heddle::operators_detail

@@ -152,6 +152,58 @@ void cumprod_gradient_kernel(const NDArray& gradient, const NDArray& x, const ND
   compute.template operator()<float>();
 }
 
+// One line: the product of those before each element, times that of those behind it. Nothing is divided.
+template <class T>
+void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* behind) {
+  Scaled product{1, 0};
+  for (std::int64_t i = length - 1; i >= 0; --i) {
+    behind[i] = product;
+    product.multiply(static_cast<double>(x[i * step]));
+  }
+  Scaled before{1, 0};
+  for (std::int64_t i = 0; i < length; ++i) {
+    y[i * step] = static_cast<T>(before.times(behind[i]));
+    before.multiply(static_cast<double>(x[i * step]));
+  }
+}
+
+// The product over the element; exactly for lines that have a 0, an infinity or NaN, or whose product over- or underflows.
+template <class T>
+void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width,
+                       Scaled* scratch) {
+  std::array<double, kTile> totals;
+  totals.fill(1);
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T* from = x + i * step;
+    for (std::int64_t j = 0; j < width; ++j) totals[j] *= static_cast<double>(from[j]);
+  }
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T* from = x + i * step;
+    T* to = y + i * step;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(totals[j] / static_cast<double>(from[j]));
+  }
+  for (std::int64_t j = 0; j < width; ++j) {
+    if (!std::isfinite(totals[j]) || totals[j] == 0)
+      exact_product_of_others(x + j, y + j, length, step, scratch);
+  }
+}
+
+void product_of_others_kernel(const NDArray& x, const NDArray& y, int axis) {
+  if (y.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  const auto compute = [&]<class T>() {
+    const T* from = x.data<const T>();
+    T* to = y.data<T>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      const Scratch scratch(static_cast<std::size_t>(lines.length) * sizeof(Scaled));
+      product_of_others(from + at, to + at, lines.length, lines.inner, width, scratch.as<Scaled>());
+    });
+  };
+  if (x.dtype() == DType::f64) return compute.template operator()<double>();
+  compute.template operator()<float>();
+}
+
 // Whether x takes the place of the largest element so far: an equal one that comes later does, and so does a NaN.
 struct Above {
   template <class T> bool operator()(T x, T best) const { return x >= best || x != x; }
@@ -191,6 +243,7 @@ void register_scan(KernelTable& table) {
   table.add<ScanKernel>("cumsum", DeviceKind::cpu, scan_kernel<Plus>);
   table.add<ScanKernel>("cumprod", DeviceKind::cpu, scan_kernel<Times>);
   table.add<CumprodGradientKernel>("cumprod_gradient", DeviceKind::cpu, cumprod_gradient_kernel);
+  table.add<ScanKernel>("product_of_others", DeviceKind::cpu, product_of_others_kernel);
   table.add<ScanExtremeKernel>("cummax", DeviceKind::cpu, extreme_kernel<Above>);
   table.add<ScanExtremeKernel>("cummin", DeviceKind::cpu, extreme_kernel<Below>);
 }

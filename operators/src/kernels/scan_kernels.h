@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// x and y are contiguous and of one shape and dtype: f32, f64 or i64.
+// x and y are contiguous and of one shape and dtype: f32, f64, or integers of 64 bits for sums and products.
 using ScanKernel = void(const NDArray& x, const NDArray& y, int axis);
 
 // The gradient of cumprod: y from the gradient of its result and its input. All are contiguous, f32 or f64.

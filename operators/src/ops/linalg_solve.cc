@@ -66,7 +66,7 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
   return y + right - matmul(matmul(right, p), x);
 }
 
-// Inverses in gradients, which a singular matrix has none of though it has a determinant.
+// The inverses that gradients of determinants need. A singular matrix has a determinant, but no inverse: errors say so.
 constexpr LinalgOp kDetTwice{
     .op = "det_backward", .kernel = "inv", .in_errors = "det: its second gradient needs regular matrices"};
 constexpr LinalgOp kSlogdetBackward{

@@ -14,4 +14,7 @@ NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType re
 // The result of push_reduce without these axes, unless they are kept.
 NDArray without_reduced(const NDArray& kept, const NDArray& x, const Dims& axes, bool keepdims);
 
+// For each element of a floating x the product of the others on its line along the axis; not recorded.
+NDArray product_of_others(const NDArray& x, int axis);
+
 }  // namespace heddle::operators_detail

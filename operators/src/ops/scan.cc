@@ -12,6 +12,7 @@
 #include "autograd/operator.h"
 #include "kernels/scan_kernels.h"
 #include "ops/axis_last.h"
+#include "ops/reduction.h"
 #include "registry/operator_table.h"
 
 namespace heddle {
@@ -70,6 +71,10 @@ NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int ax
 }
 
 }  // namespace
+
+NDArray operators_detail::product_of_others(const NDArray& x, int axis) {
+  return push_scan("product_of_others", x, axis);
+}
 
 NDArray cumsum(const NDArray& x, int given, Where where) {
   const CallSite site(where);

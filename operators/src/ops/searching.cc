@@ -139,9 +139,9 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   if (bins < 1 || bins > kMostBins)
     throw InvalidArgument("histogram: bins is " + std::to_string(bins) + "; wanted 1 or more");
   if (low && high && !(*low <= *high)) refuse_order(*low, *high);
-  NDArray x = wide(flat(given)).contiguous();
+  NDArray x = wide(flat(given.detach())).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
-  // Without elements, what is not given lies on the other side of what is.
+  // Without elements a bound that is not given is 0 or 1, or the other bound where that would be the wrong way round.
   const NDArray least = bound_of(x, low, std::min(0.0, high.value_or(0)), min),
                 most = bound_of(x, high, std::max(1.0, low.value_or(1)), max);
   NDArray edges = push_edges(least, most, bins);

@@ -29,43 +29,42 @@ NDArray floating(const char* op, const NDArray& x) {
   return is_floating(x.dtype()) ? x : x.astype(DType::f64);
 }
 
-// The product of those other elements of each one that cannot be divided out again: 0, infinities and NaN. They are counted, since
-// nothing but their kinds matters.
-NDArray product_of_special(const NDArray& x, const Dims& axes) {
-  const auto others = [&](const NDArray& is) { return sum(is, axes, true) - cast(is, DType::i64); };
-  const NDArray zeros = others(x == 0) > 0, infinite = others(isinf(x)) > 0, nan = others(isnan(x)) > 0;
-  const NDArray negative = remainder(others(x == -kInfinity), 2) == 1;
-  const NDArray one = ones_like(x), endless = where(negative, -kInfinity, where(infinite, kInfinity, one));
-  return where(nan || (zeros && infinite), std::nan(""), where(zeros, 0, endless));
-}
-
-// Each element's share of the gradient of a product: the product over the element, times that of the others which cannot be
-// divided out.
-NDArray shares_of_product(const NDArray& x, const Dims& axes) {
-  const NDArray plain = isfinite(x) && x != 0;
-  const NDArray others = prod(where(plain, x, 1), axes, true), special = product_of_special(x, axes);
-  // A product of finite ones that overflows is not infinite, and does not make NaN of 0.
-  return where(special == 0, 0, where(plain, others / x, others) * special);
-}
-
-// The shares as shares_of_product() computes them, by operators whose gradients are right where elements are 0, too. Each line of
-// elements becomes a matrix, whose row i is the line with a 1 in place of element i: the products of its rows are the shares.
-NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
-  Dims order, back;
-  std::int64_t count = 1;
-  for (int axis = 0; axis < x.ndim(); ++axis)
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
-  for (const std::int64_t axis : axes) {
-    order.push_back(axis);
-    count *= x.shape()[static_cast<int>(axis)];
+// The lines of elements along several axes, as rows of a matrix, and back.
+struct RowsOfAxes {
+  RowsOfAxes(const NDArray& x, const Dims& axes) {
+    for (int axis = 0; axis < x.ndim(); ++axis)
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
+    for (const std::int64_t axis : axes) {
+      order.push_back(axis);
+      count *= x.shape()[static_cast<int>(axis)];
+    }
+    for (int axis = 0; axis < x.ndim(); ++axis)
+      back.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
+    rows = count == 0 ? 0 : x.size() / count;
   }
-  for (int axis = 0; axis < x.ndim(); ++axis)
-    back.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
-  const NDArray lines = transpose(x, order);
-  const std::int64_t rows = count == 0 ? 0 : x.size() / count;
-  const NDArray copies = reshape(lines, {rows, 1, count});
-  const NDArray others = prod(where(eye(count, DType::boolean, x.device()), 1, copies), {2});
-  return transpose(reshape(others, lines.shape()), back);
+
+  Dims order, back;
+  std::int64_t count = 1, rows;
+};
+
+// Each element's share of the gradient of a product: the product of the others.
+NDArray shares_of_product(const NDArray& given, const Dims& axes) {
+  const NDArray x = given.detach();
+  if (axes.size() == 1) return product_of_others(x, static_cast<int>(axes[0]));
+  const RowsOfAxes rows(x, axes);
+  const NDArray lines = transpose(x, rows.order);
+  const NDArray shares = product_of_others(reshape(lines, {rows.rows, rows.count}), 1);
+  return transpose(reshape(shares, lines.shape()), rows.back);
+}
+
+// The same by operators, whose gradients are right where elements are 0, too. Each line becomes a matrix, whose row i is the line
+// with a 1 in place of element i: the products of its rows are the shares.
+NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
+  const RowsOfAxes rows(x, axes);
+  const NDArray lines = transpose(x, rows.order);
+  const NDArray copies = reshape(lines, {rows.rows, 1, rows.count});
+  const NDArray others = prod(where(eye(rows.count, DType::boolean, x.device()), 1, copies), {2});
+  return transpose(reshape(others, lines.shape()), rows.back);
 }
 
 // Its gradient at 0, where the square root has none, is 0.

@@ -36,14 +36,13 @@ void search_kernel(const NDArray& sorted, const NDArray& values, const NDArray& 
 
 double half(double x) { return x / 2; }
 
-// Which bin x is in: the guess by division may be one off. It is made of halves, since the distance of the largest numbers
-// overflows; where all edges are equal, it is no number.
+// Which bin x is in. The guess by division is right but for rounding, and for edges that were rounded to halves. It is made of
+// halves, since the distance of the largest numbers overflows; where all edges are equal, it is no number.
 template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_half) {
   const double guess = (half(x) - half(edges[0])) * per_half, last = static_cast<double>(bins - 1);
-  std::int64_t bin = guess > 0 ? static_cast<std::int64_t>(std::min(guess, last)) : 0;
-  while (bin > 0 && x < edges[bin]) --bin;
-  while (bin + 1 < bins && x >= edges[bin + 1]) ++bin;
-  return bin;
+  const std::int64_t bin = guess > 0 ? static_cast<std::int64_t>(std::min(guess, last)) : 0;
+  if (x >= edges[bin] && (bin + 1 == bins || x < edges[bin + 1])) return bin;
+  return std::max<std::int64_t>(std::upper_bound(edges, edges + bins, x) - edges - 1, 0);
 }
 
 void histogram_kernel(const NDArray& x, const NDArray& edges, const NDArray& counts) {
