@@ -77,6 +77,7 @@ SAMPLES = {
     "NDArray | RowSparse": lambda: heddle.ones(3),
     "Operand | Sequence[Any]": lambda: 1.0,
     "Sequence[ArrayLike]": lambda: [heddle.ones(3)],
+    "Sequence[NDArray]": lambda: [heddle.ones(3)],
     "Sequence[Parameter]": lambda: [made_parameter()],
     "Sequence[RowSparse]": lambda: [INSTANCES["RowSparse"]()],
     "Var | NDArray": INSTANCES["Var"],
