@@ -10,6 +10,7 @@ docs/python.md is the user's guide.
 """
 
 import atexit as _atexit
+import builtins as _builtins
 import contextlib as _contextlib
 import importlib as _importlib
 import os as _os
@@ -182,6 +183,86 @@ def grad(
                 raise TypeError(f"grad: {name} has a {type(item).__name__}; want arrays")
         lists.append(items)
     return _heddle._grad(lists[0], lists[1], lists[2], keep_tape, create_graph, allow_unused)
+
+
+def empty_like(x: _heddle.NDArray, dtype: _typing.Any = None, device: _typing.Any = None) -> _heddle.NDArray:
+    """An array of x's shape, whose values are undetermined; dtype and device are x's where none is given."""
+    if not isinstance(x, _heddle.NDArray):
+        raise TypeError(f"empty_like: x is a {type(x).__name__}; want an NDArray")
+    return _heddle.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
+
+
+def block(arrays: _typing.Any) -> _heddle.NDArray:
+    """Nested lists of arrays put together: the innermost along the last axis, those around them along the axes before it. Arrays
+    with too few axes get axes of length 1 in front.
+    """
+
+    def depth_of(nested: _typing.Any) -> int:
+        if not isinstance(nested, (list, tuple)):
+            return 0
+        if not nested:
+            raise ValueError("block: arrays has an empty list; want arrays in it")
+        depths = {depth_of(one) for one in nested}
+        if len(depths) > 1:
+            raise ValueError(f"block: arrays has lists of depths {sorted(depths)} side by side; want one depth")
+        return 1 + depths.pop()
+
+    def leaves(nested: _typing.Any) -> _typing.Iterator[_heddle.NDArray]:
+        if isinstance(nested, (list, tuple)):
+            for one in nested:
+                yield from leaves(one)
+        else:
+            yield _heddle.asarray(nested)
+
+    depth = depth_of(arrays)
+    axes = _builtins.max([depth, *(x.ndim for x in leaves(arrays))])
+
+    def joined(nested: _typing.Any, axis: int) -> _heddle.NDArray:
+        if isinstance(nested, (list, tuple)):
+            return _heddle.concat([joined(one, axis + 1) for one in nested], axis=axis)
+        x = _heddle.asarray(nested)
+        return _heddle.reshape(x, (1,) * (axes - x.ndim) + tuple(x.shape))
+
+    return joined(arrays, axes - depth)
+
+
+class WeightReport(_typing.NamedTuple):
+    """What load_weights left as it was."""
+
+    missing: list[str]
+    """Parameters for which there is no array."""
+    unexpected: list[str]
+    """Arrays for which there is no parameter."""
+    other_shape: list[str]
+    """As "0.weight: (3, 4), wanted (4, 3)"."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all weights fit."""
+        return not (self.missing or self.unexpected or self.other_shape)
+
+    def __str__(self) -> str:
+        kinds = (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.other_shape))
+        return "\n".join(f"{kind}: {name}" for kind, names in kinds for name in names) or "all weights fit"
+
+
+def load_weights(parameters: _typing.Sequence[_heddle.Parameter], arrays: _typing.Mapping[str, _heddle.NDArray]) -> WeightReport:
+    """Gives each parameter the values of the array of its name, converted to its dtype; those in the report are left as they are."""
+    for parameter in parameters:
+        if not isinstance(parameter, _heddle.Parameter):
+            raise TypeError(f"load_weights: parameters has a {type(parameter).__name__}; want Parameters")
+    names = {parameter.name for parameter in parameters}
+    report = WeightReport([], [name for name in arrays if name not in names], [])
+    with _heddle.no_grad():
+        for parameter in parameters:
+            value, given = parameter.value, arrays.get(parameter.name)
+            if given is None:
+                report.missing.append(parameter.name)
+            elif tuple(given.shape) != tuple(value.shape):
+                report.other_shape.append(f"{parameter.name}: {tuple(given.shape)}, wanted {tuple(value.shape)}")
+            else:
+                value[...] = given.astype(value.dtype)
+    return report
 
 
 def wait_all() -> None:

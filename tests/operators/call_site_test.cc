@@ -79,6 +79,7 @@ TEST_CASE("an op's error names the line of the call") {
 TEST_CASE("products, linear algebra and random distributions name the line of their call") {
   const NDArray x = array<double>({3, 1, 1, 2}, {2, 2}), row = ones({3});
   Generator from(1);
+  check_site("block", [&] { block({{x, x}}); });
   check_site("vecdot", [&] { vecdot(x, x); });
   check_site("dot", [&] { dot(x, x); });
   check_site("inner", [&] { inner(x, x); });

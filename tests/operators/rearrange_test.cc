@@ -67,6 +67,20 @@ TEST_CASE("gradients of repetition, padding and diagonals") {
   check_gradients([](In in) { return matrix_trace(in[0], 0, 1, 2); }, {values({2, 3, 3})});
 }
 
+TEST_CASE("blocks are put together as NumPy puts them") {
+  const NDArray a = values({2, 2}), v = values({3}), one = values({2, 1});
+  const NDArray y = block({{a, one}, {v}});
+  CHECK(y.shape() == Shape{3, 3});
+  CHECK(y(2).to_vector<double>() == v.to_vector<double>());
+  CHECK(y(0, Slice{0, 2}).to_vector<double>() == a(0).to_vector<double>());
+  CHECK(y(kAll, 2)(Slice{0, 2}).to_vector<double>() == one.to_vector<double>());
+  CHECK(block({{values({1, 2, 3})}, {v}}).shape() == Shape{1, 3, 3});
+  check_gradients([](In in) { return square(block({{in[0], in[1]}, {in[2]}})); }, {a, one, v});
+  CHECK_THROWS_AS(block({}), InvalidArgument);
+  CHECK_THROWS_AS(block({{a}, {}}), InvalidArgument);
+  CHECK_THROWS_AS(block({{a}, {v}}), InvalidArgument);
+}
+
 TEST_CASE("where no element moves the result is a view") {
   const NDArray x = zeros({4, 3});
   std::vector<NDArray> views = split(x, 2);

@@ -172,6 +172,10 @@ TEST_CASE("operators that sort, search and scatter refuse undefined arrays") {
        [] {
          broadcast_arrays({some(), kNone});
        }},
+      {"block",
+       [] {
+         block({{some(), kNone}});
+       }},
       {"meshgrid", [] { meshgrid({kNone}); }},
       {"ones_like", [] { ones_like(kNone); }},
       {"sort", [] { sort(kNone); }},

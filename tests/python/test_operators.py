@@ -203,3 +203,22 @@ def test_what_an_op_refuses_leaves_the_target_as_it_was():
 
 def test_lists_of_arrays_that_numpy_cannot_have():
     assert heddle.zeros((0, 1 << 62)).tolist() == [] and heddle.zeros((2, 0)).tolist() == [[], []]
+
+
+def test_blocks_and_arrays_like_others():
+    a, v = np.arange(4.0).reshape(2, 2), np.array([7.0, 8.0])
+    for nested in ([[a, a], [a, a]], [a, a], a, [[a], [v]], [v, 1.0], [[[a, a]], [[a, a]]]):
+
+        def ours(one):
+            return [ours(x) for x in one] if isinstance(one, list) else heddle.array(np.asarray(one), dtype="f64")
+
+        got, want = heddle.block(ours(nested)), np.block(nested)
+        assert tuple(got.shape) == want.shape and np.array_equal(got.numpy(), want)
+    with pytest.raises(ValueError, match="block: arrays has an empty list"):
+        heddle.block([[], [heddle.ones(2)]])
+    with pytest.raises(ValueError, match=r"block: arrays has lists of depths \[0, 1\] side by side"):
+        heddle.block([[heddle.ones(2)], heddle.ones(2)])
+    like = heddle.empty_like(heddle.ones((2, 3), dtype="f16"))
+    assert tuple(like.shape) == (2, 3) and like.dtype == "f16" and heddle.empty_like(like, dtype="i8").dtype == "i8"
+    with pytest.raises(TypeError, match="empty_like: x is a int; want an NDArray"):
+        heddle.empty_like(3)

@@ -291,3 +291,21 @@ def test_checkpoints(tmp_path):
     assert fresh.position == generator.position and others_trainer.steps == 5
     for a, b in zip(net.parameters(), other.parameters(), strict=True):
         np.testing.assert_array_equal(a.value.numpy(), b.value.numpy())
+
+
+def test_weights_are_loaded_by_name():
+    net = heddle.Sequential(heddle.Dense(2, 3), heddle.Dense(3, 1))
+    weights = {parameter.name: heddle.ones(parameter.value.shape, dtype="f64") for parameter in net.parameters()}
+    assert heddle.load_weights(net.parameters(), weights).complete
+    assert all(np.all(parameter.value.detach().numpy() == 1) for parameter in net.parameters())
+    first, second, *others = (parameter.name for parameter in net.parameters())
+    del weights[first]
+    weights["extra"], weights[second] = heddle.ones(1), heddle.zeros((7, 7))
+    weights[others[0]] = heddle.zeros(weights[others[0]].shape)
+    report = heddle.load_weights(net.parameters(), weights)
+    assert report.missing == [first] and report.unexpected == ["extra"] and not report.complete
+    assert report.other_shape == [f"{second}: (7, 7), wanted {tuple(net.parameters()[1].value.shape)}"]
+    assert "missing: " + first in str(report)
+    assert np.all(net.parameters()[0].value.detach().numpy() == 1) and np.all(net.parameters()[2].value.detach().numpy() == 0)
+    with pytest.raises(TypeError, match="load_weights: parameters has a int; want Parameters"):
+        heddle.load_weights([3], {})

@@ -53,6 +53,7 @@ EXCEPTIONS = {
     "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,
     "save_npz": FILES, "load_npz": FILES, "save_csv": FILES, "load_csv": FILES, "map_npy": FILES, "map_safetensors": FILES,
     "load_weights": "fills parameters of layers", "empty_like": "memory whose values are undetermined",
+    "block": "concat of concat: no argument of an operator is a list of lists",
     "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
     "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
     "lend_gradient_memory": TAPE, "backward": TAPE, "make_gradient": TAPE, "recording": TAPE, "record": TAPE,

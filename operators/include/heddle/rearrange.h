@@ -43,6 +43,9 @@ NDArray atleast_2d(const NDArray& x, Where where = Where::current());
 NDArray atleast_3d(const NDArray& x, Where where = Where::current());
 // The arrays repeated to the shape that they broadcast to.
 std::vector<NDArray> broadcast_arrays(const std::vector<NDArray>& arrays, Where where = Where::current());
+// Rows of arrays put together: those of a row along the last axis, the rows along the axis before it. Arrays with fewer axes than
+// the others, or than two, get axes of size 1 in front.
+NDArray block(const std::vector<std::vector<NDArray>>& rows, Where where = Where::current());
 // Of arrays with one axis: array i varies along axis i of a grid, or with `xy` the first two axes are exchanged.
 std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy = true,
                               Where where = Where::current());

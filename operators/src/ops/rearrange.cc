@@ -174,6 +174,29 @@ std::vector<NDArray> broadcast_arrays(const std::vector<NDArray>& arrays, Where 
   return results;
 }
 
+NDArray block(const std::vector<std::vector<NDArray>>& rows, Where where) {
+  const CallSite site(where);
+  int axes = 2;
+  for (const std::vector<NDArray>& row : rows) {
+    check_arrays("block", row);
+    for (const NDArray& array : row) axes = std::max(axes, array.ndim());
+  }
+  const auto with_axes = [&](const NDArray& array) {
+    Dims shape = Dims::filled(axes - array.ndim(), 1);
+    for (const std::int64_t length : array.shape()) shape.push_back(length);
+    return reshape(array, shape);
+  };
+  return ndarray_detail::in_name_of("block", [&] {
+    std::vector<NDArray> whole;
+    for (const std::vector<NDArray>& row : rows) {
+      std::vector<NDArray> parts;
+      for (const NDArray& array : row) parts.push_back(with_axes(array));
+      whole.push_back(concat(parts, axes - 1));
+    }
+    return concat(whole, axes - 2);
+  });
+}
+
 std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy, Where where) {
   const CallSite site(where);
   check_arrays("meshgrid", arrays);
