@@ -64,7 +64,8 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
                           const GradOptions& options = {}, Where where = Where::current());
 
 // Gets the complete gradient of an array in a backward pass; what it returns takes its place, and an undefined array leaves it.
-// It may keep both, which nobody changes then, and changes neither in place: other gradients may be in the same memory.
+// A hook may keep the array it gets and the one it returns: no pass changes them. It must not change its argument in place, whose
+// memory other gradients may share.
 // Runs on the thread that calls backward() or grad(), under NoGrad unless create_graph.
 using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 

@@ -152,8 +152,8 @@ NDArray atan2_of_y(const BinaryValues& v) { return over_squares(v, v.b); }
 NDArray atan2_of_x(const BinaryValues& v) { return -over_squares(v, v.a); }
 NDArray a_over_y(const BinaryValues& v) { return v.gradient * divide(v.a, v.y); }
 NDArray b_over_y(const BinaryValues& v) { return v.gradient * divide(v.b, v.y); }
-// From the difference of both, which a single infinity leaves determined, other than that of one and y. Two equal infinities share
-// alike, as any equal numbers.
+// The share comes from the difference of the operands: where one is infinite, that is still a number, but the difference from the
+// result is not. Two equal infinities share alike, as any equal numbers.
 NDArray share_of_first(const BinaryValues& v, const Operand& a, const Operand& b) {
   const NDArray difference = subtract(a, b);
   return v.gradient * sigmoid(where(equal(a, b) && isnan(difference), 0, difference));

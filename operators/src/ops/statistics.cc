@@ -57,8 +57,8 @@ NDArray shares_of_product(const NDArray& given, const Dims& axes) {
   return transpose(reshape(shares, lines.shape()), rows.back);
 }
 
-// The same by operators, whose gradients are right where elements are 0, too. Each line becomes a matrix, whose row i is the line
-// with a 1 in place of element i: the products of its rows are the shares.
+// The shares of shares_of_product(), by operators that a tape records; their gradients are right where elements are 0, too. Each
+// line becomes a matrix, whose row i is the line with a 1 in place of element i: the products of its rows are the shares.
 NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
   const RowsOfAxes rows(x, axes);
   const NDArray lines = transpose(x, rows.order);
@@ -157,7 +157,7 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
   if (std::isnan(p)) throw InvalidArgument("norm: p is NaN");
   if (is_half(x.dtype())) return cast(norm(wide(x), p, axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("norm", [&] {
-    // Of nothing 0, as any norm whose p is positive.
+    // The largest of no elements is 0, as every norm of no elements is whose p is positive.
     if (p == kInfinity) return x.size() == 0 ? sum(abs(x), axes, keepdims) : max(abs(x), axes, keepdims);
     if (p == -kInfinity) return min(abs(x), axes, keepdims);
     if (p == 0) return cast(count_nonzero(x, axes, keepdims), x.dtype());
