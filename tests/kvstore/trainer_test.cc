@@ -232,7 +232,7 @@ TEST_CASE("parameters may be parts of one array that share no element") {
   set_requires_grad(rows);
   CHECK_THROWS_WITH_AS(
       Trainer({{"rows", rows}, {"top", top}}),
-      "Trainer: parameters 'top' and 'rows' share elements; make the array that they are parts of the "
+      "Trainer: parameters 'rows' and 'top' share elements; make the array that they are parts of the "
       "parameter",
       InvalidArgument);
   Trainer trainer({{"left", left}, {"right", right}, {"again", left}}, {.params = {{"lr", 1}}});

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,9 @@ void for_each_place(const NDArray& array, int axis, std::int64_t place,
     for_each_place(array, axis + 1, place + i * array.strides()[axis], body);
 }
 
-[[noreturn]] void refuse_shared(const Parameter& a, const Parameter& b) {
-  throw InvalidArgument("Trainer: parameters '" + a.name + "' and '" + b.name +
+// Both are of one vector: the message names them in the order given.
+[[noreturn]] void refuse_shared(const Parameter* a, const Parameter* b) {
+  throw InvalidArgument("Trainer: parameters '" + std::min(a, b)->name + "' and '" + std::max(a, b)->name +
                         "' share elements; make the array that they are parts of the parameter");
 }
 
@@ -47,7 +49,7 @@ void check_places(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     for_each_place(part.parameter->value, 0, part.parameter->value.offset(), [&](std::int64_t place) {
       const auto [owner, is_new] = owners.emplace(place, part.parameter);
-      if (!is_new && owner->second != part.parameter) refuse_shared(*owner->second, *part.parameter);
+      if (!is_new && owner->second != part.parameter) refuse_shared(owner->second, part.parameter);
     });
   }
 }
@@ -55,22 +57,24 @@ void check_places(const std::vector<Part>& parts) {
 // A store keeps each parameter on its own: what it updates in one would be lost with the next one that has the element too. The
 // same array twice is one parameter, for it has one gradient.
 void check_apart(const std::vector<Parameter>& parameters) {
-  std::map<const Storage*, std::map<const GradMeta*, Part>> of_storage;
+  std::unordered_set<const GradMeta*> seen;
+  std::unordered_map<const Storage*, std::size_t> index;
+  std::vector<std::vector<Part>> storages;  // in the order given, so that a message is the same in each run
   for (const Parameter& parameter : parameters) {
-    if (parameter.value.size() > 0)
-      of_storage[parameter.value.storage().get()].emplace(parameter.value.grad_meta().get(),
-                                                          part_of(parameter));
+    if (parameter.value.size() == 0 || !seen.insert(parameter.value.grad_meta().get()).second) continue;
+    const auto [at, is_new] = index.emplace(parameter.value.storage().get(), storages.size());
+    if (is_new) storages.emplace_back();
+    storages[at->second].push_back(part_of(parameter));
   }
-  for (const auto& [storage, of_meta] : of_storage) {
-    std::vector<Part> parts;
-    for (const auto& [meta, part] : of_meta) parts.push_back(part);
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.first < b.first; });
+  for (std::vector<Part>& parts : storages) {
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.first < b.first; });
     bool interleave = false;
     const Part* farthest = nullptr;
     for (const Part& part : parts) {
       if (farthest && part.first <= farthest->last) {
         if (part.parameter->value.is_contiguous() && farthest->parameter->value.is_contiguous())
-          refuse_shared(*farthest->parameter, *part.parameter);
+          refuse_shared(farthest->parameter, part.parameter);
         interleave = true;
       }
       if (!farthest || part.last > farthest->last) farthest = &part;
