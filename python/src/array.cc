@@ -115,6 +115,8 @@ template <Reduction function> void def_reduction(ArrayClass& type, const char* n
       name,
       [name](const NDArray& self, nb::handle axis, bool keepdims) {
         const Dims axes = axis.is_none() ? Dims() : to_dims({name, "axis"}, axis);
+        if (axes.empty() && !axis.is_none())
+          throw InvalidArgument(std::string(name) + ": axis is (); wanted: an axis, or None for all");
         return computed([&](Where where) { return function(self, axes, keepdims, where); });
       },
       "axis"_a = nb::none(), "keepdims"_a = false, nb::sig(signature));

@@ -221,32 +221,22 @@ TEST_CASE("into refuses another shape, undefined arrays, shared elements and gra
   CHECK(of(leaf) == Floats(6, 1));
 }
 
-namespace {
-
-NDArray seen;
-NDArray computes_beside(const NDArray& a) {
-  a.engine().push([a] { seen = a + 41; }, {.read = {a.var()}});
-  return a * 2;
-}
-
-}  // namespace
-
 TEST_CASE("what an op computes meanwhile on the same thread does not get the memory") {
   Engine naive{{.scheduler = Scheduler::naive}};
   const EngineScope scope(naive);
   const NDArray x = ones({3}), y = zeros({3});
+  NDArray seen;
   // The op runs on this thread, between the loan and the operator that takes it.
   into(
       y,
-      [](auto& a) {
-        a.engine().push([a] { seen = a + 41; }, {.read = {a.var()}});
+      [&seen](auto& a) {
+        a.engine().push([a, &seen] { seen = a + 41; }, {.read = {a.var()}});
         return a * 2;
       },
       x);
   CHECK(of(y) == Floats{2, 2, 2});
   CHECK(of(seen) == Floats{42, 42, 42});
   CHECK(seen.storage() != y.storage());
-  seen = {};
 }
 
 TEST_CASE("calls of into within each other each have their own memory") {

@@ -36,7 +36,8 @@ namespace ndarray_detail {
 // Throws InvalidArgument "NAME: an array is undefined", as every function and member does for such an array.
 [[noreturn]] void refuse_undefined(const char* name);
 
-// Throws the error again, with `name` in the place of the function that it names.
+// Throws the error that is being handled again, with `name` in the place of the function that it names. A variable of the
+// environment that it names stays.
 [[noreturn]] void rename_error(const char* name, const InvalidArgument& error);
 
 // Returns call(). If that throws InvalidArgument, the message gets `name` in place of the function that it names.

@@ -27,6 +27,8 @@ void refuse_undefined(const char* name) {
 
 void rename_error(const char* name, const InvalidArgument& error) {
   const std::string text = error.message();
+  if (text.starts_with("HEDDLE_"))
+    throw;  // a variable of the environment, read by the first call that needs an engine
   const std::size_t end = text.find(": ");
   const std::string renamed = name + (end == std::string::npos ? ": " + text : text.substr(end));
   if (dynamic_cast<const InvalidIndex*>(&error)) throw InvalidIndex(renamed);
