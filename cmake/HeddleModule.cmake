@@ -28,13 +28,17 @@ if(HEDDLE_SANITIZE)
   target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()
 
-# Flags of tests and of programs that need no speed: half of their compilation was optimising. They are heddle_flags too.
+# Flags of tests and of programs that need no speed: half of their compilation would be optimising. They are heddle_flags too.
+# AddressSanitizer's build is not optimised at all.
 add_library(heddle_light_flags INTERFACE)
 target_link_libraries(heddle_light_flags INTERFACE heddle_flags)
-target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-O1>)
+target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-Og>)
 # A sanitizer's report names functions of tests without their lines, which take a sixth of the compilation.
 if(HEDDLE_SANITIZE)
   target_compile_options(heddle_light_flags INTERFACE -g0)
+  if(HEDDLE_SANITIZE MATCHES thread)
+    target_compile_options(heddle_light_flags INTERFACE -Og)
+  endif()
 endif()
 
 # What nearly every file includes, compiled once: parsing it anew costs half a second a file. Files still include what they

@@ -19,7 +19,7 @@ using namespace nb::literals;
 
 // The blocks of one kind that a thread is in. Those of coroutines of one thread may end in any order.
 template <class Scope> struct Block {
-  explicit Block(const char* name) : name(name) {}
+  explicit Block(const char* in_messages) : name(in_messages) {}
   const char* name;
 };
 template <class Scope> struct OpenBlocks {
