@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <heddle/array_op.h>
 #include <heddle/check.h>
 #include <heddle/graph.h>
 #include <heddle/group.h>
@@ -54,7 +55,7 @@ struct PushList {
     if (nb::isinstance<NDArray>(object)) {
       const NDArray& array = *nb::inst_ptr<NDArray>(object);
       if (mutates) {
-        array.storage()->bump_version();
+        array_access(call, {}, {&array, 1});  // counts the change, of each launch too if this is captured
         if (!array.covers_storage()) access.read.add(array.var());
       }
       return add(array.var(), mutates);

@@ -355,6 +355,24 @@ TEST_CASE("wrong graphs and slots are errors") {
   CHECK_THROWS_AS(moved.launch(mine.bind(1)), Error);
 }
 
+TEST_CASE("a function is called at each launch, once for each key, before the ops are queued") {
+  Engine engine({.workers = 1});
+  std::vector<int> calls;
+  const Var var = engine.new_var();
+  const Graph graph = engine.capture([&] {
+    for (int key : {1, 2, 1})
+      at_each_launch(reinterpret_cast<void*>(std::intptr_t{key}), [&calls, key] { calls.push_back(key); });
+    engine.push([] {}, {.mutate = {var}});
+    CHECK_THROWS_AS(at_each_launch(&calls, {}), InvalidArgument);
+  });
+  CHECK(calls.empty());
+  graph.launch();
+  CHECK(calls == std::vector{1, 2});
+  graph.launch();
+  CHECK(calls == std::vector{1, 2, 1, 2});
+  CHECK_THROWS_AS(at_each_launch(&calls, [] {}), Error);
+}
+
 TEST_CASE("a launch outlives the last handle on its graph, closures die with it") {
   on_every_scheduler([](Engine& engine) {
     auto held = std::make_shared<std::atomic<int>>(0);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/error.h>
+#include <heddle/graph.h>
 #include <heddle/ops.h>
 
 namespace heddle {
@@ -432,6 +433,21 @@ TEST_CASE("an op error in the forward pass reaches the gradient") {
   const NDArray y = take(x, array<std::int32_t>({0, 2}));
   backward(sum(square(y)));
   CHECK_THROWS_WITH(grad(x).wait(), "take: index 2 at position 1 is out of range for size 2");
+}
+
+TEST_CASE("a launch of a graph changes the arrays that its ops write") {
+  const NDArray x = leaf({1, 2}, {2});
+  const NDArray y = array<double>({1, 1});
+  const Graph graph = current_engine().capture([&] { y.fill(7); });
+  graph.launch();
+  const NDArray before = sum(x * y);
+  backward(before);  // the launch came first
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{7, 7});
+  const NDArray loss = sum(x * y);
+  graph.launch();
+  CHECK_THROWS_WITH_AS(backward(loss),
+                       "multiply: an array saved for its gradient was changed in place after it was recorded",
+                       Error);
 }
 
 }  // namespace heddle

@@ -243,3 +243,16 @@ TEST_CASE("a seed is on the device of the root") {
   CHECK_THROWS_WITH_AS(backward(x * 2, seed), "backward: seed is on cpu(1) where root is on cpu(0)",
                        InvalidArgument);
 }
+
+TEST_CASE("an array that a hook changes in place while it is saved for a gradient is an error") {
+  const NDArray x = leaf({1, 2}), w = leaf({1, 1});
+  const NDArray h = x * w, loss = sum(h * w);
+  on_gradient(h, [&](const NDArray& g) {
+    NDArray changed = w;
+    changed -= g * 0.5;
+    return g;
+  });
+  CHECK_THROWS_WITH_AS(grad({loss}, {x}),
+                       "multiply: an array saved for its gradient was changed in place after it was recorded",
+                       Error);
+}

@@ -281,4 +281,15 @@ TEST_CASE("norms of nothing are 0") {
   CHECK(norm(zeros({0, 2}), infinity, {1}).shape() == Shape{0});
 }
 
+TEST_CASE("the inverse of a matrix with NaN or infinity has no number where NumPy has none") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const NDArray all_nan = array({{nan, 1.f}, {2.f, 3.f}}), last_nan = array({{1.f, 1.f}, {2.f, nan}});
+  for (const NDArray& x : {all_nan, last_nan, full({2, 2}, inf), full({3, 3}, nan)})
+    CHECK(all(isnan(inv(x))).item<bool>());
+  CHECK(all(isnan(matrix_power(full({2, 2}, nan), -1))).item<bool>());
+  CHECK(inv(array({{inf, 0.f}, {0.f, 2.f}})).to_vector<float>() == std::vector<float>{0, 0, 0, 0.5});
+  const NDArray batch = stack({all_nan, eye(2)});  // one matrix does not change another
+  CHECK(inv(batch)[1].to_vector<float>() == std::vector<float>{1, 0, 0, 1});
+}
+
 }  // namespace heddle

@@ -179,3 +179,18 @@ TEST_CASE("an update can be checked beforehand, and is refused by the same words
   }
   CHECK(sgd->state().empty());
 }
+
+TEST_CASE("a gradient may overlap its weight: it is read as it was before the update") {
+  const std::int64_t count = 100000;
+  for (const char* name : {"sgd", "adam"}) {
+    for (const bool behind : {false, true}) {
+      const NDArray all = Generator(1).normal({count + 1});
+      const NDArray first = all(Slice{.end = count}), second = all(Slice{.begin = 1});
+      const NDArray &weight = behind ? first : second, &gradient = behind ? second : first;
+      const NDArray expected = weight.copy(), apart = gradient.copy();
+      create_optimizer(name, {{"lr", 0.5}})->update(0, weight, gradient);
+      create_optimizer(name, {{"lr", 0.5}})->update(0, expected, apart);
+      CHECK(weight.to_vector<float>() == expected.to_vector<float>());
+    }
+  }
+}

@@ -158,4 +158,11 @@ TEST_CASE("refusals of what rearranges say what came") {
         }) == "split: indices_or_sections is a float or a bool; wanted an int or a list of ints");
 }
 
+TEST_CASE("diagonals of arrays without elements") {
+  CHECK(diagonal(zeros({0, 5, 5}), 1, 1, 2).shape() == Shape{0, 4});
+  CHECK(diagonal(zeros({5, 3, 0}), 3, 1, 0).shape() == Shape{0, 2});
+  CHECK(diagonal(zeros({2, 5, 4, 0}), -1, 2, 0).shape() == Shape{5, 0, 2});
+  CHECK(matrix_trace(zeros({0, 5, 5}), 1, 1, 2).shape() == Shape{0});
+}
+
 }  // namespace heddle

@@ -314,4 +314,15 @@ TEST_CASE("updates of rows say what is wrong at the call") {
   CHECK(sgd->state().empty());
 }
 
+TEST_CASE("values of a row-sparse gradient may overlap the weight") {
+  const NDArray all = Generator(1).normal({41, 2});
+  const NDArray weight = all(Slice{.begin = 1}), values = all(Slice{.end = 40});
+  const NDArray rows = arange(0, 40).astype(DType::i64), count = array<std::int64_t>({40});
+  const NDArray expected = weight.copy();
+  const RowSparse gradient({40, 2}, rows, values, count), apart({40, 2}, rows, values.copy(), count);
+  create_optimizer("sgd", {{"lr", 0.5}})->update(0, expected, apart);
+  create_optimizer("sgd", {{"lr", 0.5}})->update(0, weight, gradient);
+  CHECK(weight.to_vector<float>() == expected.to_vector<float>());
+}
+
 }  // namespace heddle

@@ -321,3 +321,11 @@ TEST_CASE("the sign of a determinant has a gradient of 0 that can be differentia
         grad({sum(square(without))}, {x})[0].to_vector<double>());
   CHECK(grad({sum(slogdet(x)[0])}, {x}, {.create_graph = true})[0].to_vector<double>() == Doubles(18, 0));
 }
+
+TEST_CASE("linear without outputs has gradients of zeros") {
+  const NDArray x = random_leaf({2, 1}, 1), weight = random_leaf({0, 1}, 2), bias = random_leaf({0}, 3);
+  const auto gradients = grad({sum(linear(x, weight, bias))}, {x, weight, bias}, {.create_graph = true});
+  CHECK(gradients[0].to_vector<double>() == Doubles{0, 0});
+  CHECK(gradients[1].shape() == Shape{0, 1});
+  CHECK(gradients[2].shape() == Shape{0});
+}

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -124,5 +125,9 @@ template <class T> Slot<T> Engine::slot() { return Slot<T>(detail::new_slot(core
 
 // Whether the calling thread is inside Engine::capture: what it pushes is recorded, and does not run.
 bool is_capturing() noexcept;
+
+// Inside Engine::capture: each launch of its graph calls `call`, on the thread that launches, before it queues the ops. For
+// what a push does beside its op. Once for each key (any address) of a capture. Throws Error outside of a capture.
+void at_each_launch(const void* key, std::function<void()> call);
 
 }  // namespace heddle

@@ -1,7 +1,9 @@
 // How a graph is captured, and handed to the engine as one op.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <heddle/graph.h>
 
@@ -22,6 +24,7 @@ struct Recorder {
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
+  std::unordered_set<const void*> launch_keys;  // of at_each_launch
   std::vector<std::vector<std::uint32_t>> next_ops;
   std::vector<std::uint32_t> depths;  // of each op: the number of ops on the longest path that ends with it
 
@@ -261,6 +264,7 @@ void Graph::launch_with(std::span<const Binding> bindings) const {
   std::vector<std::shared_ptr<const void>> values = graph.values;
   for (const Binding& binding : bindings) bind_value(graph, values, binding);
   check_values(graph, values);
+  for (const auto& call : graph.at_launch) call();
   auto run = std::make_unique<GraphRun>();
   run->graph = &graph;
   OpNode* op = launch_op(graph);
@@ -276,5 +280,15 @@ void Graph::set_value(Binding binding) {
 std::size_t Graph::size() const { return state_of(state_, "size").ops.size(); }
 
 bool is_capturing() noexcept { return detail::Recorder::current != nullptr; }
+
+void at_each_launch(const void* key, std::function<void()> call) {
+  Recorder* recorder = Recorder::current;
+  if (!recorder)
+    throw Error(
+        "at_each_launch: this thread captures no graph; call it inside the function that "
+        "Engine::capture is given");
+  if (!call) throw InvalidArgument("at_each_launch: the function is empty");
+  if (recorder->launch_keys.insert(key).second) recorder->graph->at_launch.push_back(std::move(call));
+}
 
 }  // namespace heddle

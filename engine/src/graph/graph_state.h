@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <random>
 #include <source_location>
@@ -65,6 +66,7 @@ struct GraphState {
   bool chain = false;                 // no two ops can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // of the slots, null if not set
+  std::vector<std::function<void()>> at_launch;
 
   SpinLock lock;                 // guards:
   OpNode* last = nullptr;        // the launch entered last, if it has not ended

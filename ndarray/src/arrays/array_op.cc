@@ -1,6 +1,8 @@
+#include <memory>
 #include <string>
 
 #include <heddle/array_op.h>
+#include <heddle/graph.h>
 
 namespace heddle {
 
@@ -12,6 +14,16 @@ void check_array(const char* name, const NDArray& array, const Engine** engine) 
   if (*engine != &array.engine()) {
     throw InvalidArgument(std::string(name) + ": the arrays belong to different engines");
   }
+}
+
+// What is captured changes the array in each launch as well.
+void count_change(const std::shared_ptr<Storage>& storage) {
+  storage->bump_version();
+  if (!is_capturing()) [[likely]]
+    return;
+  at_each_launch(storage.get(), [weak = std::weak_ptr(storage)] {
+    if (const std::shared_ptr<Storage> changed = weak.lock()) changed->bump_version();
+  });
 }
 
 }  // namespace
@@ -26,7 +38,7 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
   for (const NDArray& array : writes) {
     access.mutate.add(array.var());
     if (!array.covers_storage()) access.read.add(array.var());
-    array.storage()->bump_version();
+    count_change(array.storage());
   }
   return access;
 }

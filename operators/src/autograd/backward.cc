@@ -56,17 +56,21 @@ NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
   return make_result(like, input.shape, input.dtype);
 }
 
-void check_ready(const Node& node, bool recorded) {
-  if (node.freed) {
-    throw Error(std::string("backward: the tape of ") + node.name +
-                " was freed by an earlier backward(); give that one keep_tape = true");
-  }
+void check_saved(const Node& node) {
   for (const Saved& saved : node.saved) {
     if (saved.storage->version() != saved.version) {
       throw Error(std::string(node.name) +
                   ": an array saved for its gradient was changed in place after it was recorded");
     }
   }
+}
+
+void check_ready(const Node& node, bool recorded) {
+  if (node.freed) {
+    throw Error(std::string("backward: the tape of ") + node.name +
+                " was freed by an earlier backward(); give that one keep_tape = true");
+  }
+  check_saved(node);
   if (recorded && !node.saved_on_tape) refuse_second_gradient(node.name);
 }
 
@@ -438,6 +442,7 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
 
 void Pass::run_node(const PendingNode& pending) {
   const Node& node = *pending.node;
+  check_saved(node);  // a hook or a gradient of the user's has run since check_ready()
   const NDArray& grad_output = pending.sum.gradient;
   if (node.rows) return run_rows(node, grad_output);
   if (node.add) return run_part(node, grad_output);

@@ -261,7 +261,8 @@ void Optimizer::update(Key key, const NDArray& weight, const NDArray& grad, Upda
   check_options(options);
   const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
-  const NDArray whole = grad.detach().contiguous();
+  NDArray whole = grad.detach().contiguous();
+  if (whole.storage() == weight.storage()) whole = whole.copy();  // the two may overlap
   if (slot.row_updates.defined()) {
     push_row_update(weight.detach(), all_rows(whole), slot, lr, options.grad_scale);
   } else {
@@ -276,7 +277,11 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
   const double lr = options.lr.value_or(param("lr"));
-  push_row_update(weight.detach(), grad, slot_of(key, weight), lr, options.grad_scale);
+  Slot& slot = slot_of(key, weight);
+  if (grad.values().storage() != weight.storage())
+    return push_row_update(weight.detach(), grad, slot, lr, options.grad_scale);
+  const RowSparse apart(grad.shape(), grad.rows(), grad.values().copy(), grad.count());
+  push_row_update(weight.detach(), apart, slot, lr, options.grad_scale);
 }
 
 std::map<std::string, NDArray> Optimizer::state() const {

@@ -49,7 +49,7 @@ void operators_detail::register_dropout(OperatorTable& table) {
               return dropout(x, p, generator, training, where);
             },
             {"Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless "
-             "`training`. Drawn from `generator`, or for None from the thread's own.",
+             "`training` and p > 0. Drawn from `generator`, or for None from the thread's own.",
              {{"x", DTypes::floating}, {"p", 0.5}, {"training", true}, {"generator", kNone}},
              "that of x",
              kDifferentiable});

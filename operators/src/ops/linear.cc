@@ -37,6 +37,13 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
   }
 }
 
+// x as (rows, in).
+std::int64_t row_count(const NDArray& x) {
+  std::int64_t rows = 1;
+  for (int axis = 0; axis + 1 < x.ndim(); ++axis) rows *= x.shape()[axis];
+  return rows;
+}
+
 // The gradient of input `index`: (m, n) = a * b, in which a and b have two axes and may be transposed.
 NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b,
                 int priority = 0) {
@@ -75,7 +82,7 @@ struct Inputs {
 // What the kernels of the gradients compute. `y` is defined if there was a relu, whose mask is constant.
 std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, const NDArray& weight,
                                   bool has_bias, const NDArray& y) {
-  const std::int64_t rows = element_count(grad_output.shape()) / std::max<std::int64_t>(weight.shape()[0], 1);
+  const std::int64_t rows = row_count(x);
   NDArray g = reshape(grad_output, {rows, weight.shape()[0]});
   if (y.defined()) g = where(y > 0, g, 0);
   std::vector<NDArray> gradients{reshape(matmul(g, weight), x.shape()),
@@ -115,9 +122,7 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
                 x.dtype());
   }
   const std::int64_t width = weight.shape()[1];
-  std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < x.ndim(); ++axis) rows *= x.shape()[axis];
-  const Inputs in{x.detach().contiguous().view_as({rows, width}), weight.detach().contiguous(),
+  const Inputs in{x.detach().contiguous().view_as({row_count(x), width}), weight.detach().contiguous(),
                   bias.defined() ? bias.detach().contiguous() : NDArray()};
   const NDArray y = push_linear(in, options.relu);
   Shape shape = x.shape();

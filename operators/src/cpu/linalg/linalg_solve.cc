@@ -96,6 +96,31 @@ void solve_triangular_kernel(const LinalgCall& call) {
   });
 }
 
+template <class T> void fill_nan(T* x, std::int64_t count) {
+  std::fill_n(x, count, std::numeric_limits<T>::quiet_NaN());
+}
+
+// x = the inverse of x, which has an infinite element: LAPACK's inversion takes zeros of triangles for granted.
+template <class T> int invert_by_solving(T* x, std::int64_t n, std::vector<int>& pivots) {
+  const Scratch lu(bytes(n * n, sizeof(T)));
+  std::copy_n(x, n * n, lu.as<T>());
+  if (const int info = getrf(lapack_int(n), lapack_int(n), lu.as<T>(), pivots.data())) return info;
+  std::fill_n(x, n * n, T(0));
+  for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1;
+  return getrs(false, lapack_int(n), lapack_int(n), lu.as<T>(), pivots.data(), x);
+}
+
+// x = the inverse of x.
+template <class T> int invert(T* x, std::int64_t n) {
+  const std::int64_t count = n * n;
+  if (std::any_of(x, x + count, [](T value) { return std::isnan(value); })) return fill_nan(x, count), 0;
+  std::vector<int> pivots(static_cast<std::size_t>(n));
+  if (std::any_of(x, x + count, [](T value) { return std::isinf(value); }))
+    return invert_by_solving(x, n, pivots);
+  if (const int info = getrf(lapack_int(n), lapack_int(n), x, pivots.data())) return info;
+  return getri(lapack_int(n), x, pivots.data());
+}
+
 // out = the inverse; of a singular matrix NaN, if `flag`, else an error.
 void inv_kernel(const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
@@ -105,15 +130,12 @@ void inv_kernel(const LinalgCall& call) {
     for_each_matrix(
         call, 2 * cube(n),
         [&](std::int64_t i) {
-          std::vector<int> pivots(static_cast<std::size_t>(n));
           T* y = to + i * n * n;
           std::copy_n(from + i * n * n, n * n, y);
-          if (const int info = getrf(lapack_int(n), lapack_int(n), y, pivots.data())) {
-            if (!call.flag) return info;
-            std::fill_n(y, n * n, std::numeric_limits<T>::quiet_NaN());
-            return 0;
-          }
-          return getri(lapack_int(n), y, pivots.data());
+          const int info = invert(y, n);
+          if (info == 0 || !call.flag) return info;
+          fill_nan(y, n * n);
+          return 0;
         },
         singular);
   });
