@@ -364,6 +364,25 @@ TEST_CASE("the default engine and scopes") {
   CHECK(&current_engine() == &default_engine());
 }
 
+TEST_CASE("a var knows the engine that made it, and can be waited for when that is destroyed") {
+  auto engine = std::make_unique<Engine>(EngineOptions{.workers = 1});
+  const Var good = engine->new_var(), bad = engine->new_var();
+  CHECK(Engine::maker_of(good).load() == engine.get());
+  CHECK_FALSE(engine->has_ended());
+  int value = 0;
+  engine->push([&] { value = 1; }, {.mutate = {good}});
+  engine->push([] { throw Error("it failed"); }, {.mutate = {bad}});
+  Engine::wait_on(good);
+  CHECK(value == 1);
+  CHECK_THROWS_WITH_AS(Engine::wait_on(bad), "it failed", Error);
+  engine.reset();
+  CHECK(Engine::maker_of(good).load() == nullptr);
+  Engine::wait_on(good);
+  CHECK_THROWS_WITH_AS(Engine::wait_on(bad), "it failed", Error);
+  CHECK_THROWS_AS(Engine::wait_on(Var()), InvalidArgument);
+  CHECK_THROWS_AS(Engine::maker_of(Var()), InvalidArgument);
+}
+
 TEST_CASE("a fuzz seed replays its schedule, and seeds differ") {
   auto schedule = [](std::uint64_t seed) {
     Engine engine({.scheduler = Scheduler::fuzz, .seed = seed});

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/array_op.h>
+#include <heddle/error.h>
 #include <heddle/ndarray.h>
 
 using namespace heddle;
@@ -211,4 +213,28 @@ TEST_CASE("eight dimensions, most of them strided") {
     }
     CHECK(values[static_cast<std::size_t>(i)] == expected);
   }
+}
+
+TEST_CASE("arrays whose engine is destroyed can be read, and are refused by what needs an engine") {
+  NDArray values, failed;
+  {
+    Engine engine({.workers = 2});
+    const EngineScope scope(engine);
+    values = arange(0, 6, 1, DType::i32).view_as({2, 3});
+    failed = zeros({2});
+    array_push("fail", {}, {failed}, [] { throw Error("it failed"); });
+  }
+  values.wait();
+  const NDArray reversed = values[1].slice(0, {.step = -1});
+  CHECK(reversed.to_vector<std::int32_t>() == std::vector<std::int32_t>{5, 4, 3});
+  CHECK(values(1, 0).item<std::int32_t>() == 3);
+  CHECK(values.to_string() == "[[0 1 2]\n [3 4 5]]");
+  CHECK_THROWS_WITH_AS(failed.to_vector<float>(), "it failed", Error);
+  CHECK_THROWS_WITH_AS(failed.wait(), "it failed", Error);
+  const char* const kGone =
+      "an array whose engine is destroyed: its values can be read, and no op can have it any more";
+  CHECK_THROWS_WITH_AS(values.fill(1), kGone, Error);
+  CHECK_THROWS_WITH_AS(values.copy(), kGone, Error);
+  CHECK_THROWS_WITH_AS(values.engine(), kGone, Error);
+  CHECK_THROWS_WITH_AS(zeros({2, 3}, DType::i32).assign(values), kGone, Error);
 }

@@ -227,10 +227,11 @@ EngineCore* make_core(const EngineOptions& options) {
 
 using namespace detail;
 
-Engine::Engine(EngineOptions options) : core_(make_core(options)) {}
+Engine::Engine(EngineOptions options) : core_(make_core(options)) { core_->engine = this; }
 
 Engine::~Engine() {
   core_->shut_down();
+  core_->engine = nullptr;
   core_->release();
 }
 
@@ -372,10 +373,27 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   return outcome;
 }
 
-void Engine::wait(const Var& var) {
-  const WaitOutcome outcome = wait_for(core_, var, kNever);
+namespace {
+
+void wait_in(EngineCore* core, const Var& var) {
+  const WaitOutcome outcome = wait_for(core, var, kNever);
   if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
 }
+
+EngineCore* core_of(const Var& var, const char* what) {
+  if (!var) throw InvalidArgument(std::string(what) + ": an empty Var; want one that Engine::new_var made");
+  return var.state()->core;
+}
+
+}  // namespace
+
+void Engine::wait(const Var& var) { wait_in(core_, var); }
+
+void Engine::wait_on(const Var& var) { wait_in(core_of(var, "wait_on"), var); }
+
+const std::atomic<Engine*>& Engine::maker_of(const Var& var) { return core_of(var, "maker_of")->engine; }
+
+bool Engine::has_ended() const { return !core_->is_open(); }
 
 bool Engine::wait_until(const Var& var, Deadline deadline) {
   const WaitOutcome outcome = wait_for(core_, var, deadline);

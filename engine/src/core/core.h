@@ -48,6 +48,7 @@ struct EngineCore {
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
       throw_closed();
   }
+  bool is_open() const { return open_.load(std::memory_order_relaxed); }
   // This is the child of a fork, the core's threads are in the parent.
   bool forked() const { return generation_ != fork_generation(); }
 
@@ -72,6 +73,7 @@ struct EngineCore {
   // The error that op leaves if it is not to run: one of what it reads, or the end of its group. Null if it is to run.
   FailurePtr skip_reason(const OpNode& op);
 
+  std::atomic<Engine*> engine{nullptr};  // while that lives
   const EngineOptions options;
   const bool extra_for_all;          // every op has an OpExtra
   const std::uint32_t trace_number;  // this engine, in traces

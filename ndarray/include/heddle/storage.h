@@ -15,7 +15,8 @@ namespace heddle {
 class NDArray;
 namespace ndarray_detail {
 struct SiteCount;
-}
+[[noreturn]] void refuse_without_engine();
+}  // namespace ndarray_detail
 
 class Storage {
  public:
@@ -30,7 +31,14 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
 
   const Var& var() const { return var_; }
-  Engine& engine() const { return *engine_; }
+  // Throws Error once the engine is destroyed: the values of an array can be read then, and no op has it any more.
+  Engine& engine() const {
+    Engine* engine = engine_->load(std::memory_order_relaxed);
+    if (!engine) [[unlikely]]
+      ndarray_detail::refuse_without_engine();
+    return *engine;
+  }
+  Engine* engine_if_alive() const { return engine_->load(std::memory_order_relaxed); }
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
 
@@ -49,8 +57,8 @@ class Storage {
   }
 
  private:
-  Engine* engine_;
   Var var_;
+  const std::atomic<Engine*>* engine_;  // as long as var_ is there
   Device device_;
   std::size_t bytes_;
   const std::shared_ptr<std::byte> lent_;  // null: the memory is the allocator's

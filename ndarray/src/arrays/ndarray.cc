@@ -168,7 +168,7 @@ void NDArray::fill_integer(std::int64_t value, Where where) const {
 
 void NDArray::wait() const {
   check_defined(*this, "wait");
-  engine().wait(var());
+  Engine::wait_on(var());
 }
 
 void NDArray::check_dtype(const char* member, DType wanted) const {

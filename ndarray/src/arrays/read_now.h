@@ -11,7 +11,13 @@ namespace heddle::ndarray_detail {
 // Pushes fn as an op that reads array, and blocks until it is done; rethrows its error. Other threads may push ops that
 // overwrite the array meanwhile, since fn runs inside an op.
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
-  Engine& engine = array.engine();
+  Engine* const alive = array.storage()->engine_if_alive();
+  if (!alive || alive->has_ended()) {
+    Engine::wait_on(array.var());
+    fn();
+    return;
+  }
+  Engine& engine = *alive;
   const Var done = engine.new_var();
   engine.push(std::forward<F>(fn), {.read = {array.var()}, .mutate = {done}, .name = name},
               CallSite::current());

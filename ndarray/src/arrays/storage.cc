@@ -23,11 +23,16 @@ std::byte* allocate(const Storage& storage, const NDArray* array) try {
 
 }  // namespace
 
+void ndarray_detail::refuse_without_engine() {
+  throw Error("an array whose engine is destroyed: its values can be read, and no op can have it any more");
+}
+
 Storage::Storage(Engine& engine, Device device, std::size_t bytes)
     : Storage(engine, device, bytes, nullptr) {}
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
-    : engine_(&engine),
+    : var_(engine.new_var()),
+      engine_(&Engine::maker_of(var_)),
       device_(device),
       bytes_(bytes),
       lent_(std::move(memory)),
@@ -37,7 +42,6 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
     throw InvalidArgument("Storage: Heddle takes no memory on " + device.to_string() +
                           " itself; it has cpu devices only, and what a storage is lent");
   }
-  var_ = engine.new_var();
   if (check::enabled()) record_.made(var_);
 }
 
