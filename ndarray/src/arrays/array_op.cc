@@ -21,9 +21,7 @@ void count_change(const std::shared_ptr<Storage>& storage) {
   storage->bump_version();
   if (!is_capturing()) [[likely]]
     return;
-  at_each_launch(storage.get(), [weak = std::weak_ptr(storage)] {
-    if (const std::shared_ptr<Storage> changed = weak.lock()) changed->bump_version();
-  });
+  at_each_launch(storage.get(), [storage] { storage->bump_version(); });
 }
 
 }  // namespace
