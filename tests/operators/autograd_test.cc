@@ -221,10 +221,14 @@ TEST_CASE("a tape is freed as it is walked, unless kept") {
   backward(z, {}, true);
   backward(z);
   CHECK(gradient_of(x) == 24);
-  CHECK_THROWS_WITH_AS(
-      backward(z),
-      "backward: the tape of multiply was freed by an earlier backward(); give that one keep_tape = true",
-      Error);
+  CHECK_THROWS_WITH_AS(backward(z),
+                       "backward: the tape of multiply was freed by an earlier backward() or grad(); give "
+                       "that one keep_tape = true",
+                       Error);
+  CHECK_THROWS_WITH_AS(grad({z}, {x}),
+                       "grad: the tape of multiply was freed by an earlier backward() or grad(); give that "
+                       "one keep_tape = true",
+                       Error);
   CHECK_THROWS_AS(backward(y + x), Error);  // y's part is gone too
   CHECK(gradient_of(x) == 24);              // and nothing was added before that was found
 }

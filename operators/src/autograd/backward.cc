@@ -65,11 +65,13 @@ void check_saved(const Node& node) {
   }
 }
 
-void check_ready(const Node& node, bool recorded) {
-  if (node.freed) {
-    throw Error(std::string("backward: the tape of ") + node.name +
-                " was freed by an earlier backward(); give that one keep_tape = true");
-  }
+[[noreturn]] void refuse_freed(const char* call, const Node& node, const std::string& by) {
+  throw Error(std::string(call) + ": the tape of " + node.name + " was freed by " + by +
+              "; give that one keep_tape = true");
+}
+
+void check_ready(const char* call, const Node& node, bool recorded) {
+  if (node.freed) refuse_freed(call, node, "an earlier backward() or grad()");
   check_saved(node);
   if (recorded && !node.saved_on_tape) refuse_second_gradient(node.name);
 }
@@ -199,6 +201,7 @@ class Pass {
   NDArray whole_in_leaf(const Input& input, const NDArray& like);
   void add(Sum& sum, const NDArray& gradient);
   void add_to_input(const Input& input, const NDArray& gradient, bool shared);
+  const char* name() const { return asked_ ? "grad" : "backward"; }
   bool captures(const AutogradMeta& leaf) const { return options_.captures || !leaf.hooks.empty(); }
 
   const PassOptions options_;
@@ -280,7 +283,7 @@ void Pass::skip_unwanted() {
 void Pass::run() {
   if (asked_) skip_unwanted();
   for (const auto& [sequence, pending] : nodes_)
-    if (pending.wanted) check_ready(*pending.node, options_.recorded);
+    if (pending.wanted) check_ready(name(), *pending.node, options_.recorded);
   take_back_loans();
   while (!nodes_.empty()) {
     PendingNode next = std::move(nodes_.begin()->second);
@@ -295,8 +298,7 @@ void Pass::run() {
 void Pass::run_hooked(PendingNode& next) {
   if (!next.sum.gradient.defined()) return;
   if (next.wanted && next.node->freed)
-    throw Error(std::string("backward: the tape of ") + next.node->name +
-                " was freed by a backward() that a hook or a gradient ran; give that one keep_tape = true");
+    refuse_freed(name(), *next.node, "a backward() that a hook or a gradient ran");
   const InNode inside(*next.node);
   run_hooks(next.node->name, next.node->hooks, next.sum);
   if (const auto inner = inner_.find(next.node); inner != inner_.end()) {
