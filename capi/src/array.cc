@@ -33,6 +33,13 @@ heddle_status create(const heddle_array_options* options, const std::int64_t* sh
 
 void fill_with(const NDArray& array, double value) { array.fill(value); }
 
+// A bool that is neither 0 nor 1 would be undefined behaviour to read.
+void check_bools(DType dtype, const void* data, std::size_t bytes, const char* call) {
+  const auto* first = static_cast<const unsigned char*>(data);
+  if (dtype == DType::boolean && std::any_of(first, first + bytes, [](unsigned char b) { return b > 1; }))
+    throw InvalidArgument(std::string(call) + ": data has a bool whose byte is above 1; want 0 or 1 in each");
+}
+
 // The caller's memory for values that an op copies out. If the wait for the op fails, it must not write there any more.
 struct Destination {
   std::mutex mutex;  // guards `data`
@@ -123,6 +130,7 @@ heddle_status heddle_array_from_memory(const heddle_array_options* options, cons
     check_bytes(dims, place.dtype(), bytes, kCall);
     if (bytes > 0 && !data) throw_null(kCall, "data");
     check_out(array, kCall, "array");
+    check_bools(place.dtype(), data, bytes, kCall);
     const EngineScope scope(place.engine());
     const bool on_gpu = place.device().kind == DeviceKind::cuda;
     NDArray made(dims, place.dtype(), on_gpu ? cpu() : place.device());
@@ -148,6 +156,7 @@ heddle_status heddle_array_lend(const heddle_array_options* options, const int64
     if (reinterpret_cast<std::uintptr_t>(data) % item != 0)
       throw InvalidArgument(std::string(kCall) + ": the memory is not aligned to " + std::to_string(item) +
                             " bytes");
+    if (place.device().kind != DeviceKind::cuda) check_bools(place.dtype(), data, bytes, kCall);
     const std::shared_ptr<std::byte> memory(std::make_shared<Owned>(std::move(owned)),
                                             static_cast<std::byte*>(data));
     const auto storage = std::make_shared<Storage>(place.engine(), place.device(), bytes, memory);

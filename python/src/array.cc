@@ -94,6 +94,7 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   const auto size = static_cast<std::size_t>(array.size()) * size_of(array.dtype());
   if (bytes.size() != size) raise(PyExc_ValueError, "a pickled array with a wrong number of bytes");
   std::memcpy(array.data<std::byte>(), bytes.c_str(), size);
+  if (array.dtype() == DType::boolean) normalise_bools(array);
   const Device on = to_device({"_rebuild", "device"}, nb::str(device.c_str()));
   if (on != cpu()) {
     const ReleaseGil released;

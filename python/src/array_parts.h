@@ -14,6 +14,10 @@ int get_buffer(PyObject* self, Py_buffer* buffer, int flags);
 void release_buffer(PyObject* self, Py_buffer* buffer);
 const PyType_Slot* number_slots();  // ends with {0, nullptr}
 
+// Makes 1 of other bytes than 0 in a contiguous array of bools that no op uses yet: NumPy's view(bool) lets any byte be a
+// bool, which C++ does not.
+void normalise_bools(const NDArray& array);
+
 void bind_memory(ArrayClass& type);  // NumPy, DLPack, pickle
 void bind_from_dlpack(nb::module_& m);
 

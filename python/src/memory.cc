@@ -1,5 +1,7 @@
 // The memory of arrays: from and to NumPy, the buffer protocol, DLPack.
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -158,6 +160,7 @@ NDArray copy_of_numpy(ArgumentOf of, nb::handle given, std::optional<DType> dtyp
     for (int i = 0; i < buffer.ndim; ++i) shape.push_back(buffer.shape[i]);
     result = NDArray(shape, own);
     std::memcpy(result.data<std::byte>(), buffer.buf, static_cast<std::size_t>(buffer.len));
+    if (own == DType::boolean) normalise_bools(result);
   }
   if (!dtype || *dtype == own) return result;
   const ReleaseGil released;
@@ -401,6 +404,12 @@ nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle dev
 }
 
 }  // namespace
+
+void normalise_bools(const NDArray& array) {
+  auto* bytes = array.data<std::byte>();
+  std::transform(bytes, bytes + array.size(), bytes,
+                 [](std::byte b) { return b == std::byte{0} ? b : std::byte{1}; });
+}
 
 void make_readable(const NDArray& array) {
   if (use_by_this_op(array.var()) == VarUse::none) wait_for(array.engine(), array.var());

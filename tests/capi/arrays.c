@@ -228,6 +228,22 @@ static void lent(void) {
   CHECK(owner == 4);
 }
 
+static void bools(void) {
+  const heddle_array_options options = {.struct_size = sizeof options, .dtype = HEDDLE_BOOL};
+  const int64_t count = 3;
+  unsigned char right[3] = {0, 1, 1}, wrong[3] = {0, 1, 255};
+  atomic_int owner = 0;
+  heddle_array* array = NULL;
+  OK(heddle_array_from_memory(&options, &count, 1, right, sizeof right, &array, NULL));
+  OK(heddle_array_destroy(array));
+  array = NULL;
+  IS(heddle_array_from_memory(&options, &count, 1, wrong, sizeof wrong, &array, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_array_lend(&options, &count, 1, wrong, sizeof wrong, &owner, give_back, &array, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  CHECK(!array && owner == 1);
+}
+
 void test_arrays(void) {
   heddle_engine* engine = new_engine();
   described(engine);
@@ -238,4 +254,5 @@ void test_arrays(void) {
   converted(engine);
   OK(heddle_engine_destroy(engine, NULL));
   lent();
+  bools();
 }

@@ -242,3 +242,23 @@ TEST_CASE("dlpack: an array without elements ends the loan at once") {
   CHECK(x.shape() == Shape{0, 3});
   CHECK(foreign.deleted == 1);
 }
+
+TEST_CASE("dlpack: bools of bytes above 1 are refused, where they are elements") {
+  Foreign foreign({0, 0}, {2, 3}, {4, 1});  // the last of four bytes in a row is no element
+  foreign.managed.tensor.dtype = {HEDDLE_DL_BOOL, 8, 1};
+  auto* const bytes = reinterpret_cast<unsigned char*>(foreign.memory.data());
+  bytes[0] = bytes[6] = 1;
+  bytes[3] = 255;
+  CHECK(from_dlpack(&foreign.managed).to_vector<bool>() ==
+        std::vector<bool>{true, false, false, false, false, true});
+  CHECK(foreign.deleted == 1);
+  bytes[5] = 2;
+  CHECK(refusal([&] {
+          from_dlpack(&foreign.managed);
+        }).starts_with("from_dlpack: the memory holds a bool whose byte is above 1; want 0 or 1 in each"));
+  foreign.strides = {-4, 2};  // bytes 4 and 6, 0 and 2
+  foreign.shape = {2, 2};
+  foreign.managed.tensor.data = bytes + 4;
+  CHECK(from_dlpack(&foreign.managed).to_vector<bool>() == std::vector<bool>{false, true, true, false});
+  CHECK(foreign.deleted == 2);
+}

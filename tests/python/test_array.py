@@ -541,3 +541,26 @@ def test_nothing_equals_none():
     engine = heddle.default_engine()
     for one in (heddle.f32, heddle.cpu(), engine, engine.new_var()):
         assert not one == None and one != None and one not in (None, 3)  # noqa: E711
+
+
+def test_bools_of_numpy_that_are_neither_0_nor_1():
+    wrong = np.array([0, 255, 2, 1], "u1").view(bool)
+    for x in [heddle.array(wrong), heddle.asarray(wrong), heddle.array([wrong])[0], heddle.array(wrong[::-1])[::-1]]:
+        assert heddle.sum(x).item() == 3 and x.numpy().view("u1").tolist() == [0, 1, 1, 1]
+    assert heddle.array(wrong, dtype="i32").tolist() == [0, 1, 1, 1]
+    assert heddle.array(wrong[1]).numpy().view("u1").item() == 1
+    x = heddle.arange(4)
+    assert x[wrong].tolist() == [1, 2, 3]
+    assert (heddle.ones(4, dtype="i32") + wrong).tolist() == [1, 2, 2, 2]
+    assert heddle.count_nonzero(heddle.array(wrong)).item() == 3
+    rebuilt = heddle.array(wrong).__reduce__()
+    assert rebuilt[0](bytes([0, 255, 2, 1]), *rebuilt[1][1:]).numpy().view("u1").tolist() == [0, 1, 1, 1]
+
+
+def test_from_dlpack_refuses_bools_that_are_neither_0_nor_1():
+    wrong = np.array([0, 255, 1, 1], "u1").view(bool)
+    for memory in [wrong, wrong[::-1], wrong.reshape(2, 2).T, wrong[1:2]]:
+        with pytest.raises(heddle.InvalidArgument, match="from_dlpack: the memory holds a bool whose byte is above 1"):
+            heddle.from_dlpack(memory)
+    assert heddle.from_dlpack(wrong[::2]).tolist() == [False, True]
+    assert heddle.from_dlpack(wrong.reshape(2, 2)[:, :1][1:]).tolist() == [[True]]

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -135,6 +137,24 @@ Extent extent_of(const heddle_dl_tensor& tensor) {
   return extent;
 }
 
+// Whether some bool from `axis` on, from its first element, has a byte above 1.
+bool has_wrong_bool(const Extent& extent, int axis, const std::byte* first) {
+  if (axis == extent.shape.size()) return *first > std::byte{1};
+  const std::int64_t count = extent.shape[axis], stride = extent.strides[axis];
+  if (axis + 1 == extent.shape.size() && stride == 1)
+    return std::any_of(first, first + count, [](std::byte b) { return b > std::byte{1}; });
+  for (std::int64_t i = 0; i < count; ++i)
+    if (has_wrong_bool(extent, axis + 1, first + i * stride)) return true;
+  return false;
+}
+
+// A bool that is neither 0 nor 1 would be undefined behaviour to read. Those of a GPU are not read here.
+void check_bools(const Extent& extent, DType dtype, Device device, const std::byte* first) {
+  if (dtype != DType::boolean || device.kind == DeviceKind::cuda) return;
+  if (has_wrong_bool(extent, 0, first))
+    throw InvalidArgument("from_dlpack: the memory holds a bool whose byte is above 1; want 0 or 1 in each");
+}
+
 template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_only, Where where) {
   const CallSite site(where);
   const heddle_dl_tensor& tensor = managed->tensor;
@@ -168,6 +188,7 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   std::byte* const begin = static_cast<std::byte*>(tensor.data) + tensor.byte_offset + extent.first * item;
   if (reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(item))
     throw InvalidArgument("from_dlpack: the memory is not aligned for " + std::string(name_of(dtype)));
+  check_bools(extent, dtype, device, begin - extent.first * item);
   // Owned only once nothing can throw any more: who gets an exception still has the tensor.
   struct Holder {
     Managed* managed = nullptr;

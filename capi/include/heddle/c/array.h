@@ -59,12 +59,13 @@ HEDDLE_API heddle_status heddle_array_ones(const heddle_array_options* options, 
 HEDDLE_API heddle_status heddle_array_full(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, double value, heddle_array** array,
                                            heddle_error** error);
-// Copies `bytes` bytes of values, row-major, during the call. `bytes` must be what the shape needs.
+// Copies `bytes` bytes of values, row-major, during the call. `bytes` must be what the shape needs; bools are 0 or 1.
 HEDDLE_API heddle_status heddle_array_from_memory(const heddle_array_options* options, const int64_t* shape,
                                                   int32_t ndim, const void* data, size_t bytes,
                                                   heddle_array** array, heddle_error** error);
-// Uses the caller's memory on that device, row-major, aligned for the dtype. destroy(ctx) is called exactly once, on any
-// thread: when the last handle, view and op that use the memory are gone, or here if this fails. It may be null.
+// Uses the caller's memory on that device, row-major, aligned for the dtype; bools are 0 or 1. destroy(ctx) is called
+// exactly once, on any thread: when the last handle, view and op that use the memory are gone, or here if this fails. It
+// may be null.
 HEDDLE_API heddle_status heddle_array_lend(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, void* data, size_t bytes, void* ctx,
                                            heddle_destroy_fn destroy, heddle_array** array,
