@@ -160,10 +160,16 @@ struct OwnedCheckpoint {
       const ArgumentOf of{function, "counters"};
       checkpoint.counters[text_in(of, name)] = int_argument(of, value);
     }
+    for (const std::shared_ptr<ObjectMutex>& mutex : mutexes) HeldLock::refuse(*mutex, function);
   }
-  std::vector<std::unique_lock<ObjectMutex>> lock() const {
-    std::vector<std::unique_lock<ObjectMutex>> locks;
-    for (const std::shared_ptr<ObjectMutex>& mutex : mutexes) locks.emplace_back(*mutex);
+  struct Lock {
+    explicit Lock(ObjectMutex& mutex) : guard(mutex), held(mutex) {}
+    std::lock_guard<ObjectMutex> guard;
+    HeldLock held;
+  };
+  std::vector<std::unique_ptr<Lock>> lock() const {
+    std::vector<std::unique_ptr<Lock>> locks;
+    for (const std::shared_ptr<ObjectMutex>& mutex : mutexes) locks.push_back(std::make_unique<Lock>(*mutex));
     return locks;
   }
 };
@@ -194,9 +200,10 @@ nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& paramet
 }
 
 void write_residuals(nb::handle path, const PythonTrainer& trainer) {
-  trainer.call_interruptibly([file = path_of("save_residuals", path), where = python_place()](Trainer& of) {
-    save_residuals(file, of, where);
-  });
+  trainer.call_interruptibly("save_residuals",
+                             [file = path_of("save_residuals", path), where = python_place()](Trainer& of) {
+                               save_residuals(file, of, where);
+                             });
 }
 
 }  // namespace

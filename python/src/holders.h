@@ -1,10 +1,15 @@
 // Objects of C++ as Python holds them: those whose destructors wait for ops, and those that are not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <heddle/error.h>
 
 #include "interpreter.h"
 #include "interruptibly.h"
@@ -30,6 +35,29 @@ template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> o
 // Recursive: what an object calls (a schedule, an op that a push runs) may use it too. Taken without the GIL.
 using ObjectMutex = std::recursive_timed_mutex;
 
+// The locks that this thread holds for calls. A call that may block for long may be made by another thread, which would wait
+// for them for ever.
+class HeldLock {
+ public:
+  explicit HeldLock(ObjectMutex& mutex) { held().push_back(&mutex); }
+  ~HeldLock() { held().pop_back(); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  static void refuse(const ObjectMutex& mutex, const char* function) {
+    if (check::running_op() || std::find(held().begin(), held().end(), &mutex) == held().end()) return;
+    throw WouldDeadlock(
+        std::string(function) +
+        ": inside a call of the same object or of one that uses it, as a schedule is, this would "
+        "wait for that call; call it afterwards");
+  }
+
+ private:
+  static std::vector<const ObjectMutex*>& held() {
+    static thread_local std::vector<const ObjectMutex*> mutexes;
+    return mutexes;
+  }
+};
+
 // An object that is not thread-safe, with its lock. Objects that use each other share one.
 template <class T> class Locked {
  public:
@@ -42,13 +70,17 @@ template <class T> class Locked {
   template <class Function> decltype(auto) call(Function&& function) const {
     lock();
     const std::lock_guard guard(*mutex_, std::adopt_lock);
+    const HeldLock held(*mutex_);
     const ReleaseGil released;
     return function(*object_);
   }
-  // The same for calls that may block for long; function owns all that it uses.
-  template <class Function> auto call_interruptibly(Function function) const {
+  // The same for calls that may block for long; function owns all that it uses. Throws WouldDeadlock, which names the call,
+  // where this thread has the lock.
+  template <class Function> auto call_interruptibly(const char* name, Function function) const {
+    HeldLock::refuse(*mutex_, name);
     return interruptibly([object = object_, mutex = mutex_, function = std::move(function)]() mutable {
       const std::lock_guard guard(*mutex);
+      const HeldLock held(*mutex);
       return function(*object);
     });
   }

@@ -144,56 +144,59 @@ void bind_values(nb::class_<PythonStore>& type) {
 }
 
 // Calls function(store, where), which may block for long and owns what it uses.
-template <class Function> auto for_long(const PythonStore& self, Function function) {
-  return self.call_interruptibly([function = std::move(function), where = python_place()](KVStore& store) {
-    return function(store, where);
-  });
+template <class Function> auto for_long(const char* name, const PythonStore& self, Function function) {
+  return self.call_interruptibly(name, [function = std::move(function), where = python_place()](
+                                           KVStore& store) { return function(store, where); });
 }
 
 void bind_state(nb::class_<PythonStore>& type) {
   type.def(
           "set_optimizer",
           [](const PythonStore& self, const std::string& name, const nb::kwargs& kwargs) {
-            for_long(self, [name, params = params_of("set_optimizer", kwargs)](KVStore& store, Where where) {
-              store.set_optimizer(name, params, where);
-            });
+            for_long("set_optimizer", self,
+                     [name, params = params_of("set_optimizer", kwargs)](KVStore& store, Where where) {
+                       store.set_optimizer(name, params, where);
+                     });
           },
           "name"_a, "params"_a, nb::sig("def set_optimizer(self, name: str, **params: float) -> None"),
           "All pushes from now on go through this optimizer.")
       .def(
           "optimizer_state",
           [](const PythonStore& self) {
-            return for_long(self, [](KVStore& store, Where) { return store.optimizer_state(); });
+            return for_long("optimizer_state", self,
+                            [](KVStore& store, Where) { return store.optimizer_state(); });
           },
           nb::sig("def optimizer_state(self) -> dict[str, NDArray]"), "For a checkpoint; empty without one.")
       .def(
           "set_optimizer_state",
           [](const PythonStore& self, const State& state) {
-            for_long(self, [state](KVStore& store, Where where) { store.set_optimizer_state(state, where); });
+            for_long("set_optimizer_state", self,
+                     [state](KVStore& store, Where where) { store.set_optimizer_state(state, where); });
           },
           "state"_a, nb::sig("def set_optimizer_state(self, state: Mapping[str, NDArray]) -> None"))
       .def(
           "residuals",
           [](const PythonStore& self) {
-            return for_long(self, [](KVStore& store, Where where) { return store.residuals(where); });
+            return for_long("residuals", self,
+                            [](KVStore& store, Where where) { return store.residuals(where); });
           },
           nb::sig("def residuals(self) -> dict[str, NDArray]"),
           "What compression has left out of this worker's pushes; empty without compression.")
       .def(
           "set_residuals",
           [](const PythonStore& self, const State& residuals) {
-            for_long(self,
+            for_long("set_residuals", self,
                      [residuals](KVStore& store, Where where) { store.set_residuals(residuals, where); });
           },
           "residuals"_a, nb::sig("def set_residuals(self, residuals: Mapping[str, NDArray]) -> None"))
       .def("clear_errors",
            [](const PythonStore& self) {
-             for_long(self, [](KVStore& store, Where where) { store.clear_errors(where); });
+             for_long("clear_errors", self, [](KVStore& store, Where where) { store.clear_errors(where); });
            })
       .def(
           "barrier",
           [](const PythonStore& self) {
-            for_long(self, [](KVStore& store, Where where) { store.barrier(where); });
+            for_long("barrier", self, [](KVStore& store, Where where) { store.barrier(where); });
           },
           "Blocks until all workers have called it.");
 }

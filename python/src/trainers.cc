@@ -41,17 +41,21 @@ void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, 
 // What optimizers and trainers have in common. Their state may have to be waited for.
 template <class T> void bind_state(nb::class_<Locked<T>>& type) {
   type.def("state",
-           [](const Locked<T>& self) { return self.call_interruptibly([](T& of) { return of.state(); }); })
+           [](const Locked<T>& self) {
+             return self.call_interruptibly("state", [](T& of) { return of.state(); });
+           })
       .def(
           "set_state",
           [](const Locked<T>& self, const State& state) {
-            self.call_interruptibly([state, where = python_place()](T& of) { of.set_state(state, where); });
+            self.call_interruptibly("set_state",
+                                    [state, where = python_place()](T& of) { of.set_state(state, where); });
           },
           "state"_a)
       .def(
           "clear_errors",
           [](const Locked<T>& self) {
-            self.call_interruptibly([where = python_place()](T& of) { of.clear_errors(where); });
+            self.call_interruptibly("clear_errors",
+                                    [where = python_place()](T& of) { of.clear_errors(where); });
           },
           "To go on after an error: removes the poison of the state, a trainer's of its parameters too, and "
           "drops a "
@@ -95,8 +99,10 @@ void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters,
   TrainerOptions options{.optimizer = optimizer, .params = params, .schedule = schedule_of(schedule)};
   if (store) options.store = store->object();
   const std::shared_ptr<ObjectMutex> mutex = store ? store->mutex() : std::make_shared<ObjectMutex>();
+  HeldLock::refuse(*mutex, "Trainer");
   auto trainer = interruptibly([parameters, options, mutex, where = python_place()]() mutable {
     const std::lock_guard guard(*mutex);
+    const HeldLock held(*mutex);
     return std::make_shared<Trainer>(std::move(parameters), std::move(options), where);
   });
   new (self) PythonTrainer(std::move(trainer), mutex);

@@ -104,6 +104,41 @@ def test_a_layer_written_in_python():
         heddle.Sequential(Bad())(x)
 
 
+@pytest.mark.parametrize("name", ["state", "set_state", "clear_errors", "save_checkpoint", "load_checkpoint", "optimizer_state", "Trainer"])
+def test_a_schedule_that_waits_for_its_own_step(name, tmp_path):
+    x = heddle.ones(2)
+    x.requires_grad = True
+    parameter, store, path = heddle.Parameter("x", x), heddle.KVStore("local"), tmp_path / "checkpoint"
+    calls = {
+        "state": lambda: trainer.state(),
+        "set_state": lambda: trainer.set_state({}),
+        "clear_errors": lambda: trainer.clear_errors(),
+        "save_checkpoint": lambda: heddle.save_checkpoint(path, [parameter], trainer),
+        "load_checkpoint": lambda: heddle.load_checkpoint(path, [parameter], trainer),
+        "optimizer_state": lambda: store.optimizer_state(),
+        "Trainer": lambda: heddle.Trainer([parameter], store=store),
+    }
+    errors = []
+
+    def schedule(step):
+        try:
+            if trainer:
+                calls[name]()
+        except heddle.WouldDeadlock as error:
+            errors.append(str(error))
+        return 0.5
+
+    trainer = None
+    trainer = heddle.Trainer([parameter], schedule=schedule, store=store)
+    x.sum().backward()
+    trainer.step()
+    thread = threading.Thread(target=lambda: trainer.learning_rate)
+    thread.start()
+    thread.join()
+    assert len(errors) == 2 and all(error.startswith(name + ": inside a call of the same object") for error in errors)
+    assert x.tolist() == [0.5, 0.5] and "steps" in trainer.state()
+
+
 def xor_run(optimizer, params, steps, **more):
     heddle.manual_seed(3)
     net = heddle.Sequential(heddle.Dense(2, 16, relu=True), heddle.Dense(16, 2))
