@@ -134,6 +134,16 @@ TEST_CASE("series and arrays like others") {
   }
 }
 
+TEST_CASE("pad puts integers of any size around integers, and numbers as fill does") {
+  const std::int64_t large = (std::int64_t{1} << 53) + 1;
+  CHECK(pad(array<std::int64_t>({1}), {1}, {0}, PadMode::constant, large).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{large, 1});
+  CHECK(pad(array<std::uint64_t>({1}), {0}, {1}, PadMode::constant, ~std::uint64_t{0})
+            .to_vector<std::uint64_t>() == std::vector<std::uint64_t>{1, ~std::uint64_t{0}});
+  CHECK(pad(array<std::int64_t>({1}), {1}, {0}, PadMode::constant, 2.7).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{2, 1});
+}
+
 TEST_CASE("refusals of what rearranges say what came") {
   const NDArray x = zeros({4, 3});
   CHECK(refusal([&] { split(x, 3); }) == "split: axis 0 of shape (4, 3) has no 3 equal parts");

@@ -222,3 +222,12 @@ def test_blocks_and_arrays_like_others():
     assert tuple(like.shape) == (2, 3) and like.dtype == "f16" and heddle.empty_like(like, dtype="i8").dtype == "i8"
     with pytest.raises(TypeError, match="empty_like: x is a int; want an NDArray"):
         heddle.empty_like(3)
+
+
+def test_pad_keeps_the_digits_of_its_value():
+    large = 2**53 + 1
+    assert heddle.pad(heddle.array([1], dtype="i64"), 1, value=large).tolist() == [large, 1, large]
+    assert heddle.pad(heddle.array([1], dtype="u64"), 1, value=2**64 - 1).tolist() == [2**64 - 1, 1, 2**64 - 1]
+    assert heddle.pad(heddle.array([1], dtype="i64"), 1, value=2.7).tolist() == [2, 1, 2]
+    assert heddle.pad(heddle.array([1], dtype="i8"), (1,), (0,), value=300).tolist() == [127, 1]
+    assert heddle.pad(heddle.array([0.5]), 1, value=0.25).tolist() == [0.25, 0.5, 0.25]

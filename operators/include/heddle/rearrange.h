@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <heddle/ndarray.h>
+#include <heddle/scalar.h>
 
 namespace heddle {
 
@@ -78,7 +79,7 @@ NDArray matrix_trace(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, i
 // What stands around a padded array: one value, the entry at the edge, the array mirrored at its edge entry, or repeated.
 enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };
 // before[i] entries in front of axis i and after[i] behind it; one number is for all axes.
-NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode = PadMode::constant, double value = 0,
+NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode = PadMode::constant, Scalar value = 0,
             Where where = Where::current());
 
 }  // namespace heddle

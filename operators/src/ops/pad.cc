@@ -44,9 +44,9 @@ NDArray inner_part(const NDArray& y, const Shape& shape, const Dims& before) {
   return part;
 }
 
-NDArray padded_by_value(const NDArray& x, const Dims& before, const Dims& after, double value) {
+NDArray padded_by_value(const NDArray& x, const Dims& before, const Dims& after, Scalar value) {
   NDArray y = make_result(x, padded_shape(x.shape(), before, after), x.dtype());
-  y.fill(value);
+  fill_with(y, value);
   inner_part(y, x.shape(), before).assign(x.detach());
   if (recording({&x})) {
     record_op("pad", y, {x}, {}, [before, shape = x.shape()](const NDArray& g) {
@@ -84,7 +84,7 @@ constexpr const char* kModes[] = {"constant", "edge", "reflect", "wrap"};
 
 }  // namespace
 
-NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode, double value, Where where) {
+NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode, Scalar value, Where where) {
   const CallSite site(where);
   check_arrays("pad", {&x});
   const Dims front = widths("before", before, x), back = widths("after", after, x);
@@ -95,7 +95,7 @@ NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode, double valu
 void operators_detail::register_pad(OperatorTable& table) {
   table.add("pad",
             +[](const NDArray& x, const Dims& before, std::optional<Dims> after, const std::string& mode,
-                double value, Where where) {
+                Scalar value, Where where) {
               std::uint8_t which = 0;
               while (mode != kModes[which]) ++which;
               return pad(x, before, after ? *after : before, static_cast<PadMode>(which), value, where);
